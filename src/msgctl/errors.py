@@ -1,0 +1,123 @@
+"""The tree of errors, each with its exit code.
+
+::
+
+    MsgctlError
+    ├── UsageError          2   the command line or an input file is wrong; nothing was sent
+    ├── ConfigurationError  3   no profile, no credentials, a file that cannot be read or is not safe
+    ├── NotReachedError     4   no name, no connection, no TLS; nothing was sent
+    ├── ServiceError        1   the service (or something before it) answered, and not as it should
+    │   ├── RefusedError    1   … with a status other than 200
+    │   └── UnreadableError 1   … with 200, to a request that only reads, and no record that can be read
+    ├── OutcomeUnknownError 5   the request went out and no usable answer came back
+    ├── ConditionError      6   a condition that was asked for is not met
+    └── StoppedError      130   Ctrl-C
+
+They are raised where a thing is found out and turned into a message and an exit code in one place, `cli.report`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class MsgctlError(Exception):
+    """What every error has: ``message`` says what happened and what was or was not sent, ``hint`` what to do next."""
+
+    kind: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def details(self) -> dict[str, Any]:
+        """Further members of the error's JSON form."""
+        return {}
+
+
+class UsageError(MsgctlError):
+    """Something typed, or in an input file, cannot be used. Raised before anything is sent."""
+
+    kind = "usage"
+    exit_code = 2
+
+
+class ConfigurationError(MsgctlError):
+    """A profile, a credential or a file of msgctl's own is missing, broken or not safe. Nothing was sent."""
+
+    kind = "configuration"
+    exit_code = 3
+
+
+class NotReachedError(MsgctlError):
+    """The service was not reached, so nothing was sent.
+
+    ``passing`` is true where trying again may help (a refused connection), false where it will not (a certificate).
+    """
+
+    kind = "not_reached"
+    exit_code = 4
+
+    def __init__(self, message: str, hint: str | None = None, *, passing: bool = True) -> None:
+        super().__init__(message, hint)
+        self.passing = passing
+
+
+class ServiceError(MsgctlError):
+    """An answer arrived that is not the record asked for; ``error`` and ``msg`` are the service's own, unchanged."""
+
+    kind = "service"
+    exit_code = 1
+
+    def __init__(
+        self, message: str, hint: str | None = None, *, http_status: int, record: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(message, hint)
+        self.http_status = http_status
+        self.record = record or {}
+
+    def details(self) -> dict[str, Any]:
+        own: dict[str, Any] = {name: self.record[name] for name in ("error", "msg") if name in self.record}
+        return {"http_status": self.http_status, **own}
+
+
+class RefusedError(ServiceError):
+    """The service answered with a status other than 200."""
+
+    kind = "refused"
+
+
+class UnreadableError(ServiceError):
+    """The service answered 200 to a request that only reads, and the answer cannot be read."""
+
+    kind = "unreadable"
+
+
+class OutcomeUnknownError(MsgctlError):
+    """The request went out and no usable answer came back: it may have been carried out. Never repeated."""
+
+    kind = "outcome_unknown"
+    exit_code = 5
+
+    def __init__(self, message: str, hint: str | None = None, *, http_status: int | None = None) -> None:
+        super().__init__(message, hint)
+        self.http_status = http_status
+
+    def details(self) -> dict[str, Any]:
+        return {} if self.http_status is None else {"http_status": self.http_status}
+
+
+class ConditionError(MsgctlError):
+    """A condition that the user asked for is not met: too few credits, a state that did not come."""
+
+    kind = "condition_not_met"
+    exit_code = 6
+
+
+class StoppedError(MsgctlError):
+    """Ctrl-C; the message says whether a request had gone out."""
+
+    kind = "interrupted"
+    exit_code = 130

@@ -1,0 +1,444 @@
+"""The 13 operations of the service as data: the one place where its facts stand.
+
+Everything here is transcribed from the interface, version 1.0.0 (sections "Resources and their fields" and
+"Endpoints"), every odd spelling included: a call is spoken by ``Marian``, a verification call by ``Mariana``.
+Request building, required and limit checks, the emulator's routing and the help texts read it from here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    """The JSON or form type of a field, in the interface's words."""
+
+    STRING = "string"
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    ARRAY = "array"
+    OBJECT = "object"
+
+
+class Place(Enum):
+    """Where a parameter travels in a request."""
+
+    QUERY = "query"
+    FORM = "form"
+    JSON = "json"
+
+
+class Effect(Enum):
+    """What a request does to the world; it decides whether a lost one may be repeated.
+
+    READS may be repeated. CHANGES and SENDS are made once, since a repetition is a second charge or a second message.
+    """
+
+    READS = "reads"
+    CHANGES = "changes"
+    SENDS = "sends"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One parameter of an operation.
+
+    ``name`` is the spelling on the wire, ``typed`` what a person types for it (an option, or an argument in
+    capitals), ``least`` and ``most`` the bounds of a number, ``several`` whether commas separate more than one value.
+    """
+
+    name: str
+    typed: str
+    help: str
+    place: Place = Place.FORM
+    kind: Kind = Kind.STRING
+    required: bool = True
+    several: bool = False
+    choices: tuple[str, ...] = ()
+    least: int | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member of an answer; ``of`` describes the elements of an array or the members of an object."""
+
+    name: str
+    kind: Kind = Kind.STRING
+    of: tuple[Member, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What an operation answers with status 200: the interface's name for it, and its members in order."""
+
+    name: str
+    members: tuple[Member, ...]
+
+    @property
+    def entries(self) -> tuple[Member, ...]:
+        """The members of one ``data`` entry; empty where the record has no ``data``."""
+        return next((member.of for member in self.members if member.name == "data"), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation: method and path below the base URL, fields without the credentials, answer and effect.
+
+    ``credentials`` is the place of ``client`` and ``key``.
+    """
+
+    name: str
+    method: str
+    path: str
+    summary: str
+    effect: Effect
+    credentials: Place
+    fields: tuple[Field, ...]
+    answer: Record
+
+    def field(self, name: str) -> Field:
+        """The field with this wire name; KeyError where the operation has none."""
+        for field in self.fields:
+            if field.name == name:
+                return field
+        raise KeyError(name)
+
+
+CALL_VOICES = ("Marian", "Penelope", "Conchita", "Mia", "Lucia", "Enrique", "Miguel")
+VERIFICATION_VOICES = ("Mariana", "Penelope", "Conchita", "Mia", "Lucia", "Enrique", "Miguel")
+PLAIN_CATEGORIES = ("date", "hour", "country", "device", "operatingSystem")
+PREMIUM_CATEGORIES = ("region", "city", "brand", "model", "browser", "lang")
+MOST_RETRIES = 3
+
+
+def _strings(*names: str) -> tuple[Member, ...]:
+    return tuple(Member(name) for name in names)
+
+
+def _clicks(category: str, *more: Member) -> Member:
+    return Member(category, Kind.OBJECT, (Member("property"), Member("clicks", Kind.INTEGER), *more))
+
+
+_PERCENT = Member("percent", Kind.NUMBER)
+_METRICS = (
+    _clicks("date"),
+    _clicks("hour", Member("date")),
+    _clicks("country"),
+    _clicks("region"),
+    _clicks("city", Member("countryIsoCode"), Member("region"), _PERCENT),
+    _clicks("device"),
+    _clicks("brand", _PERCENT),
+    _clicks("model", _PERCENT),
+    _clicks("operatingSystem"),
+    _clicks("browser"),
+    _clicks("lang"),
+)
+_SMS_ENTRIES = (Member("id"), Member("status"), Member("credits", Kind.INTEGER), Member("sms"), Member("phone"))
+
+RESPONSE_BALANCE = Record("ResponseBalance", (Member("status", Kind.INTEGER),))
+RESPONSE_SECURITY = Record("ResponseSecurity", _strings("id", "status", "phone", "name"))
+RESPONSE_SMS = Record(
+    "ResponseSMS", (Member("id"), Member("status", Kind.INTEGER), Member("data", Kind.ARRAY, _SMS_ENTRIES))
+)
+RESPONSE_CALL = Record(
+    "ResponseCall",
+    (
+        Member("status"),
+        Member("id"),
+        Member(
+            "data",
+            Kind.ARRAY,
+            (
+                Member("id"),
+                Member("state"),
+                Member("credits", Kind.INTEGER),
+                Member("message"),
+                Member("phone"),
+                Member("voice"),
+            ),
+        ),
+    ),
+)
+RESPONSE_STATE = Record(
+    "ResponseStatusSMS",
+    (
+        Member("state"),
+        Member("credits", Kind.INTEGER),
+        Member("phone", Kind.INTEGER),
+        Member("created"),
+        Member("sms"),
+        Member("dispatch_id"),
+        Member("id"),
+    ),
+)
+RESPONSE_SMS_2FA = Record(
+    "ResponseSMS2fa",
+    (
+        Member("id"),
+        Member("status"),
+        Member("minutes_to_expire", Kind.INTEGER),
+        Member("data", Kind.ARRAY, _SMS_ENTRIES),
+    ),
+)
+RESPONSE_CALL_2FA = Record(
+    "ResponseCALL2fa",
+    (
+        Member("status"),
+        Member("id"),
+        Member("minutes_to_expire", Kind.INTEGER),
+        Member(
+            "data",
+            Kind.ARRAY,
+            (
+                Member("id"),
+                Member("state"),
+                Member("credits", Kind.INTEGER),
+                Member("phone", Kind.NUMBER),
+                Member("voice"),
+            ),
+        ),
+    ),
+)
+RESPONSE_SUCCESS = Record("ResponseSucces", _strings("status"))
+RESPONSE_URL_SHORT = Record("ResponseURLShort", _strings("urlShort", "urlLong", "msg"))
+RESPONSE_STATISTIC = Record(
+    "ResponseStatistic",
+    (
+        Member("urlShort"),
+        Member("urlLong"),
+        Member("clicksNumber", Kind.INTEGER),
+        Member("metrics", Kind.ARRAY, _METRICS),
+    ),
+)
+RESPONSE_CHATAPP = Record("chat-app record", _strings("id", "status", "phone", "name"))
+
+_COUNTRY_CODE = Field(
+    "country-code", "--country-code", "ISO 3166 country code of the numbers, for example CO.", required=False
+)
+_PHONE = Field("phone", "PHONE", "Phone number, with its country code.")
+_PHONES = Field("phone", "PHONE...", "Phone numbers, also separated by commas.", several=True)
+_APP_NAME = Field("app-name", "--app-name", "Name of the application that the code is for.")
+
+BALANCE = Operation(
+    "balance",
+    "GET",
+    "/balance",
+    "Credits left in the account.",
+    Effect.READS,
+    Place.QUERY,
+    (),
+    RESPONSE_BALANCE,
+)
+BLOCK_PHONE = Operation(
+    "block-phone",
+    "POST",
+    "/block-phone",
+    "Block a number: no message is sent to it any more.",
+    Effect.CHANGES,
+    Place.FORM,
+    (
+        Field("phone", "PHONE", "Phone number to block."),
+        Field("name", "--name", "Name of the contact.", required=False),
+    ),
+    RESPONSE_SECURITY,
+)
+SEND_SMS = Operation(
+    "send-sms",
+    "POST",
+    "/send-sms",
+    "Send one SMS to each number.",
+    Effect.SENDS,
+    Place.FORM,
+    (_PHONES, Field("sms", "--message", "Text to send."), _COUNTRY_CODE),
+    RESPONSE_SMS,
+)
+SEND_CALL = Operation(
+    "send-call",
+    "POST",
+    "/call/send",
+    "Call each number and speak a text, or play a stored audio.",
+    Effect.SENDS,
+    Place.FORM,
+    (
+        _PHONES,
+        Field("message", "--message", "Text spoken when the call is answered.", required=False),
+        Field("voice", "--voice", "Voice that speaks the text.", required=False, choices=CALL_VOICES),
+        Field("retries", "--retries", "Attempts to call, 1 to 3.", required=False, least=1, most=MOST_RETRIES),
+        Field(
+            "leave-voicemail",
+            "--leave-voicemail",
+            "Leave a voicemail message when nobody answers.",
+            kind=Kind.BOOLEAN,
+            required=False,
+        ),
+        _COUNTRY_CODE,
+        Field(
+            "audio-code",
+            "--audio-code",
+            "Identifier of a stored audio, instead of a text and a voice.",
+            required=False,
+        ),
+    ),
+    RESPONSE_CALL,
+)
+MESSAGES_STATE = Operation(
+    "messages-state",
+    "GET",
+    "/messages-state",
+    "Delivery state of an SMS or a call.",
+    Effect.READS,
+    Place.QUERY,
+    (Field("id", "ID...", "Identifier of the message.", place=Place.QUERY),),
+    RESPONSE_STATE,
+)
+SMS_2FA = Operation(
+    "2fa-send-sms",
+    "POST",
+    "/2fa/send-sms",
+    "Send a verification code by SMS.",
+    Effect.SENDS,
+    Place.FORM,
+    (_PHONE, _APP_NAME, _COUNTRY_CODE),
+    RESPONSE_SMS_2FA,
+)
+CALL_2FA = Operation(
+    "2fa-send-call",
+    "POST",
+    "/call/2fa/send-call",
+    "Speak a verification code in a call.",
+    Effect.SENDS,
+    Place.FORM,
+    (
+        _PHONE,
+        _APP_NAME,
+        Field("voice", "--voice", "Voice that speaks the code.", choices=VERIFICATION_VOICES),
+        Field("retries", "--retries", "Attempts to call, 1 to 3.", least=1, most=MOST_RETRIES),
+        _COUNTRY_CODE,
+    ),
+    RESPONSE_CALL_2FA,
+)
+VERIFY_2FA = Operation(
+    "2fa-verification-code",
+    "POST",
+    "/2fa/verification-code",
+    "Verify a code that was sent.",
+    Effect.CHANGES,
+    Place.FORM,
+    (
+        _PHONE,
+        Field("app-name", "--app-name", "The name that was used when the code was sent."),
+        Field("code", "--code", "The code received."),
+        _COUNTRY_CODE,
+    ),
+    RESPONSE_SUCCESS,
+)
+URL_SHORT = Operation(
+    "url-short",
+    "POST",
+    "/url/short",
+    "Make a short URL.",
+    Effect.CHANGES,
+    Place.FORM,
+    (
+        Field("name", "--name", "Name of the short URL, by which its statistics are read."),
+        Field("url-long", "LONG_URL", "The URL that the short one leads to."),
+        Field("alias", "--alias", "Wanted last part of the short URL.", required=False),
+        Field(
+            "is-premium",
+            "--premium",
+            "Make a premium URL, with complete statistics.",
+            kind=Kind.BOOLEAN,
+            required=False,
+        ),
+        Field("group-name", "--group-name", "Group that the URL belongs to.", required=False),
+        Field("domain-name", "--domain-name", "Domain of the short URL.", required=False),
+        Field(
+            "expiration-time-statistics",
+            "--expiration-months",
+            "Months until the statistics expire; 0 for the service's default.",
+            required=False,
+            least=0,
+        ),
+    ),
+    RESPONSE_URL_SHORT,
+)
+URL_STATISTIC = Operation(
+    "url-short-statistic",
+    "POST",
+    "/url/short-statistic",
+    "Clicks on a short URL.",
+    Effect.READS,
+    Place.FORM,
+    (
+        Field("name-url", "NAME", "Name of the short URL."),
+        Field("since", "--since", "First day."),
+        Field("until", "--until", "Last day; today if left out."),
+        Field(
+            "category",
+            "--category",
+            "One category of clicks alone.",
+            required=False,
+            choices=PLAIN_CATEGORIES + PREMIUM_CATEGORIES,
+        ),
+    ),
+    RESPONSE_STATISTIC,
+)
+_TEMPLATE_FIELDS = (
+    Field("template", "--template", "Name of the template.", place=Place.QUERY),
+    Field("phone", "PHONE", "Phone number, with its country code.", place=Place.JSON),
+    Field("body", "VALUE...", "Values for the places of the template, in order.", place=Place.JSON, kind=Kind.ARRAY),
+)
+CHATAPP_SEND = Operation(
+    "chatapp-send",
+    "POST",
+    "/chatapp/send",
+    "Send a chat-app message from a template.",
+    Effect.SENDS,
+    Place.QUERY,
+    _TEMPLATE_FIELDS,
+    RESPONSE_CHATAPP,
+)
+CHATAPP_ORDER = Operation(
+    "chatapp-store-order",
+    "POST",
+    "/chatapp/store/order",
+    "Send a store-order notification from a custom template.",
+    Effect.SENDS,
+    Place.QUERY,
+    _TEMPLATE_FIELDS,
+    RESPONSE_CHATAPP,
+)
+CHATAPP_2FA = Operation(
+    "2fa-send-chatapp",
+    "POST",
+    "/2fa/send-chatapp",
+    "Send a verification code by chat app.",
+    Effect.SENDS,
+    Place.FORM,
+    (
+        _PHONE,
+        _APP_NAME,
+        _COUNTRY_CODE,
+        Field("template", "--template", "Name of the template.", required=False),
+    ),
+    RESPONSE_CHATAPP,
+)
+
+OPERATIONS = (
+    BALANCE,
+    BLOCK_PHONE,
+    SEND_SMS,
+    SEND_CALL,
+    MESSAGES_STATE,
+    SMS_2FA,
+    CALL_2FA,
+    VERIFY_2FA,
+    URL_SHORT,
+    URL_STATISTIC,
+    CHATAPP_SEND,
+    CHATAPP_ORDER,
+    CHATAPP_2FA,
+)
