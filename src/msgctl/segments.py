@@ -1,0 +1,204 @@
+"""How many SMS a text is, and the text written so that it is fewer of them.
+
+The alphabet is the GSM 7-bit default alphabet with its extension table, 3GPP TS 23.038 sections 6.2.1 and 6.2.1.1;
+a text with any other character goes out as UTF-16 ("UCS-2", section 6.2.3). What fits one message, and what fits each
+of several that belong together, follows from 140 octets of user data less the concatenation header, 3GPP TS 23.040
+section 9.2.3.24.1.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from msgctl.errors import UsageError
+from msgctl.text import clean
+
+GSM7 = "GSM-7"
+UCS2 = "UCS-2"
+
+DEFAULT_ALPHABET = (
+    "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?"
+    "¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
+)
+"""The characters of one septet, in the order of their codes; 0x1B, the escape to the extension table, is left out."""
+
+EXTENSION = "\f^{}\\[~]|€"
+"""The characters of two septets, the escape and their own, in the order of their codes."""
+
+_ALPHABET = frozenset(DEFAULT_ALPHABET + EXTENSION)
+
+# (units in a message alone, units in each of several)
+_CAPACITY = {GSM7: (160, 153), UCS2: (70, 67)}
+
+# What decomposition does not give, or gives with another meaning: a lone acute accent would become a space.
+_NEAR = str.maketrans(
+    {
+        # quotation marks, primes and accents that stand alone
+        **dict.fromkeys("‘’‚‛‹›′`´ʼʻʹˈ", "'"),
+        **dict.fromkeys("“”„‟«»″¨˝", '"'),
+        # hyphens, dashes, minus
+        **dict.fromkeys("‐‑‒–—―−⁃", "-"),
+        # bullets and dots
+        **dict.fromkeys("•‣◦▪●■○□", "-"),
+        **dict.fromkeys("·∙⋅", "."),
+        # line ends and the tabulator; the other spaces are known by their category
+        **dict.fromkeys("\v\x85\u2028\u2029", "\n"),
+        "\t": " ",
+        # soft hyphen, zero width space, joiners, left-to-right mark, word joiner, byte order mark: seen by nobody
+        **dict.fromkeys("\xad\u034f\u200b\u200c\u200d\u200e\u2060\ufeff", ""),
+        # signs
+        **{"…": "...", "°": "o", "№": "No", "©": "(c)", "®": "(r)", "¢": "c", "¦": "|", "ˆ": "^", "˜": "~"},
+        **{"×": "x", "÷": "/", "⁄": "/", "∕": "/", "±": "+/-", "≤": "<=", "≥": ">=", "≠": "!=", "≈": "~"},
+        **{"←": "<-", "→": "->", "⇒": "=>", "µ": "u", "μ": "u", "ƒ": "f"},
+        # Latin letters without a decomposition
+        **{"ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ð": "d", "Ð": "D", "þ": "th", "Þ": "Th", "ı": "i", "ȷ": "j"},
+        **{"œ": "oe", "Œ": "OE", "ẞ": "SS", "ħ": "h", "Ħ": "H", "ŧ": "t", "Ŧ": "T", "ŋ": "n", "Ŋ": "N", "ĸ": "k"},
+        **{"ə": "e", "Ə": "E", "ɛ": "e", "Ɛ": "E", "ɔ": "o", "Ɔ": "O", "ɓ": "b", "Ɓ": "B", "ɗ": "d", "Ɗ": "D"},
+        **{"ƙ": "k", "Ƙ": "K", "ƴ": "y", "Ƴ": "Y", "ɲ": "n", "Ɲ": "N", "ɨ": "i", "Ɨ": "I", "ç": "c"},
+        # Greek capitals that look like a Latin one; the others are in the alphabet
+        **dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABEZHIKMNOPTYX", strict=True)),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What a text is as SMS.
+
+    ``encoding`` is ``GSM-7`` or ``UCS-2``; ``characters`` counts code points; ``units`` counts septets (an extension
+    character is two) or UTF-16 code units; ``segments`` counts messages; ``not_gsm7`` has the characters that forced
+    UCS-2, each once, in the order of their first appearance.
+    """
+
+    encoding: str
+    characters: int
+    units: int
+    segments: int
+    not_gsm7: tuple[str, ...]
+
+
+def count(text: str) -> Count:
+    """Count the messages that a text is sent as. An empty text is none."""
+    not_gsm7 = tuple(char for char in dict.fromkeys(text) if char not in _ALPHABET)
+    encoding = UCS2 if not_gsm7 else GSM7
+    units = _units(text, encoding)
+    return Count(encoding, len(text), units, _segments(text, units, encoding), not_gsm7)
+
+
+def to_gsm7(text: str) -> str:
+    """Write a text in the GSM-7 alphabet, each other character as the nearest ones there.
+
+    A text that is in the alphabet is returned as it is. Raises UsageError, which names every character that has no
+    near one. The result can be empty where the text is not (it had nothing but invisible characters).
+    """
+    if _ALPHABET.issuperset(text):
+        return text
+    written: list[str] = []
+    missing: dict[str, int] = {}
+    previous = ""
+    for position, cluster in _clusters(text):
+        for char in unicodedata.normalize("NFC", cluster):
+            near = _near(char)
+            if near is None:
+                missing.setdefault(char, position)
+            else:
+                written.append(_separator(previous, char, near) + near)
+            previous = char
+    if missing:
+        raise _no_near_character(missing)
+    return "".join(written)
+
+
+def _units(text: str, encoding: str) -> int:
+    """Septets, or UTF-16 code units; a lone surrogate is one of those."""
+    if encoding == GSM7:
+        return len(text) + sum(map(text.count, EXTENSION))
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _segments(text: str, units: int, encoding: str) -> int:
+    alone, joined = _CAPACITY[encoding]
+    if units <= alone:
+        return min(units, 1)
+    if units == len(text):
+        return -(-units // joined)
+    return _filled([_units(char, encoding) for char in text], joined)
+
+
+def _filled(widths: Iterable[int], capacity: int) -> int:
+    """How many segments are filled one after the other; what is two units wide goes into one of them whole."""
+    segments, room = 1, capacity
+    for width in widths:
+        if width > room:
+            segments, room = segments + 1, capacity
+        room -= width
+    return segments
+
+
+def _clusters(text: str) -> Iterator[tuple[int, str]]:
+    """Each character with the combining marks after it, and its position, counted from 1."""
+    start = 0
+    for index, char in enumerate(text):
+        if index > start and not unicodedata.combining(char):
+            yield start + 1, text[start:index]
+            start = index
+    if text:
+        yield start + 1, text[start:]
+
+
+@lru_cache(maxsize=2048)
+def _near(char: str) -> str | None:
+    """The nearest characters in the alphabet; an empty text for what may be left away, None where nothing is near."""
+    if char in _ALPHABET:
+        return char
+    if ord(char) in _NEAR:
+        return char.translate(_NEAR)
+    if unicodedata.category(char) == "Zs":
+        return " "
+    if _is_accent(char):
+        return ""
+    return _decomposed(char)
+
+
+def _decomposed(char: str) -> str | None:
+    """One step of decomposition at a time, so that ǘ becomes ü, which is in the alphabet, and not u."""
+    parts = [chr(int(code, 16)) for code in unicodedata.decomposition(char).split() if not code.startswith("<")]
+    near = [_near(part) for part in parts]
+    written = "".join(part for part in near if part is not None)
+    # A spacing accent decomposes to a space with a mark: nothing of it would be left.
+    return written if None not in near and written.strip() else None
+
+
+def _is_accent(char: str) -> bool:
+    """Whether a mark only adorns its letter.
+
+    Those are the marks with a place around the letter (canonical combining classes from 200 on), the variation
+    selectors and the key cap. Overlays (class 1) are none: without its stroke an unequal sign says the opposite.
+    """
+    return unicodedata.combining(char) >= 200 or "\ufe00" <= char <= "\ufe0f" or char == "\u20e3"
+
+
+def _separator(previous: str, char: str, near: str) -> str:
+    """What keeps a number a number where its neighbour becomes plain: 10² is 10^2, not 102; 1½ is 1 1/2, not 11/2."""
+    if not previous.isdecimal() or char in _ALPHABET:
+        return ""
+    if unicodedata.decomposition(char).startswith("<super>") and not near.isalpha():
+        return "^"
+    return " " if unicodedata.category(char) == "No" else ""
+
+
+def _no_near_character(missing: dict[str, int]) -> UsageError:
+    named = ", ".join(f"{_visible(char)} (U+{ord(char):04X}, position {at})" for char, at in missing.items())
+    return UsageError(
+        f"no character of the GSM-7 alphabet is near {named}",
+        "leave --gsm7 away to send the text as UCS-2, or take "
+        + ("the character out" if len(missing) == 1 else "those characters out"),
+    )
+
+
+def _visible(char: str) -> str:
+    """A character fit to be shown; a mark stands on a dotted circle instead of on the space before it."""
+    return clean(f"◌{char}" if unicodedata.category(char).startswith("M") else char)

@@ -1,0 +1,278 @@
+"""How many SMS a text is, and the text written in the GSM-7 alphabet, as 3GPP TS 23.038 and TS 23.040 have it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msgctl import segments
+from msgctl.errors import UsageError
+from msgctl.segments import count, to_gsm7
+
+# TS 23.038 section 6.2.1, typed as Unicode code points, sixteen codes a line; the escape, 0x1B, is no character.
+BASIC = """
+0040 00A3 0024 00A5 00E8 00E9 00F9 00EC 00F2 00C7 000A 00D8 00F8 000D 00C5 00E5
+0394 005F 03A6 0393 039B 03A9 03A0 03A8 03A3 0398 039E      00C6 00E6 00DF 00C9
+0020 0021 0022 0023 00A4 0025 0026 0027 0028 0029 002A 002B 002C 002D 002E 002F
+0030 0031 0032 0033 0034 0035 0036 0037 0038 0039 003A 003B 003C 003D 003E 003F
+00A1 0041 0042 0043 0044 0045 0046 0047 0048 0049 004A 004B 004C 004D 004E 004F
+0050 0051 0052 0053 0054 0055 0056 0057 0058 0059 005A 00C4 00D6 00D1 00DC 00A7
+00BF 0061 0062 0063 0064 0065 0066 0067 0068 0069 006A 006B 006C 006D 006E 006F
+0070 0071 0072 0073 0074 0075 0076 0077 0078 0079 007A 00E4 00F6 00F1 00FC 00E0
+"""
+# Section 6.2.1.1: form feed ^ { } \ [ ~ ] | and the euro sign.
+EXTENDED = "000C 005E 007B 007D 005C 005B 007E 005D 007C 20AC"
+
+ONE_SEPTET = "".join(chr(int(code, 16)) for code in BASIC.split())
+TWO_SEPTETS = "".join(chr(int(code, 16)) for code in EXTENDED.split())
+
+CLEF = "\U0001d11e"
+"""A character outside the Basic Multilingual Plane: two UTF-16 units."""
+
+gsm7_texts = st.text(st.sampled_from(ONE_SEPTET + TWO_SEPTETS * 4), max_size=700)
+ucs2_texts = st.text(st.sampled_from("aЖ€\ud800" + CLEF * 3), min_size=1, max_size=400).map(lambda text: text + "Ж")
+mixed_texts = st.text(st.sampled_from("a1€áœç ½²\u0301\u0338\u00a0\u200d\ufeffЖ\ud83d\U0001f600\x00\x1b\n")) | st.text()
+
+
+def wire_units(text: str, encoding: str) -> int:
+    if encoding == "GSM-7":
+        return sum(2 if char in TWO_SEPTETS else 1 for char in text)
+    return len(text.encode("utf-16-be", "surrogatepass")) // 2
+
+
+def split(text: str, encoding: str) -> list[str]:
+    """The messages themselves, each as full as whole characters allow."""
+    alone, joined = (160, 153) if encoding == "GSM-7" else (70, 67)
+    if wire_units(text, encoding) <= alone:
+        return [text] if text else []
+    parts = [""]
+    for char in text:
+        if wire_units(parts[-1] + char, encoding) > joined:
+            parts.append("")
+        parts[-1] += char
+    return parts
+
+
+def test_the_listing_is_whole() -> None:
+    assert (len(set(ONE_SEPTET)), len(set(TWO_SEPTETS))) == (127, 10)
+
+
+def test_default_alphabet_takes_one_septet_a_character() -> None:
+    assert count(ONE_SEPTET) == segments.Count("GSM-7", 127, 127, 1, ())
+    assert segments.DEFAULT_ALPHABET == ONE_SEPTET
+
+
+def test_extension_table_takes_two_septets_a_character() -> None:
+    assert count(TWO_SEPTETS) == segments.Count("GSM-7", 10, 20, 1, ())
+    assert segments.EXTENSION == TWO_SEPTETS
+
+
+def test_nothing_else_in_unicode_is_gsm7() -> None:
+    others = [char for char in map(chr, range(0x110000)) if char not in ONE_SEPTET + TWO_SEPTETS]
+    assert count("".join(others)).not_gsm7 == tuple(others)
+
+
+@pytest.mark.parametrize(
+    ("text", "units", "expected"),
+    [
+        pytest.param("", 0, 0, id="empty"),
+        pytest.param("a", 1, 1, id="one character"),
+        pytest.param("a" * 160, 160, 1, id="full alone"),
+        pytest.param("a" * 161, 161, 2, id="one septet more"),
+        pytest.param("a" * 306, 306, 2, id="153 * 2"),
+        pytest.param("a" * 307, 307, 3, id="153 * 2 + 1"),
+        pytest.param("a" * 459, 459, 3, id="153 * 3"),
+        pytest.param("€" * 80, 160, 1, id="80 of two septets"),
+        pytest.param("€" * 81, 162, 2, id="81 of two septets"),
+        # 153 is odd: 76 euro signs fill 152 septets, and the septet left takes no half of the next.
+        pytest.param("€" * 152, 304, 2, id="two segments of 76"),
+        pytest.param("€" * 153, 306, 3, id="306 septets, but a third segment"),
+        pytest.param("a" * 151 + "€" + "a" * 153, 306, 2, id="extension character ends on the edge"),
+        pytest.param("a" * 152 + "€" + "a" * 152, 306, 3, id="extension character over the edge"),
+        pytest.param("a" * 152 + "€" + "a" * 151, 305, 2, id="extension character over the edge, and room after it"),
+        pytest.param("a" * 152 + "€" + "a" * 6, 160, 1, id="no edge inside a message alone"),
+    ],
+)
+def test_gsm7_segments(text: str, units: int, expected: int) -> None:
+    assert count(text) == segments.Count("GSM-7", len(text), units, expected, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "units", "expected"),
+    [
+        pytest.param("á" * 70, 70, 1, id="full alone"),
+        pytest.param("á" * 71, 71, 2, id="one unit more"),
+        pytest.param("á" * 134, 134, 2, id="67 * 2"),
+        pytest.param("á" * 135, 135, 3, id="67 * 2 + 1"),
+        pytest.param(CLEF * 35, 70, 1, id="35 pairs"),
+        pytest.param(CLEF * 36, 72, 2, id="36 pairs"),
+        # 67 is odd, too: 33 pairs fill 66 units.
+        pytest.param(CLEF * 66, 132, 2, id="two segments of 33"),
+        pytest.param(CLEF * 67, 134, 3, id="134 units, but a third segment"),
+        pytest.param("á" * 65 + CLEF + "á" * 67, 134, 2, id="pair ends on the edge"),
+        pytest.param("á" * 66 + CLEF + "á" * 66, 134, 3, id="pair over the edge"),
+        pytest.param("á" * 66 + CLEF + "á" * 2, 70, 1, id="no edge inside a message alone"),
+        pytest.param("€" * 69 + "á", 70, 1, id="a euro sign is one UTF-16 unit"),
+        pytest.param("á\ud83d", 2, 1, id="lone surrogate"),
+    ],
+)
+def test_ucs2_segments(text: str, units: int, expected: int) -> None:
+    counted = count(text)
+    assert (counted.encoding, counted.characters, counted.units, counted.segments) == (
+        "UCS-2",
+        len(text),
+        units,
+        expected,
+    )
+
+
+def test_one_accent_halves_what_a_message_holds() -> None:
+    text = "a" * 159
+    assert (count(text + "a").segments, count(text + "á").segments) == (1, 3)
+
+
+def test_characters_that_force_ucs2_stand_once_in_order_of_appearance() -> None:
+    assert count("zá€éíáñ😀íÇç").not_gsm7 == ("á", "í", "😀", "ç")
+
+
+def test_the_escape_to_the_extension_table_is_no_character() -> None:
+    assert count("\x1b").not_gsm7 == ("\x1b",)
+
+
+@given(gsm7_texts)
+def test_gsm7_segments_hold_whole_characters(text: str) -> None:
+    counted = count(text)
+    assert counted.units == wire_units(text, "GSM-7")
+    assert counted.segments == len(split(text, "GSM-7"))
+
+
+@given(ucs2_texts)
+def test_ucs2_segments_hold_whole_characters(text: str) -> None:
+    counted = count(text)
+    assert counted.units == wire_units(text, "UCS-2")
+    assert counted.segments == len(split(text, "UCS-2"))
+
+
+@given(mixed_texts)
+def test_any_text_can_be_counted(text: str) -> None:
+    counted = count(text)
+    outside = {char for char in text if char not in ONE_SEPTET + TWO_SEPTETS}
+    assert counted.encoding == ("UCS-2" if outside else "GSM-7")
+    assert set(counted.not_gsm7) == outside
+    assert counted.segments == len(split(text, counted.encoding))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("¿Cuál es su código, señor Nuñez?", "¿Cual es su codigo, señor Nuñez?"),
+        ("ÁÉÍÓÚÜ áéíóúü", "AÉIOUÜ aéiouü"),
+        ("a\u0301 e\u0301 n\u0303", "a é ñ"),
+        ("“a” ‘b’ «c» „d‚ ‹e›", "\"a\" 'b' \"c\" \"d' 'e'"),
+        ("it`s ´x´ 5′ 3″", "it's 'x' 5' 3\""),
+        ("a–b—c‑d−e", "a-b-c-d-e"),
+        ("wait…", "wait..."),
+        ("a\u00a0b\u2009c\u3000d\u1680e\tf", "a b c d e f"),
+        ("a\u2028b\u2029c\x85d", "a\nb\nc\nd"),
+        ("a\u200bb\u00adc\ufeffd\u2060e", "abcde"),
+        ("• uno ▪ dos", "- uno - dos"),
+        ("łódź Đà ðÞþ ı", "lodz Dà dThth i"),
+        ("œuvre Œ ẞ ß", "oeuvre OE SS ß"),
+        ("ça Ça", "ca Ça"),
+        ("ﬁn ﬀ ĳ ǆ", "fin ff ij dz"),
+        ("№ 5 N° 1º 2ª", "No 5 No 1o 2a"),
+        ("© ® ™", "(c) (r) TM"),
+        ("ＡＢＣ１２３！", "ABC123!"),
+        ("𝐇𝐨𝐥𝐚", "Hola"),
+        ("ǘ ấ ǻ ǿ", "ü a å ø"),
+        ("ΑΘΗΝΑ", "AΘHNA"),
+        ("µm", "um"),
+        ("1\ufe0f\u20e3", "1"),
+        ("3×4÷2 ≤ 6 ≠ 7", "3x4/2 <= 6 != 7"),
+        ("=\u0338", "!="),
+        ("{€}", "{€}"),
+    ],
+)
+def test_near_characters(text: str, expected: str) -> None:
+    assert to_gsm7(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("10²", "10^2"),
+        ("10²³", "10^23"),
+        ("10⁻³", "10^-3"),
+        ("m²", "m2"),
+        ("1½", "1 1/2"),
+        ("½", "1/2"),
+        ("1º", "1o"),
+    ],
+)
+def test_a_number_stays_that_number(text: str, expected: str) -> None:
+    assert to_gsm7(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["h\u0336", "=\u20e5", "\u20e0", "½Ж", "ά", "\u202e", "\x1b", "\x00", "\ud83d", "😀", "中", "가"]
+)
+def test_what_has_no_near_character_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        to_gsm7(text)
+
+
+def test_refusal_names_each_character_once_with_code_and_first_position() -> None:
+    with pytest.raises(UsageError) as refused:
+        to_gsm7("sí Ж, 😀 Ж")
+    assert refused.value.message == (
+        "no character of the GSM-7 alphabet is near Ж (U+0416, position 4), 😀 (U+1F600, position 7)"
+    )
+    assert refused.value.hint is not None
+    assert "leave --gsm7 away" in refused.value.hint
+    assert "UCS-2" in refused.value.hint
+
+
+def test_positions_are_those_of_the_text_as_typed() -> None:
+    with pytest.raises(UsageError, match=r"Ж \(U\+0416, position 6\)"):
+        to_gsm7("e\u0301e\u0301 Ж")
+
+
+@pytest.mark.parametrize(
+    ("char", "shown"),
+    [
+        ("\x1b", r"\x1b (U+001B"),
+        ("\u202e", r"\u202e (U+202E"),
+        ("\ud83d", r"\ud83d (U+D83D"),
+        ("\u0336", "◌\u0336 (U+0336"),
+    ],
+)
+def test_refusal_shows_what_cannot_be_seen(char: str, shown: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        to_gsm7(f"a{char}")
+    assert shown in refused.value.message
+    assert refused.value.message.isprintable()
+
+
+@given(mixed_texts)
+def test_any_text_is_written_or_refused(text: str) -> None:
+    try:
+        written = to_gsm7(text)
+    except UsageError:
+        return
+    assert count(written).encoding == "GSM-7"
+    assert to_gsm7(written) == written
+
+
+def test_each_character_is_written_in_the_alphabet_or_refused() -> None:
+    for char in map(chr, range(0x3400)):
+        try:
+            written = to_gsm7(f"a{char}")
+        except UsageError:
+            continue
+        assert count(written).encoding == "GSM-7", f"U+{ord(char):04X}"
+
+
+@given(gsm7_texts)
+def test_gsm7_text_is_left_as_it_is(text: str) -> None:
+    assert to_gsm7(text) == text
