@@ -1,0 +1,211 @@
+"""What a person types -> what the wire takes.
+
+Every function takes the text of one argument or option and gives its value, or raises `UsageError` with a message
+that names the text, says what is allowed and what to do. The rules are those of the interface ("Endpoints", "Limits")
+and nothing here knows about profiles, requests or terminals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
+from difflib import get_close_matches
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from msgctl.countries import CODES as COUNTRY_CODES
+from msgctl.errors import UsageError
+from msgctl.operations import Field
+from msgctl.text import is_unsafe, shorten
+
+MOST_MESSAGE_BYTES = 64 * 1024
+"""The longest message that is taken, in bytes of UTF-8; far over the 255 segments that an SMS can have."""
+
+LONGEST_TIMEOUT = 3600.0
+LONGEST_URL = 8192
+
+_READING_AIDS = str.maketrans("", "", " .-()\u00a0\u2010\u2011\u2013")
+_PHONE = re.compile(r"\+?([0-9]{5,15})", re.ASCII)
+_INTEGER = re.compile(r"[0-9]{1,19}", re.ASCII)
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})", re.ASCII)
+_DAYS_AGO = re.compile(r"([0-9]{1,6})d", re.ASCII)
+
+
+class Recipients(NamedTuple):
+    """Phone numbers in the order given, each once, and those that were given again."""
+
+    phones: tuple[str, ...]
+    repeated: tuple[str, ...]
+
+
+def quote(text: str) -> str:
+    """A value as a message names it: in quotes, visible, and not longer than a line."""
+    return f"'{shorten(text, 60)}'"
+
+
+def phone(text: str) -> str:
+    """A phone number as its 5 to 15 digits. A leading ``+``, spaces, dots, dashes and parentheses are dropped."""
+    match = _PHONE.fullmatch(text.translate(_READING_AIDS))
+    if match is None:
+        raise UsageError(
+            f"{quote(text)} is not a phone number: allowed are 5 to 15 digits, with an optional + before them",
+            "Write it with its country code, for example 573001234567 or '+57 300 123 4567'.",
+        )
+    return match[1]
+
+
+def phones(texts: Iterable[str]) -> Recipients:
+    """Phone numbers from several arguments, each one number or several separated by commas."""
+    seen: dict[str, None] = {}
+    repeated: dict[str, None] = {}
+    for text in texts:
+        for part in text.split(","):
+            number = phone(part)
+            (repeated if number in seen else seen)[number] = None
+    return Recipients(tuple(seen), tuple(repeated))
+
+
+def choice(text: str, allowed: Sequence[str], what: str) -> str:
+    """One of ``allowed``, upper and lower case not mattering; the spelling returned is the one in ``allowed``."""
+    by_folded = {name.casefold(): name for name in allowed}
+    found = by_folded.get(text.casefold())
+    if found is None:
+        near = get_close_matches(text.casefold(), by_folded, n=1, cutoff=0.5)
+        suggestion = f"Did you mean {by_folded[near[0]]}?" if near else None
+        raise UsageError(f"{quote(text)} is not a {what}: allowed are {', '.join(allowed)}", suggestion)
+    return found
+
+
+def voice(text: str, field: Field) -> str:
+    """A voice of the operation that ``field`` belongs to, in the interface's spelling."""
+    return choice(text, field.choices, "voice of this command")
+
+
+def whole_number(text: str, what: str, least: int = 0, most: int | None = None) -> int:
+    """A number written in digits, from ``least`` to ``most``."""
+    allowed = f"a whole number from {least} to {most}" if most is not None else f"a whole number, {least} or more"
+    number = int(text) if _INTEGER.fullmatch(text) else None
+    if number is None or number < least or (most is not None and number > most):
+        raise UsageError(f"{quote(text)} is not {what}: allowed is {allowed}")
+    return number
+
+
+def limited(text: str, field: Field) -> str:
+    """A number within the limits of ``field``, as the wire takes it (the interface sends numbers as strings)."""
+    return str(whole_number(text, f"allowed for {field.typed}", field.least or 0, field.most))
+
+
+def seconds(text: str, what: str, least: float = 0.0, most: float = LONGEST_TIMEOUT) -> float:
+    """A time in seconds, over ``least`` and up to ``most``; fractions are allowed."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if not least < number <= most:  # false for NaN as well
+        raise UsageError(f"{quote(text)} is not {what}: allowed is a number of seconds over {least:g}, up to {most:g}")
+    return number
+
+
+def day(text: str, today: date) -> date:
+    """A date: ``YYYY-MM-DD``, ``today``, ``yesterday``, or ``7d`` for seven days before ``today``."""
+    try:
+        if text.casefold() == "today":
+            return today
+        if text.casefold() == "yesterday":
+            return today - timedelta(days=1)
+        if ago := _DAYS_AGO.fullmatch(text):
+            return today - timedelta(days=int(ago[1]))
+        if written := _DATE.fullmatch(text):
+            return date(int(written[1]), int(written[2]), int(written[3]))
+    except (ValueError, OverflowError):
+        raise UsageError(f"{quote(text)} is not a date that exists", "Dates are written YYYY-MM-DD.") from None
+    raise UsageError(f"{quote(text)} is not a date: allowed are YYYY-MM-DD, today, yesterday, or 7d for seven days ago")
+
+
+def days(since: str, until: str | None, today: date) -> tuple[str, str]:
+    """First and last day as ``YYYY-MM-DD``; the last is ``today`` where it was left out."""
+    first = day(since, today)
+    last = today if until is None else day(until, today)
+    if first > last:
+        until_text = "left out, that is today" if until is None else quote(until)
+        raise UsageError(
+            f"--since {quote(since)} ({first}) is after --until ({until_text}, {last})",
+            "Give a first day that is not after the last.",
+        )
+    return first.isoformat(), last.isoformat()
+
+
+def country_code(text: str) -> str:
+    """An ISO 3166-1 alpha-2 country code, in upper case."""
+    code = text.upper()
+    if code not in COUNTRY_CODES:
+        raise UsageError(
+            f"{quote(text)} is not a country code: allowed are the two-letter codes of ISO 3166-1",
+            "For example CO for Colombia, ES for Spain, US for the United States.",
+        )
+    return code
+
+
+def long_url(text: str) -> str:
+    """An absolute http or https URL, as it was typed."""
+    reason = _url_fault(text)
+    if reason:
+        raise UsageError(
+            f"{quote(text)} is not a URL to shorten ({reason}): allowed is an absolute http or https URL",
+            "For example https://example.com/offers?id=7.",
+        )
+    return text
+
+
+def _url_fault(text: str) -> str | None:
+    if len(text) > LONGEST_URL:
+        return f"it is longer than {LONGEST_URL} characters"
+    if any(char.isspace() or is_unsafe(char) for char in text):
+        return "it holds a space or a control character"
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        return "its host or port is malformed"
+    if parts.scheme not in {"http", "https"}:
+        return f"its scheme is {shorten(parts.scheme, 20)}" if parts.scheme else "it has no scheme"
+    if not parts.hostname or port == 0:
+        return "it has no host" if not parts.hostname else "its port is 0"
+    return None
+
+
+def words(text: str, what: str) -> str:
+    """A name or other short text on one line: not blank, no control characters; as it was typed."""
+    return _shown(text, what, allowed="", advice=f"Give {what} a value, or leave it out where it is optional.")
+
+
+def message(text: str) -> str:
+    """The text of a message: not blank, and without control characters but line ends and tabs; as it was given."""
+    return prose(text, "the message", "Give it with -m TEXT, --message-file PATH, or on standard input.")
+
+
+def prose(text: str, what: str, advice: str | None = None) -> str:
+    """A text that may have several lines: not blank, no other control characters, at most 64 KiB of UTF-8."""
+    _shown(text, what, allowed="\n\r\t", advice=advice)
+    size = len(text.encode())
+    if size > MOST_MESSAGE_BYTES:
+        raise UsageError(f"{what} is {size} bytes long: allowed are {MOST_MESSAGE_BYTES}", "Send a shorter text.")
+    return text
+
+
+def _shown(text: str, what: str, allowed: str, advice: str | None) -> str:
+    """A text of characters that can be shown. Bytes that are not UTF-8 come as lone surrogates (PEP 383)."""
+    if not text.strip():
+        raise UsageError(f"{what} is empty", advice)
+    for position, char in enumerate(text, start=1):
+        if char in allowed:
+            continue
+        if "\ud800" <= char <= "\udfff":
+            raise UsageError(f"{what} is not valid UTF-8 text at position {position}: {quote(text)}")
+        if char < " " or "\x7f" <= char <= "\x9f":
+            raise UsageError(
+                f"{what} holds the control character U+{ord(char):04X} at position {position}: {quote(text)}",
+                "Take it out.",
+            )
+    return text
