@@ -1,0 +1,91 @@
+"""What the service answered, read without losing a digit, and held against the record that the operation promises."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from msgctl.operations import Kind, Member, Operation
+
+MOST_BYTES = 16 * 1024 * 1024
+"""The largest answer that is read, in bytes."""
+
+
+class Number(str):
+    """A JSON number, kept as the text that was sent: no digit is lost to a float, none is added."""
+
+    __slots__ = ()
+
+
+class ShapeError(ValueError):
+    """A body is not JSON, or is JSON of another shape than the record; the text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A record as the service sent it (``body``) and as it was read (``document``; numbers are `Number`)."""
+
+    operation: Operation
+    body: bytes
+    document: Mapping[str, Any]
+
+
+def load(body: bytes, *, exact: bool = True) -> Any:
+    """Read JSON (RFC 8259) of unknown origin. Numbers become `Number`, or Python's own where not ``exact``.
+
+    Raises ShapeError.
+    """
+    number = Number if exact else None
+    try:
+        return json.loads(
+            body.decode("utf-8-sig"), parse_int=number, parse_float=number, parse_constant=_refuse_constant
+        )
+    except UnicodeDecodeError as error:
+        raise ShapeError("it is not UTF-8 text") from error
+    except RecursionError as error:
+        raise ShapeError("its JSON is nested too deeply") from error
+    except ShapeError:
+        raise
+    except ValueError as error:
+        raise ShapeError("it is not JSON") from error
+
+
+def read(operation: Operation, body: bytes) -> Answer:
+    """The answer to an operation, its body held against the operation's record. Raises ShapeError."""
+    document = load(body)
+    if not isinstance(document, dict):
+        raise ShapeError("it is JSON, but not an object")
+    members = operation.answer.members
+    if not any(member.name in document for member in members):
+        names = ", ".join(member.name for member in members)
+        raise ShapeError(f"it has none of the members of {operation.answer.name} ({names})")
+    _check_members(document, members)
+    return Answer(operation, body, document)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ShapeError(f"it holds {name}, which is not JSON")
+
+
+def _check_members(document: Mapping[str, Any], members: Sequence[Member]) -> None:
+    """Arrays must be arrays of objects, objects objects, and everything else a plain value; null is always allowed.
+
+    Whether a plain value is a number or a string is not held against the service: it is shown as it came.
+    """
+    for member in members:
+        value = document.get(member.name)
+        if value is None:
+            continue
+        if member.kind is Kind.ARRAY:
+            if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+                raise ShapeError(f"its member {member.name} is not an array of objects")
+            for entry in value:
+                _check_members(entry, member.of)
+        elif member.kind is Kind.OBJECT:
+            if not isinstance(value, dict):
+                raise ShapeError(f"its member {member.name} is not an object")
+            _check_members(value, member.of)
+        elif isinstance(value, (dict, list)):
+            raise ShapeError(f"its member {member.name} is not a plain value")

@@ -1,0 +1,222 @@
+"""The service from the caller's side: a request goes in, its answer comes out or an error is raised.
+
+Which requests may be repeated is decided here and nowhere else. One that may have left is repeated only if it reads
+(GET /balance, GET /messages-state, POST /url/short-statistic); a send is never repeated after that, since the service
+has no way to tell a repetition from a second message.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+from msgctl import answers
+from msgctl.answers import Answer, ShapeError
+from msgctl.credential import Credential
+from msgctl.errors import NotReachedError, OutcomeUnknownError, RefusedError, StoppedError, UnreadableError
+from msgctl.exchange import Journey, LostError, Reply, exchange, open_client
+from msgctl.operations import Effect
+from msgctl.request import Request
+from msgctl.text import shorten
+
+PAUSES = (0.3, 0.9)
+"""Seconds before the first and the second repetition."""
+
+PASSING_STATUSES = frozenset({429, 502, 503, 504})
+"""Statuses after which a request that only reads is repeated."""
+
+ALLOW_ADDRESS = (
+    "If nothing is wrong with the values: the service also refuses so every call from an address that is not allowed. "
+    "Allow this machine's public address in the security menu of the account."
+)
+CHECK_BEFORE_REPEATING = "Before sending again, check the delivery state, the balance, or the phone itself."
+
+
+class Client:
+    """Performs requests against one base URL with one credential.
+
+    ``seconds`` bounds each attempt as a whole. ``log`` is told of each request and answer, credentials never. A
+    ``transport`` takes the place of the network.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        credential: Credential,
+        *,
+        seconds: float = 30.0,
+        transport: httpx.BaseTransport | None = None,
+        log: Callable[[str], None] = lambda _: None,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._base_url = base_url.rstrip("/")
+        self._credential = credential
+        self._seconds = seconds
+        self._log = log
+        self._sleep = sleep
+        self._clock = clock
+        self._local = transport is not None
+        self._http = open_client(base_url, seconds) if transport is None else httpx.Client(transport=transport)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def perform(self, request: Request) -> Answer:
+        """Make a request and read its answer.
+
+        Raises NotReachedError, RefusedError, UnreadableError (a request that only reads), OutcomeUnknownError,
+        and StoppedError on Ctrl-C.
+        """
+        reads = request.operation.effect is Effect.READS
+        for pause in (*PAUSES, None):
+            try:
+                reply = self._exchange(request)
+            except NotReachedError as error:
+                if pause is None or not error.passing:
+                    raise
+            except OutcomeUnknownError:
+                if pause is None or not reads:
+                    raise
+            else:
+                if pause is None or not (reads and reply.status in PASSING_STATUSES):
+                    return self._judge(request, reply)
+            self._log(f"* trying again in {pause:g} s")
+            self._sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _exchange(self, request: Request) -> Reply:
+        path = httpx.URL(self._base_url).path.rstrip("/") + request.operation.path
+        journey = Journey()
+        self._log(f"> {request.operation.method} {path}")
+        started = self._clock()
+        outcome = "not sent"
+        try:
+            reply = exchange(
+                self._http, self._prepared(request, journey), journey, self._seconds, traced=not self._local
+            )
+        except LostError as error:
+            outcome = "no answer"
+            raise _outcome_unknown(request, str(error)) from error
+        except KeyboardInterrupt:
+            outcome = "interrupted"
+            raise _stopped(request, left=journey.give_up()) from None
+        else:
+            outcome = str(reply.status)
+            return reply
+        finally:
+            self._log(f"< {outcome} {request.operation.method} {path} {(self._clock() - started) * 1000:.0f} ms")
+
+    def _prepared(self, request: Request, journey: Journey) -> httpx.Request:
+        query, form = request.with_credentials(self._credential.parameters())
+        return self._http.build_request(
+            request.operation.method,
+            self._base_url + request.operation.path,
+            headers=request.headers,
+            params=query or None,
+            data=dict(form) or None,
+            content=request.json,
+            extensions={"trace": journey.trace},
+        )
+
+    def _judge(self, request: Request, reply: Reply) -> Answer:
+        if reply.status != 200:
+            raise self._refused(request, reply)
+        try:
+            return answers.read(request.operation, reply.whole_body())
+        except ShapeError as error:
+            if request.operation.effect is Effect.READS:
+                raise UnreadableError(
+                    f"the answer to {request.operation.name} cannot be read: {error}", http_status=reply.status
+                ) from error
+            raise _outcome_unknown(request, f"the answer cannot be read: {error}", reply.status) from error
+
+    def _refused(self, request: Request, reply: Reply) -> RefusedError:
+        record = self._error_record(reply.body)
+        said = ": ".join(shorten(str(record[name])) for name in ("error", "msg") if record.get(name))
+        if reply.status == 520 and record:
+            message = f"the service refused the request ({reply.status}){': ' + said if said else ''}"
+            consequence = {Effect.SENDS: "; nothing was sent", Effect.CHANGES: "; nothing was changed"}
+            return RefusedError(
+                message + consequence.get(request.operation.effect, ""),
+                None if self._local else ALLOW_ADDRESS,
+                http_status=reply.status,
+                record=record,
+            )
+        return RefusedError(
+            f"the answer is {_described(reply, said)}{_doubt(request.operation.effect, reply.status)}",
+            self._advice(request, reply),
+            http_status=reply.status,
+            record=record,
+        )
+
+    def _advice(self, request: Request, reply: Reply) -> str | None:
+        if 300 <= reply.status < 400:
+            where = f" It points to {shorten(self._credential.mask(reply.location))}." if reply.location else ""
+            return f"Redirects are not followed, since the key would travel along.{where} Check the base URL."
+        if reply.status in (404, 405):
+            return "Check the base URL: it ends in the version segment, /api/v1."
+        if reply.status == 520:
+            return ALLOW_ADDRESS
+        return CHECK_BEFORE_REPEATING if request.operation.effect is Effect.SENDS else None
+
+    def _error_record(self, body: bytes) -> dict[str, Any]:
+        """``error`` and ``msg`` of the service's error record, without the key; empty where the body has neither."""
+        try:
+            document = answers.load(body, exact=False)
+        except ShapeError:
+            return {}
+        if not isinstance(document, dict):
+            return {}
+        own = {name: document[name] for name in ("error", "msg") if name in document}
+        return {
+            name: self._credential.mask(value) if isinstance(value, str) else value
+            for name, value in own.items()
+            if not isinstance(value, (dict, list))
+        }
+
+
+def _described(reply: Reply, said: str) -> str:
+    if said:
+        return f"status {reply.status}: {said}"
+    if reply.fault:
+        return f"status {reply.status}, and {reply.fault}"
+    if not reply.body.strip():
+        return f"status {reply.status} with an empty body"
+    page = b"<html" in reply.body[:2000].lower() or b"<!doctype" in reply.body[:2000].lower()
+    what = "an HTML page, perhaps of a proxy," if page else "a text"
+    return f"status {reply.status} with {what} instead of the service's record"
+
+
+def _doubt(effect: Effect, status: int) -> str:
+    """What an answer that is not the service's own leaves open.
+
+    3xx and 4xx say that the request was not carried out (RFC 9110, 15.4 and 15.5); others may come from a proxy that
+    has passed it on.
+    """
+    if effect is Effect.READS:
+        return ""
+    if 300 <= status < 500:
+        return "; nothing was sent" if effect is Effect.SENDS else "; nothing was changed"
+    return "; the request may have been carried out all the same"
+
+
+def _outcome_unknown(request: Request, why: str, status: int | None = None) -> OutcomeUnknownError:
+    if request.operation.effect is Effect.READS:
+        return OutcomeUnknownError(f"{request.operation.name} got no answer: {why}", "Try again.", http_status=status)
+    return OutcomeUnknownError(
+        f"the request was sent, and {why}: it may have been carried out", CHECK_BEFORE_REPEATING, http_status=status
+    )
+
+
+def _stopped(request: Request, *, left: bool) -> StoppedError:
+    if request.operation.effect is Effect.READS:
+        return StoppedError("interrupted")
+    if left:
+        return StoppedError(
+            "interrupted after the request was sent: it may have been carried out", CHECK_BEFORE_REPEATING
+        )
+    return StoppedError("interrupted; nothing was sent")

@@ -1,0 +1,108 @@
+"""One request as the interface wants it: every parameter in its place, under its name, in its spelling.
+
+Credentials are not part of a `Request`; the client adds them as it sends, so that a request can be shown and stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from msgctl import __version__
+from msgctl.credential import MASK
+from msgctl.errors import UsageError
+from msgctl.operations import Operation, Place
+
+Value = str | bool | Sequence[str] | None
+Pairs = tuple[tuple[str, str], ...]
+
+USER_AGENT = f"msgctl/{__version__}"
+JSON_TYPE = "application/json"
+FORM_TYPE = "application/x-www-form-urlencoded"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An operation with its parameters, sorted by the place in which they travel; without credentials."""
+
+    operation: Operation
+    query: Pairs = ()
+    form: Pairs = ()
+    json: bytes | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that the interface names ("General rules"), and the tool's own name."""
+        headers = {"Accept": JSON_TYPE, "User-Agent": USER_AGENT}
+        if self.json is not None:
+            headers["Content-Type"] = JSON_TYPE
+        elif self.operation.credentials is Place.FORM:
+            headers["Content-Type"] = FORM_TYPE
+        return headers
+
+    def with_credentials(self, credentials: Pairs) -> tuple[Pairs, Pairs]:
+        """Query and form with the credentials before the other parameters of their place."""
+        if self.operation.credentials is Place.QUERY:
+            return credentials + self.query, self.form
+        return self.query, credentials + self.form
+
+    def described(self, base_url: str) -> dict[str, Any]:
+        """What a dry run shows: the whole request, its credentials masked."""
+        query, form = self.with_credentials((("client", MASK), ("key", MASK)))
+        document: dict[str, Any] = {
+            "method": self.operation.method,
+            "url": base_url + self.operation.path,
+            "headers": self.headers,
+        }
+        if query:
+            document["query"] = dict(query)
+        if form:
+            document["form"] = dict(form)
+        if self.json is not None:
+            document["json"] = json.loads(self.json)
+        return document
+
+
+def build(operation: Operation, values: Mapping[str, Value], body: bytes | None = None) -> Request:
+    """The request for an operation; ``values`` by wire name, None for what was not given and is not sent.
+
+    ``body`` replaces the JSON members where the caller has a whole JSON document. Raises UsageError where a required
+    parameter is missing or a value is empty: nothing is ever sent empty.
+    """
+    unknown = values.keys() - {field.name for field in operation.fields}
+    if unknown:
+        raise KeyError(f"{operation.name} has no field {', '.join(sorted(unknown))}")
+    placed: dict[Place, dict[str, Value]] = {place: {} for place in Place}
+    for field in operation.fields:
+        value = values.get(field.name)
+        if value is None:
+            if field.required and not (body is not None and field.place is Place.JSON):
+                raise UsageError(f"{field.typed} is missing: {operation.name} needs it")
+            continue
+        if value == "":
+            raise UsageError(f"{field.typed} is empty: give it a value, or leave it out where it is optional")
+        placed[field.place][field.name] = value
+    members = placed[Place.JSON]
+    return Request(
+        operation,
+        query=_pairs(placed[Place.QUERY]),
+        form=_pairs(placed[Place.FORM]),
+        json=body if body is not None else _json(members) if members else None,
+    )
+
+
+def _pairs(values: Mapping[str, Value]) -> Pairs:
+    return tuple((name, _text(value)) for name, value in values.items())
+
+
+def _text(value: Value) -> str:
+    """A value in a query or form: booleans in JSON's spelling, several values separated by commas (General rule 7)."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else ",".join(value or ())
+
+
+def _json(members: Mapping[str, Value]) -> bytes:
+    return json.dumps(members, ensure_ascii=False, separators=(",", ":")).encode()
