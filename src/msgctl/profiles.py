@@ -1,0 +1,207 @@
+"""Whose credentials: a profile of the configuration file, the environment, or the sandbox.
+
+A profile that ``-p`` names is taken whole. Otherwise MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY win over the members
+of the profile that MSGCTL_PROFILE or ``default_profile`` names. The sandbox takes nothing from the environment, however
+it was named, so that nobody reaches the real service by it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgctl.addresses import base_url_fault
+from msgctl.config import Document
+from msgctl.credential import Credential, Secret
+from msgctl.errors import ConfigurationError
+from msgctl.text import clean, is_unsafe, shorten
+
+SANDBOX = "sandbox"
+SANDBOX_URL = "https://sandbox.invalid/api/v1"
+SANDBOX_CLIENT = 1
+SANDBOX_KEY = "sandbox"
+
+LARGEST_CLIENT = 2**63 - 1
+LONGEST_KEY = 4096
+SECONDS_FOR_KEY_COMMAND = 60
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_VARIABLES = {"base_url": "MSGCTL_BASE_URL", "client": "MSGCTL_CLIENT", "key": "MSGCTL_KEY"}
+ADD_ONE = "Store one with: msgctl profile add NAME --base-url URL --client N. Or try: msgctl -p sandbox balance"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a command needs to know of an account; the key is fetched only when `credential` is called."""
+
+    name: str
+    base_url: str
+    client: int
+    fetch_key: Callable[[], str] = field(repr=False)
+    country_code: str | None = None
+    app_name: str | None = None
+    voice: str | None = None
+
+    @property
+    def is_sandbox(self) -> bool:
+        return self.name == SANDBOX
+
+    def credential(self) -> Credential:
+        """Client and key. Runs the profile's key command where it has one. Raises ConfigurationError."""
+        key = self.fetch_key()
+        fault = key_fault(key)
+        if fault:
+            raise ConfigurationError(f"the key of profile {self.name} cannot be used: {fault}")
+        return Credential(self.client, Secret(key))
+
+
+def sandbox() -> Profile:
+    return Profile(SANDBOX, SANDBOX_URL, SANDBOX_CLIENT, lambda: SANDBOX_KEY)
+
+
+def find(document: Document, environ: Mapping[str, str], named: str | None) -> Profile:
+    """The profile to use; ``named`` is the value of ``-p``. Raises ConfigurationError."""
+    if named is not None:
+        return sandbox() if named == SANDBOX else made_of(named, stored(document, named))
+    name = environ.get("MSGCTL_PROFILE") or document.get("default_profile")
+    if name == SANDBOX:
+        return sandbox()
+    given = {member: environ[variable] for member, variable in _VARIABLES.items() if environ.get(variable)}
+    complete = len(given) == len(_VARIABLES)
+    known = document.get("profiles", {})
+    if name and (name in known or not (complete and not known)):
+        members = stored(document, name)
+    elif complete:
+        members = {}
+    else:
+        raise _nothing_chosen(known, given)
+    return made_of(name or "environment", _overridden(members, given))
+
+
+def _overridden(members: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
+    merged = {**members, **given}
+    if "key" in given:
+        merged.pop("key_command", None)
+    if "client" in given:
+        text = given["client"]
+        if not (text.isascii() and text.isdigit()):
+            raise ConfigurationError(f"MSGCTL_CLIENT is '{shorten(text, 40)}': allowed is a whole number")
+        merged["client"] = int(text[:20])
+    return merged
+
+
+def _nothing_chosen(known: Mapping[str, Any], given: Mapping[str, str]) -> ConfigurationError:
+    if given:
+        missing = ", ".join(variable for member, variable in _VARIABLES.items() if member not in given)
+        return ConfigurationError(f"no profile is chosen, and of the environment {missing} is not set", ADD_ONE)
+    if known:
+        names = ", ".join(clean(name) for name in sorted(known))
+        return ConfigurationError(
+            f"no profile is chosen, and there is no default among {names}",
+            "Name one with -p, or make it the default with: msgctl profile use NAME",
+        )
+    return ConfigurationError("there is no profile yet", ADD_ONE)
+
+
+def stored(document: Document, name: str) -> Mapping[str, Any]:
+    """The members of a stored profile. Raises ConfigurationError where there is none of that name."""
+    known: Mapping[str, Mapping[str, Any]] = document.get("profiles", {})
+    if name not in known:
+        names = ", ".join(clean(each) for each in (*sorted(known), SANDBOX))
+        raise ConfigurationError(f"there is no profile '{shorten(name, 64)}'", f"There are: {names}.")
+    return known[name]
+
+
+def made_of(name: str, members: Mapping[str, Any]) -> Profile:
+    """A profile made of the members of a table. Raises ConfigurationError where one cannot be used."""
+    shown = shorten(name, 64)
+    base_url = members.get("base_url")
+    if not isinstance(base_url, str):
+        raise _member_fault(shown, "base_url", "missing" if base_url is None else "not a string")
+    allow_http = members.get("allow_http", False)
+    if not isinstance(allow_http, bool):
+        raise _member_fault(shown, "allow_http", "neither true nor false")
+    if fault := base_url_fault(base_url, allow_http=allow_http):
+        raise ConfigurationError(
+            f"the base_url of profile {shown} cannot be used: {fault}",
+            "Allowed is https://HOST/api/v1, and plain http to a loopback address.",
+        )
+    client = members.get("client")
+    if not isinstance(client, int) or isinstance(client, bool) or not 0 <= client <= LARGEST_CLIENT:
+        raise _member_fault(shown, "client", "missing" if client is None else "not a whole number (int64)")
+    for member in ("country_code", "app_name", "voice"):
+        if not isinstance(members.get(member, ""), str):
+            raise _member_fault(shown, member, "not a string")
+    return Profile(
+        name=name,
+        base_url=base_url.rstrip("/"),
+        client=client,
+        fetch_key=_key_source(shown, members),
+        country_code=members.get("country_code"),
+        app_name=members.get("app_name"),
+        voice=members.get("voice"),
+    )
+
+
+def _member_fault(name: str, member: str, fault: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{member} of profile {name} is {fault}",
+        f"Store the profile again with: msgctl profile add {name} --base-url URL --client N --force",
+    )
+
+
+def _key_source(name: str, members: Mapping[str, Any]) -> Callable[[], str]:
+    key, command = members.get("key"), members.get("key_command")
+    if key is not None and command is not None:
+        raise ConfigurationError(f"profile {name} has both key and key_command", "Keep one of them.")
+    if isinstance(command, str) and command:
+        return lambda: _run_key_command(name, command)
+    if isinstance(key, str) and key:
+        return lambda: key
+    raise _member_fault(name, "key_command" if command is not None else "key", "missing or not a string")
+
+
+def _run_key_command(name: str, command: str) -> str:
+    """The first line that a key command prints. It runs in the shell, as a user would type it."""
+    import subprocess
+
+    environ = {variable: value for variable, value in os.environ.items() if variable != "MSGCTL_KEY"}
+    try:
+        done = subprocess.run(  # noqa: S602 (the user's own command, stored by the user for this purpose)
+            command, shell=True, stdout=subprocess.PIPE, timeout=SECONDS_FOR_KEY_COMMAND, env=environ, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ConfigurationError(
+            f"the key command of profile {name} did not end within {SECONDS_FOR_KEY_COMMAND} seconds"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"the key command of profile {name} cannot be run ({type(error).__name__})") from None
+    if done.returncode != 0:
+        raise ConfigurationError(
+            f"the key command of profile {name} failed with exit status {done.returncode}",
+            f"Run it by hand; msgctl profile show {name} shows it.",
+        )
+    return done.stdout.decode("utf-8", "surrogateescape").partition("\n")[0].strip("\r")
+
+
+def key_fault(key: str) -> str | None:
+    """Why a text cannot be a key, or None where it can. The text is not part of the answer."""
+    if not key.strip():
+        return "it is empty"
+    if len(key) > LONGEST_KEY:
+        return f"it is longer than {LONGEST_KEY} characters"
+    if any(is_unsafe(char) for char in key):
+        return "it holds control characters, or is not UTF-8 text"
+    return None
+
+
+def name_fault(name: str) -> str | None:
+    """Why a text cannot be the name of a stored profile, or None where it can."""
+    if name == SANDBOX:
+        return "it is the built-in profile of the sandbox"
+    if not _NAME.fullmatch(name):
+        return "allowed are up to 64 letters, digits, dots, dashes and underscores, a letter or digit first"
+    return None
