@@ -1,0 +1,92 @@
+"""`msgctl chatapp`: chat-app messages from templates."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from msgctl import answers, values
+from msgctl import operations as ops
+from msgctl.cli.context import App
+from msgctl.cli.inputs import MOST_BODY_BYTES, read
+from msgctl.cli.tree import command, group
+from msgctl.errors import UsageError
+
+app = group("Chat-app messages from templates.")
+
+PhoneOfTemplate = Annotated[str | None, typer.Argument(metavar="[PHONE]", help="Phone number, with its country code.")]
+Values = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[VALUE]...", help="Values for the places of the template, in order."),
+]
+Template = Annotated[str, typer.Option("--template", metavar="NAME", help="Name of the template.")]
+Body = Annotated[
+    str | None,
+    typer.Option("--body", metavar="FILE", help="Send this JSON object as it is, instead of PHONE and VALUEs."),
+]
+
+
+@command(
+    app,
+    "send",
+    "msgctl chatapp send 573001234567 Ana 8:00 --template appointment",
+    "msgctl chatapp send --template appointment --body body.json",
+    performs=ops.CHATAPP_SEND,
+)
+def send(
+    ctx: typer.Context,
+    template: Template,
+    phone: PhoneOfTemplate = None,
+    value: Values = None,
+    body: Body = None,
+) -> None:
+    """Send a chat-app message from a template."""
+    _perform(App.of(ctx), ops.CHATAPP_SEND, template, phone, value or [], body)
+
+
+@command(
+    app,
+    "order",
+    "msgctl chatapp order 573001234567 Ana 1029 '45.00 EUR' --template order_ready",
+    "msgctl chatapp order --template order_ready --body - < order.json",
+    performs=ops.CHATAPP_ORDER,
+)
+def order(
+    ctx: typer.Context,
+    template: Template,
+    phone: PhoneOfTemplate = None,
+    value: Values = None,
+    body: Body = None,
+) -> None:
+    """Send a store-order notification from a custom template."""
+    _perform(App.of(ctx), ops.CHATAPP_ORDER, template, phone, value or [], body)
+
+
+def _perform(
+    run: App, operation: ops.Operation, template: str, phone: str | None, given: list[str], body: str | None
+) -> None:
+    name = values.words(template, "--template")
+    if body is not None:
+        if phone is not None:
+            raise UsageError("--body and PHONE exclude each other", "The body holds the phone and the values.")
+        run.run(operation, {"template": name}, _object(read(run, body, MOST_BODY_BYTES, "a JSON object")))
+        return
+    if phone is None:
+        raise UsageError("PHONE is missing", "Give PHONE and the VALUEs, or --body FILE.")
+    texts = [values.prose(text, "a VALUE") for text in given]
+    run.run(operation, {"template": name, "phone": values.phone(phone), "body": texts})
+
+
+def _object(body: bytes) -> bytes:
+    """A JSON object as its bytes. Raises UsageError where it is something else."""
+    try:
+        document = answers.load(body)
+    except answers.ShapeError as error:
+        raise UsageError(f"the body cannot be sent: {error}", "Allowed is a JSON object.") from None
+    if not isinstance(document, dict) or not document:
+        raise UsageError(
+            "the body cannot be sent: it is not a JSON object with members",
+            'For example {"phone": "573001234567", "body": ["Ana", "8:00"]}.',
+        )
+    return body

@@ -1,0 +1,244 @@
+"""One run of the tool: what the common options said, and what is made from them when it is first asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import typer
+
+from msgctl import config, paths, profiles, request, values
+from msgctl.cli.common import Options
+from msgctl.cli.terminal import has_color, is_terminal
+from msgctl.errors import ConfigurationError, StoppedError, UsageError
+from msgctl.operations import Field, Operation
+from msgctl.output import Format, Printer, Screen, check_fields, check_own_fields
+
+if TYPE_CHECKING:
+    from msgctl.answers import Answer
+    from msgctl.client import Client
+    from msgctl.sandbox.emulator import Emulator
+
+
+class App:
+    """The members that commands work with. Time and streams are given, so that tests can give their own."""
+
+    def __init__(
+        self,
+        *,
+        stdin: TextIO | None = None,
+        stdout: TextIO | None = None,
+        stderr: TextIO | None = None,
+        environ: Mapping[str, str] | None = None,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.stdin = stdin or sys.stdin
+        self.stdout = stdout or sys.stdout
+        self.stderr = stderr or sys.stderr
+        self.environ = os.environ if environ is None else environ
+        self.clock = clock
+        self.sleep = sleep
+        self.options = Options()
+
+    @staticmethod
+    def of(ctx: typer.Context) -> App:
+        app: App = ctx.obj
+        return app
+
+    # --- what is made when first asked for
+
+    @cached_property
+    def config_path(self) -> Path:
+        return paths.config_file(self.environ)
+
+    @cached_property
+    def profile(self) -> profiles.Profile:
+        """The profile to use. Raises ConfigurationError."""
+        named = self.options.profile
+        if profiles.SANDBOX in (named, self.environ.get("MSGCTL_PROFILE") if named is None else None):
+            return profiles.sandbox()  # whatever the file holds, and also where it is broken
+        return profiles.find(config.load(self.config_path), self.environ, named)
+
+    @cached_property
+    def printer(self) -> Printer:
+        screen = Screen.of(self.stdout, has_color(self.stdout, self))
+        return Printer(screen, self.options.format, self.options.fields)
+
+    @cached_property
+    def emulator(self) -> Emulator:
+        from msgctl.sandbox.emulator import Emulator
+        from msgctl.sandbox.state import State
+
+        return Emulator(
+            State(paths.sandbox_file()),
+            clock=self.clock,
+            client=profiles.SANDBOX_CLIENT,
+            key=profiles.SANDBOX_KEY,
+            base_url=profiles.SANDBOX_URL,
+        )
+
+    @cached_property
+    def client(self) -> Client:
+        from msgctl.client import Client
+
+        credential = self.profile.credential()
+        transport = None
+        if self.profile.is_sandbox:
+            from msgctl.sandbox.transport import SandboxTransport
+
+            transport = SandboxTransport(self.emulator)
+            self.note("sandbox: answered by the emulator on this machine; nothing was really sent")
+        return Client(
+            self.profile.base_url,
+            credential,
+            seconds=self.options.seconds,
+            transport=transport,
+            log=self.trace,
+            sleep=self.sleep,
+        )
+
+    def close(self) -> None:
+        """Close what was opened."""
+        for name in ("client", "emulator"):
+            if name in self.__dict__:
+                self.__dict__[name].close()
+
+    # --- making requests
+
+    def run(self, operation: Operation, given: Mapping[str, request.Value], body: bytes | None = None) -> Answer | None:
+        """Perform an operation and print its answer, which is also returned; None in a dry run."""
+        answer = self.perform(operation, given, body)
+        if answer is not None:
+            self.printer.answer(answer)
+        return answer
+
+    def perform(
+        self, operation: Operation, given: Mapping[str, request.Value], body: bytes | None = None
+    ) -> Answer | None:
+        """Perform an operation and return its answer; in a dry run print the request and return None."""
+        made = request.build(operation, given, body)
+        self._refuse_fields_of_json()
+        check_fields(self.options.fields, operation.answer)  # before anything is sent
+        if self.options.dry_run:
+            described = made.described(self.profile.base_url)
+            Printer(self.printer.screen, self.options.format).own(described, _dotted(described))
+            return None
+        return self.client.perform(made)
+
+    def own(
+        self, document: Mapping[str, Any] | list[dict[str, Any]], columns: Iterable[str], more: Iterable[str] = ()
+    ) -> None:
+        """Print a document of the tool's own; ``more`` are columns that are shown only where --fields names them."""
+        self._refuse_fields_of_json()
+        shown = tuple(columns)
+        check_own_fields(self.options.fields, (*shown, *more))
+        self.printer.own(document, shown)
+
+    def _refuse_fields_of_json(self) -> None:
+        if self.options.fields and self.options.format is Format.JSON:
+            raise UsageError(
+                "--fields narrows a table, csv or tsv, and --json prints the whole document", "Leave one of them out."
+            )
+
+    # --- values that a profile may give
+
+    def country_code(self, text: str | None) -> str | None:
+        return self._defaulted("country_code", text, values.country_code)
+
+    def app_name(self, text: str | None) -> str:
+        name = self._defaulted("app_name", text, lambda name: values.words(name, "--app-name"))
+        if name is None:
+            raise UsageError(
+                "--app-name is missing: the name of the application that the code is for",
+                f"Give --app-name NAME, or store it as app_name in profile {self.profile.name}.",
+            )
+        return name
+
+    def voice(self, text: str | None, field: Field) -> str:
+        name = self._defaulted("voice", text, lambda name: values.voice(name, field))
+        if name is None:
+            raise UsageError(f"--voice is missing: allowed are {', '.join(field.choices)}", "Give --voice NAME.")
+        return name
+
+    def _defaulted(self, member: str, text: str | None, convert: Callable[[str], str]) -> str | None:
+        """What was typed, or else the profile's default of the same name, which is asked for only then."""
+        if text is not None:
+            return convert(text)
+        default: str | None = getattr(self.profile, member)
+        if default is None:
+            return None
+        try:
+            return convert(default)
+        except UsageError as error:
+            option = "--" + member.replace("_", "-")
+            raise ConfigurationError(
+                f"{member} of profile {self.profile.name}: {error.message}", f"Mend it, or give {option}."
+            ) from error
+
+    def recipients(self, texts: Iterable[str]) -> tuple[str, ...]:
+        """Phone numbers, each once; says which were given again."""
+        recipients = values.phones(texts)
+        if recipients.repeated:
+            numbers = ", ".join(recipients.repeated)
+            self.note(f"given more than once, used once: {numbers}")
+        return recipients.phones
+
+    def today(self) -> date:
+        """The day on this machine's calendar."""
+        return datetime.fromtimestamp(self.clock()).astimezone().date()
+
+    # --- what a person is told and asked
+
+    def note(self, text: str) -> None:
+        """A line on standard error, unless --quiet."""
+        if not self.options.quiet:
+            self.say(text)
+
+    def trace(self, text: str) -> None:
+        """A line on standard error under --verbose."""
+        if self.options.verbose:
+            self.say(text)
+
+    def say(self, text: str) -> None:
+        if self.stderr is not None:
+            self.stderr.write(text + "\n")
+            self.stderr.flush()
+
+    def confirm(self, question: str) -> None:
+        """Ask before something is lost, on a terminal. Raises StoppedError where the answer is not yes."""
+        if self.options.yes or not is_terminal(self.stdin):
+            return
+        if self.ask(f"{question} [y/N] ").strip().casefold() not in {"y", "yes"}:
+            raise StoppedError("stopped; nothing was changed")
+
+    def ask(self, prompt: str) -> str:
+        """One line from the terminal. Raises StoppedError where there is none."""
+        self.stderr.write(prompt)
+        self.stderr.flush()
+        line = self.stdin.readline()
+        if not line:
+            raise StoppedError("no answer; nothing was done")
+        return line
+
+    def refuse_dry_run(self, command: str) -> None:
+        """Keep ``-n`` from being taken for harmless where nothing could be shown instead. Raises UsageError."""
+        if self.options.dry_run:
+            raise UsageError(f"{command} makes no request, so --dry-run has nothing to show", "Leave --dry-run out.")
+
+
+def _dotted(document: Mapping[str, Any]) -> list[str]:
+    """The columns of a nested document, in its order: ``headers.Accept``, ``form.phone``."""
+    columns: list[str] = []
+    for name, value in document.items():
+        if isinstance(value, dict):
+            columns.extend(f"{name}.{member}" for member in value)
+        else:
+            columns.append(name)
+    return columns

@@ -1,0 +1,97 @@
+"""Texts that a command reads from an option, a file, standard input, or the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from msgctl import values
+from msgctl.cli.context import App
+from msgctl.cli.terminal import is_terminal
+from msgctl.errors import UsageError
+from msgctl.values import MOST_MESSAGE_BYTES, quote
+
+MOST_BODY_BYTES = 1024 * 1024
+"""The largest template body that is sent, in bytes."""
+
+Phones = Annotated[
+    list[str], typer.Argument(metavar="PHONE...", help="Phone numbers, also separated by commas.", show_default=False)
+]
+Phone = Annotated[str, typer.Argument(metavar="PHONE", help="Phone number, with its country code.")]
+Message = Annotated[str | None, typer.Option("--message", "-m", metavar="TEXT", help="Text of the message.")]
+MessageFile = Annotated[
+    str | None,
+    typer.Option("--message-file", metavar="PATH", help="Read the message from a file; - is standard input."),
+]
+CountryCode = Annotated[
+    str | None,
+    typer.Option("--country-code", metavar="CC", help="ISO 3166 country code of the numbers, for example CO."),
+]
+AppName = Annotated[
+    str | None, typer.Option("--app-name", metavar="NAME", help="Name of the application that the code is for.")
+]
+GSM7_HELP = "Write the message with the letters of GSM-7, á as a, so that it needs fewer segments."
+
+
+def message(app: App, text: str | None, path: str | None) -> str:
+    """The message, from ``-m``, a file, or standard input when it is not a terminal. Raises UsageError."""
+    if text is not None and path is not None:
+        raise UsageError("--message and --message-file are both given", "Give one of them.")
+    if text is not None:
+        return values.message(text)
+    return values.message(_file_text(app, path))
+
+
+def _file_text(app: App, path: str | None) -> str:
+    """Text of a file or of standard input, without the line ends at its end, as the shell's ``$(…)`` gives it."""
+    if path is None and is_terminal(app.stdin):
+        raise UsageError(
+            "the message is missing", "Give it with -m TEXT, --message-file PATH, or pipe it in on standard input."
+        )
+    name = "standard input" if path in (None, "-") else quote(str(path))
+    content = read(app, path or "-", MOST_MESSAGE_BYTES, "the message")
+    try:
+        return content.decode("utf-8-sig").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{name} is not UTF-8 text: the byte at position {error.start + 1} is {content[error.start]:#04x}",
+            "Convert it first, for example with iconv.",
+        ) from None
+
+
+def read(app: App, path: str, most: int, what: str) -> bytes:
+    """The bytes of a file, or of standard input for ``-``. Raises UsageError, also when they are over ``most``."""
+    try:
+        if path == "-":
+            content = app.stdin.buffer.read(most + 1) if app.stdin is not None else b""
+        else:
+            with Path(path).open("rb") as file:
+                content = file.read(most + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is closed"
+        raise UsageError(f"{quote(path)} cannot be read: {reason}", f"It should hold {what}.") from None
+    if len(content) > most:
+        raise UsageError(f"{what} is over {most} bytes long", f"The most is {most} bytes.")
+    return content
+
+
+def code(app: App, text: str | None) -> str:
+    """A verification code: from ``--code``, one line of standard input (``-``), or asked for on a terminal."""
+    if text is None:
+        if not is_terminal(app.stdin):
+            raise UsageError("--code is missing", "Give --code CODE, or --code - to read it from standard input.")
+        text = app.ask("Code: ").strip()
+    elif text == "-":
+        line = read_line(app, 1024, "the code")
+        text = line.strip()
+    return values.words(text, "--code")
+
+
+def read_line(app: App, most: int, what: str) -> str:
+    """The first line of standard input, which is otherwise left as it is. Raises UsageError."""
+    line = b"" if app.stdin is None else app.stdin.buffer.readline(most + 1)
+    if len(line) > most:
+        raise UsageError(f"{what} on standard input is over {most} bytes long", f"The most is {most} bytes.")
+    return line.decode("utf-8", "surrogateescape").rstrip("\r\n")

@@ -1,0 +1,101 @@
+"""`msgctl state`: delivery states of SMS and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+import typer
+
+from msgctl import operations as ops
+from msgctl import values
+from msgctl.answers import Answer
+from msgctl.cli.context import App
+from msgctl.cli.report import report
+from msgctl.cli.tree import command, group
+from msgctl.cli.watch import Watch
+from msgctl.errors import ConditionError, MsgctlError, StoppedError
+
+app = group("Delivery states of SMS and calls.")
+
+Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Identifiers of messages, as the sends gave them.")]
+
+
+@command(
+    app,
+    "get",
+    "msgctl state get 8f3c2a71",
+    "msgctl state get 8f3c2a71 8f3c2a72 --json",
+    performs=ops.MESSAGES_STATE,
+)
+def get(ctx: typer.Context, id: Ids) -> None:
+    """Show the delivery state of each message."""
+    run = App.of(ctx)
+    got: list[Answer] = []
+    failures: list[MsgctlError] = []
+    try:
+        for each in _identifiers(id):
+            try:
+                answer = run.perform(ops.MESSAGES_STATE, {"id": each})
+            except StoppedError:
+                raise
+            except MsgctlError as error:
+                failures.append(error)
+                _report(run, each, error)
+            else:
+                got.extend([answer] if answer else [])
+    finally:
+        run.printer.answers(got)
+    _end(failures)
+
+
+@command(
+    app,
+    "watch",
+    "msgctl state watch 8f3c2a71",
+    "msgctl state watch 8f3c2a71 --until delivered --until rejected --interval 5 --max-wait 600",
+    performs=ops.MESSAGES_STATE,
+)
+def watch(
+    ctx: typer.Context,
+    id: Ids,
+    until: Annotated[
+        list[str] | None,
+        typer.Option("--until", metavar="STATE", help="State to wait for, repeatable; any final state if left out."),
+    ] = None,
+    interval: Annotated[
+        str, typer.Option("--interval", metavar="S", help="Seconds between two looks, 2 if left out.")
+    ] = "2",
+    max_wait: Annotated[
+        str, typer.Option("--max-wait", metavar="S", help="Seconds to wait in all, 300 if left out.")
+    ] = "300",
+) -> None:
+    """Wait until each message is in a state; end with 6 if one of them does not come to it."""
+    run = App.of(ctx)
+    watching = Watch(
+        run,
+        until=[values.words(state, "--until") for state in until or []],
+        interval=values.seconds(interval, "a time for --interval"),
+        max_wait=values.seconds(max_wait, "a time for --max-wait", most=31 * 86400),
+    )
+    watching.run(_identifiers(id))
+    run.printer.answers(watching.answers)
+    for each, error in watching.failures.items():
+        _report(run, each, error)
+    _end([*watching.failures.values()])
+
+
+def _identifiers(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values.words(text, "an ID") for text in texts))
+
+
+def _report(run: App, id: str, error: MsgctlError) -> None:
+    """One error for each message that failed; the run goes on with the others."""
+    if not isinstance(error, ConditionError):
+        error.message = f"message {values.quote(id)}: {error.message}"
+    report(error, run)
+
+
+def _end(failures: Sequence[MsgctlError]) -> None:
+    if failures:
+        raise typer.Exit(failures[0].exit_code)

@@ -1,0 +1,66 @@
+"""An error as a person or a script reads it: one message on standard error, and an exit code."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from msgctl.cli.context import App
+from msgctl.cli.terminal import has_color
+from msgctl.errors import MsgctlError, OutcomeUnknownError, UsageError
+from msgctl.output import Format
+from msgctl.text import clean, shorten
+
+
+def report(error: MsgctlError, app: App, arguments: Sequence[str] = ()) -> int:
+    """Say what happened on standard error and give the exit code."""
+    as_json = app.options.format is Format.JSON or _asks_for_json(arguments)
+    app.say(_json_line(error) if as_json else _lines(error, color=has_color(app.stderr, app)))
+    return error.exit_code
+
+
+def _json_line(error: MsgctlError) -> str:
+    document: dict[str, Any] = {"kind": error.kind, "message": error.message, "exit_code": error.exit_code}
+    if error.hint:
+        document["hint"] = error.hint
+    return json.dumps({**document, **error.details()})
+
+
+def _lines(error: MsgctlError, *, color: bool) -> str:
+    label = "\x1b[1;31mError:\x1b[0m" if color else "Error:"
+    lines = [f"{label} {_sentence(error.message)}"]
+    if error.hint:
+        lines.append(error.hint)
+    return "\n".join(lines)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!", "…")) else f"{text}."
+
+
+def _asks_for_json(arguments: Sequence[str]) -> bool:
+    """Whether --json was typed where the command line could not be understood far enough to know."""
+    return "--json" in arguments or "-ojson" in arguments or "--output=json" in arguments
+
+
+def usage(error: typer.TyperException) -> UsageError:
+    """An error of the command line parser as one of ours."""
+    ctx = getattr(error, "ctx", None)
+    message = shorten(error.format_message().strip(), 400).rstrip(".")
+    message = message[:1].lower() + message[1:] if message else "the command line cannot be understood"
+    return UsageError(message, f"See: {clean(ctx.command_path)} --help" if ctx is not None else "See: msgctl --help")
+
+
+def unexpected(error: Exception) -> MsgctlError:
+    """A mistake in msgctl itself: where it is, but not what it held, which could be a key."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    return OutcomeUnknownError(
+        f"msgctl stopped at a mistake of its own ({type(error).__name__}{place})",
+        "If it was sending, that may have happened. Please report it.",
+    )

@@ -1,0 +1,115 @@
+"""`msgctl 2fa`: verification codes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from msgctl import operations as ops
+from msgctl import values
+from msgctl.cli.context import App
+from msgctl.cli.inputs import AppName, CountryCode, Phone, code
+from msgctl.cli.tree import command, group
+
+app = group("Verification codes by SMS, call and chat app.")
+
+
+@command(app, "send-sms", "msgctl 2fa send-sms 573001234567 --app-name Shop", performs=ops.SMS_2FA)
+def send_sms(ctx: typer.Context, phone: Phone, app_name: AppName = None, country_code: CountryCode = None) -> None:
+    """Send a verification code by SMS."""
+    run = App.of(ctx)
+    run.run(
+        ops.SMS_2FA,
+        {
+            "phone": values.phone(phone),
+            "app-name": run.app_name(app_name),
+            "country-code": run.country_code(country_code),
+        },
+    )
+
+
+@command(
+    app,
+    "send-call",
+    "msgctl 2fa send-call 573001234567 --app-name Shop --voice Mariana --retries 2",
+    performs=ops.CALL_2FA,
+)
+def send_call(
+    ctx: typer.Context,
+    phone: Phone,
+    app_name: AppName = None,
+    voice: Annotated[
+        str | None,
+        typer.Option(
+            "--voice", metavar="NAME", help=f"Voice that speaks the code: {', '.join(ops.VERIFICATION_VOICES)}."
+        ),
+    ] = None,
+    retries: Annotated[str, typer.Option("--retries", metavar="N", help="Attempts to call, 1 to 3.")] = "1",
+    country_code: CountryCode = None,
+) -> None:
+    """Speak a verification code in a call."""
+    run = App.of(ctx)
+    run.run(
+        ops.CALL_2FA,
+        {
+            "phone": values.phone(phone),
+            "retries": values.limited(retries, ops.CALL_2FA.field("retries")),
+            "app-name": run.app_name(app_name),
+            "voice": run.voice(voice, ops.CALL_2FA.field("voice")),
+            "country-code": run.country_code(country_code),
+        },
+    )
+
+
+@command(
+    app,
+    "send-chatapp",
+    "msgctl 2fa send-chatapp 573001234567 --app-name Shop --template login_code",
+    performs=ops.CHATAPP_2FA,
+)
+def send_chatapp(
+    ctx: typer.Context,
+    phone: Phone,
+    app_name: AppName = None,
+    template: Annotated[str | None, typer.Option("--template", metavar="NAME", help="Template of the message.")] = None,
+    country_code: CountryCode = None,
+) -> None:
+    """Send a verification code by chat app."""
+    run = App.of(ctx)
+    run.run(
+        ops.CHATAPP_2FA,
+        {
+            "phone": values.phone(phone),
+            "template": None if template is None else values.words(template, "--template"),
+            "app-name": run.app_name(app_name),
+            "country-code": run.country_code(country_code),
+        },
+    )
+
+
+@command(
+    app,
+    "verify",
+    "msgctl 2fa verify 573001234567 --app-name Shop --code 123456",
+    "msgctl 2fa verify 573001234567 --app-name Shop --code - < code.txt",
+    performs=ops.VERIFY_2FA,
+)
+def verify(
+    ctx: typer.Context,
+    phone: Phone,
+    app_name: AppName = None,
+    code_text: Annotated[
+        str | None,
+        typer.Option("--code", metavar="CODE", help="The code received; - reads it from standard input."),
+    ] = None,
+    country_code: CountryCode = None,
+) -> None:
+    """Verify a code that was sent; it is asked for on a terminal if left out."""
+    run = App.of(ctx)
+    given = {
+        "phone": values.phone(phone),
+        "app-name": run.app_name(app_name),
+        "country-code": run.country_code(country_code),
+    }
+    run.run(ops.VERIFY_2FA, {**given, "code": code(run, code_text)})
