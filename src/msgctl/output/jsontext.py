@@ -1,0 +1,113 @@
+"""JSON as text: laid out anew without reading a number, so that every digit, member and repetition stays.
+
+The texts given to `indent` and `compact` are valid JSON (RFC 8259), as `msgctl.answers` has made sure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgctl.answers import Number
+from msgctl.text import is_unsafe
+
+MOST_INDENTED = 32
+"""Arrays and objects nested deeper than this stand on one line: a hostile nesting would be mostly indentation."""
+
+_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+_TOKEN = re.compile(rf'{_STRING}|[{{}}\[\],:]|[^ \t\n\r{{}}\[\],:"]+', re.DOTALL)
+_STRING_OR_SPACE = re.compile(rf"({_STRING})|[ \t\n\r]+", re.DOTALL)
+# Valid JSON holds no controls below U+0020 but white space between tokens.
+_NOT_PLAIN = re.compile(r"[^\x00-\x7e]+")
+_LEVELS = tuple("\n" + "  " * depth for depth in range(MOST_INDENTED + 1))
+
+
+class _Raw(str):
+    """A piece of JSON text that is ready, between values that are still to be written."""
+
+    __slots__ = ()
+
+
+def indent(text: str) -> Iterator[str]:
+    """JSON text with two spaces a level, in pieces. Linear in time, flat in memory, at any depth."""
+    depth = 0
+    before = ""
+    empty = False
+    for match in _TOKEN.finditer(text):
+        piece = match[0]
+        if piece in "}]":
+            depth -= 1
+            yield piece if empty else _new_line(depth, depth + 1) + piece
+            before, empty = "", False
+            continue
+        yield before + piece
+        empty = piece in "{["
+        depth += empty
+        before = " " if piece == ":" else _new_line(depth, depth) if piece in "{[," else ""
+
+
+def compact(text: str) -> str:
+    """JSON text on one line, without white space between tokens."""
+    return _STRING_OR_SPACE.sub(r"\1", text)
+
+
+def escape(text: str, *, ascii_only: bool = False) -> str:
+    """JSON text of the same value in which unsafe characters (or all beyond ASCII) are written ``\\uXXXX``."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    if ascii_only:
+        return _NOT_PLAIN.sub(lambda run: "".join(map(_escaped, run[0])), text)
+    return _NOT_PLAIN.sub(_safe_run, text)
+
+
+def dump(value: Any) -> str:
+    """Compact JSON of a value: plain Python data, or what `msgctl.answers` read, whose numbers stay as they came.
+
+    Not recursive: the depth of what a service sent is not ours to choose.
+    """
+    pieces: list[str] = []
+    stack: list[Any] = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, (_Raw, Number)):
+            pieces.append(item)
+        elif isinstance(item, Mapping):
+            stack.extend(reversed(_object_parts(item)))
+        elif isinstance(item, (list, tuple)):
+            stack.extend(reversed(_array_parts(item)))
+        else:
+            pieces.append(json.dumps(item, ensure_ascii=False))
+    return "".join(pieces)
+
+
+def _new_line(depth: int, inside: int) -> str:
+    return _LEVELS[max(depth, 0)] if inside <= MOST_INDENTED else ""
+
+
+def _safe_run(run: re.Match[str]) -> str:
+    if run[0].isprintable():  # no unsafe character is printable, and asking for all at once is quick
+        return run[0]
+    return "".join(_escaped(char) if is_unsafe(char) else char for char in run[0])
+
+
+def _escaped(char: str) -> str:
+    """A character as JSON escapes: two, a surrogate pair, beyond U+FFFF (RFC 8259, section 7)."""
+    return json.dumps(char)[1:-1] if char != "\x7f" else "\\u007f"
+
+
+def _object_parts(members: Mapping[str, Any]) -> list[Any]:
+    parts: list[Any] = [_Raw("{")]
+    for name, value in members.items():
+        parts += (_Raw(("," if len(parts) > 1 else "") + json.dumps(name, ensure_ascii=False) + ":"), value)
+    return [*parts, _Raw("}")]
+
+
+def _array_parts(elements: list[Any] | tuple[Any, ...]) -> list[Any]:
+    parts: list[Any] = [_Raw("[")]
+    for element in elements:
+        if len(parts) > 1:
+            parts.append(_Raw(","))
+        parts.append(element)
+    return [*parts, _Raw("]")]

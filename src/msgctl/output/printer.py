@@ -1,0 +1,206 @@
+"""From an answer, or a document of msgctl's own, to the format that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from msgctl import operations
+from msgctl.answers import Answer
+from msgctl.output import jsontext, views
+from msgctl.output.bars import statistics
+from msgctl.output.cells import cell, reach
+from msgctl.output.delimited import csv_lines, tsv_lines
+from msgctl.output.fields import finder
+from msgctl.output.plain import BLANK, Line, Row, listing, summary, table, texts
+from msgctl.output.screen import Screen
+from msgctl.text import clean
+
+MOST_PAINTED = 200
+"""Rows up to which a table is coloured; Rich takes 3 seconds for 10,000 of them."""
+
+Document = Mapping[str, Any]
+
+
+class Format(Enum):
+    """How a result is printed; the values are those of ``--output``."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    TSV = "tsv"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Documents as rows of clean cells, made anew at every walk, so that a long table is never held twice."""
+
+    documents: Collection[Any]
+    row: Callable[[Any], Row]
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(self.row, self.documents)
+
+
+class Printer:
+    """Prints results to a screen in one format; ``fields`` are the columns asked for (empty: those of the result).
+
+    Fields have been checked with `check_fields`; JSON is printed whole, whatever they are. Every method flushes,
+    and raises BrokenPipeError where the reader has gone.
+    """
+
+    def __init__(self, screen: Screen, format: Format, fields: Sequence[str] = ()) -> None:
+        self.screen = screen
+        self.format = format
+        self.fields = tuple(fields)
+
+    def answer(self, answer: Answer) -> None:
+        """Print one answer. As JSON: the bytes as they came, or indented on a terminal."""
+        if self.format is Format.JSON:
+            self._body(answer.body)
+        elif self.format is not Format.TABLE:
+            self._delimited(*self._selection([answer]))
+        elif answer.operation.answer.entries:
+            self._entries([answer])
+        else:
+            self._record(answer)
+        self.screen.flush()
+
+    def answers(self, answers: Sequence[Answer]) -> None:
+        """Print answers to one and the same operation. As JSON: one document a line."""
+        if self.format is Format.JSON:
+            for each in answers:
+                self._line(each.body)
+        elif answers and self.format is not Format.TABLE:
+            self._delimited(*self._selection(answers))
+        elif answers and answers[0].operation.answer is operations.RESPONSE_STATISTIC and not self.fields:
+            for number, each in enumerate(answers):
+                self._draw([BLANK] * bool(number))
+                self._record(each)
+        elif answers:
+            self._entries(answers)
+        self.screen.flush()
+
+    def value(self, name: str, text: str) -> None:
+        """Print one value of msgctl's own: bare where a table was asked for, so that ``$(…)`` can use it."""
+        if self.format is Format.TABLE:
+            self.screen.write(clean(text) + "\n")
+            self.screen.flush()
+        else:
+            self.own({name: text}, (name,))
+
+    def own(self, document: Document | Collection[Document], columns: Sequence[str]) -> None:
+        """Print a document of msgctl's own, or several; a collection is walked more than once, and never held."""
+        if self.format is Format.JSON:
+            self._own_json(document)
+        elif isinstance(document, Mapping) and self.format is Format.TABLE:
+            self._draw(listing(self._pairs(document, columns), self.screen.width))
+        else:
+            documents = [document] if isinstance(document, Mapping) else document
+            self._own_rows(documents, columns)
+        self.screen.flush()
+
+    def _body(self, body: bytes) -> None:
+        if not self.screen.is_terminal:
+            self.screen.write_bytes(body)
+            return
+        text = jsontext.escape(body.decode("utf-8-sig"), ascii_only=not self.screen.unicode)
+        for piece in jsontext.indent(text):
+            self.screen.write(piece)
+        self.screen.write("\n")
+
+    def _line(self, body: bytes) -> None:
+        text = jsontext.compact(body.decode("utf-8-sig"))
+        if self.screen.is_terminal:
+            self.screen.write(jsontext.escape(text, ascii_only=not self.screen.unicode) + "\n")
+        else:
+            self.screen.write_bytes(text.encode() + b"\n")
+
+    def _record(self, answer: Answer) -> None:
+        """A record without entries: names and values, or the chart of its clicks."""
+        record = answer.operation.answer
+        if record is operations.RESPONSE_STATISTIC and not self.fields:
+            self._draw(statistics(answer.document, self.screen.width, self.screen.unicode))
+            return
+        view = views.view_of(record)
+        pairs = self._pairs(answer.document, views.with_unknown(view.columns, [answer.document]))
+        if view.unit and not self.fields:
+            pairs = [(name, views.counted(value, view.unit)) for name, value in pairs]
+        self._draw(listing(pairs, self.screen.width))
+
+    def _entries(self, answers: Sequence[Answer]) -> None:
+        """A row an entry (a record where there are none), and above them what the entries of a dispatch share."""
+        view = views.view_of(answers[0].operation.answer)
+        known = view.columns
+        if view.key in known:
+            known = (view.key, *(name for name in known if name != view.key))
+        for each in answers if view.summary and not self.fields else ():
+            self._draw(summary(self._shared(each, view), self.screen.width))
+        columns, rows = self._selection(answers, known)
+        if not rows:
+            return
+        if view.summary and not self.fields:
+            self._draw([BLANK])
+        self._draw(table(columns, rows, self.screen.width), len(rows))
+
+    def _shared(self, answer: Answer, view: views.View) -> list[tuple[str, str]]:
+        names = views.with_unknown(view.summary, [answer.document])
+        return [(cell(name), cell(answer.document.get(name))) for name in names if name != "data"]
+
+    def _selection(self, answers: Sequence[Answer], known: Sequence[str] = ()) -> tuple[list[str], _Rows]:
+        """The columns and rows of answers to one operation; ``known`` columns come first, else the interface's."""
+        record = answers[0].operation.answer
+        pairs = [(entry, each.document) for each in answers for entry in views.entries(each)]
+        if self.fields:
+            finders = [finder(field, record) for field in self.fields]
+            rows = _Rows(pairs, lambda pair: [cell(find(*pair)) for find in finders])
+            return list(map(cell, self.fields)), rows
+        columns = views.with_unknown(known or views.names(record), (entry for entry, _ in pairs))
+        return list(map(cell, columns)), _Rows(pairs, lambda pair: [cell(pair[0].get(name)) for name in columns])
+
+    def _pairs(self, document: Document, columns: Sequence[str]) -> list[tuple[str, str]]:
+        return [(cell(name), cell(reach(document, name))) for name in self.fields or columns]
+
+    def _own_json(self, document: Document | Collection[Document]) -> None:
+        pieces = iter([jsontext.dump(document)]) if isinstance(document, Mapping) else _array(document)
+        if not self.screen.is_terminal:
+            for piece in pieces:
+                self.screen.write_bytes(jsontext.escape(piece).encode())
+            self.screen.write_bytes(b"\n")
+            return
+        self._body("".join(map(jsontext.escape, pieces)).encode())
+
+    def _own_rows(self, documents: Collection[Document], columns: Sequence[str]) -> None:
+        names = self.fields or tuple(columns)
+        rows = _Rows(documents, lambda document: [cell(reach(document, name)) for name in names])
+        if self.format is not Format.TABLE:
+            self._delimited(list(names), rows)
+        elif rows:
+            self._draw(table(names, rows, self.screen.width), len(rows))
+
+    def _delimited(self, columns: Sequence[str], rows: Iterable[Row]) -> None:
+        lines = csv_lines if self.format is Format.CSV else tsv_lines
+        for line in lines(columns, rows):
+            self.screen.write(line)
+
+    def _draw(self, lines: Iterable[Line], rows: int = 0) -> None:
+        if self.screen.color and rows <= MOST_PAINTED:
+            from msgctl.output.table import painted  # 25 ms that only colour needs
+
+            drawn = painted(lines)
+        else:
+            drawn = texts(lines)
+        for line in drawn:
+            self.screen.write(line)
+
+
+def _array(documents: Collection[Document]) -> Iterator[str]:
+    yield "["
+    for number, document in enumerate(documents):
+        yield ("," if number else "") + jsontext.dump(document)
+    yield "]"
