@@ -1,0 +1,92 @@
+"""What `sandbox inbox` shows: what the phones received, as they received it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from msgctl.errors import UsageError
+from msgctl.sandbox.tools import inbox
+
+from .world import PHONE, World
+
+OTHER = "573009876543"
+
+
+def received(world: World, **narrowed: Any) -> list[dict[str, Any]]:
+    return inbox(world.state, lambda: world.now, **narrowed)
+
+
+def call(world: World, phone: str = PHONE, **more: str) -> None:
+    assert world.post("/call/send", phone=phone, **more).status == 200
+
+
+def test_an_sms_is_shown_whole(world: World) -> None:
+    message_id = world.sms(text="Hola\n¿qué tal?")["data"][0]["id"]
+    world.now += 1
+
+    assert received(world) == [
+        {
+            "time": "2026-11-21T12:00:00Z",
+            "kind": "sms",
+            "phone": PHONE,
+            "state": "sent",
+            "text": "Hola\n¿qué tal?",
+            "code": None,
+            "id": message_id,
+        }
+    ]
+
+
+def test_calls_and_templates_show_what_they_have(world: World) -> None:
+    call(world, message="Hola", voice="Mia")
+    call(world, audio_code="a1")
+    world.post_json("/chatapp/send", {"phone": PHONE, "body": []}, template="hello")
+
+    spoken, stored, chat = received(world)
+
+    assert (spoken["text"], spoken["voice"], "audio_code" in spoken) == ("Hola", "Mia", False)
+    assert (stored["text"], stored["audio_code"], "voice" in stored) == ("", "a1", False)
+    assert (chat["text"], chat["template"]) == ("hello", "hello")
+
+
+def test_the_newest_is_last_and_the_limit_keeps_it(world: World) -> None:
+    for text in ("one", "two", "three"):
+        world.sms(text=text)
+
+    assert [message["text"] for message in received(world)] == ["one", "two", "three"]
+    assert [message["text"] for message in received(world, limit=2)] == ["two", "three"]
+
+
+def test_it_is_narrowed_by_phone_and_kind(world: World) -> None:
+    world.sms(f"{PHONE},{OTHER}")
+    call(world, message="Hola", voice="Mia")
+
+    assert [message["kind"] for message in received(world, phone=f"+{PHONE}")] == ["sms", "call"]
+    assert [message["phone"] for message in received(world, kind="sms")] == [PHONE, OTHER]
+    assert received(world, phone=OTHER, kind="call") == []
+
+
+@pytest.mark.parametrize("ending", ["0001", "0002", "0003"])
+def test_what_never_arrives_is_not_shown(world: World, ending: str) -> None:
+    phone = f"57300123{ending}"
+    world.sms(phone)
+    call(world, phone, message="Hola", voice="Mia")
+    world.post_json("/chatapp/send", {"phone": phone, "body": []}, template="t")
+
+    assert received(world) == []
+
+
+def test_a_voicemail_is_shown(world: World) -> None:
+    call(world, "573001230001", message="Hola", voice="Mia", leave_voicemail="true")
+    call(world, "573001230002", message="Hola", voice="Mia", leave_voicemail="true")
+    world.now += 5
+
+    assert [(message["phone"], message["state"]) for message in received(world)] == [("573001230001", "voicemail")]
+
+
+@pytest.mark.parametrize("narrowed", [{"kind": "fax"}, {"limit": 0}, {"phone": "\udcff"}])
+def test_what_cannot_be_asked_is_a_usage_error(world: World, narrowed: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        received(world, **narrowed)

@@ -1,0 +1,201 @@
+"""Which calls are let in: routing, credentials, places and forms of parameters."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from msgctl.sandbox.wire import Call
+
+from .world import ACCOUNT, FORM, JSON, PHONE, World, encoded, record, refusal
+
+SMS = {"phone": PHONE, "sms": "Hola"}
+
+
+def form(world: World, path: str, body: str | bytes, content_type: str = FORM["content-type"]) -> tuple[str, str]:
+    raw = body if isinstance(body, bytes) else body.encode()
+    return refusal(world.emulator.answer(Call("POST", path, "", {"content-type": content_type}, raw)))
+
+
+@pytest.mark.parametrize("prefix", ["", "/api/v1"])
+def test_paths_are_known_with_and_without_the_version(world: World, prefix: str) -> None:
+    assert record(world.get(f"{prefix}/balance")) == {"status": 1000}
+
+
+@pytest.mark.parametrize("path", ["", "/", "/api/v1", "/balances", "/balance/", "/api/v2/balance", "/\x1b[31m\udc80"])
+def test_another_path_is_404(world: World, path: str) -> None:
+    assert refusal(world.get(path), 404)[0] == "NOT_FOUND"
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/balance"), ("GET", "/send-sms"), ("get", "/balance")])
+def test_another_method_is_405_and_names_the_right_one(world: World, method: str, path: str) -> None:
+    reply = world.emulator.answer(Call(method, path, query=encoded({})))
+
+    assert refusal(reply, 405)[0] == "METHOD_NOT_ALLOWED"
+    assert reply.headers["allow"] in {"GET", "POST"} - {method}
+
+
+def test_an_answer_is_one_line_of_json(world: World) -> None:
+    reply = world.get("/balance")
+
+    assert reply.body == b'{"status":1000}\n'
+    assert reply.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("name", ["client", "key"])
+@pytest.mark.parametrize("value", [None, ""])
+def test_both_credentials_are_required(world: World, name: str, value: str | None) -> None:
+    error, msg = refusal(world.get("/balance", **{name: value}))
+
+    assert error == "MISSING_PARAMETER"
+    assert name in msg
+
+
+@pytest.mark.parametrize("wrong", [{"client": "2"}, {"key": "sandbox2"}, {"key": "clé"}, {"client": "-1"}])
+def test_other_credentials_are_refused_without_telling_which_is_wrong(world: World, wrong: dict[str, str]) -> None:
+    assert refusal(world.get("/balance", **wrong)) == ("UNAUTHORIZED", "client or key is wrong")
+
+
+@pytest.mark.parametrize("client", ["one", "1.0", " 1", "１", "9223372036854775808", "9" * 5000])
+def test_client_is_a_64_bit_integer(world: World, client: str) -> None:
+    error, msg = refusal(world.get("/balance", client=client))
+
+    assert error == "INVALID_PARAMETER"
+    assert "client" in msg
+
+
+def test_credentials_belong_to_the_place_that_the_interface_has_for_them(world: World) -> None:
+    body = "phone=573001234567&sms=Hola"
+    in_query = Call("POST", "/send-sms", encoded({}), FORM, body.encode())
+    in_json = Call("POST", "/chatapp/send", "template=t", JSON, json.dumps({**ACCOUNT, "phone": PHONE}).encode())
+
+    assert refusal(world.emulator.answer(in_query))[0] == "MISSING_PARAMETER"
+    assert refusal(world.emulator.answer(in_json))[0] == "MISSING_PARAMETER"
+
+
+def test_unknown_parameters_are_ignored(world: World) -> None:
+    assert world.post("/send-sms", **SMS, priority="high").status == 200
+
+
+def test_a_parameter_sent_twice_is_refused(world: World) -> None:
+    body = encoded({**SMS}) + "&phone=573001234568"
+
+    assert form(world, "/send-sms", body) == ("INVALID_PARAMETER", "phone must not be sent more than once")
+
+
+def test_a_json_member_sent_twice_is_refused(world: World) -> None:
+    body = b'{"phone":"573001234567","body":[],"phone":"573001234568"}'
+    reply = world.emulator.answer(Call("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
+
+    assert refusal(reply) == ("INVALID_PARAMETER", "phone must not be sent more than once")
+
+
+@pytest.mark.parametrize("body", [encoded({**SMS, "x": None}) + "&x=%zz", "key=%", b"key=%ff", b"key=\xff"])
+def test_a_form_must_be_percent_encoded_utf8(world: World, body: str | bytes) -> None:
+    error, msg = form(world, "/send-sms", body)
+
+    assert error == "INVALID_PARAMETER"
+    assert msg.startswith("the body")
+
+
+@pytest.mark.parametrize("query", ["client=1&key=%", "client=1&key=%ff", "client=1&key=\udcff"])
+def test_a_query_must_be_percent_encoded_utf8(world: World, query: str) -> None:
+    error, msg = refusal(world.emulator.answer(Call("GET", "/balance", query)))
+
+    assert error == "INVALID_PARAMETER"
+    assert msg.startswith("the query string")
+
+
+@pytest.mark.parametrize(
+    "content_type", ["", "application/json", "text/plain", "application/x-www-form-urlencoded; charset=iso-8859-1"]
+)
+def test_a_form_must_say_that_it_is_one(world: World, content_type: str) -> None:
+    error, msg = form(world, "/send-sms", encoded({**SMS}), content_type)
+
+    assert error == "INVALID_PARAMETER"
+    assert msg.startswith("Content-Type")
+
+
+def test_a_form_may_name_its_charset(world: World) -> None:
+    headers = {"content-type": 'Application/X-WWW-Form-URLencoded; charset="UTF-8"'}
+
+    assert world.emulator.answer(Call("POST", "/send-sms", "", headers, encoded({**SMS}).encode())).status == 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"phone=573001234567",
+        b"[]",
+        b"null",
+        b'"573001234567"',
+        b"\xff",
+        b'{"phone":NaN}',
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b'\xef\xbb\xbf{"phone":"573001234567","body":[]}',
+    ],
+)
+def test_a_template_send_takes_a_json_object(world: World, body: bytes) -> None:
+    reply = world.emulator.answer(Call("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
+
+    error, msg = refusal(reply)
+    assert error == "INVALID_PARAMETER"
+    assert msg.startswith("the body")
+
+
+@pytest.mark.parametrize(
+    ("document", "name"),
+    [
+        ({"phone": 573001234567, "body": []}, "phone"),
+        ({"phone": PHONE, "body": "value"}, "body"),
+        ({"phone": PHONE, "body": [1]}, "body"),
+        ({"phone": PHONE, "body": [None]}, "body"),
+        ({"phone": PHONE, "body": {}}, "body"),
+        ({"phone": PHONE, "body": ["\ud800"]}, "body"),
+        ({"phone": "573001234567,573001234568", "body": []}, "phone"),
+    ],
+)
+def test_the_json_members_have_their_types(world: World, document: object, name: str) -> None:
+    error, msg = refusal(world.post_json("/chatapp/send", document, template="t"))
+
+    assert error == "INVALID_PARAMETER"
+    assert msg.startswith(f"{name} ")
+
+
+@pytest.mark.parametrize(
+    ("document", "name"), [({"body": []}, "phone"), ({"phone": "", "body": []}, "phone"), ({"phone": PHONE}, "body")]
+)
+def test_both_json_members_are_required(world: World, document: object, name: str) -> None:
+    assert refusal(world.post_json("/chatapp/send", document, template="t")) == (
+        "MISSING_PARAMETER",
+        f"the parameter {name} is required in the JSON body",
+    )
+
+
+def test_a_template_is_required_in_the_query(world: World) -> None:
+    error, msg = refusal(world.post_json("/chatapp/send", {"phone": PHONE, "body": [], "template": "t"}))
+
+    assert error == "MISSING_PARAMETER"
+    assert "template" in msg
+
+
+def test_long_numbers_in_unknown_members_do_no_harm(world: World) -> None:
+    body = b'{"phone":"573001234567","body":[],"n":' + b"1" * 10_000 + b"}"
+    reply = world.emulator.answer(Call("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
+
+    assert reply.status == 200
+
+
+@pytest.mark.parametrize("path", ["/send-sms", "/chatapp/send"])
+def test_a_body_has_at_most_one_mebibyte(world: World, path: str) -> None:
+    prefix = encoded({"phone": PHONE, "sms": ""}).encode()
+    largest = prefix + b"a" * (1024 * 1024 - len(prefix))
+
+    def answer(body: bytes) -> tuple[str, str]:
+        return refusal(world.emulator.answer(Call("POST", path, "", FORM, body)))
+
+    assert answer(largest + b"a") == ("INVALID_PARAMETER", "the body must not be larger than 1048576 bytes")
+    assert answer(largest)[0] != "INVALID_PARAMETER"

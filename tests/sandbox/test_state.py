@@ -1,0 +1,245 @@
+"""The state file: who may read it, what is done about a broken one, and that no credit is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import msgctl
+from msgctl.errors import ConfigurationError, UsageError
+from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.state import State
+from msgctl.sandbox.tools import add_credit, inbox, reset, set_credit
+from msgctl.sandbox.wire import Call
+
+from .world import FORM, PHONE, World, encoded
+
+SMS = Call("POST", "/send-sms", "", FORM, encoded({"phone": f"{PHONE},573009876543", "sms": "Hola"}).encode())
+
+
+def write_text(path: Path) -> None:
+    path.write_text("this is not a database, and it is long enough to be looked at as one: " + "x" * 200)
+
+
+def write_other_database(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE photos (name TEXT)")
+
+
+def write_newer(path: Path) -> None:
+    State(path).close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 99")
+
+
+def break_tables(path: Path) -> None:
+    State(path).close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("DROP TABLE account")
+
+
+def spend(path: Path) -> None:
+    with closing(State(path)) as state:
+        set_credit(state, 1)
+
+
+BROKEN = [write_text, write_other_database, write_newer, break_tables]
+
+
+def test_nobody_else_can_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "state.db"
+    before = os.umask(0)
+    try:
+        emulator = Emulator(State(path))
+        emulator.answer(SMS)
+        modes = {entry.name: stat.S_IMODE(entry.stat().st_mode) for entry in path.parent.iterdir()}
+        emulator.close()
+    finally:
+        os.umask(before)
+
+    assert modes["state.db"] == 0o600
+    assert set(modes.values()) == {0o600}
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_it_keeps_what_an_earlier_process_did(world: World) -> None:
+    world.sms()
+    world.emulator.close()
+
+    later = World(world.path)
+
+    assert later.credits == 999
+    later.emulator.close()
+
+
+def test_it_can_be_used_after_it_was_closed(world: World) -> None:
+    world.emulator.close()
+    assert world.credits == 1000
+
+
+@pytest.mark.parametrize("break_it", BROKEN)
+def test_a_broken_file_says_how_to_mend_it_and_a_reset_does(tmp_path: Path, break_it: Callable[[Path], None]) -> None:
+    path = tmp_path / "state.db"
+    break_it(path)
+
+    with pytest.raises(ConfigurationError, match=r"state\.db") as caught:
+        spend(path)
+    reset(path)
+
+    assert caught.value.hint is not None
+    assert "msgctl sandbox reset" in caught.value.hint
+    world = World(path)
+    assert world.credits == 1000
+    world.emulator.close()
+
+
+def test_the_message_tells_a_newer_file_from_a_foreign_one(tmp_path: Path) -> None:
+    newer, foreign = tmp_path / "newer.db", tmp_path / "foreign.db"
+    write_newer(newer)
+    write_other_database(foreign)
+
+    with pytest.raises(ConfigurationError, match=r"a newer msgctl \(schema 99\)"):
+        State(newer)
+    with pytest.raises(ConfigurationError, match="not the sandbox's state"):
+        State(foreign)
+
+
+def test_a_place_that_cannot_be_written_is_a_configuration_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    for path in (tmp_path / "file" / "state.db", tmp_path):
+        with pytest.raises(ConfigurationError):
+            State(path)
+    with pytest.raises(ConfigurationError):
+        reset(tmp_path)
+
+
+def test_a_full_disk_is_a_configuration_error_and_takes_no_credit(world: World) -> None:
+    with world.state.reading() as db:
+        (pages,) = db.execute("PRAGMA page_count").fetchone()
+        db.execute(f"PRAGMA max_page_count = {pages}")
+
+    with pytest.raises(ConfigurationError, match="full") as caught:
+        world.post("/send-sms", phone=PHONE, sms="a" * 50_000)
+
+    assert "space" in str(caught.value.hint)
+    assert world.credits == 1000
+
+
+def test_a_reset_reaches_a_server_that_has_the_state_open(world: World) -> None:
+    world.sms()
+
+    reset(world.path)
+
+    assert world.credits == 1000
+    assert inbox(world.state, lambda: world.now) == []
+
+
+def test_a_reset_of_nothing_makes_nothing(tmp_path: Path) -> None:
+    reset(tmp_path / "state.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("credits", [-1, 10**16])
+def test_credits_are_never_set_out_of_range(world: World, credits: int) -> None:
+    with pytest.raises(UsageError):
+        set_credit(world.state, credits)
+    with pytest.raises(UsageError):
+        add_credit(world.state, credits - 1000)
+    assert world.credits == 1000
+
+
+def test_a_block_that_raises_is_undone_whole(world: World) -> None:
+    def half() -> None:
+        with world.state.writing() as db:
+            db.execute("UPDATE account SET credits = 5")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        half()
+    assert world.credits == 1000
+
+
+def test_threads_on_several_states_never_overspend_and_lose_nothing(world: World) -> None:
+    set_credit(world.state, 101)
+    others = [World(world.path, seed=seed) for seed in range(3)]
+    emulators = [world.emulator, *(other.emulator for other in others)] * 4
+
+    with ThreadPoolExecutor(16) as pool:
+        statuses = [
+            status
+            for batch in pool.map(lambda emulator: [emulator.answer(SMS).status for _ in range(5)], emulators)
+            for status in batch
+        ]
+    for other in others:
+        other.emulator.close()
+
+    assert (statuses.count(200), statuses.count(520)) == (50, 30)
+    assert world.credits == 1
+    assert len(inbox(world.state, lambda: world.now)) == 100
+
+
+def test_a_code_is_good_once_for_all_threads_together(world: World) -> None:
+    world.post("/2fa/send-sms", phone=PHONE, app_name="Shop")
+    code = inbox(world.state, lambda: world.now)[0]["code"]
+
+    with ThreadPoolExecutor(8) as pool:
+        replies = list(
+            pool.map(lambda _: world.post("/2fa/verification-code", phone=PHONE, app_name="Shop", code=code), range(32))
+        )
+
+    assert [reply.status for reply in replies].count(200) == 1
+
+
+def test_threads_may_open_one_new_file_together(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "state.db"
+
+    with ThreadPoolExecutor(16) as pool:
+        states = list(pool.map(lambda _: State(path), range(32)))
+
+    for state in states:
+        with state.reading() as db:
+            assert db.execute("SELECT credits FROM account").fetchall()[0][0] == 1000
+        state.close()
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.state import State
+from msgctl.sandbox.wire import Call
+
+emulator = Emulator(State(Path(sys.argv[1])))
+call = Call("POST", "/send-sms", "", {"content-type": "application/x-www-form-urlencoded"}, sys.argv[2].encode())
+while emulator.answer(call).status == 200:
+    print("sent", flush=True)
+"""
+
+
+def test_a_killed_process_loses_no_credit_and_no_message(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    command = [sys.executable, "-c", KILLED, str(path), SMS.body.decode()]
+    environment = {**os.environ, "PYTHONPATH": str(Path(msgctl.__file__).parents[1])}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None
+        told = [process.stdout.readline() for _ in range(50)]
+        process.send_signal(signal.SIGKILL)
+        told += process.stdout.readlines()
+
+    world = World(path)
+    messages = len(inbox(world.state, lambda: world.now))
+
+    assert messages >= 2 * told.count(b"sent\n") >= 100
+    assert world.credits == 1000 - messages
+    world.emulator.close()

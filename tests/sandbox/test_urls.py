@@ -1,0 +1,289 @@
+"""Short URLs: names, aliases, and the clicks on them."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msgctl.errors import UsageError
+from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.state import State
+from msgctl.sandbox.tools import click
+from msgctl.sandbox.wire import Call
+
+from .world import FORM, NOON, World, encoded, record, refusal
+
+LONG = "https://shop.example/sale?utm=sms#top"
+DAY = 24 * 60 * 60
+PLAIN = {"date", "hour", "country", "device", "operatingSystem"}
+PREMIUM = PLAIN | {"region", "city", "brand", "model", "browser", "lang"}
+
+
+def shorten(world: World, name: str = "sale", **more: str) -> Any:
+    return record(world.post("/url/short", name=name, url_long=LONG, **more))
+
+
+def statistic(world: World, since: str = "2026-11-21", until: str = "2026-11-21", **more: str) -> Any:
+    return record(world.post("/url/short-statistic", name_url="sale", since=since, until=until, **more))
+
+
+def counted(answer: Any, category: str) -> dict[str, int]:
+    return {
+        metric[category]["property"]: metric[category]["clicks"] for metric in answer["metrics"] if category in metric
+    }
+
+
+def test_a_short_url_has_a_random_alias_below_the_origin(world: World) -> None:
+    first, second = shorten(world), shorten(world, "other")
+
+    assert first["urlLong"] == LONG
+    assert first["urlShort"].startswith("https://sandbox.invalid/u/")
+    assert len(first["urlShort"].removeprefix("https://sandbox.invalid/u/")) == 7
+    assert first["urlShort"] != second["urlShort"]
+    assert first["msg"]
+
+
+def test_an_alias_and_a_domain_are_used(world: World) -> None:
+    assert shorten(world, alias="Black_Friday-26")["urlShort"] == "https://sandbox.invalid/u/Black_Friday-26"
+    assert shorten(world, "b", alias="x", domain_name="go.example")["urlShort"] == "https://go.example/x"
+
+
+def test_short_urls_lead_to_where_the_emulator_is_served(tmp_path: Path) -> None:
+    state = State(tmp_path / "state.db")
+    emulator = Emulator(state, client=7, key="k", base_url="http://127.0.0.1:8080/api/v1")
+    body = encoded({"client": "7", "key": "k", "name": "n", "url_long": LONG, "alias": "a"}).encode()
+
+    answer = record(emulator.answer(Call("POST", "/api/v1/url/short", "", FORM, body)))
+
+    emulator.close()
+    assert answer["urlShort"] == "http://127.0.0.1:8080/u/a"
+
+
+def test_names_and_aliases_are_taken_once(world: World) -> None:
+    shorten(world, alias="a")
+
+    for taken, more in (("name", {"name": "sale"}), ("alias", {"name": "other", "alias": "a"})):
+        error, msg = refusal(world.post("/url/short", url_long=LONG, **more))
+        assert error == "ALREADY_TAKEN"
+        assert msg.startswith(f"{taken}:")
+
+
+def test_a_refused_short_url_leaves_its_name_free(world: World) -> None:
+    shorten(world, alias="a")
+    world.post("/url/short", name="other", url_long=LONG, alias="a")
+
+    assert shorten(world, "other", alias="b")["urlShort"].endswith("/b")
+
+
+def test_a_url_without_clicks_has_an_empty_statistic(world: World) -> None:
+    short = shorten(world)["urlShort"]
+
+    assert statistic(world) == {"urlShort": short, "urlLong": LONG, "clicksNumber": 0, "metrics": []}
+
+
+def test_clicks_are_counted_in_every_category(world: World) -> None:
+    shorten(world, is_premium="true")
+    assert click(world.emulator, "sale", 40) == 40
+
+    answer = statistic(world)
+
+    assert answer["clicksNumber"] == 40
+    assert {category for metric in answer["metrics"] for category in metric} == PREMIUM
+    for category in PREMIUM:
+        assert sum(clicks_of(answer, category)) == 40
+
+
+def clicks_of(answer: Any, category: str) -> list[int]:
+    return [metric[category]["clicks"] for metric in answer["metrics"] if category in metric]
+
+
+def test_each_element_of_the_metrics_has_one_category(world: World) -> None:
+    shorten(world, is_premium="true")
+    click(world.emulator, "sale", 10)
+
+    assert Counter(len(metric) for metric in statistic(world)["metrics"]).keys() == {1}
+
+
+def test_a_click_is_what_was_asked_for(world: World) -> None:
+    shorten(world, is_premium="true")
+    visitor = {
+        "country": "FR",
+        "region": "Bretagne",
+        "city": "Brest",
+        "device": "tablet",
+        "brand": "Acme",
+        "model": "One",
+        "operating_system": "AcmeOS",
+        "browser": "Lynx",
+        "lang": "br",
+    }
+    click(world.emulator, "sale", 3, **visitor)  # type: ignore[arg-type]
+
+    assert statistic(world)["metrics"] == [
+        {"date": {"property": "2026-11-21", "clicks": 3}},
+        {"hour": {"property": "12", "clicks": 3, "date": "2026-11-21"}},
+        {"country": {"property": "FR", "clicks": 3}},
+        {"region": {"property": "Bretagne", "clicks": 3}},
+        {
+            "city": {
+                "property": "Brest",
+                "clicks": 3,
+                "countryIsoCode": "FR",
+                "region": "Bretagne",
+                "percent": 100.0,
+            }
+        },
+        {"device": {"property": "tablet", "clicks": 3}},
+        {"brand": {"property": "Acme", "clicks": 3, "percent": 100.0}},
+        {"model": {"property": "One", "clicks": 3, "percent": 100.0}},
+        {"operatingSystem": {"property": "AcmeOS", "clicks": 3}},
+        {"browser": {"property": "Lynx", "clicks": 3}},
+        {"lang": {"property": "br", "clicks": 3}},
+    ]
+
+
+def test_percent_is_of_all_clicks_of_the_range_with_one_decimal(world: World) -> None:
+    shorten(world, is_premium="true")
+    click(world.emulator, "sale", 2, brand="Big")
+    click(world.emulator, "sale", 1, brand="Small")
+    click(world.emulator, "sale", 9, brand="Old", at=NOON - DAY)
+
+    brands = [metric["brand"] for metric in statistic(world, category="brand")["metrics"]]
+
+    assert brands == [
+        {"property": "Big", "clicks": 2, "percent": 66.7},
+        {"property": "Small", "clicks": 1, "percent": 33.3},
+    ]
+
+
+def test_invented_visitors_go_together_with_what_is_given(world: World) -> None:
+    shorten(world, is_premium="true")
+    click(world.emulator, "sale", 30, country="co", brand="Apple", lang="fr")
+
+    answer = statistic(world)
+
+    assert counted(answer, "country") == {"CO": 30}
+    assert counted(answer, "city").keys() <= {"Bogotá", "Medellín", "Cali"}
+    assert counted(answer, "operatingSystem").keys() <= {"iOS", "iPadOS", "macOS"}
+    assert counted(answer, "lang") == {"fr": 30}
+
+
+def test_since_and_until_are_included_and_days_are_utc(world: World) -> None:
+    shorten(world)
+    midnight = NOON - DAY / 2
+    for at in (midnight - DAY, midnight - 1, midnight, midnight + DAY - 1, midnight + DAY):
+        click(world.emulator, "sale", at=at)
+
+    dates = counted(statistic(world, since="2026-11-20", until="2026-11-21"), "date")
+    today = statistic(world)
+
+    assert dates == {"2026-11-20": 2, "2026-11-21": 2}
+    assert list(dates) == ["2026-11-20", "2026-11-21"]
+    assert today["clicksNumber"] == 2
+    assert counted(today, "hour") == {"00": 1, "23": 1}
+
+
+def test_one_category_can_be_asked_for(world: World) -> None:
+    shorten(world)
+    click(world.emulator, "sale", 5, device="desktop")
+
+    assert statistic(world, category="device") == {
+        **statistic(world),
+        "metrics": [{"device": {"property": "desktop", "clicks": 5}}],
+    }
+
+
+def test_a_plain_url_keeps_and_shows_the_plain_categories_alone(world: World) -> None:
+    shorten(world)
+    click(world.emulator, "sale", 5, city="Brest")
+
+    assert {category for metric in statistic(world)["metrics"] for category in metric} == PLAIN
+    with world.state.reading() as db:
+        assert db.execute("SELECT count(*) FROM clicks WHERE city IS NULL").fetchone()[0] == 5
+
+
+@pytest.mark.parametrize("category", sorted(PREMIUM - PLAIN))
+def test_a_premium_category_of_a_plain_url_is_refused(world: World, category: str) -> None:
+    shorten(world)
+
+    error, msg = refusal(
+        world.post("/url/short-statistic", name_url="sale", since="2026-11-21", until="2026-11-21", category=category)
+    )
+
+    assert error == "NOT_PREMIUM"
+    assert msg.startswith("category:")
+
+
+def test_the_clicks_of_another_url_are_not_counted(world: World) -> None:
+    shorten(world)
+    shorten(world, "other")
+    click(world.emulator, "other", 5)
+
+    assert statistic(world)["clicksNumber"] == 0
+
+
+def test_the_statistic_of_an_unknown_name_is_refused(world: World) -> None:
+    error, msg = refusal(world.post("/url/short-statistic", name_url="x", since="2026-11-21", until="2026-11-21"))
+
+    assert error == "NOT_FOUND"
+    assert msg.startswith("name-url:")
+
+
+def test_a_range_runs_forwards(world: World) -> None:
+    shorten(world)
+
+    error, msg = refusal(world.post("/url/short-statistic", name_url="sale", since="2026-11-22", until="2026-11-21"))
+
+    assert error == "INVALID_PARAMETER"
+    assert msg.startswith("since ")
+
+
+def test_clicks_can_be_spread_over_days_that_end_today(world: World) -> None:
+    shorten(world)
+    click(world.emulator, "sale", 200, days=7)
+
+    dates = counted(statistic(world, since="2026-11-15"), "date")
+
+    assert list(dates) == [f"2026-11-{day}" for day in range(15, 22)]
+    assert sum(dates.values()) == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("nope", {}),
+        ("sale\udcff", {}),
+        ("sale", {"count": 0}),
+        ("sale", {"count": 10**9}),
+        ("sale", {"days": 0}),
+        ("sale", {"country": "FRA"}),
+        ("sale", {"city": "\udcff"}),
+    ],
+)
+def test_clicks_that_cannot_be_made_are_a_usage_error(world: World, name: str, options: dict[str, Any]) -> None:
+    shorten(world)
+
+    with pytest.raises(UsageError):
+        click(world.emulator, name, **options)
+
+    assert statistic(world)["clicksNumber"] == 0
+
+
+def test_the_unknown_name_is_named(world: World) -> None:
+    with pytest.raises(UsageError, match="nope"):
+        click(world.emulator, "nope")
+
+
+def test_clicks_are_counted_by_the_days_of_this_machines_calendar(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "WEST13")  # 13 hours behind UTC, where noon of the 21st is still the 20th
+    time.tzset()
+    shorten(world)
+    click(world.emulator, "sale")
+    found = record(world.post("/url/short-statistic", name_url="sale", since="2026-11-20", until="2026-11-20"))
+    assert found["clicksNumber"] == 1

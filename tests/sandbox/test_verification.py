@@ -1,0 +1,176 @@
+"""Verification codes: sent three ways, good once, for one phone and app name, for ten minutes."""
+
+from __future__ import annotations
+
+import pytest
+
+from msgctl.sandbox.tools import inbox, set_credit
+
+from .world import NOON, PHONE, World, record, refusal
+
+SPOKEN = {"voice": "Mariana", "retries": "1"}
+WAYS = [
+    ("/2fa/send-sms", {}, "sms"),
+    ("/call/2fa/send-call", SPOKEN, "call"),
+    ("/2fa/send-chatapp", {}, "chatapp"),
+]
+
+
+def send(world: World, path: str = "/2fa/send-sms", phone: str = PHONE, app: str = "Shop", **more: str) -> str:
+    """Send a code and read it on the phone."""
+    record(world.post(path, phone=phone, app_name=app, **more))
+    code = inbox(world.state, lambda: world.now, phone=phone)[-1]["code"]
+    assert isinstance(code, str)
+    return code
+
+
+def verify(world: World, code: str, phone: str = PHONE, app: str = "Shop") -> str:
+    reply = world.post("/2fa/verification-code", phone=phone, app_name=app, code=code)
+    return str(record(reply)["status"]) if reply.status == 200 else refusal(reply)[0]
+
+
+@pytest.mark.parametrize(("path", "more", "kind"), WAYS)
+def test_a_code_that_was_received_is_verified(world: World, path: str, more: dict[str, str], kind: str) -> None:
+    code = send(world, path, **more)
+    message = inbox(world.state, lambda: world.now)[0]
+
+    assert len(code) == 6
+    assert code.isascii()
+    assert code.isdigit()
+    assert message["kind"] == kind
+    assert code in message["text"]
+    assert "Shop" in message["text"]
+    assert verify(world, code, phone=f"+{PHONE}") == "verified"
+
+
+@pytest.mark.parametrize(("path", "more", "kind"), WAYS)
+def test_no_answer_shows_the_code(world: World, path: str, more: dict[str, str], kind: str) -> None:
+    reply = world.post(path, phone=PHONE, app_name="Shop", **more)
+    message = inbox(world.state, lambda: world.now)[0]
+    state = world.get("/messages-state", id=message["id"])
+
+    assert message["code"].encode() not in reply.body
+    assert message["code"].encode() not in state.body
+    assert record(state)["sms"] == message["text"].replace(message["code"], "******")
+
+
+def test_the_sms_record_tells_the_text_and_when_the_code_expires(world: World) -> None:
+    answer = record(world.post("/2fa/send-sms", phone=PHONE, app_name="Shop"))
+
+    assert (answer["status"], answer["minutes_to_expire"]) == ("accepted", 10)
+    assert {**answer["data"][0], "id": ""} == {
+        "id": "",
+        "status": "queued",
+        "credits": 1,
+        "sms": "****** is your Shop code. It expires in 10 minutes.",
+        "phone": PHONE,
+    }
+
+
+def test_the_call_record_has_the_voice_and_a_numeric_phone(world: World) -> None:
+    answer = record(world.post("/call/2fa/send-call", phone=PHONE, app_name="Shop", **SPOKEN))
+
+    assert (answer["status"], answer["minutes_to_expire"]) == ("accepted", 10)
+    assert {**answer["data"][0], "id": ""} == {
+        "id": "",
+        "state": "queued",
+        "credits": 1,
+        "phone": int(PHONE),
+        "voice": "Mariana",
+    }
+
+
+@pytest.mark.parametrize(("more", "name"), [({}, "verification-code"), ({"template": "mine"}, "mine")])
+def test_the_chatapp_record_names_the_template(world: World, more: dict[str, str], name: str) -> None:
+    answer = record(world.post("/2fa/send-chatapp", phone=PHONE, app_name="Shop", **more))
+
+    assert {**answer, "id": ""} == {"id": "", "status": "accepted", "phone": PHONE, "name": name}
+    assert world.state_of(answer["id"]) == "queued"
+
+
+def test_a_code_is_charged_like_its_message(world: World) -> None:
+    long_name = "á" * 70
+
+    send(world, app=long_name)
+    assert world.credits == 998
+    send(world, "/call/2fa/send-call", app=long_name, **SPOKEN)
+    send(world, "/2fa/send-chatapp", app=long_name)
+    assert world.credits == 996
+
+
+def test_a_code_is_good_once(world: World) -> None:
+    code = send(world)
+
+    assert verify(world, code) == "verified"
+    assert verify(world, code) == "INVALID_CODE"
+
+
+def test_a_wrong_code_is_refused_and_does_not_use_up_the_right_one(world: World) -> None:
+    code = send(world)
+
+    assert verify(world, f"{(int(code) + 1) % 10**6:06}") == "INVALID_CODE"
+    assert verify(world, f" {code}") == "INVALID_CODE"
+    assert verify(world, "ñ") == "INVALID_CODE"
+    assert verify(world, code) == "verified"
+
+
+def test_a_code_that_was_never_sent_is_refused(world: World) -> None:
+    assert verify(world, "123456") == "INVALID_CODE"
+
+
+def test_a_code_is_for_one_phone_and_one_app_name(world: World) -> None:
+    code = send(world)
+
+    assert verify(world, code, phone="573009876543") == "INVALID_CODE"
+    assert verify(world, code, app="shop") == "INVALID_CODE"
+    assert verify(world, code) == "verified"
+
+
+def test_codes_for_two_apps_live_beside_each_other(world: World) -> None:
+    first, second = send(world, app="One"), send(world, app="Two")
+
+    assert first != second
+    assert verify(world, first, app="One") == "verified"
+    assert verify(world, second, app="Two") == "verified"
+
+
+def test_a_new_code_takes_the_place_of_the_one_before(world: World) -> None:
+    first = send(world)
+    second = send(world, "/2fa/send-chatapp")
+
+    assert first != second
+    assert verify(world, first) == "INVALID_CODE"
+    assert verify(world, second) == "verified"
+
+
+@pytest.mark.parametrize(("seconds", "outcome"), [(599.9, "verified"), (600, "EXPIRED_CODE"), (86400, "EXPIRED_CODE")])
+def test_a_code_expires_after_ten_minutes(world: World, seconds: float, outcome: str) -> None:
+    code = send(world)
+    world.now = NOON + seconds
+
+    assert verify(world, code) == outcome
+
+
+def test_a_dispatch_that_cannot_be_paid_leaves_the_code_before_it(world: World) -> None:
+    code = send(world)
+    set_credit(world.state, 0)
+
+    assert refusal(world.post("/2fa/send-sms", phone=PHONE, app_name="Shop"))[0] == "NOT_ENOUGH_CREDITS"
+    assert verify(world, code) == "verified"
+
+
+@pytest.mark.parametrize(("path", "more", "kind"), WAYS)
+def test_a_blocked_phone_gets_no_code(world: World, path: str, more: dict[str, str], kind: str) -> None:
+    world.post("/block-phone", phone=PHONE)
+
+    answer = record(world.post(path, phone=PHONE, app_name="Shop", **more))
+
+    assert answer["status"] == "blocked"
+    for entry in answer.get("data", []):
+        assert entry.get("status", entry.get("state")) == "blocked"
+        assert entry["credits"] == 0
+    assert world.credits == 1000
+    assert inbox(world.state, lambda: world.now) == []
+    with world.state.reading() as db:
+        assert db.execute("SELECT count(*) FROM codes").fetchone()[0] == 0
+        assert db.execute("SELECT code FROM messages").fetchone()[0] is None

@@ -1,0 +1,76 @@
+"""An emulator with a clock that stands still until it is moved, and chance that repeats itself."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+from urllib.parse import urlencode
+
+from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.state import State
+from msgctl.sandbox.wire import Call, Reply
+
+NOON = 1_795_262_400.0
+"""2026-11-21T12:00:00Z."""
+
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+JSON = {"content-type": "application/json"}
+ACCOUNT = {"client": "1", "key": "sandbox"}
+PHONE = "573001234567"
+
+
+@dataclass
+class World:
+    """``now`` is the emulator's time; calls carry the right credentials unless they are overridden with None."""
+
+    path: Path
+    now: float = NOON
+    seed: int = 7
+    state: State = field(init=False)
+    emulator: Emulator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.state = State(self.path)
+        self.emulator = Emulator(self.state, clock=lambda: self.now, random=Random(self.seed))
+
+    def get(self, path: str, **parameters: str | None) -> Reply:
+        return self.emulator.answer(Call("GET", path, query=encoded(parameters)))
+
+    def post(self, path: str, **parameters: str | None) -> Reply:
+        """Post a form; ``_`` in a parameter's name stands for ``-``."""
+        return self.emulator.answer(Call("POST", path, "", FORM, encoded(parameters).encode()))
+
+    def post_json(self, path: str, document: object, **query: str | None) -> Reply:
+        return self.emulator.answer(Call("POST", path, encoded(query), JSON, json.dumps(document).encode()))
+
+    def sms(self, phone: str = PHONE, text: str = "Hola") -> Any:
+        return record(self.post("/send-sms", phone=phone, sms=text))
+
+    def state_of(self, message_id: str) -> str:
+        return str(record(self.get("/messages-state", id=message_id))["state"])
+
+    @property
+    def credits(self) -> int:
+        return int(record(self.get("/balance"))["status"])
+
+
+def encoded(parameters: dict[str, str | None]) -> str:
+    named = {name.replace("_", "-"): value for name, value in {**ACCOUNT, **parameters}.items()}
+    return urlencode({name: value for name, value in named.items() if value is not None})
+
+
+def record(reply: Reply) -> Any:
+    """The document of an answer that must be 200."""
+    assert reply.status == 200, reply.body
+    return json.loads(reply.body)
+
+
+def refusal(reply: Reply, status: int = 520) -> tuple[str, str]:
+    """``error`` and ``msg`` of an answer that must be a refusal."""
+    assert reply.status == status, reply.body
+    document = json.loads(reply.body)
+    assert list(document) == ["error", "msg"]
+    return document["error"], document["msg"]
