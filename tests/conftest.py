@@ -1,0 +1,53 @@
+"""What every test has: folders of its own, an environment without msgctl's variables, the tool, a server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.service import Service, answer, running
+from support.tool import Tool
+
+KEY = "k3y/with+awkward&chars=%é\"'\\"
+"""A key that looks different in a URL, in a form and in JSON."""
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Configuration and state live below a folder of the test; nothing of the machine's is seen."""
+    for variable in os.environ:
+        if variable.startswith("MSGCTL_") or variable.lower().endswith("_proxy"):
+            monkeypatch.delenv(variable)
+    for variable in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+@pytest.fixture
+def tool() -> Tool:
+    return Tool()
+
+
+@pytest.fixture
+def server() -> Iterator[Service]:
+    """A server that tells a balance unless it is told otherwise; nothing leads to it."""
+    with running() as service:
+        service.always(answer({"status": 7}))
+        yield service
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    """A server, and the environment that leads to it."""
+    with running() as server:
+        monkeypatch.setenv("MSGCTL_BASE_URL", server.base_url)
+        monkeypatch.setenv("MSGCTL_CLIENT", "12345")
+        monkeypatch.setenv("MSGCTL_KEY", KEY)
+        yield server

@@ -1,0 +1,90 @@
+"""The commands that make a request, by what the request does, each with an answer that it can read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+PHONE = "573001234567"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line, its method and path below the base URL, and a record of the kind that answers it."""
+
+    line: tuple[str, ...]
+    method: str
+    path: str
+    record: dict[str, Any]
+
+
+_CHATAPP: dict[str, Any] = {"id": "d1", "status": "sent", "phone": PHONE, "name": "Ana"}
+_ENTRY: dict[str, Any] = {"id": "m1", "status": "sent", "credits": 1, "sms": "Hola", "phone": PHONE}
+_CALL_ENTRY: dict[str, Any] = {"id": "m1", "state": "queued", "credits": 2, "phone": PHONE, "voice": "Mia"}
+
+READS = {
+    "balance": Command(("balance",), "GET", "/balance", {"status": 1500}),
+    "state get": Command(("state", "get", "m1"), "GET", "/messages-state", {"state": "delivered", "id": "m1"}),
+    "url stats": Command(
+        ("url", "stats", "promo", "--since", "2026-01-01"),
+        "POST",
+        "/url/short-statistic",
+        {"urlShort": "https://s.example/p", "urlLong": "https://example.com", "clicksNumber": 0, "metrics": []},
+    ),
+}
+CHANGES = {
+    "block add": Command(("block", "add", PHONE), "POST", "/block-phone", _CHATAPP),
+    "2fa verify": Command(
+        ("2fa", "verify", PHONE, "--app-name", "Shop", "--code", "123456"),
+        "POST",
+        "/2fa/verification-code",
+        {"status": "verified"},
+    ),
+    "url shorten": Command(
+        ("url", "shorten", "https://example.com/a", "--name", "promo"),
+        "POST",
+        "/url/short",
+        {"urlShort": "https://s.example/p", "urlLong": "https://example.com/a", "msg": "created"},
+    ),
+}
+SENDS = {
+    "sms send": Command(
+        ("sms", "send", PHONE, "-m", "Hola"), "POST", "/send-sms", {"id": "d1", "status": 1, "data": [_ENTRY]}
+    ),
+    "call send": Command(
+        ("call", "send", PHONE, "-m", "Hola", "--voice", "Mia"),
+        "POST",
+        "/call/send",
+        {"status": "ok", "id": "d1", "data": [{**_CALL_ENTRY, "message": "Hola"}]},
+    ),
+    "2fa send-sms": Command(
+        ("2fa", "send-sms", PHONE, "--app-name", "Shop"),
+        "POST",
+        "/2fa/send-sms",
+        {"id": "d1", "status": "ok", "minutes_to_expire": 5, "data": [_ENTRY]},
+    ),
+    "2fa send-call": Command(
+        ("2fa", "send-call", PHONE, "--app-name", "Shop", "--voice", "Mariana", "--retries", "1"),
+        "POST",
+        "/call/2fa/send-call",
+        {"status": "ok", "id": "d1", "minutes_to_expire": 5, "data": [_CALL_ENTRY]},
+    ),
+    "2fa send-chatapp": Command(
+        ("2fa", "send-chatapp", PHONE, "--app-name", "Shop"), "POST", "/2fa/send-chatapp", _CHATAPP
+    ),
+    "chatapp send": Command(
+        ("chatapp", "send", PHONE, "Ana", "--template", "hello"), "POST", "/chatapp/send", _CHATAPP
+    ),
+    "chatapp order": Command(
+        ("chatapp", "order", PHONE, "A-7", "--template", "order"), "POST", "/chatapp/store/order", _CHATAPP
+    ),
+}
+MADE_ONCE = {**CHANGES, **SENDS}
+ALL = {**READS, **MADE_ONCE}
+
+
+def each(commands: dict[str, Command]) -> pytest.MarkDecorator:
+    """Run a test with every one of the commands, as its parameter ``command``."""
+    return pytest.mark.parametrize("command", list(commands.values()), ids=list(commands))

@@ -1,0 +1,44 @@
+"""The configuration file as tests write and read it: not through the code under test."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from support.service import Service
+
+URL = "https://service.example/api/v1"
+
+
+def config_file() -> Path:
+    """Where msgctl keeps its profiles in the environment of the test."""
+    return Path(os.environ["XDG_CONFIG_HOME"]) / "msgctl" / "config.toml"
+
+
+def write_config(content: str | bytes, *, mode: int = 0o600) -> Path:
+    """Put a configuration file in its place, as its owner would."""
+    path = config_file()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    path.chmod(mode)
+    return path
+
+
+def written() -> dict[str, Any]:
+    """The configuration file as TOML; empty where there is none."""
+    path = config_file()
+    return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def table(name: str, *lines: str, base_url: str = URL, client: int = 1, key: str | None = "stored-key") -> str:
+    """The text of a profile's table; ``lines`` are further members."""
+    members = [f"[profiles.{name}]", f'base_url = "{base_url}"', f"client = {client}"]
+    return "\n".join([*members, *([f"key = '''{key}'''"] if key is not None else []), *lines, ""])
+
+
+def credentials(service: Service) -> tuple[str, str]:
+    """Client and key of the last request."""
+    sent = dict(service.received[-1].query)
+    return sent["client"], sent["key"]

@@ -1,0 +1,87 @@
+"""An HTTP proxy on loopback that opens tunnels, or refuses to."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+
+from support.service import PATIENCE
+
+
+class Proxy:
+    """Leads every tunnel to ``port`` of this machine, whatever host was asked for; ``asked`` holds the requests."""
+
+    def __init__(self, port: int, status: int = 200) -> None:
+        self._port = port
+        self._status = status
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.connections = 0
+        self.asked: list[bytes] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    @property
+    def targets(self) -> list[str]:
+        """The first line of each request."""
+        return [head.split(b"\r\n")[0].decode() for head in self.asked]
+
+    def start(self) -> None:
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def stop(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        client.settimeout(PATIENCE)
+        with contextlib.suppress(OSError), client:
+            head = b""
+            while b"\r\n\r\n" not in head:
+                chunk = client.recv(65536)
+                if not chunk:
+                    return
+                head += chunk
+            self.asked.append(head)
+            client.sendall(b"HTTP/1.1 %d Said\r\n\r\n" % self._status)
+            if self._status == 200:
+                self._tunnel(client)
+
+    def _tunnel(self, client: socket.socket) -> None:
+        with socket.create_connection(("127.0.0.1", self._port), timeout=PATIENCE) as service:
+            back = threading.Thread(target=_pump, args=(service, client), daemon=True)
+            back.start()
+            _pump(client, service)
+            back.join(PATIENCE)
+
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    """Pass on what comes, until its end."""
+    with contextlib.suppress(OSError):
+        while chunk := source.recv(65536):
+            target.sendall(chunk)
+        target.shutdown(socket.SHUT_WR)
+
+
+@contextlib.contextmanager
+def proxying(port: int, status: int = 200) -> Iterator[Proxy]:
+    """A proxy for the time of a test."""
+    proxy = Proxy(port, status)
+    proxy.start()
+    try:
+        yield proxy
+    finally:
+        proxy.stop()

@@ -1,0 +1,196 @@
+"""A real HTTP server on loopback that answers as it is told, badly too, and remembers what reached it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import ssl
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+Behaviour = Callable[[socket.socket], None]
+
+PATIENCE = 20.0
+"""Seconds after which a socket of the server gives up, so that a broken test ends."""
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request as it arrived."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def path(self) -> str:
+        return unquote(urlsplit(self.target).path)
+
+    @property
+    def query(self) -> list[tuple[str, str]]:
+        return parse_qsl(urlsplit(self.target).query, keep_blank_values=True, strict_parsing=True)
+
+    @property
+    def form(self) -> list[tuple[str, str]]:
+        return parse_qsl(self.body.decode("ascii"), keep_blank_values=True, strict_parsing=bool(self.body))
+
+
+def answer(
+    body: bytes | Mapping[str, Any] = b"", status: int = 200, headers: Mapping[str, str] | None = None
+) -> Behaviour:
+    """A whole, correct HTTP answer."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    usual = {"Content-Type": "application/json", "Content-Length": str(len(content)), "Connection": "close"}
+    lines = {**usual, **(headers or {})}
+    head = f"HTTP/1.1 {status} Said\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+    return raw(head.encode() + b"\r\n" + content)
+
+
+def raw(data: bytes) -> Behaviour:
+    """These bytes, whatever they are, and the end of the connection."""
+
+    def behave(connection: socket.socket) -> None:
+        connection.sendall(data)
+
+    return behave
+
+
+def drop(connection: socket.socket) -> None:
+    """The connection closes without an answer."""
+
+
+def reset(connection: socket.socket) -> None:
+    """The connection is reset without an answer."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+
+
+def silent(connection: socket.socket) -> None:
+    """No answer, until the other side goes away."""
+    while connection.recv(65536):
+        pass
+
+
+def drip(head: bytes = b"", piece: bytes = b" ") -> Behaviour:
+    """``head`` at once, then a piece every few milliseconds until the other side goes away."""
+
+    def behave(connection: socket.socket) -> None:
+        connection.sendall(head)
+        stop = threading.Event()
+        for _ in range(int(PATIENCE / 0.02)):
+            connection.sendall(piece)
+            stop.wait(0.02)
+
+    return behave
+
+
+class Service:
+    """Answers requests with ``answers`` in turn; with the last behaviour of `otherwise` when they are used up."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
+        self._answers: deque[Behaviour] = deque()
+        self._otherwise: Behaviour | None = None
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._threads: list[threading.Thread] = []
+        self._hang_ups = 0
+        self.received: list[Received] = []
+        self.connections = 0
+
+    @property
+    def port(self) -> int:
+        port: int = self._listener.getsockname()[1]
+        return port
+
+    @property
+    def base_url(self) -> str:
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}/api/v1"
+
+    @property
+    def unused(self) -> int:
+        """Answers that were given to the server and asked for by nobody."""
+        return len(self._answers)
+
+    def will(self, *answers: Behaviour) -> None:
+        """Answer the next requests so, one after the other."""
+        self._answers.extend(answers)
+
+    def always(self, behaviour: Behaviour) -> None:
+        """Answer every request so that no other answer was given for."""
+        self._otherwise = behaviour
+
+    def hang_up(self, times: int) -> None:
+        """Close the next connections before anything, the TLS handshake included, has passed."""
+        self._hang_ups = times
+
+    def start(self) -> None:
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def stop(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for thread in self._threads:
+            thread.join(timeout=PATIENCE)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            if self._hang_ups:
+                self._hang_ups -= 1
+                connection.close()
+                continue
+            thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        connection.settimeout(PATIENCE)
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            stack.callback(connection.close)
+            if self._tls is not None:
+                connection = stack.enter_context(self._tls.wrap_socket(connection, server_side=True))
+            request = _read(connection)
+            if request is None:
+                return
+            self.received.append(request)
+            behaviour = self._answers.popleft() if self._answers else self._otherwise
+            if behaviour is not None:
+                behaviour(connection)
+
+
+def _read(connection: socket.socket) -> Received | None:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        chunk = connection.recv(65536)
+        if not chunk:
+            return None
+        data += chunk
+    head, _, body = data.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    method, target, _ = first.split(" ", 2)
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    while len(body) < int(headers.get("content-length", "0")):
+        body += connection.recv(65536)
+    return Received(method, target, headers, body)
+
+
+@contextlib.contextmanager
+def running(tls: ssl.SSLContext | None = None) -> Iterator[Service]:
+    """A server for the time of a test. Answers that nobody asked for fail the test."""
+    service = Service(tls)
+    service.start()
+    try:
+        yield service
+        assert service.unused == 0, f"{service.unused} answers were not asked for"
+    finally:
+        service.stop()

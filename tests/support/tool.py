@@ -1,0 +1,116 @@
+"""The tool, run through its command tree in this process, or as a process of its own."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from msgctl import cli
+from msgctl.cli.context import App
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: exit code, the bytes on both streams, and what it left on standard input (in this process)."""
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+    unread: bytes = b""
+
+    @property
+    def out(self) -> str:
+        return self.stdout.decode()
+
+    @property
+    def err(self) -> str:
+        return self.stderr.decode()
+
+    @property
+    def document(self) -> Any:
+        """Standard output read as one JSON document."""
+        return json.loads(self.stdout)
+
+    @property
+    def error(self) -> Any:
+        """The last line of standard error read as JSON."""
+        return json.loads(self.err.splitlines()[-1])
+
+
+class Stream(io.TextIOWrapper):
+    """A text stream over bytes in memory that can pass for a terminal."""
+
+    def __init__(self, content: bytes = b"", *, terminal: bool = False) -> None:
+        self._content = io.BytesIO(content)
+        self._terminal = terminal
+        super().__init__(self._content, encoding="utf-8", write_through=True)
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+    def bytes(self) -> bytes:
+        self.flush()
+        return self._content.getvalue()
+
+
+class Clock:
+    """A clock that moves only when it is told to, or slept on."""
+
+    def __init__(self, now: float = 1_790_000_000.0) -> None:
+        self.now = now
+        self.slept: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+class Tool:
+    """Runs command lines in this process. The environment is the one of the test."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+
+    def __call__(
+        self,
+        *arguments: str,
+        stdin: bytes | str | None = None,
+        terminal: bool = False,
+        sleep: Callable[[float], None] | None = None,
+    ) -> Outcome:
+        """Run a command line. ``stdin`` left out is an empty pipe; ``terminal`` makes all three streams terminals."""
+        content = stdin.encode() if isinstance(stdin, str) else stdin or b""
+        source = Stream(content, terminal=terminal)
+        out, err = Stream(terminal=terminal), Stream(terminal=terminal)
+        app = App(
+            stdin=source,
+            stdout=out,
+            stderr=err,
+            clock=self.clock,
+            sleep=sleep or self.clock.sleep,
+        )
+        code = cli.run(arguments, app)
+        return Outcome(code, out.bytes(), err.bytes(), bytes(source.buffer.read()))
+
+
+def process(*arguments: str, stdin: bytes | None = None, env: dict[str, str] | None = None) -> Outcome:
+    """Run a command line as a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "msgctl", *arguments],
+        input=stdin,
+        stdin=subprocess.DEVNULL if stdin is None else None,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **(env or {})},
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,56 @@
+"""The command tree as tests walk it: nothing here names a command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from typer.core import TyperGroup
+
+from msgctl import cli
+
+
+class Node(NamedTuple):
+    """A command or group, and the words that lead to it (``sms send``; empty for the root)."""
+
+    path: str
+    command: Any
+
+    @property
+    def is_group(self) -> bool:
+        return isinstance(self.command, TyperGroup)
+
+    @property
+    def words(self) -> list[str]:
+        return self.path.split()
+
+
+def walk(command: Any = None, path: str = "") -> Iterator[Node]:
+    """Every command and group, the root first."""
+    command = command or cli.build()
+    yield Node(path, command)
+    if isinstance(command, TyperGroup):
+        for name, child in command.commands.items():
+            yield from walk(child, f"{path} {name}".strip())
+
+
+NODES = tuple(walk())
+GROUPS = tuple(node for node in NODES if node.is_group)
+COMMANDS = tuple(node for node in NODES if not node.is_group)
+
+
+def name_of(value: object) -> str | None:
+    """The id of a parametrized test."""
+    return (value.path or "msgctl") if isinstance(value, Node) else None
+
+
+def arguments(node: Node) -> list[str]:
+    """The arguments in the words of surface.md: `PHONE...`, whether they have to be given or not."""
+    metavars = [each.metavar for each in node.command.params if each.param_type_name == "argument"]
+    return [metavar.replace("[", "").replace("]", "") for metavar in metavars]
+
+
+def options(node: Node) -> set[str]:
+    """Every spelling of every option."""
+    given = [each for each in node.command.params if each.param_type_name == "option"]
+    return {name for each in given for name in (*each.opts, *each.secondary_opts)}
