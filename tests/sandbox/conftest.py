@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from msgctl.sandbox.desk import Desk
+
+from .served import serving
 from .world import World
 
 
@@ -19,8 +23,12 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+@pytest.fixture(params=["in this process", "served"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """One suite for both: what the emulator answers, it answers over HTTP too."""
     world = World(tmp_path / "sandbox" / "state.db")
-    yield world
-    world.emulator.close()
+    with ExitStack() as stack:
+        stack.callback(world.emulator.close)
+        if request.param == "served":
+            world.answer = stack.enter_context(serving(Desk(world.emulator))).answer
+        yield world

@@ -28,6 +28,7 @@ def test_an_sms_is_shown_whole(world: World) -> None:
 
     assert received(world) == [
         {
+            "number": 1,
             "time": "2026-11-21T12:00:00Z",
             "kind": "sms",
             "phone": PHONE,

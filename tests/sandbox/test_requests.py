@@ -15,7 +15,7 @@ SMS = {"phone": PHONE, "sms": "Hola"}
 
 def form(world: World, path: str, body: str | bytes, content_type: str = FORM["content-type"]) -> tuple[str, str]:
     raw = body if isinstance(body, bytes) else body.encode()
-    return refusal(world.emulator.answer(Call("POST", path, "", {"content-type": content_type}, raw)))
+    return refusal(world.answer(Call("POST", path, "", {"content-type": content_type}, raw)))
 
 
 @pytest.mark.parametrize("prefix", ["", "/api/v1"])
@@ -30,7 +30,7 @@ def test_another_path_is_404(world: World, path: str) -> None:
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/balance"), ("GET", "/send-sms"), ("get", "/balance")])
 def test_another_method_is_405_and_names_the_right_one(world: World, method: str, path: str) -> None:
-    reply = world.emulator.answer(Call(method, path, query=encoded({})))
+    reply = world.answer(Call(method, path, query=encoded({})))
 
     assert refusal(reply, 405)[0] == "METHOD_NOT_ALLOWED"
     assert reply.headers["allow"] in {"GET", "POST"} - {method}
@@ -70,8 +70,8 @@ def test_credentials_belong_to_the_place_that_the_interface_has_for_them(world: 
     in_query = Call("POST", "/send-sms", encoded({}), FORM, body.encode())
     in_json = Call("POST", "/chatapp/send", "template=t", JSON, json.dumps({**ACCOUNT, "phone": PHONE}).encode())
 
-    assert refusal(world.emulator.answer(in_query))[0] == "MISSING_PARAMETER"
-    assert refusal(world.emulator.answer(in_json))[0] == "MISSING_PARAMETER"
+    assert refusal(world.answer(in_query))[0] == "MISSING_PARAMETER"
+    assert refusal(world.answer(in_json))[0] == "MISSING_PARAMETER"
 
 
 def test_unknown_parameters_are_ignored(world: World) -> None:
@@ -86,7 +86,7 @@ def test_a_parameter_sent_twice_is_refused(world: World) -> None:
 
 def test_a_json_member_sent_twice_is_refused(world: World) -> None:
     body = b'{"phone":"573001234567","body":[],"phone":"573001234568"}'
-    reply = world.emulator.answer(Call("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
+    reply = world.answer(Call("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
 
     assert refusal(reply) == ("INVALID_PARAMETER", "phone must not be sent more than once")
 
@@ -101,7 +101,7 @@ def test_a_form_must_be_percent_encoded_utf8(world: World, body: str | bytes) ->
 
 @pytest.mark.parametrize("query", ["client=1&key=%", "client=1&key=%ff", "client=1&key=\udcff"])
 def test_a_query_must_be_percent_encoded_utf8(world: World, query: str) -> None:
-    error, msg = refusal(world.emulator.answer(Call("GET", "/balance", query)))
+    error, msg = refusal(world.answer(Call("GET", "/balance", query)))
 
     assert error == "INVALID_PARAMETER"
     assert msg.startswith("the query string")
@@ -120,7 +120,7 @@ def test_a_form_must_say_that_it_is_one(world: World, content_type: str) -> None
 def test_a_form_may_name_its_charset(world: World) -> None:
     headers = {"content-type": 'Application/X-WWW-Form-URLencoded; charset="UTF-8"'}
 
-    assert world.emulator.answer(Call("POST", "/send-sms", "", headers, encoded({**SMS}).encode())).status == 200
+    assert world.answer(Call("POST", "/send-sms", "", headers, encoded({**SMS}).encode())).status == 200
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_form_may_name_its_charset(world: World) -> None:
     ],
 )
 def test_a_template_send_takes_a_json_object(world: World, body: bytes) -> None:
-    reply = world.emulator.answer(Call("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
+    reply = world.answer(Call("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
 
     error, msg = refusal(reply)
     assert error == "INVALID_PARAMETER"
@@ -184,7 +184,7 @@ def test_a_template_is_required_in_the_query(world: World) -> None:
 
 def test_long_numbers_in_unknown_members_do_no_harm(world: World) -> None:
     body = b'{"phone":"573001234567","body":[],"n":' + b"1" * 10_000 + b"}"
-    reply = world.emulator.answer(Call("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
+    reply = world.answer(Call("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
 
     assert reply.status == 200
 
@@ -195,7 +195,7 @@ def test_a_body_has_at_most_one_mebibyte(world: World, path: str) -> None:
     largest = prefix + b"a" * (1024 * 1024 - len(prefix))
 
     def answer(body: bytes) -> tuple[str, str]:
-        return refusal(world.emulator.answer(Call("POST", path, "", FORM, body)))
+        return refusal(world.answer(Call("POST", path, "", FORM, body)))
 
     assert answer(largest + b"a") == ("INVALID_PARAMETER", "the body must not be larger than 1048576 bytes")
     assert answer(largest)[0] != "INVALID_PARAMETER"

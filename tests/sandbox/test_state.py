@@ -130,7 +130,9 @@ def test_a_full_disk_is_a_configuration_error_and_takes_no_credit(world: World) 
         db.execute(f"PRAGMA max_page_count = {pages}")
 
     with pytest.raises(ConfigurationError, match="full") as caught:
-        world.post("/send-sms", phone=PHONE, sms="a" * 50_000)
+        world.emulator.answer(
+            Call("POST", "/send-sms", "", FORM, encoded({"phone": PHONE, "sms": "a" * 50_000}).encode())
+        )
 
     assert "space" in str(caught.value.hint)
     assert world.credits == 1000

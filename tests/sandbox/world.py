@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -24,27 +25,32 @@ PHONE = "573001234567"
 
 @dataclass
 class World:
-    """``now`` is the emulator's time; calls carry the right credentials unless they are overridden with None."""
+    """``now`` is the emulator's time; calls carry the right credentials unless they are overridden with None.
+
+    ``answer`` is how calls reach the emulator: in this process, unless something else is put in its place.
+    """
 
     path: Path
     now: float = NOON
     seed: int = 7
     state: State = field(init=False)
     emulator: Emulator = field(init=False)
+    answer: Callable[[Call], Reply] = field(init=False)
 
     def __post_init__(self) -> None:
         self.state = State(self.path)
         self.emulator = Emulator(self.state, clock=lambda: self.now, random=Random(self.seed))
+        self.answer = self.emulator.answer
 
     def get(self, path: str, **parameters: str | None) -> Reply:
-        return self.emulator.answer(Call("GET", path, query=encoded(parameters)))
+        return self.answer(Call("GET", path, query=encoded(parameters)))
 
     def post(self, path: str, **parameters: str | None) -> Reply:
         """Post a form; ``_`` in a parameter's name stands for ``-``."""
-        return self.emulator.answer(Call("POST", path, "", FORM, encoded(parameters).encode()))
+        return self.answer(Call("POST", path, "", FORM, encoded(parameters).encode()))
 
     def post_json(self, path: str, document: object, **query: str | None) -> Reply:
-        return self.emulator.answer(Call("POST", path, encoded(query), JSON, json.dumps(document).encode()))
+        return self.answer(Call("POST", path, encoded(query), JSON, json.dumps(document).encode()))
 
     def sms(self, phone: str = PHONE, text: str = "Hola") -> Any:
         return record(self.post("/send-sms", phone=phone, sms=text))

@@ -32,24 +32,26 @@ def inbox(
     phone: str | None = None,
     kind: str | None = None,
     limit: int | None = None,
+    after: int = 0,
 ) -> list[dict[str, Any]]:
     """What the phones received, or are about to, newest last.
 
-    ``phone`` and ``kind`` (one of `delivery.KINDS`) narrow it, ``limit`` keeps the newest. Each message has ``time``
-    (ISO 8601, UTC), ``kind``, ``phone``, ``state``, ``text``, ``code`` (None where it carries none) and ``id``, and
-    where it has one ``voice``, ``audio_code`` and ``template``. Raises UsageError for another kind, or a limit below 1.
+    ``phone`` and ``kind`` (one of `delivery.KINDS`) narrow it, ``after`` leaves out those up to a number, ``limit``
+    keeps the newest. Each message has ``number`` (they count up), ``time`` (ISO 8601, UTC), ``kind``, ``phone``,
+    ``state``, ``text``, ``code`` (None where it carries none) and ``id``, and where it has one ``voice``,
+    ``audio_code`` and ``template``. Raises UsageError for another kind, or a limit below 1.
     """
     if kind is not None and kind not in delivery.KINDS:
         raise UsageError(f"there are no messages of the kind {quoted(kind)}: use one of {', '.join(delivery.KINDS)}")
     if limit is not None and limit < 1:
         raise UsageError(f"the limit must be 1 or more, not {limit}")
     query = (
-        "SELECT * FROM messages WHERE received AND phone = coalesce(?, phone) AND kind = coalesce(?, kind)"
-        " ORDER BY number DESC LIMIT ?"
+        "SELECT * FROM messages WHERE received AND number > ? AND phone = coalesce(?, phone)"
+        " AND kind = coalesce(?, kind) ORDER BY number DESC LIMIT ?"
     )
     number = None if phone is None else _text("phone", phone).removeprefix("+")
     with state.reading() as db:
-        rows = db.execute(query, (number, kind, -1 if limit is None else limit)).fetchall()
+        rows = db.execute(query, (after, number, kind, -1 if limit is None else limit)).fetchall()
     now = clock()
     return [_received(row, now) for row in reversed(rows)]
 
@@ -126,6 +128,7 @@ def reset(path: Path) -> None:
 
 def _received(row: Row, now: float) -> dict[str, Any]:
     message = {
+        "number": row["number"],
         "time": timestamp(row["created"]),
         "kind": row["kind"],
         "phone": row["phone"],

@@ -1,0 +1,79 @@
+"""The emulator behind its HTTP server, and a client that sends exactly what it is told to."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPResponse
+
+from msgctl.sandbox.desk import Desk
+from msgctl.sandbox.server import Server
+from msgctl.sandbox.wire import Call, Reply
+
+PATIENCE = 20.0
+"""Seconds after which a socket gives up, so that a broken test ends."""
+
+
+@dataclass
+class Served:
+    """A running server; ``log`` has its lines."""
+
+    server: Server
+    log: list[str] = field(default_factory=list)
+
+    @property
+    def port(self) -> int:
+        return int(self.server.server_address[1])
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), PATIENCE)
+
+    def raw(self, data: bytes) -> bytes:
+        """Everything that comes back for these bytes until the server closes."""
+        with self.connect() as connection:
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+            received = b""
+            while chunk := connection.recv(65536):
+                received += chunk
+            return received
+
+    def answer(self, call: Call) -> Reply:
+        """Send a call as HTTP on a connection of its own and read the answer."""
+        with self.connect() as connection:
+            connection.sendall(as_http(call))
+            return read_reply(connection, call.method)
+
+
+def as_http(call: Call) -> bytes:
+    """A call as the bytes of a request."""
+    target = call.path + (f"?{call.query}" if call.query else "")
+    headers = {"host": "sandbox", "content-length": str(len(call.body)), **call.headers}
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"{call.method} {target} HTTP/1.1\r\n{head}\r\n".encode(errors="surrogateescape") + call.body
+
+
+def read_reply(connection: socket.socket, method: str = "GET") -> Reply:
+    """The next answer on a connection, read by the standard library's client."""
+    response = HTTPResponse(connection, method=method)
+    response.begin()
+    return Reply(response.status, response.read(), {name.lower(): value for name, value in response.getheaders()})
+
+
+@contextmanager
+def serving(desk: Desk, server: Server | None = None) -> Iterator[Served]:
+    """A server on loopback for the time of a test."""
+    log: list[str] = []
+    server = server or Server("127.0.0.1", 0, log.append)
+    server.desk = desk
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield Served(server, log)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(PATIENCE)

@@ -1,0 +1,198 @@
+"""The server: what a client may send, and that one that misbehaves harms nobody else."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from ipaddress import ip_network
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from msgctl.sandbox import tools
+from msgctl.sandbox.desk import Desk
+from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.server import Server
+from msgctl.sandbox.sources import MOST_BODY
+from msgctl.sandbox.state import State
+from msgctl.sandbox.wire import Call
+
+from .served import Served, as_http, read_reply, serving
+from .world import FORM, NOON, PHONE, encoded
+
+BALANCE = Call("GET", "/api/v1/balance", encoded({}))
+
+
+def sms(body: bytes | None = None, **headers: str) -> Call:
+    content = encoded({"phone": PHONE, "sms": "Hola"}).encode() if body is None else body
+    return Call("POST", "/api/v1/send-sms", "", {**FORM, **headers}, content)
+
+
+@pytest.fixture
+def emulator(tmp_path: Path) -> Iterator[Emulator]:
+    emulator = Emulator(State(tmp_path / "state.db"), clock=lambda: NOON, random=Random(3))
+    yield emulator
+    emulator.close()
+
+
+@pytest.fixture
+def served(emulator: Emulator) -> Iterator[Served]:
+    with serving(Desk(emulator)) as served:
+        yield served
+
+
+def status_of(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+def test_a_connection_serves_many_requests(served: Served) -> None:
+    with served.connect() as connection:
+        for left in (999, 998, 997):
+            connection.sendall(as_http(sms()))
+            assert read_reply(connection).status == 200
+            connection.sendall(as_http(BALANCE))
+            assert json.loads(read_reply(connection).body) == {"status": left}
+
+
+def test_requests_that_are_sent_ahead_are_answered_in_order(served: Served) -> None:
+    answer = served.raw(as_http(sms()) + as_http(BALANCE) + as_http(BALANCE))
+    assert answer.count(b"HTTP/1.1 200 OK") == 3
+    assert answer.endswith(b'{"status":999}\n')
+
+
+def test_a_body_may_come_in_chunks(served: Served) -> None:
+    body = encoded({"phone": PHONE, "sms": "Hola"}).encode()
+    head = b"POST /api/v1/send-sms HTTP/1.1\r\nHost: s\r\nTransfer-Encoding: chunked\r\n"
+    head += b"Content-Type: application/x-www-form-urlencoded\r\n\r\n"
+    chunks = b"%x;note\r\n%s\r\n%x\r\n%s\r\n0\r\nTrailer: x\r\n\r\n" % (5, body[:5], len(body) - 5, body[5:])
+    answer = served.raw(head + chunks + as_http(BALANCE))
+    assert status_of(answer) == 200
+    assert answer.endswith(b'{"status":999}\n')
+
+
+@pytest.mark.parametrize("size", [MOST_BODY + 1, 20 * MOST_BODY])
+def test_a_body_over_the_limit_is_refused_and_costs_nothing(served: Served, size: int) -> None:
+    with served.connect() as connection, ThreadPoolExecutor(1) as sender:
+        sending = sender.submit(_send_until_closed, connection, as_http(sms(b"x" * size)))
+        reply = read_reply(connection, "POST")
+        sending.result()
+    assert reply.status == 520
+    assert "body" in json.loads(reply.body)["msg"]
+    assert json.loads(served.answer(BALANCE).body) == {"status": 1000}
+
+
+def _send_until_closed(connection: socket.socket, data: bytes) -> None:
+    try:
+        connection.sendall(data)
+    except OSError:
+        return
+
+
+def test_a_chunked_body_over_the_limit_is_refused(served: Served) -> None:
+    head = b"POST /api/v1/send-sms HTTP/1.1\r\nTransfer-Encoding: chunked\r\n"
+    head += b"Content-Type: application/x-www-form-urlencoded\r\n\r\n"
+    assert status_of(served.raw(head + b"fffffff\r\n" + b"x" * 100)) == 520
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"\r\n\r\n\x00\xff\x00",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/x\r\n\r\n",
+        b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200 + b"\r\n",
+        b"GET / HTTP/1.1\r\nX: " + b"y" * 70_000 + b"\r\n\r\n",
+        b"POST /api/v1/send-sms HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        b"POST /api/v1/send-sms HTTP/1.1\r\nContent-Length: 1e3\r\n\r\n",
+        b"POST /api/v1/send-sms HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+        b"POST /api/v1/send-sms HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n",
+        b"POST /api/v1/send-sms HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n",
+        b"POST /api/v1/send-sms HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
+        b"POST /api/v1/send-sms HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"POST /api/v1/send-sms HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n",
+        b"POST /api/v1/send-sms HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
+    ],
+    ids=range(16),
+)
+def test_what_is_not_http_is_refused_and_the_server_goes_on(served: Served, request_bytes: bytes) -> None:
+    answer = served.raw(request_bytes)
+    assert answer == b"" or 400 <= status_of(answer) <= 520
+    assert status_of(served.raw(as_http(BALANCE))) == 200
+    assert not [line for line in served.log if "ended with" in line]
+
+
+def test_a_half_sent_request_does_nothing_and_holds_up_nobody(served: Served) -> None:
+    whole = as_http(sms())
+    with served.connect() as slow, served.connect() as slower:
+        slow.sendall(whole[:20])
+        slower.sendall(whole[:-3])
+        assert json.loads(served.answer(BALANCE).body) == {"status": 1000}
+    assert served.raw(whole[:-3]) == b""
+    assert json.loads(served.answer(BALANCE).body) == {"status": 1000}
+
+
+def test_a_deep_document_is_refused(served: Served) -> None:
+    body = b'{"phone":"573001234567","body":' + b"[" * 200_000 + b"}"
+    call = Call("POST", "/api/v1/chatapp/send", encoded({"template": "t"}), {"content-type": "application/json"}, body)
+    assert served.answer(call).status == 520
+
+
+@pytest.mark.parametrize("method", ["DELETE", "PUT", "PATCH", "OPTIONS", "BREW"])
+def test_every_method_is_answered_with_the_record(served: Served, method: str) -> None:
+    reply = served.answer(Call(method, "/api/v1/send-sms"))
+    assert reply.status == 405
+    assert json.loads(reply.body)["error"] == "METHOD_NOT_ALLOWED"
+
+
+def test_the_log_has_a_line_a_request_and_never_the_key(served: Served) -> None:
+    served.answer(Call("GET", "/api/v1/balance", encoded({"key": "sandbox"})))
+    served.answer(sms())
+    assert [line.split()[:3] for line in served.log] == [
+        ["GET", "/api/v1/balance", "200"],
+        ["POST", "/api/v1/send-sms", "200"],
+    ]
+    assert "key" not in "".join(served.log)
+
+
+def test_clients_at_once_never_overspend_and_lose_nothing(emulator: Emulator) -> None:
+    tools.set_credit(emulator.state, 100)
+    with serving(Desk(emulator)) as served, ThreadPoolExecutor(64) as clients:
+        replies = list(clients.map(lambda _: served.answer(sms()), range(160)))
+    assert [reply.status for reply in replies].count(200) == 100
+    assert {reply.status for reply in replies} == {200, 520}
+    assert len(tools.inbox(emulator.state, emulator.clock)) == 100
+    assert tools.add_credit(emulator.state, 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("allowed", "status"),
+    [("127.0.0.0/8", 200), ("192.0.2.0/24", 520), ("::1", 520)],
+)
+def test_the_interface_is_for_allowed_addresses_alone(emulator: Emulator, allowed: str, status: int) -> None:
+    with serving(Desk(emulator, allowed=[ip_network(allowed)])) as served:
+        assert served.answer(BALANCE).status == status
+        assert served.answer(Call("GET", "/sandbox")).status == 200
+
+
+def test_an_address_that_is_not_allowed_is_answered_like_a_wrong_key(emulator: Emulator) -> None:
+    with serving(Desk(emulator, allowed=[ip_network("192.0.2.0/24")])) as closed:
+        refused = closed.answer(BALANCE)
+    wrong = emulator.answer(Call("GET", "/api/v1/balance", encoded({"key": "wrong"})))
+    assert (refused.status, refused.body) == (wrong.status, wrong.body)
+
+
+def test_it_listens_on_ipv6_too(emulator: Emulator) -> None:
+    try:
+        server = Server("::1", 0, lambda _: None)
+    except OSError:
+        pytest.skip("this machine has no IPv6 loopback")
+    with serving(Desk(emulator), server):
+        assert server.origin == f"http://[::1]:{server.server_address[1]}"
+        with socket.create_connection(("::1", int(server.server_address[1])), 20) as connection:
+            connection.sendall(as_http(BALANCE))
+            assert read_reply(connection).status == 200

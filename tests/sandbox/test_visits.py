@@ -1,0 +1,133 @@
+"""Visits of short URLs: where they lead, and who is counted as having come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msgctl.sandbox.desk import Desk
+from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.state import State
+from msgctl.sandbox.visits import click
+from msgctl.sandbox.wire import Call
+
+from .served import Served, serving
+from .world import FORM, NOON, encoded
+
+ANDROID = "Mozilla/5.0 (Linux; Android 13; SM-A546E Build/TP1A) AppleWebKit/537.36 Chrome/120.0 Mobile Safari/537.36"
+IPHONE = (
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_1 like Mac OS X) AppleWebKit/605.1 Version/17.1 Mobile/15E148 Safari/604"
+)
+EDGE = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/120.0 Safari/537.36 Edg/120.0"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0"
+IPAD = "Mozilla/5.0 (iPad; CPU OS 17_1 like Mac OS X) AppleWebKit/605.1 Version/17.1 Mobile/15E148 Safari/604.1"
+HIDDEN = "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 Chrome/120.0 Mobile Safari/537.36"
+TABLET = "Mozilla/5.0 (Linux; Android 12; Pixel Tablet) AppleWebKit/537.36 Chrome/120.0 Safari/537.36"
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    emulator = Emulator(State(tmp_path / "state.db"), clock=lambda: NOON)
+    with serving(Desk(emulator)) as served:
+        yield served
+    emulator.close()
+
+
+def shorten(served: Served, **more: str) -> str:
+    body = encoded({"name": "sale", "url_long": "https://shop.example/niño?a=1&b=%C3%B1#top", **more}).encode()
+    reply = served.answer(Call("POST", "/api/v1/url/short", "", FORM, body))
+    assert reply.status == 200, reply.body
+    return "/u/" + str(json.loads(reply.body)["urlShort"]).rpartition("/u/")[2]
+
+
+def statistics(served: Served) -> dict[str, object]:
+    body = encoded({"name_url": "sale", "since": "2026-11-21", "until": "2026-11-21"}).encode()
+    document = json.loads(served.answer(Call("POST", "/api/v1/url/short-statistic", "", FORM, body)).body)
+    found: dict[str, object] = {"clicks": document["clicksNumber"]}
+    for element in document["metrics"]:
+        for category, members in element.items():
+            found[category] = members["property"]
+    return found
+
+
+def test_a_visit_leads_to_the_long_url_and_counts(served: Served) -> None:
+    path = shorten(served, is_premium="true")
+    reply = served.answer(
+        Call("GET", path, headers={"user-agent": ANDROID, "x-country": "co", "accept-language": "es-CO,en"})
+    )
+    assert (reply.status, reply.body) == (302, b"")
+    assert reply.headers["location"] == "https://shop.example/ni%C3%B1o?a=1&b=%C3%B1#top"
+    assert statistics(served) == {
+        "clicks": 1,
+        "date": "2026-11-21",
+        "hour": "12",
+        "country": "CO",
+        "device": "mobile",
+        "operatingSystem": "Android",
+        "brand": "Samsung",
+        "model": "SM-A546E",
+        "browser": "Chrome",
+        "lang": "es",
+        "region": "unknown",
+        "city": "unknown",
+    }
+
+
+def test_asking_for_the_head_leads_there_too_and_does_not_count(served: Served) -> None:
+    path = shorten(served)
+    assert served.answer(Call("HEAD", path)).status == 302
+    assert statistics(served)["clicks"] == 0
+
+
+def test_an_unknown_alias_is_404_and_posting_to_one_405(served: Served) -> None:
+    assert served.answer(Call("GET", "/u/nothing")).status == 404
+    assert served.answer(Call("POST", shorten(served))).status == 405
+
+
+@pytest.mark.parametrize(
+    ("agent", "device", "system", "browser", "brand", "model"),
+    [
+        (ANDROID, "mobile", "Android", "Chrome", "Samsung", "SM-A546E"),
+        (IPHONE, "mobile", "iOS", "Safari", "Apple", "iPhone"),
+        (IPAD, "tablet", "iPadOS", "Safari", "Apple", "iPad"),
+        (EDGE, "desktop", "Windows", "Edge", "unknown", "unknown"),
+        (FIREFOX, "desktop", "Linux", "Firefox", "unknown", "unknown"),
+        (HIDDEN, "mobile", "Android", "Chrome", "unknown", "unknown"),
+        (TABLET, "tablet", "Android", "Chrome", "Google", "Pixel Tablet"),
+        ("curl/8.5.0", "unknown", "unknown", "curl", "unknown", "unknown"),
+        ("", "unknown", "unknown", "unknown", "unknown", "unknown"),
+    ],
+)
+def test_the_user_agent_tells_the_device(
+    agent: str, device: str, system: str, browser: str, brand: str, model: str
+) -> None:
+    made = click({"user-agent": agent}, NOON)
+    assert (made.device, made.operating_system, made.browser) == (device, system, browser)
+    assert (made.brand, made.model) == (brand, model)
+
+
+@pytest.mark.parametrize(
+    ("headers", "country", "lang"),
+    [
+        ({"x-country": "co", "accept-language": "en-US,en;q=0.9"}, "CO", "en"),
+        ({"cf-ipcountry": "ES", "accept-language": "pt"}, "ES", "pt"),
+        ({"x-country": "Colombia", "accept-language": "*"}, "unknown", "unknown"),
+        ({}, "unknown", "unknown"),
+    ],
+)
+def test_country_and_language_come_from_their_headers(headers: dict[str, str], country: str, lang: str) -> None:
+    made = click(headers, NOON)
+    assert (made.country, made.lang) == (country, lang)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["user-agent", "accept-language", "x-country", "x-region"]), st.text(max_size=300))
+)
+def test_whatever_the_headers_hold_is_a_click_of_bounded_texts(headers: dict[str, str]) -> None:
+    made = click(headers, NOON)
+    assert all(0 < len(text) <= 64 for text in (made.brand, made.model, made.lang, made.country, made.region))
