@@ -7,6 +7,7 @@ has no way to tell a repetition from a second message.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +17,15 @@ import httpx
 from msgctl import answers
 from msgctl.answers import Answer, ShapeError
 from msgctl.credential import Credential
-from msgctl.errors import NotReachedError, OutcomeUnknownError, RefusedError, StoppedError, UnreadableError
+from msgctl.errors import (
+    PASSING_STATUSES,
+    NotReachedError,
+    OutcomeUnknownError,
+    RefusedError,
+    StoppedError,
+    UnreadableError,
+    UsageError,
+)
 from msgctl.exchange import Journey, LostError, Reply, exchange, open_client
 from msgctl.operations import Effect
 from msgctl.request import Request
@@ -24,9 +33,6 @@ from msgctl.text import shorten
 
 PAUSES = (0.3, 0.9)
 """Seconds before the first and the second repetition."""
-
-PASSING_STATUSES = frozenset({429, 502, 503, 504})
-"""Statuses after which a request that only reads is repeated."""
 
 ALLOW_ADDRESS = (
     "If nothing is wrong with the values: the service also refuses so every call from an address that is not allowed. "
@@ -69,7 +75,7 @@ class Client:
         """Make a request and read its answer.
 
         Raises NotReachedError, RefusedError, UnreadableError (a request that only reads), OutcomeUnknownError,
-        and StoppedError on Ctrl-C.
+        UsageError where the values are too long for a URL, and StoppedError on Ctrl-C.
         """
         reads = request.operation.effect is Effect.READS
         for pause in (*PAUSES, None):
@@ -84,9 +90,16 @@ class Client:
             else:
                 if pause is None or not (reads and reply.status in PASSING_STATUSES):
                     return self._judge(request, reply)
-            self._log(f"* trying again in {pause:g} s")
-            self._sleep(pause)
+            self._pause(request, pause)
         raise AssertionError("the last attempt returns or raises")
+
+    def _pause(self, request: Request, seconds: float) -> None:
+        """Wait before a repetition, which there is only where nothing left, or where the request only reads."""
+        self._log(f"* trying again in {seconds:g} s")
+        try:
+            self._sleep(seconds)
+        except KeyboardInterrupt:
+            raise _stopped(request, left=False) from None
 
     def _exchange(self, request: Request) -> Reply:
         path = httpx.URL(self._base_url).path.rstrip("/") + request.operation.path
@@ -112,15 +125,18 @@ class Client:
 
     def _prepared(self, request: Request, journey: Journey) -> httpx.Request:
         query, form = request.with_credentials(self._credential.parameters())
-        return self._http.build_request(
-            request.operation.method,
-            self._base_url + request.operation.path,
-            headers=request.headers,
-            params=query or None,
-            data=dict(form) or None,
-            content=request.json,
-            extensions={"trace": journey.trace},
-        )
+        try:
+            return self._http.build_request(
+                request.operation.method,
+                self._base_url + request.operation.path,
+                headers=request.headers,
+                params=query or None,
+                data=dict(form) or None,
+                content=request.json,
+                extensions={"trace": journey.trace},
+            )
+        except httpx.InvalidURL:  # its text quotes the URL, and the key with it
+            raise UsageError(f"{request.operation.name} cannot be asked for: a value is too long for a URL") from None
 
     def _judge(self, request: Request, reply: Reply) -> Answer:
         if reply.status != 200:
@@ -136,8 +152,8 @@ class Client:
 
     def _refused(self, request: Request, reply: Reply) -> RefusedError:
         record = self._error_record(reply.body)
-        said = ": ".join(shorten(str(record[name])) for name in ("error", "msg") if record.get(name))
-        if reply.status == 520 and record:
+        said = ": ".join(_said(value) for value in (record or {}).values() if value)
+        if reply.status == 520 and record is not None:
             message = f"the service refused the request ({reply.status}){': ' + said if said else ''}"
             consequence = {Effect.SENDS: "; nothing was sent", Effect.CHANGES: "; nothing was changed"}
             return RefusedError(
@@ -155,7 +171,9 @@ class Client:
 
     def _advice(self, request: Request, reply: Reply) -> str | None:
         if 300 <= reply.status < 400:
-            where = f" It points to {shorten(self._credential.mask(reply.location))}." if reply.location else ""
+            where = (
+                f" It points to {shorten(self._credential.mask(_origin(reply.location)))}." if reply.location else ""
+            )
             return f"Redirects are not followed, since the key would travel along.{where} Check the base URL."
         if reply.status in (404, 405):
             return "Check the base URL: it ends in the version segment, /api/v1."
@@ -163,20 +181,43 @@ class Client:
             return ALLOW_ADDRESS
         return CHECK_BEFORE_REPEATING if request.operation.effect is Effect.SENDS else None
 
-    def _error_record(self, body: bytes) -> dict[str, Any]:
-        """``error`` and ``msg`` of the service's error record, without the key; empty where the body has neither."""
+    def _error_record(self, body: bytes) -> dict[str, Any] | None:
+        """``error`` and ``msg`` of the service's error record, without the key; None where the body is no record."""
         try:
-            document = answers.load(body, exact=False)
+            document = answers.load(body)
         except ShapeError:
-            return {}
-        if not isinstance(document, dict):
-            return {}
-        own = {name: document[name] for name in ("error", "msg") if name in document}
-        return {
-            name: self._credential.mask(value) if isinstance(value, str) else value
-            for name, value in own.items()
-            if not isinstance(value, (dict, list))
-        }
+            return None
+        if not isinstance(document, dict) or (document and not document.keys() & {"error", "msg"}):
+            return None
+        try:
+            return {name: self._masked(document[name]) for name in ("error", "msg") if name in document}
+        except RecursionError:  # no error of a service is nested a thousand times
+            return None
+
+    def _masked(self, value: Any) -> Any:
+        """A JSON value without the key, wherever in it."""
+        if isinstance(value, str):
+            masked = self._credential.mask(value)
+            return value if masked == value else masked  # a number that is left as it is stays one
+        if isinstance(value, list):
+            return [self._masked(element) for element in value]
+        if isinstance(value, dict):
+            return {self._credential.mask(name): self._masked(element) for name, element in value.items()}
+        return value
+
+
+def _said(value: Any) -> str:
+    """A member of an error record in a message; the interface knows strings, but who can tell."""
+    return shorten(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _origin(location: str) -> str:
+    """Scheme, host and port of a URL: the rest may repeat the request, and with it the key."""
+    try:
+        url = httpx.URL(location)
+    except httpx.InvalidURL:
+        return "a malformed URL"
+    return f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}" if url.is_absolute_url else "the same server"
 
 
 def _described(reply: Reply, said: str) -> str:
@@ -206,7 +247,9 @@ def _doubt(effect: Effect, status: int) -> str:
 
 def _outcome_unknown(request: Request, why: str, status: int | None = None) -> OutcomeUnknownError:
     if request.operation.effect is Effect.READS:
-        return OutcomeUnknownError(f"{request.operation.name} got no answer: {why}", "Try again.", http_status=status)
+        return OutcomeUnknownError(
+            f"{request.operation.name} was asked for, and {why}", "Try again.", http_status=status
+        )
     return OutcomeUnknownError(
         f"the request was sent, and {why}: it may have been carried out", CHECK_BEFORE_REPEATING, http_status=status
     )

@@ -5,9 +5,9 @@ A file that cannot be understood is an error with the place of the mistake, and 
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +23,24 @@ def load(path: Path) -> Document:
     content = private.read(path)
     if content is None:
         return {}
-    shown = clean(str(path))
+    document = _parse(clean(str(path)), content)
+    _check(clean(str(path)), document)
+    return document
+
+
+def _parse(shown: str, content: bytes) -> Document:
+    import tomllib  # spared where no profile is needed
+
     try:
-        document = tomllib.loads(content.decode("utf-8-sig"))
+        # Decimal: a number of somebody else's is written back with every digit.
+        return tomllib.loads(content.decode("utf-8-sig"), parse_float=Decimal)
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        line = error.object.count(b"\n", 0, error.start) + 1
         raise ConfigurationError(f"{shown}, line {line}: not UTF-8 text", "Save it as UTF-8.") from None
     except ValueError as error:  # tomllib.TOMLDecodeError, or an integer of thousands of digits
         raise ConfigurationError(f"{shown} is not TOML: {clean(str(error))}", "Mend that line.") from None
     except RecursionError:
         raise ConfigurationError(f"{shown} is nested too deeply", "Mend it.") from None
-    _check(shown, document)
-    return document
 
 
 def _check(shown: str, document: Document) -> None:
@@ -56,12 +62,22 @@ def changed(path: Path) -> Iterator[Document]:
 
     Another msgctl that writes at the same time waits. Raises ConfigurationError.
     """
-    import tomli_w
-
     with private.locked(path):
         document = load(path)
         yield document
-        private.write(path, tomli_w.dumps(document).encode())
+        private.write(path, _dump(path, document))
+
+
+def _dump(path: Path, document: Document) -> bytes:
+    import tomli_w
+
+    try:
+        return tomli_w.dumps(document).encode()
+    except (RecursionError, ValueError):  # nested as deep as can be read, or an integer of thousands of digits
+        raise ConfigurationError(
+            f"{clean(str(path))} holds something that cannot be written back; it is as it was",
+            "Change it with an editor.",
+        ) from None
 
 
 def profiles(document: Document) -> dict[str, Document]:

@@ -6,15 +6,19 @@ The interface ("Account credentials") knows a client identifier and a key; both 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from urllib.parse import quote, quote_plus
 
 MASK = "***"
+LEAST_MASKED = 6
+"""Shorter keys are no secrets, and to mask them would garble every text that holds their letters."""
+
+_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
 
 
 class Secret:
-    """A text that shows itself nowhere: not in a repr, a format, a log line or a traceback's locals."""
+    """A text that shows itself nowhere: not in a repr, a format, a log line or a traceback's locals. Not pickled."""
 
     __slots__ = ("_reveal",)
 
@@ -45,9 +49,20 @@ class Credential:
         return (("client", str(self.client)), ("key", self.key.reveal()))
 
     def mask(self, text: str) -> str:
-        """``text`` without the key, however it is spelled: raw, percent-encoded, or escaped in JSON."""
+        """``text`` without the key, however it is spelled: raw, percent-encoded, or escaped in JSON or HTML."""
         key = self.key.reveal()
-        spellings = {key, quote(key, safe=""), quote(key), quote_plus(key), json.dumps(key)[1:-1]}
-        for spelling in sorted(spellings, key=len, reverse=True):
-            text = text.replace(spelling, MASK)
-        return text
+        if len(key) < LEAST_MASKED:
+            return text
+        return re.sub("".join(map(_spelled, key)), MASK, text)
+
+
+def _spelled(char: str) -> str:
+    """A pattern for the ways to write a character; encoders differ in which they escape, and in the case of digits."""
+    percent = "".join(f"%{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    escaped = "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    exact = {char, json.dumps(char)[1:-1], _HTML.get(char, char), f"\\{char}", *("+" if char == " " else "")}
+    any_case = {percent, escaped, f"&#{ord(char)};", f"&#x{ord(char):x};", f"&#x{ord(char):02x};"}
+    exactly = "|".join(re.escape(each) for each in sorted(exact, key=len, reverse=True))
+    in_any_case = "|".join(re.escape(each) for each in sorted(any_case))
+    return f"(?:(?i:{in_any_case})|{exactly})"

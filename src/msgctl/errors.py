@@ -20,12 +20,20 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+PASSING_STATUSES = frozenset({429, 502, 503, 504})
+"""Statuses of an answer that may be another one a little later."""
+
 
 class MsgctlError(Exception):
-    """What every error has: ``message`` says what happened and what was or was not sent, ``hint`` what to do next."""
+    """What every error has: ``message`` says what happened and what was or was not sent, ``hint`` what to do next.
+
+    ``passing`` is true where the same request may succeed a little later (a refused connection), and false where it
+    will not (a certificate that is not trusted).
+    """
 
     kind: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
+    passing: bool = False
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -52,16 +60,13 @@ class ConfigurationError(MsgctlError):
 
 
 class NotReachedError(MsgctlError):
-    """The service was not reached, so nothing was sent.
-
-    ``passing`` is true where trying again may help (a refused connection), false where it will not (a certificate).
-    """
+    """The service was not reached, so nothing was sent."""
 
     kind = "not_reached"
     exit_code = 4
 
     def __init__(self, message: str, hint: str | None = None, *, passing: bool = True) -> None:
-        super().__init__(message, hint)
+        super().__init__(f"{message}; nothing was sent", hint)
         self.passing = passing
 
 
@@ -77,6 +82,7 @@ class ServiceError(MsgctlError):
         super().__init__(message, hint)
         self.http_status = http_status
         self.record = record or {}
+        self.passing = http_status in PASSING_STATUSES
 
     def details(self) -> dict[str, Any]:
         own: dict[str, Any] = {name: self.record[name] for name in ("error", "msg") if name in self.record}
@@ -96,10 +102,14 @@ class UnreadableError(ServiceError):
 
 
 class OutcomeUnknownError(MsgctlError):
-    """The request went out and no usable answer came back: it may have been carried out. Never repeated."""
+    """The request went out and no usable answer came back: it may have been carried out.
+
+    That the answer to another such request may come says nothing of whether it may be made.
+    """
 
     kind = "outcome_unknown"
     exit_code = 5
+    passing = True
 
     def __init__(self, message: str, hint: str | None = None, *, http_status: int | None = None) -> None:
         super().__init__(message, hint)

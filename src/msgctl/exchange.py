@@ -13,6 +13,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from http.cookiejar import CookieJar
 from typing import Any
 
 import httpx
@@ -20,6 +21,18 @@ import httpx
 from msgctl.addresses import is_loopback
 from msgctl.answers import MOST_BYTES, ShapeError
 from msgctl.errors import ConfigurationError, NotReachedError
+
+CHECK_ADDRESS = "Check the base URL, its port included, the network, and HTTPS_PROXY where a proxy is in between."
+
+
+class NoCookies(CookieJar):
+    """Keeps nothing and gives nothing: the interface knows no cookies, and one request says nothing to the next."""
+
+    def extract_cookies(self, response: Any, request: Any) -> None:
+        pass
+
+    def add_cookie_header(self, request: Any) -> None:
+        pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +108,10 @@ def exchange(
         return _within(seconds, work)
     except TimeoutError:
         left = journey.give_up()
-        late = f"no answer within {seconds:g} seconds"
+        late = f"no answer came within {seconds:g} seconds"
     except httpx.TimeoutException:
         left = journey.left
-        late = f"no answer within {seconds:g} seconds"
+        late = f"no answer came within {seconds:g} seconds"
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         if journey.left:
             raise LostError(_reason(error)) from error
@@ -107,7 +120,7 @@ def exchange(
         return Reply(journey.status or 0, b"", fault="its body did not come in time")
     if left:
         raise LostError(late)
-    raise NotReachedError(f"no connection to {request.url.host} within {seconds:g} seconds", passing=False)
+    raise NotReachedError(f"no connection to {request.url.host} within {seconds:g} seconds", CHECK_ADDRESS)
 
 
 def _read(client: httpx.Client, request: httpx.Request, journey: Journey) -> Reply:
@@ -168,9 +181,7 @@ def _not_reached(host: str, error: Exception) -> NotReachedError:
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, socket.gaierror):
-            return NotReachedError(
-                f"the name {host} cannot be looked up", "Check the base URL and the network.", passing=False
-            )
+            return NotReachedError(f"the name {host} cannot be looked up", CHECK_ADDRESS, passing=False)
         if isinstance(cause, ssl.SSLCertVerificationError):
             return NotReachedError(
                 f"the certificate of {host} cannot be trusted: {cause.verify_message}",
@@ -180,12 +191,12 @@ def _not_reached(host: str, error: Exception) -> NotReachedError:
         if isinstance(cause, ssl.SSLError):
             return NotReachedError(f"no TLS connection to {host}: {cause.reason or 'the handshake failed'}")
         if isinstance(cause, ConnectionRefusedError):
-            return NotReachedError(f"{host} refused the connection", "Check the base URL, its port included.")
+            return NotReachedError(f"{host} refused the connection", CHECK_ADDRESS)
     if any(isinstance(cause, httpx.ProxyError) for cause in causes):
         return NotReachedError(
             f"the proxy did not open a connection to {host}", "Check HTTPS_PROXY and NO_PROXY.", passing=False
         )
-    return NotReachedError(f"no connection to {host}", "Check the base URL and the network.")
+    return NotReachedError(f"no connection to {host}", CHECK_ADDRESS)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -214,6 +225,7 @@ def open_client(base_url: str, seconds: float) -> httpx.Client:
             timeout=seconds,
             follow_redirects=False,
             trust_env=not local,
+            cookies=NoCookies(),
             headers={"Accept-Encoding": "identity"},
         )
     except (OSError, ValueError, ImportError, httpx.InvalidURL) as error:

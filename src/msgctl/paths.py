@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgctl.errors import ConfigurationError
+from msgctl.text import shorten
+
 
 def config_file(environ: Mapping[str, str]) -> Path:
-    """The file that MSGCTL_CONFIG names, or ``config.toml`` in the platform's configuration folder."""
+    """The file that MSGCTL_CONFIG names, or ``config.toml`` in the platform's configuration folder.
+
+    Raises ConfigurationError where the variable cannot be read as a path.
+    """
     named = environ.get("MSGCTL_CONFIG")
     if named:
-        return Path(named).expanduser().absolute()
+        try:
+            return Path(named).expanduser().absolute()
+        except (RuntimeError, OSError):
+            raise ConfigurationError(
+                f"MSGCTL_CONFIG is '{shorten(named)}', which leads nowhere", "Give it a whole path."
+            ) from None
     import platformdirs
 
     return platformdirs.user_config_path("msgctl") / "config.toml"

@@ -6,9 +6,8 @@ import fcntl
 import os
 import shlex
 import stat
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgctl.errors import ConfigurationError
@@ -40,12 +39,14 @@ def read(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise _unusable("read", path, error) from error
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         _check(path, os.fstat(descriptor))
-        try:
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
             content = file.read(MOST_BYTES + 1)
-        except OSError as error:
-            raise _unusable("read", path, error) from error
+    except OSError as error:
+        raise _unusable("read", path, error) from error
+    finally:
+        os.close(descriptor)
     if len(content) > MOST_BYTES:
         raise ConfigurationError(f"{clean(str(path))} is over {MOST_BYTES} bytes long", "Is it the right file?")
     return content
@@ -77,7 +78,10 @@ def locked(path: Path) -> Iterator[None]:
     except OSError as error:
         raise _unusable("lock", path, error) from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError as error:
+            raise _unusable("lock", path, error) from error
         yield
     finally:
         os.close(descriptor)
@@ -90,19 +94,26 @@ def write(path: Path, content: bytes) -> None:
     """
     target = Path(os.path.realpath(path))
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(descriptor)
-            Path(name).replace(target)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-        _sync_folder(target.parent)
+        _replace(target, content)
     except OSError as error:
         raise _unusable("write", path, error) from error
+    with suppress(OSError):  # the new file is in its place, whatever its folder's disk says now
+        _sync_folder(target.parent)
+
+
+def _replace(target: Path, content: bytes) -> None:
+    import tempfile
+
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(descriptor)
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def _sync_folder(path: Path) -> None:
@@ -116,5 +127,6 @@ def _sync_folder(path: Path) -> None:
 
 def _unusable(what: str, path: Path, error: OSError) -> ConfigurationError:
     return ConfigurationError(
-        f"cannot {what} {clean(str(path))}: {error.strerror or type(error).__name__}; it is as it was"
+        f"cannot {what} {clean(str(path))}: {error.strerror or type(error).__name__}; it is as it was",
+        "Check the file and its folder, or name another in MSGCTL_CONFIG.",
     )

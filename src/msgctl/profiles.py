@@ -22,7 +22,10 @@ from msgctl.text import clean, is_unsafe, shorten
 SANDBOX = "sandbox"
 SANDBOX_URL = "https://sandbox.invalid/api/v1"
 SANDBOX_CLIENT = 1
-SANDBOX_KEY = "sandbox"
+SANDBOX_KEY = "the-key-of-the-sandbox"
+
+ENVIRONMENT = "environment"
+"""What the profile is called that is made of the three variables alone."""
 
 LARGEST_CLIENT = 2**63 - 1
 LONGEST_KEY = 4096
@@ -30,6 +33,8 @@ SECONDS_FOR_KEY_COMMAND = 60
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _VARIABLES = {"base_url": "MSGCTL_BASE_URL", "client": "MSGCTL_CLIENT", "key": "MSGCTL_KEY"}
+ALLOWED_URLS = "Allowed is https://HOST/api/v1, and plain http to a loopback address or with allow_http = true."
+WHERE_THE_KEY_IS = "It stands in the security menu of the account."
 ADD_ONE = "Store one with: msgctl profile add NAME --base-url URL --client N. Or try: msgctl -p sandbox balance"
 
 
@@ -40,7 +45,7 @@ class Profile:
     name: str
     base_url: str
     client: int
-    fetch_key: Callable[[], str] = field(repr=False)
+    fetch_key: Callable[[], Secret] = field(repr=False)
     country_code: str | None = None
     app_name: str | None = None
     voice: str | None = None
@@ -52,45 +57,64 @@ class Profile:
     def credential(self) -> Credential:
         """Client and key. Runs the profile's key command where it has one. Raises ConfigurationError."""
         key = self.fetch_key()
-        fault = key_fault(key)
-        if fault:
-            raise ConfigurationError(f"the key of profile {self.name} cannot be used: {fault}")
-        return Credential(self.client, Secret(key))
+        if fault := key_fault(key.reveal()):
+            raise ConfigurationError(
+                f"the key of profile {shorten(self.name, 64)} cannot be used: {fault}",
+                WHERE_THE_KEY_IS,
+            )
+        return Credential(self.client, key)
 
 
 def sandbox() -> Profile:
-    return Profile(SANDBOX, SANDBOX_URL, SANDBOX_CLIENT, lambda: SANDBOX_KEY)
+    return Profile(SANDBOX, SANDBOX_URL, SANDBOX_CLIENT, lambda: Secret(SANDBOX_KEY))
 
 
 def find(document: Document, environ: Mapping[str, str], named: str | None) -> Profile:
     """The profile to use; ``named`` is the value of ``-p``. Raises ConfigurationError."""
     if named is not None:
         return sandbox() if named == SANDBOX else made_of(named, stored(document, named))
+    name, members = in_use(document, environ)
+    return sandbox() if name == SANDBOX else made_of(name, members)
+
+
+def in_use(document: Document, environ: Mapping[str, str]) -> tuple[str, Mapping[str, Any]]:
+    """Name and members of what is used without ``-p``, the environment's values over those of the profile.
+
+    The sandbox has no members here. Raises ConfigurationError.
+    """
     name = environ.get("MSGCTL_PROFILE") or document.get("default_profile")
     if name == SANDBOX:
-        return sandbox()
+        return name, {}
     given = {member: environ[variable] for member, variable in _VARIABLES.items() if environ.get(variable)}
     complete = len(given) == len(_VARIABLES)
     known = document.get("profiles", {})
-    if name and (name in known or not (complete and not known)):
-        members = stored(document, name)
-    elif complete:
-        members = {}
-    else:
-        raise _nothing_chosen(known, given)
-    return made_of(name or "environment", _overridden(members, given))
+    if name and (known or not complete):
+        return name, _overridden(stored(document, name), given)
+    if complete:
+        return name or ENVIRONMENT, _overridden({}, given)
+    raise _nothing_chosen(known, given)
 
 
 def _overridden(members: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
     merged = {**members, **given}
+    if "base_url" in given:
+        fault = base_url_fault(given["base_url"], allow_http=members.get("allow_http") is True)
+        _check_variable("base_url", fault, ALLOWED_URLS)
     if "key" in given:
+        _check_variable("key", key_fault(given["key"]), WHERE_THE_KEY_IS)
         merged.pop("key_command", None)
     if "client" in given:
         text = given["client"]
-        if not (text.isascii() and text.isdigit()):
-            raise ConfigurationError(f"MSGCTL_CLIENT is '{shorten(text, 40)}': allowed is a whole number")
-        merged["client"] = int(text[:20])
+        number = int(text) if len(text) < 20 and text.isascii() and text.isdigit() else -1
+        wrong = not 0 <= number <= LARGEST_CLIENT
+        _check_variable("client", f"'{shorten(text, 40)}' is not a whole number (int64)" if wrong else None)
+        merged["client"] = number
     return merged
+
+
+def _check_variable(member: str, fault: str | None, hint: str | None = None) -> None:
+    if fault:
+        raise ConfigurationError(f"{_VARIABLES[member]} cannot be used: {fault}", hint)
 
 
 def _nothing_chosen(known: Mapping[str, Any], given: Mapping[str, str]) -> ConfigurationError:
@@ -127,7 +151,7 @@ def made_of(name: str, members: Mapping[str, Any]) -> Profile:
     if fault := base_url_fault(base_url, allow_http=allow_http):
         raise ConfigurationError(
             f"the base_url of profile {shown} cannot be used: {fault}",
-            "Allowed is https://HOST/api/v1, and plain http to a loopback address.",
+            ALLOWED_URLS,
         )
     client = members.get("client")
     if not isinstance(client, int) or isinstance(client, bool) or not 0 <= client <= LARGEST_CLIENT:
@@ -153,38 +177,51 @@ def _member_fault(name: str, member: str, fault: str) -> ConfigurationError:
     )
 
 
-def _key_source(name: str, members: Mapping[str, Any]) -> Callable[[], str]:
+def _key_source(name: str, members: Mapping[str, Any]) -> Callable[[], Secret]:
     key, command = members.get("key"), members.get("key_command")
     if key is not None and command is not None:
         raise ConfigurationError(f"profile {name} has both key and key_command", "Keep one of them.")
     if isinstance(command, str) and command:
-        return lambda: _run_key_command(name, command)
+        return lambda: _key_of_command(name, command)
     if isinstance(key, str) and key:
-        return lambda: key
+        return lambda: Secret(key)
     raise _member_fault(name, "key_command" if command is not None else "key", "missing or not a string")
 
 
-def _run_key_command(name: str, command: str) -> str:
-    """The first line that a key command prints. It runs in the shell, as a user would type it."""
+def _key_of_command(name: str, command: str) -> Secret:
+    """The first line that a key command prints."""
+    by_hand = f"Run it by hand; msgctl profile show {name} shows it."
+    status, key = _run(name, command)
+    if status != 0:
+        raise ConfigurationError(f"the key command of profile {name} failed with exit status {status}", by_hand)
+    if not key.reveal():
+        raise ConfigurationError(f"the key command of profile {name} printed no key on its first line", by_hand)
+    return key
+
+
+def _run(name: str, command: str) -> tuple[int, Secret]:
+    """Exit status and first line of a command that the shell runs, as its user would type it."""
     import subprocess
 
-    environ = {variable: value for variable, value in os.environ.items() if variable != "MSGCTL_KEY"}
     try:
         done = subprocess.run(  # noqa: S602 (the user's own command, stored by the user for this purpose)
-            command, shell=True, stdout=subprocess.PIPE, timeout=SECONDS_FOR_KEY_COMMAND, env=environ, check=False
+            command,
+            shell=True,
+            # A pipe holds what the user wants to send, or the rest of a loop's input; a terminal may have to be asked.
+            stdin=None if os.isatty(0) else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            timeout=SECONDS_FOR_KEY_COMMAND,
+            env={variable: value for variable, value in os.environ.items() if variable != "MSGCTL_KEY"},
+            check=False,
         )
     except subprocess.TimeoutExpired:
         raise ConfigurationError(
-            f"the key command of profile {name} did not end within {SECONDS_FOR_KEY_COMMAND} seconds"
+            f"the key command of profile {name} did not end within {SECONDS_FOR_KEY_COMMAND} seconds",
+            f"Run it by hand; msgctl profile show {name} shows it.",
         ) from None
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"the key command of profile {name} cannot be run ({type(error).__name__})") from None
-    if done.returncode != 0:
-        raise ConfigurationError(
-            f"the key command of profile {name} failed with exit status {done.returncode}",
-            f"Run it by hand; msgctl profile show {name} shows it.",
-        )
-    return done.stdout.decode("utf-8", "surrogateescape").partition("\n")[0].strip("\r")
+    return done.returncode, Secret(done.stdout.partition(b"\n")[0].decode("utf-8", "surrogateescape").rstrip("\r"))
 
 
 def key_fault(key: str) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from msgctl import __version__
+from msgctl import __version__, answers
 from msgctl.credential import MASK
 from msgctl.errors import UsageError
 from msgctl.operations import Operation, Place
@@ -61,8 +61,16 @@ class Request:
         if form:
             document["form"] = dict(form)
         if self.json is not None:
-            document["json"] = json.loads(self.json)
+            document["json"] = self._shown_json(self.json)
         return document
+
+    @staticmethod
+    def _shown_json(body: bytes) -> Any:
+        """The JSON body with every digit of its numbers. Raises UsageError where it cannot be read."""
+        try:
+            return answers.load(body)
+        except answers.ShapeError as error:
+            raise UsageError(f"the body cannot be shown: {error}") from None
 
 
 def build(operation: Operation, values: Mapping[str, Value], body: bytes | None = None) -> Request:

@@ -28,7 +28,9 @@ LONGEST_URL = 8192
 _READING_AIDS = str.maketrans("", "", " .-()\u00a0\u2010\u2011\u2013")
 _PHONE = re.compile(r"\+?([0-9]{5,15})", re.ASCII)
 _INTEGER = re.compile(r"[0-9]{1,19}", re.ASCII)
+_DECIMAL = re.compile(r"[0-9.eE+-]+", re.ASCII)  # float() also takes "1_0", " 5" and digits of every script
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})", re.ASCII)
+_NOT_IN_HOSTS = frozenset('\\<>"^`{|}')
 _DAYS_AGO = re.compile(r"([0-9]{1,6})d", re.ASCII)
 
 
@@ -60,7 +62,13 @@ def phones(texts: Iterable[str]) -> Recipients:
     seen: dict[str, None] = {}
     repeated: dict[str, None] = {}
     for text in texts:
-        for part in text.split(","):
+        parts = text.split(",")
+        if len(parts) > 1 and not all(part.strip() for part in parts):
+            raise UsageError(
+                f"{quote(text)} has a comma without a number beside it: allowed are phone numbers separated by commas",
+                "Take the comma out, or put the number in.",
+            )
+        for part in parts:
             number = phone(part)
             (repeated if number in seen else seen)[number] = None
     return Recipients(tuple(seen), tuple(repeated))
@@ -68,11 +76,11 @@ def phones(texts: Iterable[str]) -> Recipients:
 
 def choice(text: str, allowed: Sequence[str], what: str) -> str:
     """One of ``allowed``, upper and lower case not mattering; the spelling returned is the one in ``allowed``."""
-    by_folded = {name.casefold(): name for name in allowed}
-    found = by_folded.get(text.casefold())
+    by_lowered = {name.lower(): name for name in allowed}
+    found = by_lowered.get(text.lower())
     if found is None:
-        near = get_close_matches(text.casefold(), by_folded, n=1, cutoff=0.5)
-        suggestion = f"Did you mean {by_folded[near[0]]}?" if near else None
+        near = get_close_matches(text.lower(), by_lowered, n=1, cutoff=0.5)
+        suggestion = f"Did you mean {by_lowered[near[0]]}?" if near else None
         raise UsageError(f"{quote(text)} is not a {what}: allowed are {', '.join(allowed)}", suggestion)
     return found
 
@@ -85,6 +93,8 @@ def voice(text: str, field: Field) -> str:
 def whole_number(text: str, what: str, least: int = 0, most: int | None = None) -> int:
     """A number written in digits, from ``least`` to ``most``."""
     allowed = f"a whole number from {least} to {most}" if most is not None else f"a whole number, {least} or more"
+    if len(text) > 19:
+        allowed += ", of at most 19 digits"
     number = int(text) if _INTEGER.fullmatch(text) else None
     if number is None or number < least or (most is not None and number > most):
         raise UsageError(f"{quote(text)} is not {what}: allowed is {allowed}")
@@ -99,7 +109,7 @@ def limited(text: str, field: Field) -> str:
 def seconds(text: str, what: str, least: float = 0.0, most: float = LONGEST_TIMEOUT) -> float:
     """A time in seconds, over ``least`` and up to ``most``; fractions are allowed."""
     try:
-        number = float(text)
+        number = float(text) if _DECIMAL.fullmatch(text) else float("nan")
     except ValueError:
         number = float("nan")
     if not least < number <= most:  # false for NaN as well
@@ -110,9 +120,9 @@ def seconds(text: str, what: str, least: float = 0.0, most: float = LONGEST_TIME
 def day(text: str, today: date) -> date:
     """A date: ``YYYY-MM-DD``, ``today``, ``yesterday``, or ``7d`` for seven days before ``today``."""
     try:
-        if text.casefold() == "today":
+        if text.lower() == "today":
             return today
-        if text.casefold() == "yesterday":
+        if text.lower() == "yesterday":
             return today - timedelta(days=1)
         if ago := _DAYS_AGO.fullmatch(text):
             return today - timedelta(days=int(ago[1]))
@@ -139,7 +149,7 @@ def days(since: str, until: str | None, today: date) -> tuple[str, str]:
 def country_code(text: str) -> str:
     """An ISO 3166-1 alpha-2 country code, in upper case."""
     code = text.upper()
-    if code not in COUNTRY_CODES:
+    if not text.isascii() or code not in COUNTRY_CODES:  # 'ß' in upper case is SS
         raise UsageError(
             f"{quote(text)} is not a country code: allowed are the two-letter codes of ISO 3166-1",
             "For example CO for Colombia, ES for Spain, US for the United States.",
@@ -165,14 +175,15 @@ def _url_fault(text: str) -> str | None:
         return "it holds a space or a control character"
     try:
         parts = urlsplit(text)
-        port = parts.port
+        host, port = parts.hostname or "", parts.port
+        host.encode("idna")
     except ValueError:
         return "its host or port is malformed"
     if parts.scheme not in {"http", "https"}:
         return f"its scheme is {shorten(parts.scheme, 20)}" if parts.scheme else "it has no scheme"
-    if not parts.hostname or port == 0:
-        return "it has no host" if not parts.hostname else "its port is 0"
-    return None
+    if not host or port == 0:
+        return "it has no host" if not host else "its port is 0"
+    return "its host is malformed" if not _NOT_IN_HOSTS.isdisjoint(host) else None
 
 
 def words(text: str, what: str) -> str:

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import typer
 
-from msgctl.cli import balance, block, call, chatapp, message_state, profile, sandbox, sms, twofa, url
+from msgctl.cli import (
+    balance,
+    block,
+    call,
+    chatapp,
+    help_page,
+    message_state,
+    profile,
+    sandbox,
+    sms,
+    streams,
+    twofa,
+    url,
+)
 from msgctl.cli.context import App
 from msgctl.cli.report import report, unexpected, usage
 from msgctl.cli.tree import group
-from msgctl.errors import MsgctlError, StoppedError
+from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, StoppedError
 
 SEND, VERIFY, LOOK, ACCOUNT, TEST = "Send", "Verify", "Look", "Account", "Test"
 
@@ -21,7 +33,7 @@ SEND, VERIFY, LOOK, ACCOUNT, TEST = "Send", "Verify", "Look", "Account", "Test"
 def build() -> Any:
     """The whole command tree."""
     root = group("SMS, calls, verification codes, short URLs and chat-app messages from the command line.")
-    root.callback(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})(_greet)
+    root.callback(invoke_without_command=True)(_greet)
     for panel, name, owner in (
         (SEND, "sms", sms.app),
         (SEND, "call", call.app),
@@ -41,26 +53,27 @@ def build() -> Any:
 def _greet(ctx: typer.Context) -> None:
     """`msgctl` alone shows what there is."""
     if ctx.invoked_subcommand is None:
-        typer.echo(ctx.get_help())
+        help_page.show(ctx)
 
 
 def run(arguments: Sequence[str], app: App | None = None) -> int:
     """Run one command line and give its exit code. Nothing else turns an error into a message or a code."""
-    app = app or App()
+    if app is None:
+        stdin, stdout, stderr = streams.standard()
+        app = App(stdin=stdin, stdout=stdout, stderr=stderr)
     _tolerate_any_encoding(app)
-    try:
-        code = _run(arguments, app)
-        app.stdout.flush()
-    except BrokenPipeError:
-        return _pipe_closed()
-    finally:
-        app.close()
-    return code
+    code = _run(arguments, app)
+    app.stdout.flush()
+    fault = streams.fault_of(app.stdout)
+    if fault is None or isinstance(fault, BrokenPipeError):  # whoever closed the pipe has seen enough
+        return code
+    told = report(_not_written(fault, app), app)
+    return code or told
 
 
 def _run(arguments: Sequence[str], app: App) -> int:
     try:
-        with build().make_context("msgctl", list(arguments), obj=app) as ctx:
+        with closing(app), build().make_context("msgctl", list(arguments), obj=app) as ctx:
             ctx.command.invoke(ctx)
     except typer.Exit as exit_:
         return exit_.exit_code
@@ -70,8 +83,6 @@ def _run(arguments: Sequence[str], app: App) -> int:
         return report(usage(error), app, arguments)
     except (KeyboardInterrupt, typer.Abort, EOFError):
         return report(StoppedError("interrupted"), app, arguments)
-    except BrokenPipeError:
-        raise
     except Exception as error:  # noqa: BLE001 (a traceback shows what is none of anybody's business)
         return report(unexpected(error), app, arguments)
     return 0
@@ -85,10 +96,12 @@ def _tolerate_any_encoding(app: App) -> None:
             reconfigure(errors="backslashreplace")
 
 
-def _pipe_closed() -> int:
-    """Whoever read the output has seen enough. What is still buffered must not fail once more at exit."""
-    sink = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.__stdout__, sys.__stderr__):
-        if stream is not None:
-            os.dup2(sink, stream.fileno())
-    return 0
+def _not_written(fault: OSError, app: App) -> MsgctlError:
+    """What to say where a command came to its end, and its result did not come to standard output."""
+    why = f"could not be written to standard output: {fault.strerror}"
+    if "client" in app.__dict__:
+        return OutcomeUnknownError(
+            f"the request was carried out, and its result {why}",
+            "Do not send again only to see the result: that would be a second message.",
+        )
+    return ConfigurationError(f"the output {why}", "Make room there, or write elsewhere.")

@@ -34,7 +34,7 @@ def send(
     ] = None,
     audio_code: Annotated[
         str | None,
-        typer.Option("--audio-code", metavar="ID", help="Stored audio to play, instead of a message and a voice."),
+        typer.Option("--audio-code", metavar="ID", help="Stored audio to play instead of a message."),
     ] = None,
     retries: Annotated[str | None, typer.Option("--retries", metavar="N", help="Attempts to call, 1 to 3.")] = None,
     leave_voicemail: Annotated[

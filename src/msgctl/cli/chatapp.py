@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from typing import Annotated
 
 import typer
@@ -23,7 +24,11 @@ Values = Annotated[
 Template = Annotated[str, typer.Option("--template", metavar="NAME", help="Name of the template.")]
 Body = Annotated[
     str | None,
-    typer.Option("--body", metavar="FILE", help="Send this JSON object as it is, instead of PHONE and VALUEs."),
+    typer.Option(
+        "--body",
+        metavar="FILE",
+        help="Send the JSON object of this file instead of PHONE and VALUEs; - is standard input.",
+    ),
 ]
 
 
@@ -79,7 +84,8 @@ def _perform(
 
 
 def _object(body: bytes) -> bytes:
-    """A JSON object as its bytes. Raises UsageError where it is something else."""
+    """A JSON object as its bytes, without a byte order mark (RFC 8259, section 8.1). Raises UsageError."""
+    body = body.removeprefix(BOM_UTF8)
     try:
         document = answers.load(body)
     except answers.ShapeError as error:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from msgctl import __version__, values
+from msgctl.cli import help_page
 from msgctl.output import Format
 
 PANEL = "Common options"
@@ -60,6 +61,12 @@ def _version(ctx: typer.Context, value: bool | None) -> None:
         raise typer.Exit
 
 
+def _help(ctx: typer.Context, value: bool | None) -> None:
+    if value and not ctx.resilient_parsing:
+        help_page.show(ctx)
+        raise typer.Exit
+
+
 def _flag(member: str, *names: str, help: str, convert: Callable[[Any], Any] = bool) -> Any:
     return typer.Option(*names, help=help, is_eager=True, callback=_stored(member, convert), rich_help_panel=PANEL)
 
@@ -77,15 +84,28 @@ def _valued(member: str, *names: str, metavar: str, help: str, convert: Callable
 
 def _take(  # the body is never run: Typer reads the signature
     profile: Annotated[
-        str | None, _valued("profile", "--profile", "-p", metavar="NAME", help="Stored profile to use.")
+        str | None,
+        _valued("profile", "--profile", "-p", metavar="NAME", help="Profile to use; MSGCTL_PROFILE does the same."),
     ] = None,
     json: Annotated[
         bool | None,
-        _flag("format", "--json", help="Print the service's JSON, unchanged.", convert=lambda _: Format.JSON),
+        _flag(
+            "format",
+            "--json",
+            help="Print the service's JSON unchanged; same as -o json.",
+            convert=lambda _: Format.JSON,
+        ),
     ] = None,
     output: Annotated[
         str | None,
-        _valued("format", "--output", "-o", metavar="FORM", help="table, json, csv or tsv.", convert=_format),
+        _valued(
+            "format",
+            "--output",
+            "-o",
+            metavar="FORM",
+            help="Print a table, json, csv or tsv. [default: table]",
+            convert=_format,
+        ),
     ] = None,
     fields: Annotated[
         str | None,
@@ -109,11 +129,17 @@ def _take(  # the body is never run: Typer reads the signature
             "seconds",
             "--timeout",
             metavar="SECONDS",
-            help="The whole time one request may take, 30 if left out.",
+            help="The whole time one request may take. [default: 30]",
             convert=_seconds,
         ),
     ] = None,
-    no_color: Annotated[bool | None, _flag("no_color", "--no-color", help="No colour.")] = None,
+    no_color: Annotated[
+        bool | None, _flag("no_color", "--no-color", help="No colour; NO_COLOR and TERM=dumb do the same.")
+    ] = None,
+    help: Annotated[
+        bool | None,
+        typer.Option("--help", "-h", help="Show this page.", is_eager=True, callback=_help, rich_help_panel=PANEL),
+    ] = None,
     version: Annotated[
         bool | None,
         typer.Option(

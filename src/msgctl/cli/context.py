@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from msgctl.sandbox.emulator import Emulator
 
 
+MOST_TYPED = 4096
+"""The longest line that is taken from a terminal, in bytes; terminals themselves take no longer ones."""
+
+
 class App:
     """The members that commands work with. Time and streams are given, so that tests can give their own."""
 
@@ -219,11 +223,15 @@ class App:
             raise StoppedError("stopped; nothing was changed")
 
     def ask(self, prompt: str) -> str:
-        """One line from the terminal. Raises StoppedError where there is none."""
+        """One line from the terminal. Raises StoppedError where there is none.
+
+        Bytes that are no text come as lone surrogates (PEP 383), like those of an argument.
+        """
         self.stderr.write(prompt)
         self.stderr.flush()
-        line = self.stdin.readline()
+        line = self.stdin.buffer.readline(MOST_TYPED).decode("utf-8", "surrogateescape")
         if not line:
+            self.stderr.write("\n")
             raise StoppedError("no answer; nothing was done")
         return line
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from msgctl import values
+from msgctl import segments, values
 from msgctl.cli.context import App
 from msgctl.cli.terminal import is_terminal
 from msgctl.errors import UsageError
@@ -27,7 +27,7 @@ MessageFile = Annotated[
 ]
 CountryCode = Annotated[
     str | None,
-    typer.Option("--country-code", metavar="CC", help="ISO 3166 country code of the numbers, for example CO."),
+    typer.Option("--country-code", metavar="CC", help="ISO 3166 country code, for example CO."),
 ]
 AppName = Annotated[
     str | None, typer.Option("--app-name", metavar="NAME", help="Name of the application that the code is for.")
@@ -42,6 +42,14 @@ def message(app: App, text: str | None, path: str | None) -> str:
     if text is not None:
         return values.message(text)
     return values.message(_file_text(app, path))
+
+
+def in_gsm7(text: str) -> str:
+    """A message in the GSM-7 alphabet. Raises UsageError for a character that has no near one there."""
+    written = segments.to_gsm7(text)
+    if not written.strip():
+        raise UsageError(f"nothing but blanks is left of {quote(text)} in GSM-7", "Leave --gsm7 out, or write letters.")
+    return written
 
 
 def _file_text(app: App, path: str | None) -> str:
@@ -70,8 +78,9 @@ def read(app: App, path: str, most: int, what: str) -> bytes:
             with Path(path).open("rb") as file:
                 content = file.read(most + 1)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is closed"
-        raise UsageError(f"{quote(path)} cannot be read: {reason}", f"It should hold {what}.") from None
+        name = "standard input" if path == "-" else quote(path)
+        reason = getattr(error, "strerror", None) or "it is closed, or no file can have that name"
+        raise UsageError(f"{name} cannot be read: {reason}", f"It should hold {what}.") from None
     if len(content) > most:
         raise UsageError(f"{what} is over {most} bytes long", f"The most is {most} bytes.")
     return content

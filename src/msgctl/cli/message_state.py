@@ -14,7 +14,7 @@ from msgctl.cli.context import App
 from msgctl.cli.report import report
 from msgctl.cli.tree import command, group
 from msgctl.cli.watch import Watch
-from msgctl.errors import ConditionError, MsgctlError, StoppedError
+from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, StoppedError, UsageError
 
 app = group("Delivery states of SMS and calls.")
 
@@ -33,11 +33,12 @@ def get(ctx: typer.Context, id: Ids) -> None:
     run = App.of(ctx)
     got: list[Answer] = []
     failures: list[MsgctlError] = []
+    identifiers = _identifiers(id)
     try:
-        for each in _identifiers(id):
+        for each in identifiers:
             try:
                 answer = run.perform(ops.MESSAGES_STATE, {"id": each})
-            except StoppedError:
+            except (ConfigurationError, StoppedError, UsageError):  # they are not about this one message
                 raise
             except MsgctlError as error:
                 failures.append(error)
@@ -45,7 +46,7 @@ def get(ctx: typer.Context, id: Ids) -> None:
             else:
                 got.extend([answer] if answer else [])
     finally:
-        run.printer.answers(got)
+        _print(run, got, len(identifiers))
     _end(failures)
 
 
@@ -63,14 +64,10 @@ def watch(
         list[str] | None,
         typer.Option("--until", metavar="STATE", help="State to wait for, repeatable; any final state if left out."),
     ] = None,
-    interval: Annotated[
-        str, typer.Option("--interval", metavar="S", help="Seconds between two looks, 2 if left out.")
-    ] = "2",
-    max_wait: Annotated[
-        str, typer.Option("--max-wait", metavar="S", help="Seconds to wait in all, 300 if left out.")
-    ] = "300",
+    interval: Annotated[str, typer.Option("--interval", metavar="S", help="Seconds between two looks.")] = "2",
+    max_wait: Annotated[str, typer.Option("--max-wait", metavar="S", help="Seconds to wait in all.")] = "300",
 ) -> None:
-    """Wait until each message is in a state; end with 6 if one of them does not come to it."""
+    """Wait until each message comes to a state; end with 6 if one does not."""
     run = App.of(ctx)
     watching = Watch(
         run,
@@ -78,15 +75,27 @@ def watch(
         interval=values.seconds(interval, "a time for --interval"),
         max_wait=values.seconds(max_wait, "a time for --max-wait", most=31 * 86400),
     )
-    watching.run(_identifiers(id))
-    run.printer.answers(watching.answers)
-    for each, error in watching.failures.items():
+    identifiers = _identifiers(id)
+    try:
+        watching.run(identifiers)
+    finally:
+        _print(run, watching.answers, len(identifiers))
+    failures = {each: watching.failures[each] for each in identifiers if each in watching.failures}
+    for each, error in failures.items():
         _report(run, each, error)
-    _end([*watching.failures.values()])
+    _end([*failures.values()])
 
 
 def _identifiers(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(values.words(text, "an ID") for text in texts))
+
+
+def _print(run: App, answers: Sequence[Answer], asked: int) -> None:
+    """A single answer as it came, several as rows or lines that look alike, however many of those asked for came."""
+    if asked == 1 and answers:
+        run.printer.answer(answers[0])
+    else:
+        run.printer.answers(answers)
 
 
 def _report(run: App, id: str, error: MsgctlError) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import getpass
+import re
+import warnings
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -16,13 +18,14 @@ from msgctl.cli.inputs import read_line
 from msgctl.cli.terminal import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.config import Document
-from msgctl.errors import ConfigurationError, StoppedError, UsageError
+from msgctl.errors import MsgctlError, StoppedError, UsageError
 from msgctl.values import quote
 
 app = group("Stored accounts: base URL, client and key.")
 
 COLUMNS = ("name", "default", "base_url", "client", "key")
 DEFAULTS = ("country_code", "app_name", "voice")
+MEMBERS = frozenset({"base_url", "client", "key", "key_command", "allow_http", *DEFAULTS})
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.")]
 
@@ -87,20 +90,31 @@ def _store(run: App, name: str, members: Document, *, force: bool) -> None:
         stored = config.profiles(document)
         if name in stored and not force:
             raise _exists(name)
-        stored[name] = members
-        if "default_profile" not in document:
+        if not stored and document.get("default_profile") != profiles.SANDBOX:
             document["default_profile"] = name
-        is_default = document["default_profile"] == name
+        stored[name] = _unknown(stored.get(name, {})) | members
+        is_default = document.get("default_profile") == name
     run.note(f"stored profile {name}{' as the default' if is_default else ''}")
+
+
+def _unknown(members: Document) -> Document:
+    """What a profile holds that is not msgctl's, and is kept when the profile is replaced."""
+    return {member: value for member, value in members.items() if member not in MEMBERS}
 
 
 def _base_url(text: str, *, allow_http: bool) -> str:
     if fault := base_url_fault(text, allow_http=allow_http):
         raise UsageError(
-            f"{quote(text)} cannot be a base URL: {fault}",
+            f"{quote(_without_secrets(text))} cannot be a base URL: {fault}",
             "Allowed is https://HOST/api/v1, and plain http to a loopback address or with --allow-http.",
         )
     return text
+
+
+def _without_secrets(text: str) -> str:
+    """A URL as far as it can be shown: pasted from elsewhere, it may hold a password or the key."""
+    scheme, slashes, rest = re.split(r"[?#]", text, maxsplit=1)[0].rpartition("://")
+    return scheme + slashes + rest.rpartition("@")[2]
 
 
 def _voice(text: str) -> str:
@@ -109,10 +123,11 @@ def _voice(text: str) -> str:
 
 
 def _check_name(run: App, name: str, *, force: bool) -> None:
-    """Find out about the name before a key is asked for."""
+    """Find out about the name, and whether the file can be read, before a key is asked for."""
     if fault := profiles.name_fault(name):
         raise UsageError(f"{quote(name)} cannot be the name of a profile: {fault}", "Choose another name.")
-    if not force and name in config.load(run.config_path).get("profiles", {}):
+    stored = config.load(run.config_path).get("profiles", {})
+    if name in stored and not force:
         raise _exists(name)
 
 
@@ -125,30 +140,42 @@ def _key(run: App, *, key_stdin: bool, key_command: str | None) -> Document:
         if key_stdin:
             raise UsageError("--key-stdin and --key-command exclude each other", "Give one of them.")
         return {"key_command": values.words(key_command, "--key-command")}
-    if key_stdin:
-        key = read_line(run, profiles.LONGEST_KEY * 4, "the key")
-    elif is_terminal(run.stdin):
+    if is_terminal(run.stdin):  # also with --key-stdin: what is typed there would be seen
         key = _ask_for_key()
+    elif key_stdin:
+        key = read_line(run, profiles.LONGEST_KEY * 4, "the key")
     else:
         raise UsageError(
             "there is no terminal to ask for the key", "Give it with --key-stdin, or store a --key-command."
         )
     if fault := profiles.key_fault(key):
-        raise UsageError(f"the key cannot be used: {fault}", "It stands in the security menu of the account.")
+        raise UsageError(f"the key cannot be used: {fault}", profiles.WHERE_THE_KEY_IS)
     return {"key": key}
 
 
 def _ask_for_key() -> str:
     try:
-        return getpass.getpass("Key: ")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", getpass.GetPassWarning)
+            return getpass.getpass("Key: ")
     except EOFError:
         raise StoppedError("no key was given; nothing was stored") from None
+    except UnicodeDecodeError:
+        raise UsageError("the key cannot be used: it is not UTF-8 text", profiles.WHERE_THE_KEY_IS) from None
+    except getpass.GetPassWarning:
+        raise UsageError(
+            "this terminal would show the key", "Give it with --key-stdin, or store a --key-command."
+        ) from None
 
 
 def _check_account(run: App, name: str, members: Document) -> None:
     """Ask for the balance with the profile as it would be stored; whatever goes wrong, nothing is stored."""
     run.profile = profiles.made_of(name, members)
-    run.run(ops.BALANCE, {})
+    try:
+        run.run(ops.BALANCE, {})
+    except MsgctlError as error:
+        error.message += "; the profile was not stored"
+        raise
 
 
 @command(app, "list", "msgctl profile list", "msgctl profile list --json")
@@ -171,11 +198,18 @@ def show(
     """Show a profile, without its key."""
     run = App.of(ctx)
     document = config.load(run.config_path)
-    chosen = name or run.options.profile or run.environ.get("MSGCTL_PROFILE") or document.get("default_profile")
+    chosen = run.options.profile if name is None else name
+    from_environment = False
     if chosen is None:
-        raise ConfigurationError("there is no default profile", "Name one, or choose one with: msgctl profile use NAME")
-    members = _sandbox() if chosen == profiles.SANDBOX else profiles.stored(document, chosen)
+        chosen, members = profiles.in_use(document, run.environ)
+        from_environment = chosen != profiles.SANDBOX and bool(run.environ.get("MSGCTL_KEY"))
+    elif chosen != profiles.SANDBOX:
+        members = profiles.stored(document, chosen)
+    if chosen == profiles.SANDBOX:
+        members = _sandbox()
     shown = _listed(chosen, members, document.get("default_profile"))
+    if from_environment:
+        shown["key"] = "environment"
     more = {
         member: members[member]
         for member in ("key_command", *DEFAULTS, "allow_http")
@@ -218,7 +252,7 @@ def remove(ctx: typer.Context, name: Name) -> None:
 def path(ctx: typer.Context) -> None:
     """Print where the profiles are stored."""
     run = App.of(ctx)
-    run.printer.text("path", str(run.config_path))
+    run.printer.value("path", str(run.config_path))
 
 
 def _sandbox() -> Mapping[str, Any]:

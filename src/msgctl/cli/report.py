@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import traceback
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +13,23 @@ import typer
 from msgctl.cli.context import App
 from msgctl.cli.terminal import has_color
 from msgctl.errors import MsgctlError, OutcomeUnknownError, UsageError
-from msgctl.output import Format
+from msgctl.output import Format, jsontext
 from msgctl.text import clean, shorten
 
 
 def report(error: MsgctlError, app: App, arguments: Sequence[str] = ()) -> int:
     """Say what happened on standard error and give the exit code."""
-    as_json = app.options.format is Format.JSON or _asks_for_json(arguments)
+    as_json = app.options.format is Format.JSON or (isinstance(error, UsageError) and _asks_for_json(arguments))
     app.say(_json_line(error) if as_json else _lines(error, color=has_color(app.stderr, app)))
     return error.exit_code
 
 
 def _json_line(error: MsgctlError) -> str:
+    """The error as a JSON object on one line of ASCII, which every encoding can write."""
     document: dict[str, Any] = {"kind": error.kind, "message": error.message, "exit_code": error.exit_code}
     if error.hint:
         document["hint"] = error.hint
-    return json.dumps({**document, **error.details()})
+    return jsontext.escape(jsontext.dump({**document, **error.details()}), ascii_only=True)
 
 
 def _lines(error: MsgctlError, *, color: bool) -> str:
@@ -44,8 +45,16 @@ def _sentence(text: str) -> str:
 
 
 def _asks_for_json(arguments: Sequence[str]) -> bool:
-    """Whether --json was typed where the command line could not be understood far enough to know."""
-    return "--json" in arguments or "-ojson" in arguments or "--output=json" in arguments
+    """Whether JSON was asked for on a command line that could not be understood far enough to know."""
+    asked = False
+    for before, argument in pairwise(("", *arguments)):
+        if argument == "--":
+            break
+        if before in ("-o", "--output"):
+            asked = argument.lower() == "json"
+        elif argument.startswith(("--json", "-o", "--output=")):
+            asked = argument.lower() in ("--json", "-ojson", "--output=json")
+    return asked
 
 
 def usage(error: typer.TyperException) -> UsageError:

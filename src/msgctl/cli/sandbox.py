@@ -10,7 +10,7 @@ from msgctl import paths, values
 from msgctl.cli.context import App
 from msgctl.cli.tree import command, group
 
-app = group("The emulator behind `-p sandbox`: no account, no network, nothing sent.")
+app = group("The emulator behind `-p sandbox`: nothing is really sent.")
 
 INBOX_COLUMNS = ("time", "kind", "phone", "code", "text")
 INBOX_MORE = ("state", "id", "voice", "audio_code", "template")
@@ -30,7 +30,7 @@ def inbox(
         str | None, typer.Option("--kind", metavar="KIND", help="Only one kind: sms, call or chatapp.")
     ] = None,
 ) -> None:
-    """Show what the phones received: texts, spoken texts and codes, the newest last."""
+    """Show what the phones received: texts and codes, the newest last."""
     from msgctl.sandbox import delivery, tools
 
     run = App.of(ctx)
@@ -62,7 +62,7 @@ def click(
     ] = None,
     browser: Annotated[str | None, typer.Option("--browser", metavar="NAME", help="The browser.")] = None,
     lang: Annotated[str | None, typer.Option("--lang", metavar="NAME", help="Language of the browser.")] = None,
-    days: Annotated[str, typer.Option("--days", metavar="N", help="Spread the visits over the last N days.")] = "1",
+    days: Annotated[str, typer.Option("--days", metavar="N", help="Spread them over the last N days.")] = "1",
 ) -> None:
     """Visit a short URL; what is not given is made up."""
     from msgctl.sandbox import tools
@@ -109,7 +109,10 @@ def credit(
 
 @command(app, "reset", "msgctl sandbox reset", "msgctl sandbox reset --yes")
 def reset(ctx: typer.Context) -> None:
-    """Forget everything: messages, codes, blocked numbers, URLs; 1000 credits again."""
+    """Forget everything, and start with 1000 credits again.
+
+    Messages, codes, blocked numbers, short URLs and their clicks are lost.
+    """
     from msgctl.sandbox import tools
 
     run = App.of(ctx)

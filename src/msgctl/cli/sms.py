@@ -10,7 +10,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import segments as counting
 from msgctl.cli.context import App
-from msgctl.cli.inputs import GSM7_HELP, CountryCode, Message, MessageFile, Phones, message
+from msgctl.cli.inputs import GSM7_HELP, CountryCode, Message, MessageFile, Phones, in_gsm7, message
 from msgctl.cli.tree import command, group
 
 app = group("SMS text messages.")
@@ -43,7 +43,7 @@ def send(
         ops.SEND_SMS,
         {
             "phone": phones,
-            "sms": counting.to_gsm7(sms) if gsm7 else sms,
+            "sms": in_gsm7(sms) if gsm7 else sms,
             "country-code": run.country_code(country_code),
         },
     )

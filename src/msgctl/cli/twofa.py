@@ -105,7 +105,10 @@ def verify(
     ] = None,
     country_code: CountryCode = None,
 ) -> None:
-    """Verify a code that was sent; it is asked for on a terminal if left out."""
+    """Verify a code that was sent.
+
+    A code that is left out is asked for on a terminal.
+    """
     run = App.of(ctx)
     given = {
         "phone": values.phone(phone),

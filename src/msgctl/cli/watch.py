@@ -6,13 +6,12 @@ uses for states that do not change any more; with it, such a word ends the watch
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from msgctl import operations as ops
 from msgctl.answers import Answer
 from msgctl.cli.context import App
-from msgctl.errors import ConditionError, MsgctlError, NotReachedError, OutcomeUnknownError
+from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, StoppedError, UsageError
 from msgctl.text import shorten
 from msgctl.values import quote
 
@@ -32,7 +31,7 @@ class Watch:
         self._until = frozenset(_folded(state) for state in until)
         self._wanted = " or ".join(shorten(state, 40) for state in until) or "a final state"
         self._interval = interval
-        self._deadline = time.monotonic() + max_wait
+        self._deadline = run.clock() + max_wait
         self._latest: dict[str, Answer] = {}
         self.failures: dict[str, MsgctlError] = {}
 
@@ -46,7 +45,7 @@ class Watch:
         waiting = list(ids)
         while waiting:
             waiting = [each for each in waiting if not self._is_done(each)]
-            left = self._deadline - time.monotonic()
+            left = self._deadline - self._run.clock()
             if waiting and left <= 0:
                 for each in waiting:
                     self._miss(each, "in time")
@@ -57,12 +56,14 @@ class Watch:
     def _is_done(self, id: str) -> bool:
         try:
             answer = self._run.perform(ops.MESSAGES_STATE, {"id": id})
-        except (NotReachedError, OutcomeUnknownError) as error:
+        except (ConfigurationError, StoppedError, UsageError):
+            raise
+        except MsgctlError as error:
+            if not error.passing:
+                self.failures[id] = error
+                return True
             self._run.note(f"{shorten(id, 60)}: {error.message}; looking again")
             return False
-        except MsgctlError as error:
-            self.failures[id] = error
-            return True
         if answer is None:  # a dry run looks once
             return True
         state = str(answer.document.get("state"))

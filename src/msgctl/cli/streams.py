@@ -1,0 +1,64 @@
+"""Standard input, output and error that serve to the end of a run, whatever becomes of the other side.
+
+What a request did does not depend on whether its result can be shown: a reader that has gone or a full disk must not
+break off a run between a request and its exit code.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+class Sink(io.FileIO):
+    """A file descriptor to write to. A fault is kept in ``fault`` instead of raised; what follows it is dropped."""
+
+    fault: OSError | None = None
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        while self.fault is None:
+            try:
+                written: int | None = super().write(data)
+            except OSError as error:
+                self.fault = error
+            else:
+                if written is not None:
+                    return written
+                select.select([], [self], [])  # somebody else has made the descriptor non-blocking
+        return memoryview(data).nbytes
+
+
+def standard() -> tuple[TextIO, TextIO, TextIO]:
+    """Standard input, output and error of this process; also from now on those of ``sys``.
+
+    One that was closed (``>&-``) reads as empty and takes everything. Its number is taken, too, so that no connection
+    or file opened later becomes standard output.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 (open to the end)
+    sys.stdout = _patient(sys.stdout)
+    sys.stderr = _patient(sys.stderr)
+    return sys.stdin, sys.stdout, sys.stderr
+
+
+def _patient(stream: TextIO) -> TextIO:
+    """The stream over a `Sink`, where it is the process's own and has not been replaced."""
+    if stream not in (sys.__stdout__, sys.__stderr__):
+        return stream
+    sink = Sink(stream.fileno(), "wb", closefd=False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(sink), encoding=stream.encoding, errors=stream.errors, line_buffering=stream.isatty()
+    )
+
+
+def fault_of(stream: TextIO) -> OSError | None:
+    """Why what was written to a stream is not all where it should be, or None where it is."""
+    raw = getattr(getattr(stream, "buffer", None), "raw", None)
+    return raw.fault if isinstance(raw, Sink) else None
