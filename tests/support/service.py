@@ -97,6 +97,7 @@ class Service:
         self._answers: deque[Behaviour] = deque()
         self._otherwise: Behaviour | None = None
         self._listener = socket.create_server(("127.0.0.1", 0))
+        self._acceptor = threading.Thread(target=self._accept, daemon=True)
         self._threads: list[threading.Thread] = []
         self._hang_ups = 0
         self.received: list[Received] = []
@@ -129,11 +130,12 @@ class Service:
         self._hang_ups = times
 
     def start(self) -> None:
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._acceptor.start()
 
     def stop(self) -> None:
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
+        self._acceptor.join(timeout=PATIENCE)
         self._listener.close()
         for thread in self._threads:
             thread.join(timeout=PATIENCE)

@@ -1,0 +1,160 @@
+"""Values that a profile gives: country_code, app_name and voice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+from cli.typed import PHONE, used
+from conftest import KEY
+from support.service import Service
+from support.tool import Tool
+
+Store = Callable[..., None]
+
+SMS = ("sms", "send", PHONE, "-m", "Hola")
+CALL = ("call", "send", PHONE, "-m", "Hola")
+AUDIO = ("call", "send", PHONE, "--audio-code", "A-1029")
+SMS_2FA = ("2fa", "send-sms", PHONE)
+CALL_2FA = ("2fa", "send-call", PHONE)
+CHATAPP_2FA = ("2fa", "send-chatapp", PHONE)
+VERIFY = ("2fa", "verify", PHONE, "--code", "480615")
+
+GOOD = {"country_code": "co", "app_name": "Tienda ñ", "voice": "mia"}
+WIRE = {"country_code": "country-code", "app_name": "app-name", "voice": "voice"}
+SENT = {"country_code": "CO", "app_name": "Tienda ñ", "voice": "Mia"}
+TAKES = [
+    (SMS, ("country_code",)),
+    (CALL, ("country_code", "voice")),
+    (AUDIO, ("country_code",)),
+    (SMS_2FA, ("country_code", "app_name")),
+    (CALL_2FA, ("country_code", "app_name", "voice")),
+    (CHATAPP_2FA, ("country_code", "app_name")),
+    (VERIFY, ("country_code", "app_name")),
+]
+GIVEN = {
+    "country_code": ("--country-code", "ES"),
+    "app_name": ("--app-name", "Other"),
+    "voice": ("--voice", "Enrique"),
+}
+
+each_command = pytest.mark.parametrize(("command", "members"), TAKES, ids=lambda each: " ".join(each)[:24])
+
+
+@pytest.fixture
+def store(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """Puts a profile `main`, which is the default, into the configuration file."""
+    path = tmp_path / "config.toml"
+    monkeypatch.setenv("MSGCTL_CONFIG", str(path))
+
+    def write(**members: Any) -> None:
+        main = {"base_url": service.base_url, "client": 12345, "key": KEY, **members}
+        path.touch(mode=0o600)
+        path.write_text(tomli_w.dumps({"default_profile": "main", "profiles": {"main": main}}), encoding="utf-8")
+
+    return write
+
+
+@each_command
+def test_a_default_stands_in_for_an_option_that_was_left_out(
+    command: tuple[str, ...], members: tuple[str, ...], store: Store, tool: Tool, service: Service
+) -> None:
+    store(**GOOD)
+    form = used(tool, service, "-p", "main", *command)
+    assert {name: form.get(WIRE[name]) for name in GOOD} == {
+        name: SENT[name] if name in members else None for name in GOOD
+    }
+
+
+@each_command
+def test_an_option_wins_over_the_default(
+    command: tuple[str, ...], members: tuple[str, ...], store: Store, tool: Tool, service: Service
+) -> None:
+    store(**GOOD)
+    options = [word for name in members for word in GIVEN[name]]
+    form = used(tool, service, *command, *options)
+    assert {name: form[WIRE[name]] for name in members} == {name: GIVEN[name][1] for name in members}
+
+
+def test_defaults_hold_where_the_environment_gives_the_account(store: Store, tool: Tool, service: Service) -> None:
+    store(**GOOD, client=777, key="another")
+    form = used(tool, service, *SMS_2FA)
+    assert (form["client"], form["key"], form["app-name"]) == ("12345", KEY, "Tienda ñ")
+
+
+def test_what_no_profile_gives_is_not_sent(store: Store, tool: Tool, service: Service) -> None:
+    store()
+    assert used(tool, service, "-p", "main", *SMS).keys() == {"client", "key", "phone", "sms"}
+
+
+@pytest.mark.parametrize(
+    ("member", "bad", "command"),
+    [
+        ("country_code", "COL", SMS),
+        ("country_code", "", SMS),
+        ("country_code", "COL", VERIFY),
+        ("app_name", "", SMS_2FA),
+        ("app_name", " ", VERIFY),
+        ("app_name", "a\x07b", CHATAPP_2FA),
+        ("voice", "Mariana", CALL),
+        ("voice", "Marian", CALL_2FA),
+        ("voice", "", CALL),
+        ("voice", 7, CALL),
+        ("country_code", ["CO"], SMS),
+        ("app_name", True, SMS_2FA),
+    ],
+)
+def test_a_bad_default_is_a_fault_of_the_configuration(
+    member: str, bad: Any, command: tuple[str, ...], store: Store, tool: Tool, service: Service
+) -> None:
+    store(**{**GOOD, member: bad})
+    outcome = tool("-p", "main", "--json", *command)
+    assert (outcome.code, outcome.out) == (3, "")
+    error = outcome.error
+    assert (error["kind"], error["exit_code"]) == ("configuration", 3)
+    assert member in error["message"]
+    assert "main" in error["message"]
+    assert service.received == []
+
+
+@pytest.mark.parametrize(
+    ("member", "bad", "command"),
+    [
+        ("country_code", "COL", SMS),
+        ("app_name", "", SMS_2FA),
+        ("voice", "Mariana", CALL),
+        ("voice", "Marian", CALL_2FA),
+    ],
+)
+def test_an_option_stands_in_for_a_bad_default(
+    member: str, bad: str, command: tuple[str, ...], store: Store, tool: Tool, service: Service
+) -> None:
+    store(**{**GOOD, member: bad})
+    option, value = GIVEN[member]
+    assert used(tool, service, "-p", "main", *command, option, value)[WIRE[member]] == value
+
+
+def test_a_bad_default_says_which_option_helps(store: Store, tool: Tool, service: Service) -> None:
+    store(voice="Mariana")
+    outcome = tool("-p", "main", *CALL)
+    assert "'Mariana'" in outcome.err
+    assert "Marian, Penelope" in outcome.err
+    assert "--voice" in outcome.err
+
+
+def test_a_default_that_a_command_has_no_use_for_does_no_harm(store: Store, tool: Tool, service: Service) -> None:
+    store(voice="Nobody", app_name="")
+    assert "voice" not in used(tool, service, "-p", "main", *AUDIO)
+
+
+def test_a_voice_of_a_call_that_is_missing_everywhere_is_a_usage_error(
+    store: Store, tool: Tool, service: Service
+) -> None:
+    store(country_code="CO")
+    outcome = tool("-p", "main", *CALL)
+    assert (outcome.code, service.received) == (2, [])
+    assert "--voice" in outcome.err

@@ -1,0 +1,264 @@
+"""Whole pieces of work against the sandbox, as a person at a terminal and as a script would do them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from support.sandbox import OTHER, PHONE, Sandbox, refused, shorten
+from support.tool import Tool
+
+MINUTE = 60
+
+SENDS = {
+    "sms": ("2fa", "send-sms", PHONE, "--app-name", "Shop"),
+    "call": ("2fa", "send-call", PHONE, "--app-name", "Shop", "--voice", "Mariana"),
+    "chatapp": ("2fa", "send-chatapp", PHONE, "--app-name", "Shop"),
+}
+each_channel = pytest.mark.parametrize("channel", SENDS)
+each_stream = pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
+
+
+@pytest.fixture
+def sandbox(tool: Tool) -> Sandbox:
+    return Sandbox(tool)
+
+
+# --- a verification code, from sending it to using it up
+
+
+@each_channel
+@each_stream
+def test_a_code_is_sent_read_verified_and_used_up(channel: str, terminal: bool, tool: Tool) -> None:
+    sandbox = Sandbox(tool, terminal=terminal)
+    assert PHONE in sandbox.done(*SENDS[channel])
+    code = sandbox.code()
+    assert re.fullmatch("[0-9]{6}", code)
+    inbox = sandbox.done("sandbox", "inbox", PHONE)
+    assert channel in inbox
+    assert f"{code} is your Shop code." in inbox
+
+    verify = ("2fa", "verify", PHONE, "--app-name", "Shop", "--code", code)
+    assert sandbox.done(*verify) == "status  verified\n"
+    refused(sandbox(*verify), "INVALID_CODE")
+
+
+@each_channel
+def test_no_answer_gives_the_code_away(channel: str, sandbox: Sandbox) -> None:
+    answers = [sandbox.done(*SENDS[channel], *options) for options in ([], ["--json"], ["-o", "csv"])]
+    codes = {message["code"] for message in sandbox.document("sandbox", "inbox", PHONE)}
+    assert len(codes) >= 2, "a code is random"
+    assert not any(code in answer for code in codes for answer in answers)
+
+
+def test_the_code_is_asked_for_on_a_terminal(tool: Tool) -> None:
+    sandbox = Sandbox(tool, terminal=True)
+    sandbox.done(*SENDS["sms"])
+    done = sandbox("2fa", "verify", PHONE, "--app-name", "Shop", stdin=f"{sandbox.code()}\n")
+    assert done.code == 0
+    assert "Code: " in done.err
+    assert "Code: " not in done.out
+
+
+@pytest.mark.parametrize(
+    ("typed", "code"),
+    [(b"", 130), (b"\n", 2), (b" \t\n", 2), (b"\xff\xfe\n", 2), (b"\x1b[A\n", 2), (b"1" * 100_000 + b"\n", 1)],
+    ids=["end", "nothing", "blanks", "no text", "an arrow key", "a long line"],
+)
+def test_what_is_no_code_on_a_terminal_is_refused(typed: bytes, code: int, tool: Tool) -> None:
+    done = tool("-p", "sandbox", "2fa", "verify", PHONE, "--app-name", "Shop", stdin=typed, terminal=True)
+    assert (done.code, done.out) == (code, "")
+    assert "\x1b[A" not in done.err
+
+
+def test_a_code_goes_from_the_inbox_to_verification_through_pipes(sandbox: Sandbox) -> None:
+    sandbox.done(*SENDS["call"])
+    inbox = sandbox.done("sandbox", "inbox", PHONE, "-o", "csv", "--fields", "code")
+    assert sandbox.done("2fa", "verify", PHONE, "--app-name", "Shop", "--code", "-", stdin=inbox.splitlines()[-1])
+
+
+def test_a_code_expires(sandbox: Sandbox) -> None:
+    minutes = sandbox.document(*SENDS["sms"])["minutes_to_expire"]
+    sandbox.tool.clock.now += minutes * MINUTE + 1
+    done = sandbox("2fa", "verify", PHONE, "--app-name", "Shop", "--code", sandbox.code())
+    refused(done, "EXPIRED_CODE")
+
+
+@pytest.mark.parametrize(("phone", "app_name"), [(OTHER, "Shop"), (PHONE, "Bank")])
+def test_a_code_is_for_one_phone_and_one_application(phone: str, app_name: str, sandbox: Sandbox) -> None:
+    sandbox.done(*SENDS["sms"])
+    code = sandbox.code()
+    refused(sandbox("2fa", "verify", phone, "--app-name", app_name, "--code", code), "INVALID_CODE")
+    assert sandbox.done("2fa", "verify", PHONE, "--app-name", "Shop", "--code", code)
+
+
+# --- messages
+
+
+@each_stream
+def test_a_blocked_number_gets_nothing_and_costs_nothing(terminal: bool, tool: Tool) -> None:
+    sandbox = Sandbox(tool, terminal=terminal)
+    sandbox.done("block", "add", "+57 300 765 4321", "--name", "Ana")
+    shown = sandbox.done("sms", "send", PHONE, OTHER, "-m", "Hello")
+    assert re.search(rf"^{PHONE}  queued +1 ", shown, re.MULTILINE)
+    assert re.search(rf"^{OTHER}  blocked +0 ", shown, re.MULTILINE)
+    assert sandbox.credits() == 999
+    assert [message["phone"] for message in sandbox.document("sandbox", "inbox")] == [PHONE]
+
+
+def test_a_dispatch_to_a_blocked_number_alone_sends_nothing(sandbox: Sandbox) -> None:
+    sandbox.done("block", "add", OTHER)
+    (entry,) = sandbox.document("sms", "send", OTHER, "-m", "Hello")["data"]
+    assert (entry["status"], entry["credits"]) == ("blocked", 0)
+    assert sandbox.document("sandbox", "inbox") == []
+    assert sandbox.credits() == 1000
+
+
+def test_what_another_program_prints_is_sent_as_it_is(sandbox: Sandbox) -> None:
+    printed = "Filesystem      Size  Used Avail Use% Mounted on\n/dev/sda1       100G   22G   78G  22% /\n"
+    shown = sandbox.done("sms", "send", PHONE, stdin=printed)
+    assert r"Mounted on\n/dev/sda1" in shown, "a table has a row a line"
+    (message,) = sandbox.document("sandbox", "inbox", PHONE)
+    assert message["text"] == printed.rstrip("\n")
+
+
+def test_a_message_typed_and_one_piped_in_are_the_same(sandbox: Sandbox, tmp_path: Path) -> None:
+    file = tmp_path / "message.txt"
+    file.write_text("Mañana a las 8\n", encoding="utf-8")
+    sandbox.done("sms", "send", PHONE, "-m", "Mañana a las 8", stdin="not this")
+    sandbox.done("sms", "send", PHONE, stdin="Mañana a las 8\n")
+    sandbox.done("sms", "send", PHONE, "--message-file", str(file))
+    assert {message["text"] for message in sandbox.document("sandbox", "inbox")} == {"Mañana a las 8"}
+
+
+def sent(sandbox: Sandbox, *arguments: str) -> str:
+    return str(sandbox.document(*arguments)["data"][0]["id"])
+
+
+CALLED = ("-m", "Hello", "--voice", "Lucia")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "states"),
+    [
+        (["sms", "send", PHONE, "-m", "Hello"], ["queued", "sent", "delivered", "delivered"]),
+        (["sms", "send", "573001230001", "-m", "Hello"], ["queued", "sent", "undelivered", "undelivered"]),
+        (["sms", "send", "573001230002", "-m", "Hello"], ["queued", "rejected", "rejected", "rejected"]),
+        (["sms", "send", "573001230003", "-m", "Hello"], ["queued", "queued", "queued", "queued"]),
+        (["call", "send", PHONE, *CALLED], ["queued", "ringing", "answered", "answered"]),
+        (["call", "send", "573001230001", *CALLED], ["queued", "ringing", "not-answered", "not-answered"]),
+        (
+            ["call", "send", "573001230001", *CALLED, "--leave-voicemail"],
+            ["queued", "ringing", "voicemail", "voicemail"],
+        ),
+        (["call", "send", "573001230002", *CALLED], ["queued", "busy", "busy", "busy"]),
+        (["call", "send", "573001230003", *CALLED], ["queued", "ringing", "ringing", "ringing"]),
+    ],
+    ids=lambda value: " ".join(value[:3]) + (" voicemail" if "--leave-voicemail" in value else ""),
+)
+def test_a_message_moves_through_its_states(arguments: Sequence[str], states: list[str], sandbox: Sandbox) -> None:
+    message = sent(sandbox, *arguments)
+    seen = []
+    for _ in states:
+        seen.append(sandbox.document("state", "get", message)["state"])
+        sandbox.tool.clock.now += 1
+    assert seen == states
+
+
+def test_a_watch_ends_with_the_message(sandbox: Sandbox) -> None:
+    message = sent(sandbox, "sms", "send", PHONE, "-m", "Hello")
+    done = sandbox("state", "watch", message, "--interval", "1")
+    assert done.code == 0
+    assert "delivered" in done.out
+    assert sandbox.tool.clock.slept == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("phone", "options", "code"),
+    [
+        ("573001230001", [], 0),
+        ("573001230001", ["--until", "delivered"], 6),
+        ("573001230002", ["--until", "delivered", "--until", "rejected"], 0),
+        ("573001230003", ["--max-wait", "30"], 6),
+    ],
+)
+def test_a_watch_of_a_message_that_is_not_delivered(
+    phone: str, options: list[str], code: int, sandbox: Sandbox
+) -> None:
+    message = sent(sandbox, "sms", "send", phone, "-m", "Hello")
+    done = sandbox("state", "watch", message, *options)
+    assert done.code == code, done.err
+    assert ("did not come to" in done.err) == (code == 6)
+
+
+# --- short URLs
+
+
+CATEGORIES = ("date", "hour", "country", "device", "operatingSystem")
+PREMIUM = ("region", "city", "brand", "model", "browser", "lang")
+
+
+@each_stream
+def test_forty_clicks_are_drawn(terminal: bool, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    sandbox = Sandbox(tool, terminal=terminal)
+    short = shorten(sandbox)
+    assert "40" in sandbox.done("sandbox", "click", "offers", "--count", "40", "--days", "5")
+    lines = sandbox.done("url", "stats", "offers", "--since", "7d").splitlines()
+    assert max(len(line) for line in lines) <= 80
+    assert f"urlShort      {short}" in lines
+    assert "clicksNumber  40" in lines
+    assert [line for line in lines if line in CATEGORIES + PREMIUM] == list(CATEGORIES)
+    for category in CATEGORIES:
+        start = lines.index(category) + 1
+        end = lines.index("", start) if "" in lines[start:] else len(lines)
+        assert any(re.search("[▁▂▃▄▅▆▇█]", line) for line in lines[start:end])
+        if category != "hour":  # which is a run over time
+            assert (
+                sum(int(found[1]) for line in lines[start:end] if (found := re.search("[▉-▏█] +([0-9]+)$", line))) == 40
+            )
+
+
+def test_forty_clicks_in_json_and_csv(sandbox: Sandbox) -> None:
+    shorten(sandbox, "--premium")
+    sandbox.done("sandbox", "click", "offers", "--count", "40", "--days", "5")
+    document = sandbox.document("url", "stats", "offers", "--since", "7d")
+    assert document["clicksNumber"] == 40
+    for category in CATEGORIES + PREMIUM:
+        assert sum(each[category]["clicks"] for each in document["metrics"] if category in each) == 40
+    (row,) = sandbox.rows("url", "stats", "offers", "--since", "7d")
+    assert (row["urlLong"], row["clicksNumber"]) == ("https://example.com/offers", "40")
+    (row,) = sandbox.rows("url", "stats", "offers", "--since", "7d", "--fields", "clicksNumber")
+    assert row == {"clicksNumber": "40"}
+
+
+@pytest.mark.parametrize("category", CATEGORIES + PREMIUM)
+def test_one_category_alone(category: str, sandbox: Sandbox) -> None:
+    shorten(sandbox, "--premium")
+    sandbox.done("sandbox", "click", "offers", "--count", "40")
+    shown = sandbox.done("url", "stats", "offers", "--since", "today", "--category", category).splitlines()
+    assert [line for line in shown if line in CATEGORIES + PREMIUM] == [category]
+
+
+@pytest.mark.parametrize("category", PREMIUM)
+def test_premium_categories_are_refused_for_a_plain_url(category: str, sandbox: Sandbox) -> None:
+    shorten(sandbox)
+    done = sandbox("url", "stats", "offers", "--since", "today", "--category", category)
+    assert category in refused(done, "NOT_PREMIUM")
+
+
+def test_clicks_are_what_they_were_said_to_be(sandbox: Sandbox) -> None:
+    shorten(sandbox, "--premium")
+    sandbox.done("sandbox", "click", "offers", "--count", "3", "--country", "pe", "--browser", "Firefox")
+    document = sandbox.document("url", "stats", "offers", "--since", "today")
+    counted = {(name, each[name]["property"]): each[name]["clicks"] for each in document["metrics"] for name in each}
+    assert (counted["country", "PE"], counted["browser", "Firefox"]) == (3, 3)
+
+
+def test_a_name_and_an_alias_are_taken_once(sandbox: Sandbox) -> None:
+    assert shorten(sandbox, "--alias", "sale").endswith("/sale")
+    refused(sandbox("url", "shorten", "https://example.com/", "--name", "offers"), "ALREADY_TAKEN")
+    refused(sandbox("url", "shorten", "https://example.com/", "--name", "others", "--alias", "sale"), "ALREADY_TAKEN")

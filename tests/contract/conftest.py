@@ -1,0 +1,18 @@
+"""The day on which the command lines of the contract are typed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The tool's clock tells the same day wherever a test runs."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC0")
+        time.tzset()
+        yield
+    time.tzset()

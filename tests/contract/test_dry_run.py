@@ -1,0 +1,110 @@
+"""A dry run shows the request that the same command line sends, without its credentials, and sends nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.commands import EVERY, PHONE, Line
+from contract.wire import (
+    AWKWARD,
+    CLIENT,
+    MASKED,
+    PLACES,
+    SPELLINGS,
+    TRANSPORT_HEADERS,
+    arrived,
+    endpoint_of,
+    expected,
+    sent,
+)
+from support.service import Service, answer
+from support.tool import Tool
+
+pytestmark = pytest.mark.usefixtures("utc")
+
+each_line = pytest.mark.parametrize("line", EVERY, ids=str)
+awkward_ids = [f"{line.endpoint[1]} {name}" for line, name, _ in AWKWARD]
+
+
+def described(tool: Tool, *command: str) -> Any:
+    """What a dry run under --json prints; standard error stays empty."""
+    outcome = tool("--json", "-n", *command)
+    assert (outcome.code, outcome.err) == (0, "")
+    return outcome.document
+
+
+@each_line
+def test_a_dry_run_sends_nothing(line: Line, tool: Tool, service: Service) -> None:
+    for arguments in (("-n", *line.command), (*line.command, "--dry-run")):
+        assert tool(*arguments).code == 0
+    assert (service.received, service.connections) == ([], 0)
+
+
+@each_line
+def test_a_dry_run_shows_what_would_be_sent(line: Line, tool: Tool, service: Service) -> None:
+    shown = described(tool, *line.command)
+    request = sent(tool, service, line)
+    assert (shown["method"], shown["url"]) == (request.method, service.base_url + line.endpoint[1])
+    assert {name.lower(): value for name, value in shown["headers"].items()} == {
+        name: value for name, value in request.headers.items() if name not in TRANSPORT_HEADERS
+    }
+    assert [sorted(shown.get(place, {}).items()) for place in PLACES] == [
+        expected(line, place, MASKED) for place in PLACES
+    ]
+    assert shown.keys() == {"method", "url", "headers", *(place for place in PLACES if arrived(request, place))}
+
+
+@each_line
+@pytest.mark.parametrize("format", ["table", "json", "csv", "tsv"])
+def test_a_dry_run_never_shows_the_credentials(line: Line, format: str, tool: Tool, service: Service) -> None:
+    outcome = tool(*line.command, "-n", "-v", "-o", format)
+    assert outcome.code == 0
+    assert "***" in outcome.out
+    assert not [each for each in SPELLINGS if each in outcome.out + outcome.err]
+    assert CLIENT not in (outcome.out + outcome.err).replace(PHONE, "")
+
+
+@pytest.mark.parametrize(("line", "name", "text"), AWKWARD, ids=awkward_ids)
+def test_a_dry_run_shows_any_text_exactly(line: Line, name: str, text: str, tool: Tool, service: Service) -> None:
+    changed = line.with_text(name, text)
+    place = endpoint_of(line).parameter(name).place
+    assert described(tool, *changed.command)[place][name] == changed.parameters[name]
+
+
+def test_a_dry_run_leaves_the_key_command_alone(tool: Tool, service: Service, configured: Path) -> None:
+    run = configured.with_name("run")
+    command = f'key_command = "touch {run}; echo secret"'
+    configured.write_text(f'[profiles.main]\nbase_url = "{service.base_url}"\nclient = 7\n{command}\n')
+    assert tool("-p", "main", "sms", "send", PHONE, "-m", "Hola", "-n").code == 0
+    assert not run.exists()
+    service.will(answer({"id": "1"}))
+    assert tool("-p", "main", "sms", "send", PHONE, "-m", "Hola").code == 0
+    assert run.exists()
+    assert dict(service.received[0].form)["key"] == "secret"
+
+
+@pytest.fixture
+def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A configuration file, empty and private."""
+    path = tmp_path / "config.toml"
+    path.touch(mode=0o600)
+    monkeypatch.setenv("MSGCTL_CONFIG", str(path))
+    return path
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b'{"n": %s}' % (b"9" * 6000), id="more digits than Python reads"),
+        pytest.param(b'{"n": [0.10000000000000000005, 1e999, -0.0, 1E+2]}', id="numbers that no float holds"),
+        pytest.param(b'{"s": "\\ud800 \\u0000 \\u202e \\u001b[31m"}', id="escapes"),
+        pytest.param(b'{"a": %s1%s}' % (b"[" * 800, b"]" * 800), id="deep"),
+    ],
+)
+def test_a_dry_run_shows_a_template_body_with_every_digit(body: bytes, tool: Tool, service: Service) -> None:
+    outcome = tool("chatapp", "send", "--template", "t", "--body", "-", "-n", "--json", stdin=body)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert body.replace(b" ", b"") in outcome.stdout.replace(b" ", b"")

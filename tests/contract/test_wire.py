@@ -1,0 +1,170 @@
+"""What leaves the machine is what the interface takes: each parameter in its place, under its name, and nothing else.
+
+The command lines of `contract.commands` run against a real HTTP server, and what reached it is held against the
+transcription of the interface.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from contract import interface
+from contract.commands import BARE, EVERY, FULL, PHONE, Line
+from contract.interface import ENDPOINTS, Endpoint
+from contract.wire import (
+    AWKWARD,
+    CREDENTIALS,
+    MANY_LINES,
+    ONE_LINE,
+    PLACES,
+    SPELLINGS,
+    TRANSPORT_HEADERS,
+    arrived,
+    endpoint_of,
+    expected,
+    parameters_besides_credentials,
+    sent,
+)
+from support.service import Service, answer
+from support.tool import Tool
+
+pytestmark = pytest.mark.usefixtures("utc")
+
+each_line = pytest.mark.parametrize("line", EVERY, ids=str)
+each_endpoint = pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=[path for _, path in ENDPOINTS])
+awkward_ids = [f"{line.endpoint[1]} {name}" for line, name, _ in AWKWARD]
+
+
+# --- The table of command lines leaves nothing of the interface out ---
+
+
+@each_endpoint
+def test_the_full_lines_give_every_parameter_of_an_endpoint(endpoint: Endpoint) -> None:
+    lines = [line for line in FULL if endpoint_of(line) == endpoint]
+    given = {name for line in lines for name in line.parameters}
+    assert lines
+    assert given == {each.name for each in parameters_besides_credentials(endpoint)}
+
+
+@each_endpoint
+def test_a_bare_line_gives_only_what_an_endpoint_requires(endpoint: Endpoint) -> None:
+    required = {each.name for each in parameters_besides_credentials(endpoint) if each.presence != "optional"}
+    lines = [line for line in BARE if endpoint_of(line) == endpoint]
+    assert required in [set(line.parameters) for line in lines]
+
+
+@each_line
+def test_the_lines_keep_the_rules_of_the_interface(line: Line) -> None:
+    for parameter in parameters_besides_credentials(endpoint_of(line)):
+        value = line.parameters.get(parameter.name)
+        if value is None:
+            assert parameter.presence != "required"
+            assert parameter.unless is None or parameter.unless in line.parameters
+        else:
+            assert not parameter.values or value in parameter.values
+            assert not line.parameters.keys() & set(parameter.excludes)
+
+
+# --- Requests ---
+
+
+@each_line
+def test_method_and_path_are_those_of_the_interface(line: Line, tool: Tool, service: Service) -> None:
+    request = sent(tool, service, line)
+    assert (request.method, request.path) == (line.endpoint[0], interface.BASE_PATH + line.endpoint[1])
+
+
+@each_line
+@pytest.mark.parametrize("place", PLACES)
+def test_each_parameter_travels_in_its_place_and_nothing_else_does(
+    line: Line, place: interface.Place, tool: Tool, service: Service
+) -> None:
+    request = sent(tool, service, line)
+    assert arrived(request, place) == expected(line, place, CREDENTIALS)
+
+
+@each_line
+def test_nothing_travels_outside_the_places_of_the_endpoint(line: Line, tool: Tool, service: Service) -> None:
+    request = sent(tool, service, line)
+    places = {each.place for each in endpoint_of(line).parameters}
+    assert ("?" in request.target) == ("query" in places)
+    assert bool(request.body) == bool(places & {"form", "json"})
+
+
+@each_line
+def test_the_key_travels_once_and_in_no_header(line: Line, tool: Tool, service: Service) -> None:
+    request = sent(tool, service, line)
+    whole = request.target + request.body.decode()
+    assert sum(whole.count(spelling) for spelling in SPELLINGS) == 1
+    assert not [value for value in request.headers.values() for spelling in SPELLINGS if spelling in value]
+    assert not request.headers.keys() & {"authorization", "cookie", "referer"}
+
+
+@each_line
+def test_the_headers_are_those_of_the_interface(line: Line, tool: Tool, service: Service) -> None:
+    version = tool("--version").out.split()[-1]
+    request = sent(tool, service, line)
+    own = {name: value for name, value in request.headers.items() if name not in TRANSPORT_HEADERS}
+    wanted = {"accept": interface.JSON, "user-agent": f"msgctl/{version}"}
+    content_type = endpoint_of(line).content_type
+    assert own == (wanted if content_type is None else {**wanted, "content-type": content_type})
+
+
+@pytest.mark.parametrize(("line", "name", "text"), AWKWARD, ids=awkward_ids)
+def test_any_text_arrives_exactly(line: Line, name: str, text: str, tool: Tool, service: Service) -> None:
+    changed = line.with_text(name, text)
+    request = sent(tool, service, changed)
+    place = endpoint_of(line).parameter(name).place
+    wanted = changed.parameters[name]
+    assert dict(arrived(request, place))[name] == wanted
+    assert text == wanted if isinstance(wanted, str) else text in wanted
+
+
+def test_every_free_text_of_the_interface_is_tried_with_awkward_text() -> None:
+    tried = {(line.endpoint, name) for line in FULL for name in (*line.free, *line.prose)}
+    bound = {"phone", "country-code", "voice", "retries", "url-long", "since", "until", "category"}
+    bound |= {"leave-voicemail", "is-premium", "expiration-time-statistics"}
+    assert tried == {
+        (where, each.name)
+        for where, endpoint in ENDPOINTS.items()
+        for each in parameters_besides_credentials(endpoint)
+        if each.name not in bound
+    }
+
+
+@pytest.mark.parametrize("text", [ONE_LINE, MANY_LINES.strip("\r\n")], ids=["one line", "many lines"])
+def test_a_piped_message_arrives_exactly(text: str, tool: Tool, service: Service) -> None:
+    service.will(answer({"id": "1"}))
+    assert tool("sms", "send", PHONE, stdin=text).code == 0
+    assert dict(service.received[0].form)["sms"] == text
+
+
+def test_a_url_to_shorten_arrives_as_it_was_typed(tool: Tool, service: Service) -> None:
+    url = "HTTPS://user@Example.COM:8443/a%20b/%C3%B1/ñ/../;p?x=1&y=a+b&z=%2B#frag/é?"
+    service.will(answer({"urlShort": "https://s.example/1"}))
+    assert tool("url", "shorten", url, "--name", "n").code == 0
+    assert dict(service.received[0].form)["url-long"] == url
+
+
+@pytest.mark.parametrize("command", ["send", "order"])
+def test_a_template_without_places_gets_an_empty_list_of_values(command: str, tool: Tool, service: Service) -> None:
+    service.will(answer({"id": "1"}))
+    assert tool("chatapp", command, PHONE, "--template", "hello").code == 0
+    assert json.loads(service.received[0].body) == {"phone": PHONE, "body": []}
+
+
+@pytest.mark.parametrize("path", ["send", "store/order"])
+def test_a_template_body_is_sent_to_the_byte(path: str, tool: Tool, service: Service, tmp_path: Path) -> None:
+    body = b'{ "phone":"573001234567",\r\n\t"body":["\\u00f1","\xc3\xb1"], "n": 1.0e+2, "n": 12345678901234567890 }\n'
+    file = tmp_path / "body.json"
+    file.write_bytes(body)
+    command = "send" if path == "send" else "order"
+    service.will(answer({"id": "1"}), answer({"id": "2"}))
+    assert tool("chatapp", command, "--template", "t", "--body", str(file)).code == 0
+    assert tool("chatapp", command, "--template", "t", "--body", "-", stdin=body).code == 0
+    for request in service.received:
+        assert request.path == f"{interface.BASE_PATH}/chatapp/{path}"
+        assert (sorted(request.query), request.body) == ([*CREDENTIALS, ("template", "t")], body)

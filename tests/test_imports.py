@@ -1,0 +1,149 @@
+"""Which module imports which, what a short command does not load, and who writes to standard output."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import msgctl
+
+SOURCE = Path(msgctl.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+
+LAYERS = (
+    {"__main__"},
+    {"reference"},
+    {"cli"},
+    {"jobs", "output", "sandbox", "profiles"},
+    {"client", "config"},
+    {"exchange", "request"},
+    {"addresses", "answers", "credential", "paths", "private", "segments", "values"},
+    {"countries", "operations", "text"},
+    {"errors"},
+    {"__init__"},
+)
+"""The parts of the package from the top down: each may import what stands in a lower line."""
+
+CLIENT_SIDE = {"client", "exchange", "request", "answers", "values", "credential", "profiles", "output"}
+HEAVY = ("httpx", "rich", "sqlite3", "platformdirs", "tomllib", "tomli_w", "asyncio", "http.client")
+
+WRITE_TO_STANDARD_OUTPUT = {"output", "cli/__init__.py", "cli/common.py", "cli/help_page.py"}
+"""The printer of results, and who prints help and the version."""
+KNOW_STANDARD_STREAMS = {"__main__.py", "cli/context.py", "cli/streams.py"}
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The parts of the package that a file imports, wherever in it, for types alone too."""
+    for node in nodes(path):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{relative(path)}: imports are absolute"
+            package, _, rest = (node.module or "").partition(".")
+            if package == "msgctl":
+                named = [alias.name for alias in node.names] if not rest else [rest.split(".")[0]]
+                yield from (name if is_part(name) else "__init__" for name in named)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("msgctl."))
+
+
+def is_part(name: str) -> bool:
+    return (SOURCE / f"{name}.py").exists() or (SOURCE / name).is_dir()
+
+
+def level(part: str) -> int:
+    """The line of a part. A new part fails here until it has its place."""
+    return next(number for number, layer in enumerate(LAYERS) if part in layer)
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_imports_run_downwards(path: Path) -> None:
+    part = part_of(path)
+    assert [other for other in imports(path) if other != part and level(other) <= level(part)] == []
+
+
+def test_the_sandbox_shares_nothing_with_the_client_that_could_hold_a_common_mistake() -> None:
+    graph: dict[str, set[str]] = {}
+    for path in FILES:
+        graph.setdefault(part_of(path), set()).update(imports(path))
+    reached, waiting = set[str](), ["sandbox"]
+    while waiting:
+        reached.add(part := waiting.pop())
+        waiting.extend(graph[part] - reached)
+    assert {"operations", "segments", "errors"} <= reached
+    assert reached & CLIENT_SIDE == set()
+
+
+def nodes(path: Path) -> Iterator[ast.AST]:
+    return ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def dotted(node: ast.AST) -> str:
+    """`sys.stdout.write` as written; empty for what is no chain of names."""
+    return ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_results_go_through_the_printer(path: Path) -> None:
+    called = {dotted(node.func) for node in nodes(path) if isinstance(node, ast.Call)}
+    named = {dotted(node) for node in nodes(path)}
+    assert not called & {"print", "pprint", "typer.secho"}
+    if not {relative(path), part_of(path)} & WRITE_TO_STANDARD_OUTPUT:
+        assert [name for name in called if name == "typer.echo" or "stdout.write" in name] == []
+    if relative(path) not in KNOW_STANDARD_STREAMS:
+        assert not named & {"sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__"}
+
+
+# --- what is loaded
+
+
+def loaded(code: str) -> set[str]:
+    """The modules that a fresh process has loaded after some code."""
+    report = "\nimport json, sys\nsys.stderr.write(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code + report], capture_output=True, timeout=60, check=True, stdin=subprocess.DEVNULL
+    )
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+def after(*arguments: str) -> set[str]:
+    """The modules that a command line has loaded when it is done, in a pipe."""
+    code = f"import sys\nsys.argv = {['msgctl', *arguments]!r}\nfrom msgctl.__main__ import main\nassert main() == 0"
+    return loaded(code)
+
+
+def test_the_command_tree_leaves_heavy_modules_alone() -> None:
+    assert loaded("import msgctl.cli").isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_the_version_is_known_before_typer_is(option: str) -> None:
+    assert after(option).isdisjoint({"typer", "msgctl.cli", *HEAVY})
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["sms", "send", "-h"], ["sms", "segments", "Hello"]])
+def test_help_and_counting_in_a_pipe_load_neither_rich_nor_the_client(arguments: list[str]) -> None:
+    assert after(*arguments).isdisjoint(HEAVY)
+
+
+def test_a_table_in_a_pipe_does_without_rich() -> None:
+    modules = after("-q", "-p", "sandbox", "sms", "send", "573001234567", "-m", "Hello")
+    assert "httpx" in modules
+    assert "rich" not in modules
+
+
+def test_a_dry_run_loads_no_client() -> None:
+    modules = after("-p", "sandbox", "-n", "sms", "send", "573001234567", "-m", "Hello")
+    assert modules.isdisjoint({"httpx", "sqlite3", "rich"})

@@ -1,0 +1,232 @@
+"""Whose credentials a command uses: those of an option, the environment, a default, or the sandbox."""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import KEY
+from support.files import config_file, credentials, table, write_config
+from support.service import Service, answer, running
+from support.tool import Tool
+
+
+@pytest.fixture
+def two(server: Service) -> Service:
+    """Two profiles on one server, ``main`` being the default."""
+    main = table("main", 'country_code = "CO"', base_url=server.base_url, client=1, key="main-key")
+    other = table("other", base_url=server.base_url, client=2, key="other-key")
+    write_config(f'default_profile = "main"\n{main}{other}')
+    return server
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "sent"),
+    [
+        ([], {}, ("1", "main-key")),
+        (["-p", "other"], {}, ("2", "other-key")),
+        ([], {"PROFILE": "other"}, ("2", "other-key")),
+        (["-p", "main"], {"PROFILE": "other"}, ("1", "main-key")),
+        ([], {"PROFILE": ""}, ("1", "main-key")),
+        ([], {"CLIENT": "9"}, ("9", "main-key")),
+        ([], {"KEY": KEY}, ("1", KEY)),
+        ([], {"CLIENT": "9", "KEY": KEY}, ("9", KEY)),
+        ([], {"CLIENT": "", "KEY": ""}, ("1", "main-key")),
+        ([], {"PROFILE": "other", "KEY": KEY}, ("2", KEY)),
+        (["-p", "other"], {"CLIENT": "9", "KEY": KEY}, ("2", "other-key")),
+        (["-p", "other"], {"CLIENT": "not a number"}, ("2", "other-key")),
+    ],
+)
+def test_an_option_names_a_profile_whole_and_else_the_environment_wins_over_its_members(
+    tool: Tool,
+    two: Service,
+    options: list[str],
+    environ: dict[str, str],
+    sent: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(f"MSGCTL_{name}", value)
+    done = tool("balance", *options)
+    assert done.code == 0, done.err
+    assert credentials(two) == sent
+
+
+def test_the_base_url_of_the_environment_wins_but_not_over_an_option(
+    tool: Tool, two: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running() as elsewhere:
+        elsewhere.always(answer({"status": 7}))
+        monkeypatch.setenv("MSGCTL_BASE_URL", elsewhere.base_url)
+        assert tool("balance").code == 0
+        assert (len(elsewhere.received), len(two.received)) == (1, 0)
+        assert tool("balance", "-p", "main").code == 0
+        assert (len(elsewhere.received), len(two.received)) == (1, 1)
+
+
+def test_defaults_of_the_profile_stay_where_the_environment_gives_the_credentials(
+    tool: Tool, two: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSGCTL_KEY", KEY)
+    form = tool("sms", "send", "573001234567", "-m", "Hola", "-n", "--json").document["form"]
+    assert form["country-code"] == "CO"
+
+
+@pytest.mark.parametrize(
+    ("member", "words", "field"),
+    [
+        ('country_code = "CO"', ["sms", "send", "573001234567", "-m", "Hola"], ("country-code", "CO")),
+        ('app_name = "Shop"', ["2fa", "send-sms", "573001234567"], ("app-name", "Shop")),
+        ('voice = "penelope"', ["call", "send", "573001234567", "-m", "Hola"], ("voice", "Penelope")),
+    ],
+)
+def test_a_profile_gives_defaults_of_options(tool: Tool, member: str, words: list[str], field: tuple[str, str]) -> None:
+    write_config(table("main", member))
+    name, value = field
+    other = {"country-code": "ES", "app-name": "Bank", "voice": "Lucia"}[name]
+    assert tool("-p", "main", *words, "-n", "--json").document["form"][name] == value
+    assert tool("-p", "main", *words, f"--{name}", other, "-n", "--json").document["form"][name] == other
+
+
+@pytest.mark.parametrize("member", ['country_code = "XX"', 'voice = "Nobody"', 'app_name = "a\\u001b"'])
+def test_a_default_that_the_interface_does_not_know_is_a_matter_of_configuration(tool: Tool, member: str) -> None:
+    write_config(table("main", member))
+    words = ["-p", "main", "2fa", "send-call", "573001234567", "-n"]
+    given = {
+        "app_name": ("--app-name", "Shop"),
+        "voice": ("--voice", "Lucia"),
+        "country_code": ("--country-code", "CO"),
+    }
+    others = [word for name, option in given.items() if not member.startswith(name) for word in option]
+    done = tool(*words, *others)
+    assert done.code == 3
+    assert member.split(" ", maxsplit=1)[0] in done.err
+    assert "\x1b" not in done.err
+    assert tool(*words, *(word for option in given.values() for word in option)).code == 0
+
+
+def test_with_all_three_variables_no_file_is_needed(tool: Tool, service: Service) -> None:
+    service.will(answer({"status": 7}))
+    assert tool("balance").code == 0
+    assert credentials(service) == ("12345", KEY)
+    assert not config_file().parent.exists()
+
+
+@pytest.mark.parametrize("missing", [["BASE_URL"], ["CLIENT"], ["KEY"], ["BASE_URL", "CLIENT"], ["CLIENT", "KEY"]])
+def test_without_a_profile_what_the_environment_lacks_is_named(
+    tool: Tool, service: Service, missing: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in missing:
+        monkeypatch.delenv(f"MSGCTL_{name}")
+    done = tool("balance")
+    assert done.code == 3
+    named = {name for name in ("BASE_URL", "CLIENT", "KEY") if f"MSGCTL_{name}" in done.err}
+    assert named == set(missing)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("BASE_URL", "service.example"),
+        ("BASE_URL", "http://service.example/api/v1"),
+        ("BASE_URL", "https://ana:hidden-word@service.example/"),
+        ("CLIENT", "x"),
+        ("CLIENT", "-1"),
+        ("CLIENT", "1.0"),
+        ("CLIENT", "٣"),
+        ("CLIENT", str(2**63)),
+        ("CLIENT", "9" * 5000),
+        ("CLIENT", "\x1b[31m"),
+        ("KEY", "  "),
+        ("KEY", "hidden-word\x1b"),
+        ("KEY", "hidden-word\udcff"),
+    ],
+)
+def test_a_variable_that_cannot_be_used_is_named(
+    tool: Tool, service: Service, variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"MSGCTL_{variable}", value)
+    done = tool("balance")
+    assert (done.code, service.received) == (3, [])
+    assert f"MSGCTL_{variable}" in done.err
+    assert "hidden-word" not in done.err
+    assert "\x1b" not in done.err
+    assert len(done.err) < 500
+
+
+@pytest.mark.parametrize("words", [["-p", "nobody"], []])
+def test_a_profile_that_is_named_and_does_not_exist_is_never_replaced_by_another(
+    tool: Tool, two: Service, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSGCTL_PROFILE", "nobody")
+    done = tool("balance", *words)
+    assert (done.code, two.received) == (3, [])
+    assert "nobody" in done.err
+    assert "other" in done.err
+
+
+def test_without_any_profile_the_way_to_one_is_shown(tool: Tool) -> None:
+    done = tool("balance")
+    assert done.code == 3
+    assert "msgctl profile add" in done.err
+    assert "-p sandbox" in done.err
+
+
+def test_without_a_default_the_profiles_are_named(tool: Tool) -> None:
+    write_config(table("one") + table("two"))
+    done = tool("balance")
+    assert done.code == 3
+    assert "one, two" in done.err
+    assert "msgctl profile use" in done.err
+
+
+# --- the sandbox takes nothing from the environment
+
+
+@pytest.mark.parametrize("content", [None, table("sandbox", base_url="http://127.0.0.1:1/api/v1")])
+@pytest.mark.parametrize("way", ["option", "variable", "default"])
+def test_nobody_reaches_the_service_by_the_sandbox(
+    tool: Tool, service: Service, way: str, content: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if content or way == "default":
+        write_config(('default_profile = "sandbox"\n' if way == "default" else "") + (content or ""))
+    if way == "variable":
+        monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
+    done = tool(*(["-p", "sandbox"] if way == "option" else []), "sms", "send", "573001234567", "-m", "Hola")
+    assert (done.code, service.received) == (0, [])
+    assert "sandbox" in done.err
+
+
+@pytest.mark.parametrize("way", ["option", "variable", "default"])
+def test_the_sandbox_does_not_mind_what_the_environment_says(
+    tool: Tool, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "default":
+        write_config(f'default_profile = "sandbox"\n{table("main")}')
+    if way == "variable":
+        monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
+    monkeypatch.setenv("MSGCTL_CLIENT", "not a number")
+    options = ["-p", "sandbox"] if way == "option" else []
+    assert tool("balance", *options).code == 0
+    assert tool("profile", "show", *options, "--json").document["key"] == "built in"
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+@pytest.mark.parametrize("way", ["option", "variable"])
+def test_the_sandbox_works_whatever_state_the_file_is_in(
+    tool: Tool, way: str, mode: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_config("broken [", mode=mode)
+    if way == "variable":
+        monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
+    assert tool("balance", *(["-p", "sandbox"] if way == "option" else [])).code == 0
+
+
+def test_a_broken_file_leads_nowhere_also_where_it_names_the_sandbox(tool: Tool, service: Service) -> None:
+    write_config('default_profile = "sandbox"\nbroken [')
+    assert (tool("balance").code, service.received) == (3, [])
+
+
+def test_an_option_leads_out_of_the_sandbox(tool: Tool, two: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
+    assert tool("balance", "-p", "other").code == 0
+    assert credentials(two) == ("2", "other-key")

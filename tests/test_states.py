@@ -1,0 +1,226 @@
+"""`state get` of several messages, and `state watch`: what is printed, what is said, and how it ends."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from support.service import Behaviour, Service, answer, drop
+from support.tool import Tool
+
+GONE = answer({"error": "not_found", "msg": "no such message"}, 520)
+
+
+def state(word: str, id: str = "m1") -> Behaviour:
+    return answer({"state": word, "credits": 1, "id": id})
+
+
+def documents(text: bytes) -> list[tuple[str, str]]:
+    """Identifier and state of each JSON document, one a line."""
+    return [(each["id"], each["state"]) for each in map(json.loads, text.splitlines())]
+
+
+# --- state get
+
+
+def test_several_documents_are_one_a_line_in_the_order_asked(service: Service, tool: Tool) -> None:
+    service.will(state("sent", "m2"), state("delivered", "m1"))
+    outcome = tool("state", "get", "m2", "m1", "--json")
+    assert documents(outcome.stdout) == [("m2", "sent"), ("m1", "delivered")]
+    assert [each.query[-1] for each in service.received] == [("id", "m2"), ("id", "m1")]
+
+
+def test_a_document_with_line_ends_and_odd_numbers_is_one_line_with_every_digit(service: Service, tool: Tool) -> None:
+    odd = b'\xef\xbb\xbf\r\n{ "state" :\t"a  b",\n "credits": 1.10,\r\n"big":123456789012345678901234567890 }\n\n'
+    service.will(answer(odd), state("sent"))
+    first, second = tool("state", "get", "m1", "m2", "--json").stdout.splitlines()
+    assert first == b'{"state":"a  b","credits":1.10,"big":123456789012345678901234567890}'
+    assert json.loads(second)["state"] == "sent"
+
+
+def test_one_document_is_printed_as_it_came(service: Service, tool: Tool) -> None:
+    body = b'{ "state" : "sent",\r\n  "credits": 1.0 }'
+    service.will(answer(body), answer(body))
+    assert tool("state", "get", "m1", "--json").stdout == body
+    assert tool("state", "watch", "m1", "--until", "sent", "--json").stdout == body
+
+
+def test_an_identifier_given_twice_is_asked_for_once(service: Service, tool: Tool) -> None:
+    service.will(state("sent"), state("sent", "m2"))
+    assert tool("state", "get", "m1", "m2", "m1").code == 0
+
+
+@pytest.mark.parametrize("json_flag", [(), ("--json",)])
+def test_one_that_fails_leaves_the_others(json_flag: tuple[str, ...], service: Service, tool: Tool) -> None:
+    service.will(state("sent", "m1"), GONE, state("delivered", "m3"))
+    outcome = tool("state", "get", "m1", "m2", "m3", *json_flag)
+    assert outcome.code == 1
+    assert "m2" not in outcome.out
+    assert "m1" in outcome.out
+    assert "m3" in outcome.out
+    errors = [line for line in outcome.err.splitlines() if "no such message" in line]
+    assert len(errors) == 1
+    assert "m2" in errors[0]
+
+
+def test_it_ends_with_the_code_of_the_first_failure(service: Service, tool: Tool) -> None:
+    service.will(state("sent"), drop, drop, drop, GONE, state("sent", "m4"))
+    outcome = tool("state", "get", "m1", "m2", "m3", "m4", "--json")
+    assert outcome.code == 5
+    assert documents(outcome.stdout) == [("m1", "sent"), ("m4", "sent")]
+    first, second = map(json.loads, outcome.err.splitlines())
+    assert (first["exit_code"], second["exit_code"]) == (5, 1)
+    assert "'m2'" in first["message"]
+    assert "'m3'" in second["message"]
+
+
+def test_where_all_fail_nothing_is_printed(service: Service, tool: Tool) -> None:
+    service.always(GONE)
+    for form in ("table", "json", "csv", "tsv"):
+        outcome = tool("state", "get", "m1", "m2", "-o", form)
+        assert (outcome.code, outcome.stdout) == (1, b"")
+
+
+def test_csv_has_one_header_for_all(service: Service, tool: Tool) -> None:
+    service.will(state("sent", "m1"), state("sent", "m2"))
+    outcome = tool("state", "get", "m1", "m2", "-o", "csv", "--fields", "id,state")
+    assert outcome.out == "id,state\nm1,sent\nm2,sent\n"
+
+
+def test_an_interruption_prints_what_there_is(service: Service, tool: Tool) -> None:
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    service.will(state("sent", "m1"), drop)
+    outcome = tool("state", "get", "m1", "m2", "--json", sleep=interrupt)
+    assert outcome.code == 130
+    assert documents(outcome.stdout) == [("m1", "sent")]
+    assert outcome.error["kind"] == "interrupted"
+
+
+# --- state watch
+
+
+@pytest.mark.parametrize("last", ["delivered", "rejected", "Undelivered", "not answered", "BUSY"])
+def test_a_watch_ends_at_a_final_state(last: str, service: Service, tool: Tool) -> None:
+    service.will(state("queued"), state("queued"), state("sent"), state(last))
+    outcome = tool("state", "watch", "m1", "--json")
+    assert (outcome.code, outcome.document["state"]) == (0, last)
+    assert tool.clock.slept == [2, 2, 2]
+
+
+def test_each_change_is_told_once(service: Service, tool: Tool) -> None:
+    service.will(state("queued"), state("queued"), state("sent"), state("sent"), state("delivered"))
+    outcome = tool("state", "watch", "m1", "--json")
+    assert outcome.err.splitlines() == ["m1: queued", "m1: sent", "m1: delivered"]
+
+
+def test_quietly_nothing_is_told(service: Service, tool: Tool) -> None:
+    service.will(state("queued"), drop, drop, drop, state("delivered"))
+    assert tool("state", "watch", "m1", "-q").stderr == b""
+
+
+@pytest.mark.parametrize("typed", ["sent", "SENT", " Sent "])
+def test_until_names_the_state_to_wait_for(typed: str, service: Service, tool: Tool) -> None:
+    service.will(state("queued"), state("sent"))
+    outcome = tool("state", "watch", "m1", "--until", typed, "--json")
+    assert (outcome.code, outcome.document["state"]) == (0, "sent")
+
+
+def test_until_takes_several_states(service: Service, tool: Tool) -> None:
+    service.will(state("queued"), state("seen-by-nobody-else"))
+    assert tool("state", "watch", "m1", "--until", "x", "--until", "seen-by-nobody-else").code == 0
+
+
+def test_a_final_state_that_is_not_the_one_waited_for_is_6_at_once(service: Service, tool: Tool) -> None:
+    service.will(state("queued"), state("rejected"))
+    outcome = tool("state", "watch", "m1", "--until", "delivered", "--json", "-q")
+    assert outcome.code == 6
+    assert outcome.document["state"] == "rejected"
+    assert outcome.error["kind"] == "condition_not_met"
+    assert all(word in outcome.error["message"] for word in ("m1", "delivered", "rejected"))
+
+
+def test_the_time_is_bounded(service: Service, tool: Tool) -> None:
+    service.always(state("queued"))
+    outcome = tool("state", "watch", "m1", "--interval", "7", "--max-wait", "20", "--json", "-q")
+    assert outcome.code == 6
+    assert tool.clock.slept == [7, 7, 6]
+    assert len(service.received) == 4
+    assert documents(outcome.stdout) == [("m1", "queued")]
+    assert "queued" in outcome.error["message"]
+
+
+def test_a_long_interval_still_looks_at_the_end(service: Service, tool: Tool) -> None:
+    service.will(state("queued"), state("delivered"))
+    assert tool("state", "watch", "m1", "--interval", "60", "--max-wait", "5").code == 0
+    assert tool.clock.slept == [5]
+
+
+def test_several_are_watched_until_the_last_is_done(service: Service, tool: Tool) -> None:
+    service.will(
+        state("sent", "m1"), state("delivered", "m2"), state("sent", "m1"), state("delivered", "m1")
+    )  # m2 is not asked for again
+    outcome = tool("state", "watch", "m1", "m2", "--json", "-q")
+    assert outcome.code == 0
+    assert documents(outcome.stdout) == [("m1", "delivered"), ("m2", "delivered")]
+
+
+@pytest.mark.parametrize("trouble", [drop, answer(b"", 503), answer(b"", 429)], ids=["lost", "503", "429"])
+def test_passing_trouble_does_not_end_a_watch(trouble: Behaviour, service: Service, tool: Tool) -> None:
+    service.will(state("sent"), *[trouble] * 3, state("delivered"))
+    outcome = tool("state", "watch", "m1", "--json")
+    assert (outcome.code, outcome.document["state"]) == (0, "delivered")
+    assert "looking again" in outcome.err
+
+
+def test_trouble_to_the_end_is_6(service: Service, tool: Tool) -> None:
+    service.always(drop)
+    outcome = tool("state", "watch", "m1", "--max-wait", "10", "--json", "-q")
+    assert (outcome.code, outcome.stdout) == (6, b"")
+    assert "not known" in outcome.error["message"]
+
+
+def test_a_refusal_ends_the_watch_of_that_message_alone(service: Service, tool: Tool) -> None:
+    service.will(GONE, state("sent", "m2"), state("delivered", "m2"))
+    outcome = tool("state", "watch", "m1", "m2", "--json", "-q")
+    assert outcome.code == 1
+    assert documents(outcome.stdout) == [("m2", "delivered")]
+    assert "'m1'" in outcome.error["message"]
+
+
+def test_what_will_never_be_reached_is_not_watched(
+    service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
+    monkeypatch.setenv("MSGCTL_BASE_URL", "https://nobody-knows-this-name.invalid/api/v1")
+    assert tool("state", "watch", "m1").code == 4
+
+
+def test_ctrl_c_ends_a_watch_with_what_was_seen_last(service: Service, tool: Tool) -> None:
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    service.will(state("queued"))
+    outcome = tool("state", "watch", "m1", "--json", "-q", sleep=interrupt)
+    assert outcome.code == 130
+    assert outcome.document["state"] == "queued"
+    assert outcome.error["kind"] == "interrupted"
+
+
+def test_the_sandbox_can_be_watched(tool: Tool) -> None:
+    sent = tool("-p", "sandbox", "-q", "sms", "send", "573001234567,573001230002", "-m", "Hola", "--json").document
+    good, bad = (entry["id"] for entry in sent["data"])
+    outcome = tool("-p", "sandbox", "-q", "state", "watch", good, bad, "--until", "delivered", "--json")
+    assert outcome.code == 6
+    assert documents(outcome.stdout) == [(good, "delivered"), (bad, "rejected")]
+    assert bad in outcome.error["message"]
+
+
+def test_a_state_of_the_service_is_text(service: Service, tool: Tool) -> None:
+    service.will(state("\x1b[31m[red]x\n"))
+    outcome = tool("state", "watch", "m1", "--until", "y", "--max-wait", "1", "--timeout", "5", terminal=True,
+                   sleep=lambda _: service.will(state("delivered")))  # fmt: skip
+    assert outcome.code == 6
+    assert "\x1b[31m[" not in outcome.err
+    assert "\\x1b[31m[red]x\\n" in outcome.err

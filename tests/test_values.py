@@ -1,0 +1,167 @@
+"""What a person types becomes what the wire takes, or a usage error that can be shown; whatever it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msgctl import operations, values
+from msgctl.errors import UsageError
+
+TODAY = date(2026, 9, 21)
+VOICE = operations.SEND_CALL.field("voice")
+RETRIES = operations.SEND_CALL.field("retries")
+
+digits = st.text(st.sampled_from("0123456789"), min_size=5, max_size=15)
+aids = st.text(st.sampled_from(" .-()\u00a0\u2010\u2011\u2013"), max_size=3)
+hostile = st.text(st.characters()) | st.text(st.sampled_from("0123456789+-,. dT:/@[]%\x00\x1b\n\x9b\u202e٣ßK\udcff"))
+
+EVERY: list[Callable[[str], Any]] = [
+    values.phone,
+    lambda text: values.phones([text]),
+    lambda text: values.voice(text, VOICE),
+    lambda text: values.limited(text, RETRIES),
+    lambda text: values.whole_number(text, "a number"),
+    lambda text: values.seconds(text, "a time"),
+    lambda text: values.day(text, TODAY),
+    lambda text: values.days(text, None, TODAY),
+    values.country_code,
+    values.long_url,
+    lambda text: values.words(text, "--name"),
+    values.message,
+]
+
+
+@pytest.mark.parametrize("convert", EVERY, ids=range(len(EVERY)))
+@given(text=hostile)
+def test_any_text_has_a_value_or_an_error_that_can_be_shown(convert: Callable[[str], Any], text: str) -> None:
+    try:
+        convert(text)
+    except UsageError as error:
+        said = f"{error.message} {error.hint}"
+        said.encode()  # no lone surrogates
+        assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202e]", said)
+        assert len(said) < 500
+
+
+@given(text=hostile)
+def test_a_quoted_text_is_short_and_can_be_shown(text: str) -> None:
+    quoted = values.quote(text)
+    assert (quoted[0], quoted[-1]) == ("'", "'")
+    assert len(quoted) <= 62
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202e\ud800-\udfff]", quoted)
+
+
+# --- phones ---
+
+
+@given(number=digits, data=st.data())
+def test_reading_aids_anywhere_make_no_difference(number: str, data: st.DataObject) -> None:
+    written = data.draw(aids) + data.draw(st.sampled_from(["", "+"]))
+    written += "".join(digit + data.draw(aids) for digit in number)
+    assert values.phone(written) == number
+
+
+@given(number=st.text(st.sampled_from("0123456789"), max_size=4) | st.text(st.sampled_from("01"), min_size=16))
+def test_a_number_has_5_to_15_digits(number: str) -> None:
+    with pytest.raises(UsageError, match="5 to 15 digits"):
+        values.phone(number)
+
+
+@given(numbers=st.lists(digits, min_size=1), data=st.data())
+def test_each_number_is_kept_once_in_the_order_given(numbers: list[str], data: st.DataObject) -> None:
+    cut = data.draw(st.integers(0, len(numbers)))
+    texts = [",".join(part) for part in (numbers[:cut], numbers[cut:]) if part]
+    found = values.phones(texts)
+    assert list(found.phones) == sorted(set(numbers), key=numbers.index)
+    assert set(found.repeated) == {number for number in numbers if numbers.count(number) > 1}
+
+
+# --- dates ---
+
+
+@given(day=st.dates())
+def test_a_written_day_is_that_day(day: date) -> None:
+    assert values.day(day.isoformat(), TODAY) == day
+
+
+@given(today=st.dates(), days=st.integers(0, 999_999))
+def test_days_ago_are_counted_back_or_refused_before_the_calendar_begins(today: date, days: int) -> None:
+    if days < today.toordinal():
+        assert values.day(f"{days}d", today) == today - timedelta(days=days)
+    else:
+        with pytest.raises(UsageError, match="not a date that exists"):
+            values.day(f"{days}d", today)
+
+
+@given(first=st.dates(), last=st.dates())
+def test_a_range_of_days_runs_forward(first: date, last: date) -> None:
+    if first <= last:
+        assert values.days(str(first), str(last), TODAY) == (str(first), str(last))
+    else:
+        with pytest.raises(UsageError, match="after"):
+            values.days(str(first), str(last), TODAY)
+
+
+def test_there_is_no_yesterday_of_the_first_day() -> None:
+    with pytest.raises(UsageError):
+        values.day("yesterday", date.min)
+
+
+# --- numbers ---
+
+
+@given(number=st.integers(0, 10**19 - 1), least=st.integers(0, 10), most=st.none() | st.integers(10, 1000))
+def test_a_whole_number_is_taken_within_its_limits(number: int, least: int, most: int | None) -> None:
+    if least <= number and (most is None or number <= most):
+        assert values.whole_number(str(number), "a number", least, most) == number
+    else:
+        with pytest.raises(UsageError, match="allowed is a whole number"):
+            values.whole_number(str(number), "a number", least, most)
+
+
+@pytest.mark.parametrize(("typed", "number"), [("30", 30.0), ("0.5", 0.5), (".5", 0.5), ("3600", 3600.0), ("1e2", 100)])
+def test_seconds_may_have_fractions(typed: str, number: float) -> None:
+    assert values.seconds(typed, "a time") == number
+
+
+@pytest.mark.parametrize("typed", ["0", "-1", "3600.1", "nan", "inf", "1e999", "", "5s", "1,5", "٣", "1_0", " 5"])
+def test_seconds_beyond_the_limits_are_refused(typed: str) -> None:
+    with pytest.raises(UsageError, match="number of seconds over 0, up to 3600"):
+        values.seconds(typed, "a time")
+
+
+# --- lists ---
+
+
+@given(data=st.data())
+def test_a_choice_does_not_depend_on_upper_and_lower_case(data: st.DataObject) -> None:
+    voice = data.draw(st.sampled_from(VOICE.choices))
+    typed = "".join(data.draw(st.sampled_from([char.lower(), char.upper()])) for char in voice)
+    assert values.voice(typed, VOICE) == voice
+
+
+@pytest.mark.parametrize("code", ["CO", "ES", "US", "GB", "AX", "SS", "XK", "EU", "UK", "AN", "ZZ"])
+def test_country_codes_are_the_assigned_ones(code: str) -> None:
+    if code in {"XK", "EU", "UK", "AN", "ZZ"}:
+        with pytest.raises(UsageError):
+            values.country_code(code)
+    else:
+        assert values.country_code(code.lower()) == code
+
+
+@given(text=st.text())
+def test_a_country_code_is_two_ascii_letters(text: str) -> None:
+    for typed in (text, text[:1], text[:2]):
+        try:
+            code = values.country_code(typed)
+        except UsageError:
+            continue
+        assert re.fullmatch(r"[A-Za-z]{2}", typed)
+        assert code == typed.upper()
