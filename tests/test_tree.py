@@ -14,6 +14,7 @@ import pytest
 from msgctl import operations as ops
 from msgctl.cli.help_page import examples_of
 from msgctl.cli.tree import operation_of
+from support.examples import goes_on
 from support.tool import Tool
 from support.tree import COMMANDS, GROUPS, NODES, Node, arguments, name_of, options
 
@@ -49,7 +50,7 @@ MORE = {
 
 PERFORMING = [node for node in COMMANDS if operation_of(node.command)]
 MAKING_A_REQUEST_FOR_A_FIELD = [node for node in PERFORMING if node.path != "profile add"]
-EXAMPLES = [(node, example) for node in COMMANDS for example in examples_of(node.command)]
+EXAMPLES = [(node, example) for node in COMMANDS for example in examples_of(node.command) if not goes_on(example)]
 
 
 def test_every_command_of_the_surface_exists() -> None:

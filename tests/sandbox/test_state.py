@@ -19,7 +19,8 @@ import msgctl
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.state import State
-from msgctl.sandbox.tools import add_credit, inbox, reset, set_credit
+from msgctl.sandbox.state import remove as reset
+from msgctl.sandbox.tools import add_credit, inbox, set_credit
 from msgctl.sandbox.wire import Call
 
 from .world import FORM, PHONE, World, encoded

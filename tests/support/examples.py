@@ -45,8 +45,13 @@ class Example(NamedTuple):
         return tool(*self.words, *more, stdin=self.stdin)
 
 
-EXAMPLES = tuple(Example(node, line) for node in COMMANDS for line in examples_of(node.command))
-FIRST = tuple(Example(node, examples_of(node.command)[0]) for node in COMMANDS)
+def goes_on(line: str) -> bool:
+    """Whether a line runs until it is stopped."""
+    return "sandbox serve" in line or "--follow" in line
+
+
+EXAMPLES = tuple(Example(node, line) for node in COMMANDS for line in examples_of(node.command) if not goes_on(line))
+FIRST = tuple({example.node.path: example for example in reversed(EXAMPLES)}.values())
 
 
 def write_files(folder: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 import typer
 
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from msgctl.client import Client
     from msgctl.sandbox.emulator import Emulator
 
+
+class SupportsClose(Protocol):
+    def close(self) -> None: ...
+
+
+Closeable = TypeVar("Closeable", bound=SupportsClose)
 
 MOST_TYPED = 4096
 """The longest line that is taken from a terminal, in bytes; terminals themselves take no longer ones."""
@@ -50,6 +56,9 @@ class App:
         self.clock = clock
         self.sleep = sleep
         self.options = Options()
+        self.operation: Operation | None = None
+        """What the command that was typed performs, as far as it is known."""
+        self._opened: list[SupportsClose] = []
 
     @staticmethod
     def of(ctx: typer.Context) -> App:
@@ -80,12 +89,14 @@ class App:
         from msgctl.sandbox.emulator import Emulator
         from msgctl.sandbox.state import State
 
-        return Emulator(
-            State(paths.sandbox_file()),
-            clock=self.clock,
-            client=profiles.SANDBOX_CLIENT,
-            key=profiles.SANDBOX_KEY,
-            base_url=profiles.SANDBOX_URL,
+        return self.remember(
+            Emulator(
+                State(paths.sandbox_file()),
+                clock=self.clock,
+                client=profiles.SANDBOX_CLIENT,
+                key=profiles.SANDBOX_KEY,
+                base_url=profiles.SANDBOX_URL,
+            )
         )
 
     @cached_property
@@ -99,20 +110,31 @@ class App:
 
             transport = SandboxTransport(self.emulator)
             self.note("sandbox: answered by the emulator on this machine; nothing was really sent")
-        return Client(
-            self.profile.base_url,
-            credential,
-            seconds=self.options.seconds,
-            transport=transport,
-            log=self.trace,
-            sleep=self.sleep,
+        return self.remember(
+            Client(
+                self.profile.base_url,
+                credential,
+                seconds=self.options.seconds,
+                transport=transport,
+                log=self.trace,
+                sleep=self.sleep,
+            )
         )
 
+    @property
+    def has_asked(self) -> bool:
+        """Whether this run came so far as to make requests."""
+        return "client" in self.__dict__
+
+    def remember(self, opened: Closeable) -> Closeable:
+        """Close something at the end of the run."""
+        self._opened.append(opened)
+        return opened
+
     def close(self) -> None:
-        """Close what was opened."""
-        for name in ("client", "emulator"):
-            if name in self.__dict__:
-                self.__dict__[name].close()
+        """Close what was opened, the last first."""
+        while self._opened:
+            self._opened.pop().close()
 
     # --- making requests
 
@@ -140,10 +162,14 @@ class App:
         self, document: Mapping[str, Any] | list[dict[str, Any]], columns: Iterable[str], more: Iterable[str] = ()
     ) -> None:
         """Print a document of the tool's own; ``more`` are columns that are shown only where --fields names them."""
-        self._refuse_fields_of_json()
         shown = tuple(columns)
-        check_own_fields(self.options.fields, (*shown, *more))
+        self.check_own_fields((*shown, *more))
         self.printer.own(document, shown)
+
+    def check_own_fields(self, columns: Iterable[str]) -> None:
+        """Find out about --fields before anything is done. Raises UsageError."""
+        self._refuse_fields_of_json()
+        check_own_fields(self.options.fields, tuple(columns))
 
     def _refuse_fields_of_json(self) -> None:
         if self.options.fields and self.options.format is Format.JSON:

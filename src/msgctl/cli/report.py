@@ -12,16 +12,25 @@ import typer
 
 from msgctl.cli.context import App
 from msgctl.cli.terminal import has_color
-from msgctl.errors import MsgctlError, OutcomeUnknownError, UsageError
+from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, UsageError
+from msgctl.operations import Effect
 from msgctl.output import Format, jsontext
 from msgctl.text import clean, shorten
 
 
 def report(error: MsgctlError, app: App, arguments: Sequence[str] = ()) -> int:
     """Say what happened on standard error and give the exit code."""
+    error.message += _consequence(error, app)
     as_json = app.options.format is Format.JSON or (isinstance(error, UsageError) and _asks_for_json(arguments))
     app.say(_json_line(error) if as_json else _lines(error, color=has_color(app.stderr, app)))
     return error.exit_code
+
+
+def _consequence(error: MsgctlError, app: App) -> str:
+    """What a mistake that was found before any request left undone."""
+    if not isinstance(error, (UsageError, ConfigurationError)) or app.operation is None:
+        return ""
+    return {Effect.SENDS: "; nothing was sent", Effect.CHANGES: "; nothing was changed"}.get(app.operation.effect, "")
 
 
 def _json_line(error: MsgctlError) -> str:

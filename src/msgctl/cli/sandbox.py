@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from msgctl import paths, values
+from msgctl import paths, profiles, values
+from msgctl.addresses import base_url_fault
+from msgctl.cli import serve, streams
 from msgctl.cli.context import App
 from msgctl.cli.tree import command, group
+from msgctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from msgctl.sandbox.local import LocalSandbox
+    from msgctl.sandbox.remote import RemoteSandbox
 
 app = group("The emulator behind `-p sandbox`: nothing is really sent.")
 
 INBOX_COLUMNS = ("time", "kind", "phone", "code", "text")
-INBOX_MORE = ("state", "id", "voice", "audio_code", "template")
+INBOX_MORE = ("number", "state", "id", "voice", "audio_code", "template")
+SECONDS_BETWEEN_LOOKS = 0.5
+
+BaseUrl = Annotated[
+    str | None,
+    typer.Option("--base-url", metavar="URL", help="A sandbox that is served, as `msgctl sandbox serve` printed it."),
+]
+
+command(app, "serve", *serve.EXAMPLES)(serve.serve)
 
 
 @command(
     app,
     "inbox",
     "msgctl sandbox inbox",
-    "msgctl sandbox inbox 573001234567",
+    "msgctl sandbox inbox 573001234567 --follow",
     "msgctl sandbox inbox 573001234567 -o csv --fields code | tail -n 1",
 )
 def inbox(
@@ -29,14 +45,61 @@ def inbox(
     kind: Annotated[
         str | None, typer.Option("--kind", metavar="KIND", help="Only one kind: sms, call or chatapp.")
     ] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on printing what arrives, until Ctrl-C.")] = False,
+    base_url: BaseUrl = None,
 ) -> None:
     """Show what the phones received: texts and codes, the newest last."""
-    from msgctl.sandbox import delivery, tools
+    from msgctl.sandbox import delivery
 
     run = App.of(ctx)
     number = None if phone is None else values.phone(phone)
     wanted = None if kind is None else values.choice(kind, delivery.KINDS, "kind of message")
-    run.own(tools.inbox(run.emulator.state, run.clock, number, wanted), INBOX_COLUMNS, INBOX_MORE)
+    run.check_own_fields((*INBOX_COLUMNS, *INBOX_MORE))
+    sandbox = _sandbox(run, base_url)
+    if not follow:
+        run.own(sandbox.inbox(number, wanted), INBOX_COLUMNS, INBOX_MORE)
+        return
+    try:
+        run.printer.follow(_arriving(run, sandbox, number, wanted), INBOX_COLUMNS)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def _arriving(
+    run: App, sandbox: LocalSandbox | RemoteSandbox, phone: str | None, kind: str | None
+) -> Iterator[Mapping[str, Any]]:
+    """Messages as they arrive, until nobody reads them any more."""
+    last = 0
+    while streams.fault_of(run.stdout) is None:
+        for message in sandbox.inbox(phone, kind, last):
+            last = max(last, int(message["number"]))
+            yield message
+        run.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+def _sandbox(run: App, base_url: str | None) -> LocalSandbox | RemoteSandbox:
+    """The sandbox that is meant: one that is served, or else this machine's."""
+    from msgctl.sandbox.local import LocalSandbox
+
+    return _served(run, base_url) or LocalSandbox(run.emulator)
+
+
+def _served(run: App, base_url: str | None) -> RemoteSandbox | None:
+    """The sandbox at --base-url, or of the profile or the environment in use, if any.
+
+    A default profile alone does not count: it may be the real service's.
+    """
+    named = run.options.profile or run.environ.get("MSGCTL_PROFILE")
+    if base_url is not None:
+        if fault := base_url_fault(base_url, allow_http=True):  # no key travels
+            raise UsageError(f"{values.quote(base_url)} cannot be a base URL: {fault}")
+    elif named != profiles.SANDBOX and (named or run.environ.get("MSGCTL_BASE_URL")):
+        base_url = run.profile.base_url
+    if base_url is None:
+        return None
+    from msgctl.sandbox.remote import RemoteSandbox
+
+    return run.remember(RemoteSandbox(base_url, seconds=run.options.seconds))
 
 
 @command(
@@ -63,38 +126,41 @@ def click(
     browser: Annotated[str | None, typer.Option("--browser", metavar="NAME", help="The browser.")] = None,
     lang: Annotated[str | None, typer.Option("--lang", metavar="NAME", help="Language of the browser.")] = None,
     days: Annotated[str, typer.Option("--days", metavar="N", help="Spread them over the last N days.")] = "1",
+    base_url: BaseUrl = None,
 ) -> None:
     """Visit a short URL; what is not given is made up."""
     from msgctl.sandbox import tools
 
     run = App.of(ctx)
     run.refuse_dry_run("sandbox click")
-    made = tools.click(
-        run.emulator,
-        values.words(name, "NAME"),
-        values.whole_number(count, "a number of visits", 1, tools.MOST_CLICKS),
-        days=values.whole_number(days, "a number of days", 1, tools.MOST_DAYS),
-        country=None if country is None else values.country_code(country),
-        region=_words("--region", region),
-        city=_words("--city", city),
-        device=_words("--device", device),
-        brand=_words("--brand", brand),
-        model=_words("--model", model),
-        operating_system=_words("--operating-system", operating_system),
-        browser=_words("--browser", browser),
-        lang=_words("--lang", lang),
-    )
+    given = {
+        "country": None if country is None else values.country_code(country),
+        "region": region,
+        "city": city,
+        "device": device,
+        "brand": brand,
+        "model": model,
+        "operating_system": operating_system,
+        "browser": browser,
+        "lang": lang,
+    }
+    visitor = {
+        member: values.words(text, f"--{member.replace('_', '-')}")
+        for member, text in given.items()
+        if text is not None
+    }
+    wanted = values.words(name, "NAME")
+    visits = values.whole_number(count, "a number of visits", 1, tools.MOST_CLICKS)
+    span = values.whole_number(days, "a number of days", 1, tools.MOST_DAYS)
+    made = _sandbox(run, base_url).click(wanted, visits, span, visitor)
     run.own({"name": name, "clicks": made}, ("name", "clicks"))
-
-
-def _words(option: str, text: str | None) -> str | None:
-    return None if text is None else values.words(text, option)
 
 
 @command(app, "credit", "msgctl sandbox credit 500", "msgctl sandbox credit +50", "msgctl sandbox credit 0")
 def credit(
     ctx: typer.Context,
     amount: Annotated[str, typer.Argument(metavar="N", help="Credits to have from now on; +N adds to those left.")],
+    base_url: BaseUrl = None,
 ) -> None:
     """Set the credits of the sandbox account."""
     from msgctl.sandbox import tools
@@ -102,21 +168,23 @@ def credit(
     run = App.of(ctx)
     run.refuse_dry_run("sandbox credit")
     number = values.whole_number(amount.removeprefix("+"), "a number of credits", most=tools.MOST_CREDITS)
-    change = tools.add_credit if amount.startswith("+") else tools.set_credit
-    left = change(run.emulator.state, number)
+    left = _sandbox(run, base_url).credit(number, add=amount.startswith("+"))
     run.own({"status": left}, ("status",))
 
 
 @command(app, "reset", "msgctl sandbox reset", "msgctl sandbox reset --yes")
-def reset(ctx: typer.Context) -> None:
+def reset(ctx: typer.Context, base_url: BaseUrl = None) -> None:
     """Forget everything, and start with 1000 credits again.
 
     Messages, codes, blocked numbers, short URLs and their clicks are lost.
     """
-    from msgctl.sandbox import tools
+    from msgctl.sandbox.state import remove
 
     run = App.of(ctx)
     run.refuse_dry_run("sandbox reset")
     run.confirm("Forget everything in the sandbox?")
-    tools.reset(paths.sandbox_file())
+    if (remote := _served(run, base_url)) is None:
+        remove(paths.sandbox_file())  # also where it is broken
+    else:
+        remote.reset()
     run.note("the sandbox is empty, with 1000 credits")

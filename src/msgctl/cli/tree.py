@@ -29,6 +29,7 @@ class _Node:
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words of a command line; whoever reports a mistake learns which command's help explains it."""
         command: Any = super()
+        ctx.obj.operation = operation_of(self)
         try:
             rest: list[str] = command.parse_args(ctx, args)
         except typer.TyperException as error:

@@ -152,3 +152,12 @@ def _folded_pair(name: str, value: str, margin: int, width: int, style: str) -> 
 
 def _without(items: Sequence[T], index: int) -> list[T]:
     return [*items[:index], *items[index + 1 :]]
+
+
+def growing(rows: Iterable[Row]) -> Iterator[str]:
+    """Rows that are not known beforehand, each a line as it comes; a column is as wide as the widest so far."""
+    widths: list[int] = []
+    for row in rows:
+        widths = [max(width_of(text), width) for text, width in zip(row, widths or [0] * len(row), strict=True)]
+        cells = (text + " " * (width - width_of(text) + GAP) for text, width in zip(row, widths, strict=True))
+        yield "".join(cells).rstrip(" ") + "\n"

@@ -14,7 +14,7 @@ from msgctl.output.bars import statistics
 from msgctl.output.cells import cell, reach
 from msgctl.output.delimited import csv_lines, tsv_lines
 from msgctl.output.fields import finder
-from msgctl.output.plain import BLANK, Line, Row, listing, summary, table, texts
+from msgctl.output.plain import BLANK, Line, Row, growing, listing, summary, table, texts
 from msgctl.output.screen import Screen
 from msgctl.text import clean
 
@@ -104,6 +104,30 @@ class Printer:
             documents = [document] if isinstance(document, Mapping) else document
             self._own_rows(documents, columns)
         self.screen.flush()
+
+    def follow(self, documents: Iterable[Document], columns: Sequence[str]) -> None:
+        """Print documents of msgctl's own one after the other, each as soon as it comes; as JSON, one a line."""
+        names = self.fields or tuple(columns)
+        for line in self._followed(documents, list(names)):
+            self.screen.write(line)
+            self.screen.flush()
+
+    def script(self, document: Document, lines: Sequence[str]) -> None:
+        """Print what another program goes on with: a JSON object, or lines that a shell can read."""
+        if self.format is Format.JSON:
+            self.own(document, tuple(document))
+            return
+        for line in lines:
+            self.screen.write(clean(line) + "\n")
+        self.screen.flush()
+
+    def _followed(self, documents: Iterable[Document], names: Sequence[str]) -> Iterator[str]:
+        if self.format is Format.JSON:
+            return (jsontext.escape(jsontext.dump(document)) + "\n" for document in documents)
+        rows = ([cell(reach(document, name)) for name in names] for document in documents)
+        if self.format is Format.TABLE:
+            return growing(rows)
+        return (csv_lines if self.format is Format.CSV else tsv_lines)(names, rows)
 
     def _body(self, body: bytes) -> None:
         if not self.screen.is_terminal:

@@ -31,7 +31,6 @@ PATH = "/sandbox"
 NAME = "msgctl"
 
 BAD_REQUEST = 400
-MOST_MESSAGES = 1000
 
 _CLICK_TEXTS = frozenset(
     {"country", "region", "city", "device", "brand", "model", "operating_system", "browser", "lang"}
@@ -89,7 +88,7 @@ def _inbox(emulator: Emulator, given: Mapping[str, Any]) -> dict[str, object]:
         emulator.clock,
         given.get("phone"),
         given.get("kind"),
-        limit=_number(given, "limit", MOST_MESSAGES),
+        limit=_number(given, "limit", 0) or None,
         after=_number(given, "after", 0),
     )
     return {"messages": messages}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from pathlib import Path
 from random import Random
 from sqlite3 import Row
 from typing import Any
@@ -14,7 +13,7 @@ from msgctl.errors import UsageError
 from msgctl.sandbox import clicks, delivery
 from msgctl.sandbox.dispatch import state_of, timestamp
 from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.state import State, remove
+from msgctl.sandbox.state import State
 from msgctl.sandbox.visitors import invent
 from msgctl.sandbox.wire import quoted
 
@@ -119,11 +118,6 @@ def add_credit(state: State, credits: int) -> int:
         _check_range("credits", left + credits, 0, MOST_CREDITS)
         db.execute("UPDATE account SET credits = ?", (left + credits,))
     return int(left) + credits
-
-
-def reset(path: Path) -> None:
-    """Make the state in a file new, even one that is broken. Raises ConfigurationError where that is not possible."""
-    remove(path)
 
 
 def _received(row: Row, now: float) -> dict[str, Any]:

@@ -1,0 +1,155 @@
+"""`msgctl sandbox serve`: the sandbox over HTTP, for programs in any language."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from ipaddress import ip_network
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from msgctl import profiles, values
+from msgctl.cli.context import App
+from msgctl.errors import ConfigurationError, UsageError
+from msgctl.values import quote
+
+if TYPE_CHECKING:
+    from msgctl.sandbox.desk import Network
+    from msgctl.sandbox.faults import Faults
+    from msgctl.sandbox.server import Server
+    from msgctl.sandbox.state import State
+
+MEMORY = "memory"
+
+
+EXAMPLES = (
+    "msgctl sandbox serve --port 8520 --client 12345 --key test --credits 100",
+    "msgctl sandbox serve --port 0 --json",
+    "msgctl sandbox serve --fault 503:0.1 --fault drop:0.05:/send-sms --seed 7",
+)
+
+Port = Annotated[str, typer.Option("--port", metavar="N", help="Port to listen on; 0 takes a free one.")]
+Host = Annotated[str, typer.Option("--host", metavar="ADDR", help="Address to listen on.")]
+Client = Annotated[str, typer.Option("--client", metavar="N", help="Client identifier that is let in.")]
+Key = Annotated[str, typer.Option("--key", metavar="K", help="Key that is let in, a made-up one.")]
+Credits = Annotated[str | None, typer.Option("--credits", metavar="N", help="Credits to begin with, 1000 if left out.")]
+Kept = Annotated[str, typer.Option("--state", metavar="FILE", help="Keep everything in a file, or in memory.")]
+AllowIp = Annotated[
+    list[str] | None,
+    typer.Option("--allow-ip", metavar="CIDR", help="Let only these addresses call the interface; repeatable."),
+]
+Fault = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fault",
+        metavar="SPEC",
+        help="Go wrong as KIND[:PROBABILITY][:PATH] says; repeatable. Kinds are 520, 503, 429, html, delay=SECONDS, "
+        "drop, reject, truncate and garbage.",
+    ),
+]
+Seed = Annotated[str | None, typer.Option("--seed", metavar="N", help="Meet the same faults in every run.")]
+
+
+def serve(
+    ctx: typer.Context,
+    port: Port = "8520",
+    host: Host = "127.0.0.1",
+    client: Client = "1",
+    key: Key = "sandbox",
+    credits: Credits = None,
+    state: Kept = MEMORY,
+    allow_ip: AllowIp = None,
+    fault: Fault = None,
+    seed: Seed = None,
+) -> None:
+    """Serve the sandbox over HTTP until it is stopped.
+
+    It prints the base URL and the variables to export as soon as it accepts connections, and a line a request on
+    standard error.
+    """
+    from msgctl.sandbox import server
+    from msgctl.sandbox.desk import Desk
+    from msgctl.sandbox.emulator import BASE_PATH, Emulator
+
+    run = App.of(ctx)
+    run.refuse_dry_run("sandbox serve")
+    number = values.whole_number(port, "a port", most=65535)
+    account = values.whole_number(client, "a client identifier", most=profiles.LARGEST_CLIENT)
+    if key_fault := profiles.key_fault(key):
+        raise UsageError(f"--key cannot be used: {key_fault}", "Any other text will do.")
+    allowed = [_network(text) for text in allow_ip or []]
+    faults = _faults(fault or [], seed)
+    with ExitStack() as stack:
+        kept = stack.enter_context(_state(state, credits))
+        listening = stack.enter_context(_listen(server.Server, host, number, run))
+        base_url = listening.origin + BASE_PATH
+        emulator = Emulator(kept, clock=run.clock, client=account, key=key, base_url=base_url)
+        listening.desk = Desk(emulator, allowed=allowed, faults=faults)
+        signal.signal(signal.SIGTERM, _stop)
+        _announce(run, base_url, account, key)
+        with suppress(KeyboardInterrupt):
+            listening.serve_forever(poll_interval=0.1)
+
+
+def _faults(specs: Sequence[str], seed: str | None) -> Faults:
+    from msgctl.sandbox.faults import Faults, parse
+
+    return Faults([parse(spec) for spec in specs], None if seed is None else values.whole_number(seed, "a seed"))
+
+
+def _network(text: str) -> Network:
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        raise UsageError(
+            f"{quote(text)} is not a range of addresses", "Write it as 192.0.2.0/24, 2001:db8::/32 or one address."
+        ) from None
+
+
+@contextmanager
+def _state(where: str, credits: str | None) -> Iterator[State]:
+    """The state, in a file, or in one that is gone at the end; its credits set where they were given."""
+    from msgctl.sandbox import tools
+    from msgctl.sandbox.state import State
+
+    amount = None if credits is None else values.whole_number(credits, "a number of credits", most=tools.MOST_CREDITS)
+    with ExitStack() as stack:
+        if where == MEMORY:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="msgctl-sandbox-"))
+            where = str(Path(folder) / "state.sqlite3")
+        state = State(Path(values.words(where, "--state")).absolute())
+        stack.callback(state.close)
+        if amount is not None:
+            tools.set_credit(state, amount)
+        yield state
+
+
+@contextmanager
+def _listen(make: type[Server], host: str, port: int, run: App) -> Iterator[Server]:
+    try:
+        server = make(host, port, run.note)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or "the address is malformed"
+        raise ConfigurationError(
+            f"cannot listen on {quote(host)}, port {port}: {reason}", "Choose another --port or --host."
+        ) from None
+    with server:
+        yield server
+
+
+def _stop(_signal: int, _frame: object) -> NoReturn:
+    """SIGTERM ends the server as Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+def _announce(run: App, base_url: str, client: int, key: str) -> None:
+    """The variables by which a program, or msgctl itself, finds the server; the key is a made-up one."""
+    variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(client), "MSGCTL_KEY": key}
+    lines = [f"# sandbox at {base_url}", *(f"export {name}={shlex.quote(value)}" for name, value in variables.items())]
+    run.printer.script({"base_url": base_url, "client": client, "key": key, "pid": os.getpid()}, lines)
