@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from support.service import Service, answer, running
 from support.tool import Tool
+
+settings.register_profile("any machine", deadline=None)  # how long an example takes is the machine's affair
+settings.load_profile("any machine")
 
 KEY = "k3y/with+awkward&chars=%é\"'\\"
 """A key that looks different in a URL, in a form and in JSON."""

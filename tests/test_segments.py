@@ -229,7 +229,7 @@ def test_refusal_names_each_character_once_with_code_and_first_position() -> Non
         "no character of the GSM-7 alphabet is near Ж (U+0416, position 4), 😀 (U+1F600, position 7)"
     )
     assert refused.value.hint is not None
-    assert "leave --gsm7 away" in refused.value.hint
+    assert "Leave --gsm7 out" in refused.value.hint
     assert "UCS-2" in refused.value.hint
 
 

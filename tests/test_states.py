@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from support.service import Behaviour, Service, answer, drop
-from support.tool import Tool
+from support.service import Behaviour, Service, answer, drop, silent
+from support.tool import Tool, process
 
 GONE = answer({"error": "not_found", "msg": "no such message"}, 520)
 
@@ -150,6 +150,13 @@ def test_the_time_is_bounded(service: Service, tool: Tool) -> None:
     assert len(service.received) == 4
     assert documents(outcome.stdout) == [("m1", "queued")]
     assert "queued" in outcome.error["message"]
+
+
+def test_a_silent_service_does_not_draw_a_watch_out(service: Service) -> None:
+    service.always(silent)
+    done = process("--timeout", "30", "state", "watch", "m1", "m2", "m3", "--max-wait", "0.2")
+    assert done.code == 6
+    assert len(service.received) <= 2  # one look within the time, and one after it
 
 
 def test_a_long_interval_still_looks_at_the_end(service: Service, tool: Tool) -> None:

@@ -32,16 +32,11 @@ class Answer:
     document: Mapping[str, Any]
 
 
-def load(body: bytes, *, exact: bool = True) -> Any:
-    """Read JSON (RFC 8259) of unknown origin. Numbers become `Number`, or Python's own where not ``exact``.
-
-    Raises ShapeError.
-    """
-    number = Number if exact else None
+def load(body: bytes) -> Any:
+    """Read JSON (RFC 8259) of unknown origin; numbers become `Number`. Raises ShapeError."""
     try:
-        return json.loads(
-            body.decode("utf-8-sig"), parse_int=number, parse_float=number, parse_constant=_refuse_constant
-        )
+        text = body.decode("utf-8-sig")
+        return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:
         raise ShapeError("it is not UTF-8 text") from error
     except RecursionError as error:
@@ -58,7 +53,8 @@ def read(operation: Operation, body: bytes) -> Answer:
     if not isinstance(document, dict):
         raise ShapeError("it is JSON, but not an object")
     members = operation.answer.members
-    if not any(member.name in document for member in members):
+    # `msg` alone may be the error record; null says nothing.
+    if not any(document.get(member.name) is not None for member in members if member.name != "msg"):
         names = ", ".join(member.name for member in members)
         raise ShapeError(f"it has none of the members of {operation.answer.name} ({names})")
     _check_members(document, members)

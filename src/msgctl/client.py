@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from msgctl import answers
+from msgctl import answers, operations
 from msgctl.answers import Answer, ShapeError
 from msgctl.credential import Credential
 from msgctl.errors import (
@@ -29,7 +29,7 @@ from msgctl.errors import (
 from msgctl.exchange import Journey, LostError, Reply, exchange, open_client
 from msgctl.operations import Effect
 from msgctl.request import Request
-from msgctl.text import shorten
+from msgctl.text import clean, shorten
 
 PAUSES = (0.3, 0.9)
 """Seconds before the first and the second repetition."""
@@ -38,7 +38,16 @@ ALLOW_ADDRESS = (
     "If nothing is wrong with the values: the service also refuses so every call from an address that is not allowed. "
     "Allow this machine's public address in the security menu of the account."
 )
-CHECK_BEFORE_REPEATING = "Before sending again, check the delivery state, the balance, or the phone itself."
+CHECK_BEFORE_REPEATING = {
+    operations.BLOCK_PHONE: "Block the number again: that changes nothing where it is blocked already.",
+    operations.URL_SHORT: "Before making it again, look whether it is there: msgctl url stats NAME --since today",
+    operations.VERIFY_2FA: "The code may be used up: where in doubt, send a new one.",
+}
+"""What to do where it is not known whether a request was carried out; every other one sends."""
+CHECK_A_SEND = "Before sending again, check the delivery state, the balance, or the phone itself."
+CHECK_CREDENTIALS = (
+    "Check client and key, and whether this machine's address is allowed in the account's security menu."
+)
 
 
 class Client:
@@ -71,16 +80,19 @@ class Client:
     def close(self) -> None:
         self._http.close()
 
-    def perform(self, request: Request) -> Answer:
+    def perform(self, request: Request, *, within: float | None = None) -> Answer:
         """Make a request and read its answer.
+
+        ``within`` bounds it further, in seconds, and leaves repeating it to the caller.
 
         Raises NotReachedError, RefusedError, UnreadableError (a request that only reads), OutcomeUnknownError,
         UsageError where the values are too long for a URL, and StoppedError on Ctrl-C.
         """
         reads = request.operation.effect is Effect.READS
-        for pause in (*PAUSES, None):
+        seconds = self._seconds if within is None else min(self._seconds, within)
+        for pause in (*PAUSES, None) if within is None else (None,):
             try:
-                reply = self._exchange(request)
+                reply = self._exchange(request, seconds)
             except NotReachedError as error:
                 if pause is None or not error.passing:
                     raise
@@ -101,16 +113,14 @@ class Client:
         except KeyboardInterrupt:
             raise _stopped(request, left=False) from None
 
-    def _exchange(self, request: Request) -> Reply:
-        path = httpx.URL(self._base_url).path.rstrip("/") + request.operation.path
+    def _exchange(self, request: Request, seconds: float) -> Reply:
+        path = clean(httpx.URL(self._base_url).path.rstrip("/") + request.operation.path)
         journey = Journey()
         self._log(f"> {request.operation.method} {path}")
         started = self._clock()
         outcome = "not sent"
         try:
-            reply = exchange(
-                self._http, self._prepared(request, journey), journey, self._seconds, traced=not self._local
-            )
+            reply = exchange(self._http, self._prepared(request, journey), journey, seconds, traced=not self._local)
         except LostError as error:
             outcome = "no answer"
             raise _outcome_unknown(request, str(error)) from error
@@ -146,7 +156,9 @@ class Client:
         except ShapeError as error:
             if request.operation.effect is Effect.READS:
                 raise UnreadableError(
-                    f"the answer to {request.operation.name} cannot be read: {error}", http_status=reply.status
+                    f"the answer to {request.operation.name} cannot be read: {error}",
+                    "Check the base URL; -v shows what was asked for.",
+                    http_status=reply.status,
                 ) from error
             raise _outcome_unknown(request, f"the answer cannot be read: {error}", reply.status) from error
 
@@ -171,15 +183,21 @@ class Client:
 
     def _advice(self, request: Request, reply: Reply) -> str | None:
         if 300 <= reply.status < 400:
-            where = (
-                f" It points to {shorten(self._credential.mask(_origin(reply.location)))}." if reply.location else ""
+            where = _origin(self._base_url, reply.location) if reply.location else "nowhere"
+            shown = shorten(self._credential.mask(where))
+            return (
+                f"Redirects are not followed, since the key would travel along; it points to {shown}. "
+                "Check the base URL, and before sending again the delivery state or the balance."
             )
-            return f"Redirects are not followed, since the key would travel along.{where} Check the base URL."
         if reply.status in (404, 405):
             return "Check the base URL: it ends in the version segment, /api/v1."
         if reply.status == 520:
             return ALLOW_ADDRESS
-        return CHECK_BEFORE_REPEATING if request.operation.effect is Effect.SENDS else None
+        if reply.status in (401, 403):
+            return CHECK_CREDENTIALS
+        if reply.status in PASSING_STATUSES and request.operation.effect is Effect.READS:
+            return "Try again a little later."
+        return _check(request) if reply.status >= 500 else "Check the values and the base URL."
 
     def _error_record(self, body: bytes) -> dict[str, Any] | None:
         """``error`` and ``msg`` of the service's error record, without the key; None where the body is no record."""
@@ -211,13 +229,13 @@ def _said(value: Any) -> str:
     return shorten(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-def _origin(location: str) -> str:
-    """Scheme, host and port of a URL: the rest may repeat the request, and with it the key."""
+def _origin(base_url: str, location: str) -> str:
+    """Scheme, host and port of where a redirect leads: the rest may repeat the request, and with it the key."""
     try:
-        url = httpx.URL(location)
+        url = httpx.URL(base_url).join(location)
     except httpx.InvalidURL:
         return "a malformed URL"
-    return f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}" if url.is_absolute_url else "the same server"
+    return f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"
 
 
 def _described(reply: Reply, said: str) -> str:
@@ -235,14 +253,22 @@ def _described(reply: Reply, said: str) -> str:
 def _doubt(effect: Effect, status: int) -> str:
     """What an answer that is not the service's own leaves open.
 
-    3xx and 4xx say that the request was not carried out (RFC 9110, 15.4 and 15.5); others may come from a proxy that
-    has passed it on.
+    A 4xx lays the fault on the request, and 301, 307 and 308 ask for it at another place (RFC 9110, 15.4 and 15.5): it
+    was not carried out. A 302 or 303 may be the answer to one that was, and the others may come from a proxy that has
+    passed it on.
     """
     if effect is Effect.READS:
         return ""
-    if 300 <= status < 500:
+    if status in (301, 307, 308) or 400 <= status < 500:
         return "; nothing was sent" if effect is Effect.SENDS else "; nothing was changed"
     return "; the request may have been carried out all the same"
+
+
+def _check(request: Request) -> str:
+    """What to look at before a request is made again."""
+    if request.operation.effect is Effect.READS:
+        return "Try again."
+    return CHECK_BEFORE_REPEATING.get(request.operation, CHECK_A_SEND)
 
 
 def _outcome_unknown(request: Request, why: str, status: int | None = None) -> OutcomeUnknownError:
@@ -251,7 +277,7 @@ def _outcome_unknown(request: Request, why: str, status: int | None = None) -> O
             f"{request.operation.name} was asked for, and {why}", "Try again.", http_status=status
         )
     return OutcomeUnknownError(
-        f"the request was sent, and {why}: it may have been carried out", CHECK_BEFORE_REPEATING, http_status=status
+        f"the request was sent, and {why}: it may have been carried out", _check(request), http_status=status
     )
 
 
@@ -259,7 +285,5 @@ def _stopped(request: Request, *, left: bool) -> StoppedError:
     if request.operation.effect is Effect.READS:
         return StoppedError("interrupted")
     if left:
-        return StoppedError(
-            "interrupted after the request was sent: it may have been carried out", CHECK_BEFORE_REPEATING
-        )
+        return StoppedError("interrupted after the request was sent: it may have been carried out", _check(request))
     return StoppedError("interrupted; nothing was sent")

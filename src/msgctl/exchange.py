@@ -85,8 +85,13 @@ class Journey:
             return self.left
 
     def trace(self, event: str, info: Mapping[str, Any]) -> None:
-        """An httpx trace hook. A CONNECT to a proxy carries no credentials and is not the request."""
-        if event.endswith("send_request_headers.started") and info["request"].method != b"CONNECT":
+        """An httpx trace hook. A CONNECT to a proxy carries no credentials and is not the request.
+
+        The first event about the request itself counts as its leaving, whatever the event is called: to take a lost
+        request for one that never left would send it twice.
+        """
+        request = info.get("request")
+        if event.endswith(".started") and request is not None and request.method != b"CONNECT":
             self.leave()
 
 
@@ -181,7 +186,9 @@ def _not_reached(host: str, error: Exception) -> NotReachedError:
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, socket.gaierror):
-            return NotReachedError(f"the name {host} cannot be looked up", CHECK_ADDRESS, passing=False)
+            return NotReachedError(
+                f"the name {host} cannot be looked up", CHECK_ADDRESS, passing=cause.errno == socket.EAI_AGAIN
+            )
         if isinstance(cause, ssl.SSLCertVerificationError):
             return NotReachedError(
                 f"the certificate of {host} cannot be trusted: {cause.verify_message}",
@@ -189,7 +196,10 @@ def _not_reached(host: str, error: Exception) -> NotReachedError:
                 passing=False,
             )
         if isinstance(cause, ssl.SSLError):
-            return NotReachedError(f"no TLS connection to {host}: {cause.reason or 'the handshake failed'}")
+            return NotReachedError(
+                f"no TLS connection to {host} ({cause.reason or 'the handshake failed'})",
+                "Check the base URL: is it https that answers at this port?",
+            )
         if isinstance(cause, ConnectionRefusedError):
             return NotReachedError(f"{host} refused the connection", CHECK_ADDRESS)
     if any(isinstance(cause, httpx.ProxyError) for cause in causes):

@@ -194,7 +194,7 @@ def _no_near_character(missing: dict[str, int]) -> UsageError:
     named = ", ".join(f"{_visible(char)} (U+{ord(char):04X}, position {at})" for char, at in missing.items())
     return UsageError(
         f"no character of the GSM-7 alphabet is near {named}",
-        "leave --gsm7 away to send the text as UCS-2, or take "
+        "Leave --gsm7 out to send the text as UCS-2, or take "
         + ("the character out" if len(missing) == 1 else "those characters out"),
     )
 

@@ -30,5 +30,5 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     with ExitStack() as stack:
         stack.callback(world.emulator.close)
         if request.param == "served":
-            world.answer = stack.enter_context(serving(Desk(world.emulator))).answer
+            world.reach(stack.enter_context(serving(Desk(world.emulator))).answer)
         yield world

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msgctl.operations import OPERATIONS, Operation, Place
+from msgctl.sandbox.emulator import BASE_PATH
 from msgctl.sandbox.tools import set_credit
 from msgctl.sandbox.wire import Call
 
 from .world import FORM, JSON, World, encoded
 
-PATHS = [operation.path for operation in OPERATIONS]
+PATHS = [BASE_PATH + operation.path for operation in OPERATIONS]
 NAMES = sorted({field.name for operation in OPERATIONS for field in operation.fields})
 CONTENT_TYPES = ["application/x-www-form-urlencoded", "application/json", "", "text/html; charset=\udcff"]
 
@@ -76,9 +77,9 @@ def test_any_values_with_the_right_credentials_are_answered(
 ) -> None:
     pairs = encoded({**parameters})
     if operation.credentials is Place.FORM:
-        call = Call(operation.method, operation.path, "", FORM, pairs.encode())
+        call = Call(operation.method, BASE_PATH + operation.path, "", FORM, pairs.encode())
     else:
-        call = Call(operation.method, operation.path, pairs, JSON, json.dumps(document).encode())
+        call = Call(operation.method, BASE_PATH + operation.path, pairs, JSON, json.dumps(document).encode())
     hold(shared, call)
 
 

@@ -25,7 +25,7 @@ from msgctl.sandbox.wire import Call
 
 from .world import FORM, PHONE, World, encoded
 
-SMS = Call("POST", "/send-sms", "", FORM, encoded({"phone": f"{PHONE},573009876543", "sms": "Hola"}).encode())
+SMS = Call("POST", "/api/v1/send-sms", "", FORM, encoded({"phone": f"{PHONE},573009876543", "sms": "Hola"}).encode())
 
 
 def write_text(path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_full_disk_is_a_configuration_error_and_takes_no_credit(world: World) 
 
     with pytest.raises(ConfigurationError, match="full") as caught:
         world.emulator.answer(
-            Call("POST", "/send-sms", "", FORM, encoded({"phone": PHONE, "sms": "a" * 50_000}).encode())
+            Call("POST", "/api/v1/send-sms", "", FORM, encoded({"phone": PHONE, "sms": "a" * 50_000}).encode())
         )
 
     assert "space" in str(caught.value.hint)
@@ -224,7 +224,7 @@ from msgctl.sandbox.state import State
 from msgctl.sandbox.wire import Call
 
 emulator = Emulator(State(Path(sys.argv[1])))
-call = Call("POST", "/send-sms", "", {"content-type": "application/x-www-form-urlencoded"}, sys.argv[2].encode())
+call = Call("POST", "/api/v1/send-sms", "", {"content-type": "application/x-www-form-urlencoded"}, sys.argv[2].encode())
 while emulator.answer(call).status == 200:
     print("sent", flush=True)
 """

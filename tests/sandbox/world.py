@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
 from urllib.parse import urlencode
 
-from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.emulator import BASE_PATH, Emulator
 from msgctl.sandbox.state import State
 from msgctl.sandbox.wire import Call, Reply
 
@@ -40,7 +40,11 @@ class World:
     def __post_init__(self) -> None:
         self.state = State(self.path)
         self.emulator = Emulator(self.state, clock=lambda: self.now, random=Random(self.seed))
-        self.answer = self.emulator.answer
+        self.reach(self.emulator.answer)
+
+    def reach(self, answer: Callable[[Call], Reply]) -> None:
+        """Send calls there; their paths are below the base path."""
+        self.answer = lambda call: answer(replace(call, path=BASE_PATH + call.path))
 
     def get(self, path: str, **parameters: str | None) -> Reply:
         return self.answer(Call("GET", path, query=encoded(parameters)))

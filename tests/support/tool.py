@@ -96,6 +96,7 @@ class Tool:
             stdout=out,
             stderr=err,
             clock=self.clock,
+            monotonic=self.clock,
             sleep=sleep or self.clock.sleep,
         )
         code = cli.run(arguments, app)

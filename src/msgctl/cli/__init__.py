@@ -27,6 +27,8 @@ from msgctl.cli.report import report, unexpected, usage
 from msgctl.cli.tree import group
 from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, StoppedError
 
+NOT_AGAIN = "Do not send again only to see the result: that would be a second message."
+
 SEND, VERIFY, LOOK, ACCOUNT, TEST = "Send", "Verify", "Look", "Account", "Test"
 
 
@@ -63,7 +65,11 @@ def run(arguments: Sequence[str], app: App | None = None) -> int:
         app = App(stdin=stdin, stdout=stdout, stderr=stderr)
     _tolerate_any_encoding(app)
     code = _run(arguments, app)
-    app.stdout.flush()
+    try:
+        app.stdout.flush()
+    except KeyboardInterrupt:
+        streams.abandon(app.stdout)
+        code = code or StoppedError.exit_code
     fault = streams.fault_of(app.stdout)
     if fault is None or isinstance(fault, BrokenPipeError):  # whoever closed the pipe has seen enough
         return code
@@ -82,7 +88,8 @@ def _run(arguments: Sequence[str], app: App) -> int:
     except typer.TyperException as error:
         return report(usage(error), app, arguments)
     except (KeyboardInterrupt, typer.Abort, EOFError):
-        return report(StoppedError("interrupted"), app, arguments)
+        streams.abandon(app.stdout)
+        return report(_interrupted(app), app, arguments)
     except Exception as error:  # noqa: BLE001 (a traceback shows what is none of anybody's business)
         return report(unexpected(error), app, arguments)
     return 0
@@ -96,12 +103,18 @@ def _tolerate_any_encoding(app: App) -> None:
             reconfigure(errors="backslashreplace")
 
 
+def _interrupted(app: App) -> StoppedError:
+    if app.carried_out:
+        return StoppedError("interrupted after the request was carried out", NOT_AGAIN)
+    return StoppedError("interrupted")
+
+
 def _not_written(fault: OSError, app: App) -> MsgctlError:
     """What to say where a command came to its end, and its result did not come to standard output."""
     why = f"could not be written to standard output: {fault.strerror}"
-    if "client" in app.__dict__:
+    if app.carried_out:
         return OutcomeUnknownError(
             f"the request was carried out, and its result {why}",
-            "Do not send again only to see the result: that would be a second message.",
+            NOT_AGAIN,
         )
     return ConfigurationError(f"the output {why}", "Make room there, or write elsewhere.")

@@ -17,8 +17,9 @@ from msgctl import config, paths, profiles, request, values
 from msgctl.cli.common import Options
 from msgctl.cli.terminal import has_color, is_terminal
 from msgctl.errors import ConfigurationError, StoppedError, UsageError
-from msgctl.operations import Field, Operation
+from msgctl.operations import Effect, Field, Operation
 from msgctl.output import Format, Printer, Screen, check_fields, check_own_fields
+from msgctl.output.cells import fold
 
 if TYPE_CHECKING:
     from msgctl.answers import Answer
@@ -47,6 +48,7 @@ class App:
         stderr: TextIO | None = None,
         environ: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.stdin = stdin or sys.stdin
@@ -54,10 +56,15 @@ class App:
         self.stderr = stderr or sys.stderr
         self.environ = os.environ if environ is None else environ
         self.clock = clock
+        self.monotonic = monotonic
         self.sleep = sleep
         self.options = Options()
         self.operation: Operation | None = None
         """What the command that was typed performs, as far as it is known."""
+        self.is_understood = False
+        """Whether the whole command line was read, so that `options` holds all that was asked for."""
+        self.carried_out = False
+        """Whether a request that sends or changes something was made and answered."""
         self._opened: list[SupportsClose] = []
 
     @staticmethod
@@ -81,7 +88,7 @@ class App:
 
     @cached_property
     def printer(self) -> Printer:
-        screen = Screen.of(self.stdout, has_color(self.stdout, self))
+        screen = Screen.of(self.stdout, self.has_color(self.stdout))
         return Printer(screen, self.options.format, self.options.fields)
 
     @cached_property
@@ -121,11 +128,6 @@ class App:
             )
         )
 
-    @property
-    def has_asked(self) -> bool:
-        """Whether this run came so far as to make requests."""
-        return "client" in self.__dict__
-
     def remember(self, opened: Closeable) -> Closeable:
         """Close something at the end of the run."""
         self._opened.append(opened)
@@ -146,9 +148,17 @@ class App:
         return answer
 
     def perform(
-        self, operation: Operation, given: Mapping[str, request.Value], body: bytes | None = None
+        self,
+        operation: Operation,
+        given: Mapping[str, request.Value],
+        body: bytes | None = None,
+        *,
+        within: float | None = None,
     ) -> Answer | None:
-        """Perform an operation and return its answer; in a dry run print the request and return None."""
+        """Perform an operation and return its answer; in a dry run print the request and return None.
+
+        ``within`` is a time in seconds that bounds it further; it is not repeated then.
+        """
         made = request.build(operation, given, body)
         self._refuse_fields_of_json()
         check_fields(self.options.fields, operation.answer)  # before anything is sent
@@ -156,7 +166,9 @@ class App:
             described = made.described(self.profile.base_url)
             Printer(self.printer.screen, self.options.format).own(described, _dotted(described))
             return None
-        return self.client.perform(made)
+        answer = self.client.perform(made, within=within)
+        self.carried_out |= operation.effect is not Effect.READS
+        return answer
 
     def own(
         self, document: Mapping[str, Any] | list[dict[str, Any]], columns: Iterable[str], more: Iterable[str] = ()
@@ -187,7 +199,9 @@ class App:
         if name is None:
             raise UsageError(
                 "--app-name is missing: the name of the application that the code is for",
-                f"Give --app-name NAME, or store it as app_name in profile {self.profile.name}.",
+                "Give --app-name NAME."
+                if self.profile.is_sandbox
+                else f"Give --app-name NAME, or store it as app_name in profile {self.profile.name}.",
             )
         return name
 
@@ -226,20 +240,29 @@ class App:
 
     # --- what a person is told and asked
 
+    def has_color(self, stream: TextIO) -> bool:
+        return has_color(stream, self.environ, refused=self.options.no_color)
+
     def note(self, text: str) -> None:
         """A line on standard error, unless --quiet."""
         if not self.options.quiet:
-            self.say(text)
+            self.say(self.wrapped(text))
 
     def trace(self, text: str) -> None:
         """A line on standard error under --verbose."""
         if self.options.verbose:
             self.say(text)
 
+    def wrapped(self, text: str) -> str:
+        """Text broken at words, where standard error is a terminal."""
+        width = Screen.of(self.stderr, color=False).width
+        if width is None:
+            return text
+        return "\n".join(part for line in text.split("\n") for part in fold(line, width) or [""])
+
     def say(self, text: str) -> None:
-        if self.stderr is not None:
-            self.stderr.write(text + "\n")
-            self.stderr.flush()
+        self.stderr.write(text + "\n")
+        self.stderr.flush()
 
     def confirm(self, question: str) -> None:
         """Ask before something is lost, on a terminal. Raises StoppedError where the answer is not yes."""

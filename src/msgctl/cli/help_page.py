@@ -11,7 +11,6 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-from msgctl.cli.terminal import has_color
 from msgctl.output import Screen
 from msgctl.output.cells import fold, width_of
 from msgctl.output.plain import BLANK, Line, Span, texts
@@ -43,7 +42,7 @@ def show(ctx: Any) -> None:
 def text(ctx: Any) -> str:
     """The help page, without its last line end, as it suits standard output: its width, and whether it is coloured."""
     app = ctx.obj
-    screen = Screen.of(app.stdout, has_color(app.stdout, app))
+    screen = Screen.of(app.stdout, app.has_color(app.stdout))
     lines = page(ctx, min(screen.width or USUAL_WIDTH, MOST_WIDTH))
     if not screen.color:
         return "".join(texts(lines)).rstrip("\n")

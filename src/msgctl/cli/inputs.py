@@ -59,7 +59,7 @@ def _file_text(app: App, path: str | None) -> str:
             "the message is missing", "Give it with -m TEXT, --message-file PATH, or pipe it in on standard input."
         )
     name = "standard input" if path in (None, "-") else quote(str(path))
-    content = read(app, path or "-", MOST_MESSAGE_BYTES, "the message")
+    content = read(app, "-" if path is None else path, MOST_MESSAGE_BYTES, "the message")
     try:
         return content.decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError as error:

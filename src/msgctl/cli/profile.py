@@ -252,6 +252,7 @@ def remove(ctx: typer.Context, name: Name) -> None:
 def path(ctx: typer.Context) -> None:
     """Print where the profiles are stored."""
     run = App.of(ctx)
+    run.check_own_fields(("path",))
     run.printer.value("path", str(run.config_path))
 
 
@@ -266,7 +267,14 @@ def _listed(name: str, members: Mapping[str, Any], default: str | None) -> dict[
     return {
         "name": name,
         "default": name == default,
-        "base_url": base_url if isinstance(base_url, str) else None,
+        "base_url": _usable(base_url),
         "client": client if isinstance(client, int) else None,
         "key": "built in" if name == profiles.SANDBOX else key,
     }
+
+
+def _usable(base_url: object) -> str | None:
+    """A base URL as it is shown: one that cannot be used may hold a password, or the key."""
+    if not isinstance(base_url, str):
+        return None
+    return "cannot be used" if base_url_fault(base_url, allow_http=True) else base_url

@@ -11,8 +11,8 @@ from typing import Any
 import typer
 
 from msgctl.cli.context import App
-from msgctl.cli.terminal import has_color
-from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, UsageError
+from msgctl.cli.terminal import is_terminal
+from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, StoppedError, UsageError
 from msgctl.operations import Effect
 from msgctl.output import Format, jsontext
 from msgctl.text import clean, shorten
@@ -21,8 +21,10 @@ from msgctl.text import clean, shorten
 def report(error: MsgctlError, app: App, arguments: Sequence[str] = ()) -> int:
     """Say what happened on standard error and give the exit code."""
     error.message += _consequence(error, app)
-    as_json = app.options.format is Format.JSON or (isinstance(error, UsageError) and _asks_for_json(arguments))
-    app.say(_json_line(error) if as_json else _lines(error, color=has_color(app.stderr, app)))
+    as_json = app.options.format is Format.JSON or (not app.is_understood and _asks_for_json(arguments))
+    if isinstance(error, StoppedError) and is_terminal(app.stderr):
+        app.say("")  # away from ^C, and from a prompt
+    app.say(_json_line(error) if as_json else _lines(error, app))
     return error.exit_code
 
 
@@ -41,12 +43,9 @@ def _json_line(error: MsgctlError) -> str:
     return jsontext.escape(jsontext.dump({**document, **error.details()}), ascii_only=True)
 
 
-def _lines(error: MsgctlError, *, color: bool) -> str:
-    label = "\x1b[1;31mError:\x1b[0m" if color else "Error:"
-    lines = [f"{label} {_sentence(error.message)}"]
-    if error.hint:
-        lines.append(error.hint)
-    return "\n".join(lines)
+def _lines(error: MsgctlError, app: App) -> str:
+    text = app.wrapped("\n".join([f"Error: {_sentence(error.message)}", *([error.hint] if error.hint else [])]))
+    return text.replace("Error:", "\x1b[1;31mError:\x1b[0m", 1) if app.has_color(app.stderr) else text
 
 
 def _sentence(text: str) -> str:

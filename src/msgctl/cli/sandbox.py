@@ -18,8 +18,18 @@ if TYPE_CHECKING:
     from msgctl.sandbox.local import LocalSandbox
     from msgctl.sandbox.remote import RemoteSandbox
 
-app = group("The emulator behind `-p sandbox`: nothing is really sent.")
+app = group(
+    """The emulator behind `-p sandbox`: nothing is really sent.
 
+    It keeps to the interface of the service wherever the interface says something. What the interface does not show,
+    it invents, and nobody should expect the same of the service: what a message costs, the values of states and of
+    `error`, the wording and the ten minutes of a verification code, that every template and audio exists, how clicks
+    are counted. It does not carry messages, check templates, look up numbers, or retry calls. The README has the list.
+    """
+)
+
+CLICK_COLUMNS = ("name", "clicks")
+CREDIT_COLUMNS = ("status",)
 INBOX_COLUMNS = ("time", "kind", "phone", "code", "text")
 INBOX_MORE = ("number", "state", "id", "voice", "audio_code", "template")
 SECONDS_BETWEEN_LOOKS = 0.5
@@ -133,6 +143,7 @@ def click(
 
     run = App.of(ctx)
     run.refuse_dry_run("sandbox click")
+    run.check_own_fields(CLICK_COLUMNS)
     given = {
         "country": None if country is None else values.country_code(country),
         "region": region,
@@ -153,7 +164,7 @@ def click(
     visits = values.whole_number(count, "a number of visits", 1, tools.MOST_CLICKS)
     span = values.whole_number(days, "a number of days", 1, tools.MOST_DAYS)
     made = _sandbox(run, base_url).click(wanted, visits, span, visitor)
-    run.own({"name": name, "clicks": made}, ("name", "clicks"))
+    run.own({"name": name, "clicks": made}, CLICK_COLUMNS)
 
 
 @command(app, "credit", "msgctl sandbox credit 500", "msgctl sandbox credit +50", "msgctl sandbox credit 0")
@@ -167,9 +178,10 @@ def credit(
 
     run = App.of(ctx)
     run.refuse_dry_run("sandbox credit")
+    run.check_own_fields(CREDIT_COLUMNS)
     number = values.whole_number(amount.removeprefix("+"), "a number of credits", most=tools.MOST_CREDITS)
     left = _sandbox(run, base_url).credit(number, add=amount.startswith("+"))
-    run.own({"status": left}, ("status",))
+    run.own({"status": left}, CREDIT_COLUMNS)
 
 
 @command(app, "reset", "msgctl sandbox reset", "msgctl sandbox reset --yes")

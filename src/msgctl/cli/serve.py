@@ -91,9 +91,9 @@ def serve(
         base_url = listening.origin + BASE_PATH
         emulator = Emulator(kept, clock=run.clock, client=account, key=key, base_url=base_url)
         listening.desk = Desk(emulator, allowed=allowed, faults=faults)
-        signal.signal(signal.SIGTERM, _stop)
-        _announce(run, base_url, account, key)
         with suppress(KeyboardInterrupt):
+            signal.signal(signal.SIGTERM, _stop)
+            _announce(run, base_url, account, key)
             listening.serve_forever(poll_interval=0.1)
 
 

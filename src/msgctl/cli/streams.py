@@ -62,3 +62,10 @@ def fault_of(stream: TextIO) -> OSError | None:
     """Why what was written to a stream is not all where it should be, or None where it is."""
     raw = getattr(getattr(stream, "buffer", None), "raw", None)
     return raw.fault if isinstance(raw, Sink) else None
+
+
+def abandon(stream: TextIO) -> None:
+    """Drop what is still to be written: a reader that takes nothing must not hold up a run that is interrupted."""
+    raw = getattr(getattr(stream, "buffer", None), "raw", None)
+    if isinstance(raw, Sink) and raw.fault is None:
+        raw.fault = BrokenPipeError()

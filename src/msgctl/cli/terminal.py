@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any, TextIO
+from collections.abc import Mapping
+from typing import TextIO
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -14,11 +14,10 @@ def is_terminal(stream: TextIO | None) -> bool:
         return False
 
 
-def has_color(stream: TextIO | None, app: Any = None) -> bool:
-    """Whether to colour a stream: --no-color, NO_COLOR, FORCE_COLOR and TERM=dumb are asked in this order."""
-    options = getattr(app, "options", None)
-    if getattr(options, "no_color", False) or os.environ.get("NO_COLOR"):
+def has_color(stream: TextIO | None, environ: Mapping[str, str], *, refused: bool) -> bool:
+    """Whether to colour a stream: --no-color (``refused``) wins over NO_COLOR, FORCE_COLOR and TERM, in this order."""
+    if refused or environ.get("NO_COLOR"):
         return False
-    if os.environ.get("FORCE_COLOR"):
+    if environ.get("FORCE_COLOR"):
         return True
-    return is_terminal(stream) and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+    return is_terminal(stream) and environ.get("TERM", "") not in ("", "dumb", "unknown")

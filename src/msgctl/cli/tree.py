@@ -45,6 +45,10 @@ class Command(_Node, TyperCommand):
         attributes["add_help_option"] = False  # --help is one of the common options
         super().__init__(params=[*(params or []), *common.options()], **attributes)
 
+    def invoke(self, ctx: Any) -> Any:
+        ctx.obj.is_understood = True
+        return super().invoke(ctx)
+
 
 class Group(_Node, TyperGroup):
     """A group that takes the common options before the name of its command."""

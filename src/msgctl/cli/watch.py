@@ -15,6 +15,9 @@ from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, Stopp
 from msgctl.text import shorten
 from msgctl.values import quote
 
+LAST_LOOK = 1.0
+"""Seconds that a look may take when the time of a watch is over."""
+
 FINAL_STATES = frozenset(
     """
     delivered undelivered undeliverable not-delivered rejected failed error expired cancelled canceled blocked deleted
@@ -31,8 +34,9 @@ class Watch:
         self._until = frozenset(_folded(state) for state in until)
         self._wanted = " or ".join(shorten(state, 40) for state in until) or "a final state"
         self._interval = interval
-        self._deadline = run.clock() + max_wait
+        self._deadline = run.monotonic() + max_wait
         self._latest: dict[str, Answer] = {}
+        self._lost = False
         self.failures: dict[str, MsgctlError] = {}
 
     @property
@@ -41,35 +45,53 @@ class Watch:
         return list(self._latest.values())
 
     def run(self, ids: Sequence[str]) -> None:
-        """Look until each message is done or the time is over."""
+        """Look until each message is done or the time is over; when it is, look once more."""
         waiting = list(ids)
         while waiting:
-            waiting = [each for each in waiting if not self._is_done(each)]
-            left = self._deadline - self._run.clock()
-            if waiting and left <= 0:
-                for each in waiting:
-                    self._miss(each, "in time")
-                return
+            is_last = self._left() <= 0
+            waiting = self._look(waiting, is_last=is_last)
+            if is_last:
+                break
             if waiting:
-                self._run.sleep(min(self._interval, left))
+                self._run.sleep(max(0.0, min(self._interval, self._left())))
+        for each in waiting:
+            self._miss(each, "in time")
 
-    def _is_done(self, id: str) -> bool:
+    def _look(self, ids: Sequence[str], *, is_last: bool) -> list[str]:
+        """Look at each message once; those that are not done. A look that is late or lost is the last of its round."""
+        waiting: list[str] = []
+        for number, each in enumerate(ids):
+            if not is_last and self._left() <= 0:
+                return [*waiting, *ids[number:]]
+            if not self._is_done(each, LAST_LOOK if is_last else self._left()):
+                waiting.append(each)
+            if is_last and self._lost:
+                return [*waiting, *ids[number + 1 :]]
+        return waiting
+
+    def _left(self) -> float:
+        """Seconds until the watch is over."""
+        return self._deadline - self._run.monotonic()
+
+    def _is_done(self, id: str, within: float) -> bool:
+        self._lost = False
         try:
-            answer = self._run.perform(ops.MESSAGES_STATE, {"id": id})
+            # Not repeated here: looking again is what a watch does anyway.
+            answer = self._run.perform(ops.MESSAGES_STATE, {"id": id}, within=within)
         except (ConfigurationError, StoppedError, UsageError):
             raise
         except MsgctlError as error:
             if not error.passing:
                 self.failures[id] = error
                 return True
+            self._lost = True
             self._run.note(f"{shorten(id, 60)}: {error.message}; looking again")
             return False
         if answer is None:  # a dry run looks once
             return True
-        state = str(answer.document.get("state"))
-        before = self._latest.get(id)
+        before, state = self._state(id), _state_of(answer)
         self._latest[id] = answer
-        if before is None or before.document.get("state") != answer.document.get("state"):
+        if before != state:
             self._run.note(f"{shorten(id, 60)}: {shorten(state, 60)}")
         return self._is_end(id, state)
 
@@ -80,15 +102,24 @@ class Watch:
         if folded not in FINAL_STATES:
             return False
         if self._until:
-            self._miss(id, "any more")
+            self._miss(id, "")
         return True
 
     def _miss(self, id: str, when: str) -> None:
+        state = shorten(self._state(id) or "not known", 60)
+        happened = f"did not come to {self._wanted} {when}; its state is {state}" if when else f"ended as {state}"
+        wanted = "" if when else f", and not as {self._wanted}"
+        self.failures[id] = ConditionError(f"message {quote(id)} {happened}{wanted}")
+
+    def _state(self, id: str) -> str | None:
+        """The state seen last, None where none was seen yet."""
         answer = self._latest.get(id)
-        state = shorten(str(answer.document.get("state")), 60) if answer else "not known"
-        self.failures[id] = ConditionError(
-            f"message {quote(id)} did not come to {self._wanted} {when}; its state is {state}"
-        )
+        return None if answer is None else _state_of(answer)
+
+
+def _state_of(answer: Answer) -> str:
+    state = answer.document.get("state")
+    return "not given" if state is None else str(state)
 
 
 def _folded(state: str) -> str:

@@ -154,7 +154,9 @@ class Printer:
         view = views.view_of(record)
         pairs = self._pairs(answer.document, views.with_unknown(view.columns, [answer.document]))
         if view.unit and not self.fields:
-            pairs = [(name, views.counted(value, view.unit)) for name, value in pairs]
+            pairs = [
+                (name, views.counted(value, view.unit) if name == view.columns[0] else value) for name, value in pairs
+            ]
         self._draw(listing(pairs, self.screen.width))
 
     def _entries(self, answers: Sequence[Answer]) -> None:

@@ -69,11 +69,11 @@ class Emulator:
             return HANDLERS[operation.name](context, parameters)
 
 
-_BY_PATH: Mapping[str, Operation] = {operation.path: operation for operation in OPERATIONS}
+_BY_PATH: Mapping[str, Operation] = {BASE_PATH + operation.path: operation for operation in OPERATIONS}
 
 
 def _route(call: Call) -> Operation:
-    operation = _BY_PATH.get(call.path.removeprefix(BASE_PATH))
+    operation = _BY_PATH.get(call.path)
     if operation is None:
         raise Refusal("NOT_FOUND", f"there is no operation at the path {quoted(call.path)}", status=404)
     if call.method != operation.method:

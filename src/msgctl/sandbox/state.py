@@ -21,13 +21,13 @@ from msgctl.sandbox import schema
 MOST_WAIT = 30.0
 """Seconds that a transaction waits for one of another process."""
 
-_RESET = "msgctl sandbox reset starts with a new one; what the sandbox knows is lost"
+_RESET = "Start with a new one, and lose what the sandbox knows: msgctl sandbox reset"
 _HINTS = {
     sqlite3.SQLITE_NOTADB: _RESET,
     sqlite3.SQLITE_CORRUPT: _RESET,
     sqlite3.SQLITE_ERROR: _RESET,
-    sqlite3.SQLITE_FULL: "free some space on the disk, then try again",
-    sqlite3.SQLITE_BUSY: "another program holds it; try again when that is done",
+    sqlite3.SQLITE_FULL: "Free some space on the disk, then try again.",
+    sqlite3.SQLITE_BUSY: "Another program holds it; try again when that is done.",
 }
 
 
@@ -92,7 +92,9 @@ def remove(path: Path) -> None:
     try:
         if path.exists():
             _empty(path)
-    except ConfigurationError:
+    except ConfigurationError as error:
+        if error.hint != _RESET:  # it is sound, and in use, or cannot be written
+            raise
         with explained(path):
             for suffix in ("", "-wal", "-shm", "-journal"):
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
@@ -106,12 +108,12 @@ def explained(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         # The primary code is the low byte of the extended one.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        hint = _HINTS.get(code, "check that you may write the file and its folder")
+        hint = _HINTS.get(code, "Check that you may write the file and its folder.")
         raise ConfigurationError(f"the sandbox's state {path} cannot be used: {error}", hint) from error
     except OSError as error:
         raise ConfigurationError(
             f"the sandbox's state {path} cannot be used: {error.strerror or error}",
-            "check that you may write the file and its folder",
+            "Check that you may write the file and its folder.",
         ) from error
 
 

@@ -95,7 +95,9 @@ def click(
     with emulator.state.writing() as db:
         url = db.execute("SELECT number, premium FROM urls WHERE name = ?", (_text("name", name),)).fetchone()
         if url is None:
-            raise UsageError(f"the sandbox has no short URL named {quoted(name)}", "msgctl url shorten makes one")
+            raise UsageError(
+                f"the sandbox has no short URL named {quoted(name)}", "Make one with: msgctl -p sandbox url shorten"
+            )
         clicks.add(db, url, _visits(emulator.random, count, last, days, given))
     return count
 

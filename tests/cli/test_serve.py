@@ -1,0 +1,217 @@
+"""`msgctl sandbox serve` as a process, and what reaches it: the tool itself, and the sandbox commands."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msgctl.sandbox import tools
+from msgctl.sandbox.state import State
+from support.service import Service, answer
+from support.tool import Tool
+
+PHONE = "573001234567"
+PATIENCE = 30.0
+"""Seconds after which a process that should have ended fails the test."""
+
+
+@contextlib.contextmanager
+def serving(*options: str) -> Iterator[tuple[subprocess.Popen[bytes], Any]]:
+    """A server and what it printed as JSON once it accepted connections."""
+    command = [sys.executable, "-m", "msgctl", "sandbox", "serve", "--port", "0", "--json", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    try:
+        yield process, json.loads(process.stdout.readline())
+    finally:
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A server that the environment leads to."""
+    with serving("--client", "77", "--key", "made up", "--credits", "20") as (_, about):
+        monkeypatch.setenv("MSGCTL_BASE_URL", about["base_url"])
+        monkeypatch.setenv("MSGCTL_CLIENT", str(about["client"]))
+        monkeypatch.setenv("MSGCTL_KEY", about["key"])
+        yield about
+
+
+def test_it_says_where_it_is_and_how_to_get_there(served: Any, tool: Tool) -> None:
+    assert set(served) == {"base_url", "client", "key", "pid"}
+    assert served["base_url"].startswith("http://127.0.0.1:")
+    assert tool("balance", "--json").document == {"status": 20}
+
+
+def test_the_lines_to_export_can_be_read_by_a_shell() -> None:
+    command = [sys.executable, "-m", "msgctl", "sandbox", "serve", "--port", "0", "--key", "a'b c"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        lines = [process.stdout.readline().strip() for _ in range(4)]
+    finally:
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+    assert lines[0].startswith("# ")
+    exported = dict(shlex.split(line)[1].split("=", 1) for line in lines[1:])
+    assert set(exported) == {"MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY"}
+    assert exported["MSGCTL_KEY"] == "a'b c"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_with_0_when_it_is_told_to(number: int) -> None:
+    with serving() as (process, _):
+        process.send_signal(number)
+        out, err = process.communicate(timeout=PATIENCE)
+        assert (process.returncode, out, err) == (0, b"", b"")
+
+
+def test_it_ends_though_a_client_is_still_connected() -> None:
+    with serving("--fault", "delay=60") as (process, about):
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            stack.enter_context(urllib.request.urlopen(about["base_url"] + "/balance", timeout=0.2))
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0
+
+
+def test_other_credentials_are_refused(served: Any, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSGCTL_KEY", "another one")
+    refused = tool("balance", "--json")
+    assert (refused.code, refused.error["error"]) == (1, "UNAUTHORIZED")
+
+
+def test_the_sandbox_commands_reach_it(served: Any, tool: Tool) -> None:
+    assert tool("sms", "send", PHONE, "-m", "Hola").code == 0
+    assert tool("url", "shorten", "https://example.com/x", "--name", "x").code == 0
+    assert [each["text"] for each in tool("sandbox", "inbox", "--json").document] == ["Hola"]
+    assert tool("sandbox", "inbox", "--kind", "call", "--json").document == []
+    assert tool("sandbox", "click", "x", "--count", "3", "--country", "co", "--json").document["clicks"] == 3
+    assert tool("url", "stats", "x", "--since", "2d", "--json").document["clicksNumber"] in (0, 3)
+    assert tool("sandbox", "credit", "+5", "--json").document == {"status": 24}
+    assert tool("sandbox", "reset").code == 0
+    assert tool("balance", "--json").document == {"status": 1000}
+
+
+def test_base_url_leads_to_it_without_any_account(tool: Tool) -> None:
+    with serving() as (_, about):
+        assert tool("sandbox", "credit", "7", "--base-url", about["base_url"], "--json").document == {"status": 7}
+    assert tool("sandbox", "credit", "+0", "--json").document == {"status": 1000}
+
+
+def test_the_profile_sandbox_stays_the_one_of_this_machine(served: Any, tool: Tool) -> None:
+    assert tool("-p", "sandbox", "sandbox", "credit", "3", "--json").document == {"status": 3}
+    assert tool("balance", "--json").document == {"status": 20}
+
+
+def test_what_is_no_sandbox_is_told_nothing(service: Service, tool: Tool) -> None:
+    service.will(answer({"status": 1}))
+    refused = tool("sandbox", "reset")
+    assert refused.code == 3
+    assert "no sandbox" in refused.err
+    assert [request.target for request in service.received] == ["/sandbox"]
+
+
+def test_a_default_profile_is_not_taken_for_a_sandbox(server: Service, tool: Tool) -> None:
+    added = tool("profile", "add", "real", "--base-url", server.base_url, "--client", "1", "--key-stdin", stdin="a key")
+    assert added.code == 0, added.err
+    assert tool("sandbox", "credit", "5", "--json").document == {"status": 5}
+    assert server.received == []
+
+
+def test_a_followed_inbox_prints_what_arrives(served: Any, tool: Tool) -> None:
+    texts = iter(["two", "three"])
+
+    def next_message(_: float) -> None:
+        text = next(texts, None)
+        if text is None:
+            raise KeyboardInterrupt
+        assert tool("sms", "send", PHONE, "-m", text).code == 0
+
+    assert tool("sms", "send", PHONE, "-m", "one").code == 0
+    followed = tool("sandbox", "inbox", PHONE, "--follow", "--json", sleep=next_message)
+    assert followed.code == 130
+    assert followed.err == ""
+    assert [json.loads(line)["text"] for line in followed.out.splitlines()] == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "tsv"])
+def test_a_followed_inbox_has_every_form(form: str, served: Any, tool: Tool) -> None:
+    def stop(_: float) -> None:
+        raise KeyboardInterrupt
+
+    assert tool("sms", "send", PHONE, "-m", "one").code == 0
+    followed = tool("sandbox", "inbox", "--follow", "-o", form, sleep=stop)
+    assert followed.out.splitlines()[-1].endswith("one")
+
+
+def test_a_lost_answer_is_exit_5_and_the_message_was_sent(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving("--fault", "drop:1:/send-sms", "--fault", "reject:1:/call/send") as (_, about):
+        monkeypatch.setenv("MSGCTL_BASE_URL", about["base_url"])
+        monkeypatch.setenv("MSGCTL_CLIENT", "1")
+        monkeypatch.setenv("MSGCTL_KEY", "sandbox")
+        assert tool("sms", "send", PHONE, "-m", "Hola").code == 5
+        assert tool("call", "send", PHONE, "-m", "Hola", "--voice", "Mia").code == 5
+        assert [each["kind"] for each in tool("sandbox", "inbox", "--json").document] == ["sms"]
+
+
+def test_a_state_file_survives_a_kill_in_the_middle_of_sending(home: Path, tool: Tool) -> None:
+    path = home / "state.sqlite3"
+    with serving("--state", str(path), "--credits", "100000") as (process, about):
+        body = f"client=1&key=sandbox&phone={PHONE}&sms=x".encode()
+        sent = 0
+        until = time.monotonic() + PATIENCE
+        while sent < 50 and time.monotonic() < until:
+            with urllib.request.urlopen(about["base_url"] + "/send-sms", body, timeout=PATIENCE) as reply:
+                sent += reply.status == 200
+        process.kill()
+        process.wait(timeout=PATIENCE)
+    state = State(path)
+    left = tools.add_credit(state, 0)
+    charged = len(tools.inbox(state, time.time))
+    state.close()
+    assert sent == 50
+    assert left + charged == 100000
+    assert charged >= 50
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "named"),
+    [
+        (["--port", "65536"], 2, "65536"),
+        (["--port", "x"], 2, "x"),
+        (["--client", "-1"], 2, "-1"),
+        (["--key", ""], 2, "--key"),
+        (["--credits", "-5"], 2, "-5"),
+        (["--allow-ip", "300.0.0.1"], 2, "300.0.0.1"),
+        (["--fault", "nonsense"], 2, "nonsense"),
+        (["--seed", "x"], 2, "x"),
+        (["--host", "no such host"], 3, "no such host"),
+        (["--state", "/proc/nowhere/state"], 3, "/proc/nowhere"),
+        (["-n"], 2, "--dry-run"),
+    ],
+)
+def test_what_cannot_be_served_is_one_message(options: list[str], code: int, named: str, tool: Tool) -> None:
+    port = [] if "--port" in options else ["--port", "0"]
+    refused = tool("sandbox", "serve", *port, *options)
+    assert refused.code == code, refused.err
+    assert named in refused.err
+    assert refused.out == ""
+
+
+def test_a_port_that_is_taken_is_named(service: Service, tool: Tool) -> None:
+    refused = tool("sandbox", "serve", "--port", str(service.port))
+    assert refused.code == 3
+    assert str(service.port) in refused.err
