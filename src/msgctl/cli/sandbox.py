@@ -72,6 +72,7 @@ def inbox(
     try:
         run.printer.follow(_arriving(run, sandbox, number, wanted), INBOX_COLUMNS)
     except KeyboardInterrupt:
+        streams.abandon(run.stdout)
         raise typer.Exit(130) from None
 
 

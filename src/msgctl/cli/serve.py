@@ -7,7 +7,7 @@ import shlex
 import signal
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from msgctl import profiles, values
+from msgctl.cli import streams
 from msgctl.cli.context import App
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.values import quote
@@ -91,10 +92,12 @@ def serve(
         base_url = listening.origin + BASE_PATH
         emulator = Emulator(kept, clock=run.clock, client=account, key=key, base_url=base_url)
         listening.desk = Desk(emulator, allowed=allowed, faults=faults)
-        with suppress(KeyboardInterrupt):
+        try:
             signal.signal(signal.SIGTERM, _stop)
             _announce(run, base_url, account, key)
             listening.serve_forever(poll_interval=0.1)
+        except KeyboardInterrupt:
+            streams.abandon(run.stdout)
 
 
 def _faults(specs: Sequence[str], seed: str | None) -> Faults:

@@ -65,7 +65,10 @@ def fault_of(stream: TextIO) -> OSError | None:
 
 
 def abandon(stream: TextIO) -> None:
-    """Drop what is still to be written: a reader that takes nothing must not hold up a run that is interrupted."""
+    """Drop what is still to be written when a run is interrupted.
+
+    A reader that takes nothing must not hold it up, and what was being written at that moment would come twice.
+    """
     raw = getattr(getattr(stream, "buffer", None), "raw", None)
     if isinstance(raw, Sink) and raw.fault is None:
         raw.fault = BrokenPipeError()
