@@ -85,7 +85,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation: method and path below the base URL, fields without the credentials, answer and effect.
+    """One operation: method and path below the base URL, effect, fields without the credentials, and answer.
 
     ``credentials`` is the place of ``client`` and ``key``.
     """
@@ -93,7 +93,6 @@ class Operation:
     name: str
     method: str
     path: str
-    summary: str
     effect: Effect
     credentials: Place
     fields: tuple[Field, ...]
@@ -215,9 +214,7 @@ RESPONSE_STATISTIC = Record(
 )
 RESPONSE_CHATAPP = Record("chat-app record", _strings("id", "status", "phone", "name"))
 
-_COUNTRY_CODE = Field(
-    "country-code", "--country-code", "ISO 3166 country code of the numbers, for example CO.", required=False
-)
+_COUNTRY_CODE = Field("country-code", "--country-code", "ISO 3166 country code, for example CO.", required=False)
 _PHONE = Field("phone", "PHONE", "Phone number, with its country code.")
 _PHONES = Field("phone", "PHONE...", "Phone numbers, also separated by commas.", several=True)
 _APP_NAME = Field("app-name", "--app-name", "Name of the application that the code is for.")
@@ -226,7 +223,6 @@ BALANCE = Operation(
     "balance",
     "GET",
     "/balance",
-    "Credits left in the account.",
     Effect.READS,
     Place.QUERY,
     (),
@@ -236,7 +232,6 @@ BLOCK_PHONE = Operation(
     "block-phone",
     "POST",
     "/block-phone",
-    "Block a number: no message is sent to it any more.",
     Effect.CHANGES,
     Place.FORM,
     (
@@ -249,7 +244,6 @@ SEND_SMS = Operation(
     "send-sms",
     "POST",
     "/send-sms",
-    "Send one SMS to each number.",
     Effect.SENDS,
     Place.FORM,
     (_PHONES, Field("sms", "--message", "Text to send."), _COUNTRY_CODE),
@@ -259,13 +253,12 @@ SEND_CALL = Operation(
     "send-call",
     "POST",
     "/call/send",
-    "Call each number and speak a text, or play a stored audio.",
     Effect.SENDS,
     Place.FORM,
     (
         _PHONES,
-        Field("message", "--message", "Text spoken when the call is answered.", required=False),
-        Field("voice", "--voice", "Voice that speaks the text.", required=False, choices=CALL_VOICES),
+        Field("message", "--message", "Text that is played when the call starts.", required=False),
+        Field("voice", "--voice", "Voice that speaks it.", required=False, choices=CALL_VOICES),
         Field("retries", "--retries", "Attempts to call, 1 to 3.", required=False, least=1, most=MOST_RETRIES),
         Field(
             "leave-voicemail",
@@ -278,7 +271,7 @@ SEND_CALL = Operation(
         Field(
             "audio-code",
             "--audio-code",
-            "Identifier of a stored audio, instead of a text and a voice.",
+            "Stored audio to play instead of a message.",
             required=False,
         ),
     ),
@@ -288,7 +281,6 @@ MESSAGES_STATE = Operation(
     "messages-state",
     "GET",
     "/messages-state",
-    "Delivery state of an SMS or a call.",
     Effect.READS,
     Place.QUERY,
     (Field("id", "ID...", "Identifier of the message.", place=Place.QUERY),),
@@ -298,7 +290,6 @@ SMS_2FA = Operation(
     "2fa-send-sms",
     "POST",
     "/2fa/send-sms",
-    "Send a verification code by SMS.",
     Effect.SENDS,
     Place.FORM,
     (_PHONE, _APP_NAME, _COUNTRY_CODE),
@@ -308,7 +299,6 @@ CALL_2FA = Operation(
     "2fa-send-call",
     "POST",
     "/call/2fa/send-call",
-    "Speak a verification code in a call.",
     Effect.SENDS,
     Place.FORM,
     (
@@ -324,13 +314,12 @@ VERIFY_2FA = Operation(
     "2fa-verification-code",
     "POST",
     "/2fa/verification-code",
-    "Verify a code that was sent.",
     Effect.CHANGES,
     Place.FORM,
     (
         _PHONE,
         Field("app-name", "--app-name", "The name that was used when the code was sent."),
-        Field("code", "--code", "The code received."),
+        Field("code", "--code", "The code received; - reads it from standard input."),
         _COUNTRY_CODE,
     ),
     RESPONSE_SUCCESS,
@@ -339,7 +328,6 @@ URL_SHORT = Operation(
     "url-short",
     "POST",
     "/url/short",
-    "Make a short URL.",
     Effect.CHANGES,
     Place.FORM,
     (
@@ -369,17 +357,16 @@ URL_STATISTIC = Operation(
     "url-short-statistic",
     "POST",
     "/url/short-statistic",
-    "Clicks on a short URL.",
     Effect.READS,
     Place.FORM,
     (
         Field("name-url", "NAME", "Name of the short URL."),
-        Field("since", "--since", "First day."),
+        Field("since", "--since", "First day: YYYY-MM-DD, today, yesterday, or 7d."),
         Field("until", "--until", "Last day; today if left out."),
         Field(
             "category",
             "--category",
-            "One category of clicks alone.",
+            "One category alone; the last six are of premium URLs.",
             required=False,
             choices=PLAIN_CATEGORIES + PREMIUM_CATEGORIES,
         ),
@@ -395,7 +382,6 @@ CHATAPP_SEND = Operation(
     "chatapp-send",
     "POST",
     "/chatapp/send",
-    "Send a chat-app message from a template.",
     Effect.SENDS,
     Place.QUERY,
     _TEMPLATE_FIELDS,
@@ -405,7 +391,6 @@ CHATAPP_ORDER = Operation(
     "chatapp-store-order",
     "POST",
     "/chatapp/store/order",
-    "Send a store-order notification from a custom template.",
     Effect.SENDS,
     Place.QUERY,
     _TEMPLATE_FIELDS,
@@ -415,7 +400,6 @@ CHATAPP_2FA = Operation(
     "2fa-send-chatapp",
     "POST",
     "/2fa/send-chatapp",
-    "Send a verification code by chat app.",
     Effect.SENDS,
     Place.FORM,
     (

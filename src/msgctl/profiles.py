@@ -89,7 +89,8 @@ def in_use(document: Document, environ: Mapping[str, str]) -> tuple[str, Mapping
     complete = len(given) == len(_VARIABLES)
     known = document.get("profiles", {})
     if name and (known or not complete):
-        return name, _overridden(stored(document, name), given)
+        chosen_by = "MSGCTL_PROFILE" if environ.get("MSGCTL_PROFILE") else "default_profile"
+        return name, _overridden(stored(document, name, chosen_by), given)
     if complete:
         return name or ENVIRONMENT, _overridden({}, given)
     raise _nothing_chosen(known, given)
@@ -130,12 +131,16 @@ def _nothing_chosen(known: Mapping[str, Any], given: Mapping[str, str]) -> Confi
     return ConfigurationError("there is no profile yet", ADD_ONE)
 
 
-def stored(document: Document, name: str) -> Mapping[str, Any]:
-    """The members of a stored profile. Raises ConfigurationError where there is none of that name."""
+def stored(document: Document, name: str, chosen_by: str | None = None) -> Mapping[str, Any]:
+    """The members of a stored profile; ``chosen_by`` is what names it, if not the command line.
+
+    Raises ConfigurationError where there is none of that name.
+    """
     known: Mapping[str, Mapping[str, Any]] = document.get("profiles", {})
     if name not in known:
         names = ", ".join(clean(each) for each in (*sorted(known), SANDBOX))
-        raise ConfigurationError(f"there is no profile '{shorten(name, 64)}'", f"There are: {names}.")
+        named = f", which {chosen_by} names" if chosen_by else ""
+        raise ConfigurationError(f"there is no profile '{shorten(name, 64)}'{named}", f"There are: {names}.")
     return known[name]
 
 

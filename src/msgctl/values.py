@@ -113,7 +113,9 @@ def seconds(text: str, what: str, least: float = 0.0, most: float = LONGEST_TIME
     except ValueError:
         number = float("nan")
     if not least < number <= most:  # false for NaN as well
-        raise UsageError(f"{quote(text)} is not {what}: allowed is a number of seconds over {least:g}, up to {most:g}")
+        raise UsageError(
+            f"{quote(text)} is not {what}: allowed is a number of seconds over {least:g}, up to {most:.10g}"
+        )
     return number
 
 

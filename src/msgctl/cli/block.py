@@ -9,7 +9,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import App
-from msgctl.cli.inputs import Phone
+from msgctl.cli.inputs import Phone, option, optional
 from msgctl.cli.tree import command, group
 
 app = group("Numbers that get no message any more.")
@@ -25,10 +25,10 @@ app = group("Numbers that get no message any more.")
 def add(
     ctx: typer.Context,
     phone: Phone,
-    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the contact.")] = None,
+    name: Annotated[str | None, option(ops.BLOCK_PHONE.field("name"), "NAME")] = None,
 ) -> None:
     """Stop all sending to a number."""
     App.of(ctx).run(
         ops.BLOCK_PHONE,
-        {"phone": values.phone(phone), "name": None if name is None else values.words(name, "--name")},
+        {"phone": values.phone(phone), "name": optional(name, "--name")},
     )

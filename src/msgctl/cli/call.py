@@ -9,7 +9,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import App
-from msgctl.cli.inputs import CountryCode, Message, MessageFile, Phones, message
+from msgctl.cli.inputs import CountryCode, Message, MessageFile, Phones, message, option
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 
@@ -28,18 +28,12 @@ def send(
     phone: Phones,
     text: Message = None,
     message_file: MessageFile = None,
-    voice: Annotated[
-        str | None,
-        typer.Option("--voice", metavar="NAME", help=f"Voice that speaks it: {', '.join(ops.CALL_VOICES)}."),
-    ] = None,
-    audio_code: Annotated[
-        str | None,
-        typer.Option("--audio-code", metavar="ID", help="Stored audio to play instead of a message."),
-    ] = None,
-    retries: Annotated[str | None, typer.Option("--retries", metavar="N", help="Attempts to call, 1 to 3.")] = None,
+    voice: Annotated[str | None, option(ops.SEND_CALL.field("voice"), "NAME")] = None,
+    audio_code: Annotated[str | None, option(ops.SEND_CALL.field("audio-code"), "ID")] = None,
+    retries: Annotated[str | None, option(ops.SEND_CALL.field("retries"), "N")] = None,
     leave_voicemail: Annotated[
         bool | None,
-        typer.Option("--leave-voicemail/--no-leave-voicemail", help="Leave a voicemail message when nobody answers."),
+        typer.Option("--leave-voicemail/--no-leave-voicemail", help=ops.SEND_CALL.field("leave-voicemail").help),
     ] = None,
     country_code: CountryCode = None,
 ) -> None:

@@ -10,7 +10,7 @@ import typer
 from msgctl import answers, values
 from msgctl import operations as ops
 from msgctl.cli.context import App
-from msgctl.cli.inputs import MOST_BODY_BYTES, read
+from msgctl.cli.inputs import MOST_BODY_BYTES, option, read
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 
@@ -21,7 +21,7 @@ Values = Annotated[
     list[str] | None,
     typer.Argument(metavar="[VALUE]...", help="Values for the places of the template, in order."),
 ]
-Template = Annotated[str, typer.Option("--template", metavar="NAME", help="Name of the template.")]
+Template = Annotated[str, option(ops.CHATAPP_SEND.field("template"), "NAME")]
 Body = Annotated[
     str | None,
     typer.Option(

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from msgctl import operations as ops
 from msgctl import segments, values
 from msgctl.cli.context import App
 from msgctl.cli.terminal import is_terminal
 from msgctl.errors import UsageError
+from msgctl.operations import Field
 from msgctl.values import MOST_MESSAGE_BYTES, quote
 
 MOST_BODY_BYTES = 1024 * 1024
 """The largest template body that is sent, in bytes."""
+
+
+def option(field: Field, metavar: str | None = None) -> Any:
+    """The option that a person types for a field of an operation, explained in the field's words."""
+    allowed = f": {', '.join(field.choices)}." if field.choices else "."
+    return typer.Option(field.typed, metavar=metavar, help=field.help.removesuffix(".") + allowed)
+
+
+def optional(text: str | None, what: str) -> str | None:
+    """A short text that may have been left out. Raises UsageError."""
+    return None if text is None else values.words(text, what)
+
 
 Phones = Annotated[
     list[str], typer.Argument(metavar="PHONE...", help="Phone numbers, also separated by commas.", show_default=False)
@@ -25,13 +39,8 @@ MessageFile = Annotated[
     str | None,
     typer.Option("--message-file", metavar="PATH", help="Read the message from a file; - is standard input."),
 ]
-CountryCode = Annotated[
-    str | None,
-    typer.Option("--country-code", metavar="CC", help="ISO 3166 country code, for example CO."),
-]
-AppName = Annotated[
-    str | None, typer.Option("--app-name", metavar="NAME", help="Name of the application that the code is for.")
-]
+CountryCode = Annotated[str | None, option(ops.SEND_SMS.field("country-code"), "CC")]
+AppName = Annotated[str | None, option(ops.SMS_2FA.field("app-name"), "NAME")]
 GSM7_HELP = "Write the message with the letters of GSM-7, á as a, so that it needs fewer segments."
 
 

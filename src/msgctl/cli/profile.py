@@ -14,7 +14,7 @@ from msgctl import config, profiles, values
 from msgctl import operations as ops
 from msgctl.addresses import base_url_fault
 from msgctl.cli.context import App
-from msgctl.cli.inputs import read_line
+from msgctl.cli.inputs import optional, read_line
 from msgctl.cli.terminal import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.config import Document
@@ -70,7 +70,7 @@ def add(
         "base_url": _base_url(base_url, allow_http=allow_http),
         "client": values.whole_number(client, "a client identifier", most=profiles.LARGEST_CLIENT),
         "country_code": None if country_code is None else values.country_code(country_code),
-        "app_name": None if app_name is None else values.words(app_name, "--app-name"),
+        "app_name": optional(app_name, "--app-name"),
         "voice": None if voice is None else _voice(voice),
         "allow_http": allow_http or None,
     }

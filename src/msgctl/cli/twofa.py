@@ -9,7 +9,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import App
-from msgctl.cli.inputs import AppName, CountryCode, Phone, code
+from msgctl.cli.inputs import AppName, CountryCode, Phone, code, option, optional
 from msgctl.cli.tree import command, group
 
 app = group("Verification codes by SMS, call and chat app.")
@@ -39,13 +39,8 @@ def send_call(
     ctx: typer.Context,
     phone: Phone,
     app_name: AppName = None,
-    voice: Annotated[
-        str | None,
-        typer.Option(
-            "--voice", metavar="NAME", help=f"Voice that speaks the code: {', '.join(ops.VERIFICATION_VOICES)}."
-        ),
-    ] = None,
-    retries: Annotated[str, typer.Option("--retries", metavar="N", help="Attempts to call, 1 to 3.")] = "1",
+    voice: Annotated[str | None, option(ops.CALL_2FA.field("voice"), "NAME")] = None,
+    retries: Annotated[str, option(ops.CALL_2FA.field("retries"), "N")] = "1",
     country_code: CountryCode = None,
 ) -> None:
     """Speak a verification code in a call."""
@@ -72,7 +67,7 @@ def send_chatapp(
     ctx: typer.Context,
     phone: Phone,
     app_name: AppName = None,
-    template: Annotated[str | None, typer.Option("--template", metavar="NAME", help="Template of the message.")] = None,
+    template: Annotated[str | None, option(ops.CHATAPP_2FA.field("template"), "NAME")] = None,
     country_code: CountryCode = None,
 ) -> None:
     """Send a verification code by chat app."""
@@ -81,7 +76,7 @@ def send_chatapp(
         ops.CHATAPP_2FA,
         {
             "phone": values.phone(phone),
-            "template": None if template is None else values.words(template, "--template"),
+            "template": optional(template, "--template"),
             "app-name": run.app_name(app_name),
             "country-code": run.country_code(country_code),
         },
@@ -99,10 +94,7 @@ def verify(
     ctx: typer.Context,
     phone: Phone,
     app_name: AppName = None,
-    code_text: Annotated[
-        str | None,
-        typer.Option("--code", metavar="CODE", help="The code received; - reads it from standard input."),
-    ] = None,
+    code_text: Annotated[str | None, option(ops.VERIFY_2FA.field("code"), "CODE")] = None,
     country_code: CountryCode = None,
 ) -> None:
     """Verify a code that was sent.
