@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -13,6 +13,7 @@ import pytest
 
 from conftest import KEY
 from support.commands import ALL, CHANGES, MADE_ONCE, PHONE, READS, SENDS, Command, each
+from support.names import know_no_names
 from support.service import Behaviour, Service, answer, drip, drop, raw, reset
 from support.tool import Outcome, Tool
 
@@ -286,11 +287,11 @@ def test_a_missing_profile_is_one_error_for_any_number_of_messages(tool: Tool) -
 
 
 @pytest.fixture
-def refused_port() -> int:
-    """A port of this machine at which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
+def refused_port() -> Iterator[int]:
+    """A port of this machine at which nobody listens, held for the time of a test."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 @each(ALL)
@@ -306,6 +307,7 @@ def test_a_refused_connection_is_4_and_nothing_was_sent(
 
 
 def test_a_name_that_nobody_knows_is_4(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
+    know_no_names(monkeypatch)
     monkeypatch.setenv("MSGCTL_BASE_URL", "https://nobody-knows-this-name.invalid/api/v1")
     outcome = tool(*SMS)
     assert outcome.code == 4

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from support.names import know_no_names
 from support.service import Behaviour, Service, answer, drop, silent
 from support.tool import Tool, process
 
@@ -200,6 +201,7 @@ def test_a_refusal_ends_the_watch_of_that_message_alone(service: Service, tool: 
 def test_what_will_never_be_reached_is_not_watched(
     service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:
+    know_no_names(monkeypatch)
     monkeypatch.setenv("MSGCTL_BASE_URL", "https://nobody-knows-this-name.invalid/api/v1")
     assert tool("state", "watch", "m1").code == 4
 
