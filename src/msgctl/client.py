@@ -245,9 +245,19 @@ def _described(reply: Reply, said: str) -> str:
         return f"status {reply.status}, and {reply.fault}"
     if not reply.body.strip():
         return f"status {reply.status} with an empty body"
-    page = b"<html" in reply.body[:2000].lower() or b"<!doctype" in reply.body[:2000].lower()
-    what = "an HTML page, perhaps of a proxy," if page else "a text"
-    return f"status {reply.status} with {what} instead of the service's record"
+    return f"status {reply.status} with {_kind_of(reply.body)} instead of the service's record"
+
+
+def _kind_of(body: bytes) -> str:
+    """What a body is that is no record, in words."""
+    start = body[:2000].lower()
+    if b"<html" in start or b"<!doctype" in start:
+        return "an HTML page, perhaps of a proxy,"
+    try:
+        answers.load(body)
+    except ShapeError:
+        return "a text"
+    return "other JSON"
 
 
 def _doubt(effect: Effect, status: int) -> str:

@@ -26,7 +26,7 @@ def test_clicks_without_metrics_are_not_called_no_clicks() -> None:
 def test_a_long_category_shows_the_twenty_most_clicked_and_counts_the_rest() -> None:
     lines = shown(*(clicks("browser", f"browser{number:02}", number) for number in range(33))).splitlines()
     assert [line.split()[0] for line in lines[-21:-1]] == [f"browser{number:02}" for number in range(32, 12, -1)]
-    assert lines[-1] == "… and 13 more"
+    assert lines[-1] == "… and 13 more; --json has them all"
 
 
 def test_a_category_that_the_interface_does_not_know_is_drawn_too() -> None:

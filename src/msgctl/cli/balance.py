@@ -53,4 +53,4 @@ def check(
     if not left.is_finite():
         raise UnreadableError("the answer to balance cannot be read: its status is not a number", http_status=200)
     if left < least:
-        raise ConditionError(f"{left} credits are left, fewer than {least}")
+        raise ConditionError(f"{left} credits are left, fewer than {least}", "Buy credits before more is sent.")

@@ -109,7 +109,9 @@ class Watch:
         state = shorten(self._state(id) or "not known", 60)
         happened = f"did not come to {self._wanted} {when}; its state is {state}" if when else f"ended as {state}"
         wanted = "" if when else f", and not as {self._wanted}"
-        self.failures[id] = ConditionError(f"message {quote(id)} {happened}{wanted}")
+        self.failures[id] = ConditionError(
+            f"message {quote(id)} {happened}{wanted}", "Look again later with: msgctl state get ID"
+        )
 
     def _state(self, id: str) -> str | None:
         """The state seen last, None where none was seen yet."""

@@ -103,7 +103,9 @@ def _category(name: str, objects: Sequence[Mapping[str, Any]], pen: Pen) -> Iter
         bars.sort(key=lambda bar: -bar.clicks)
         yield from _chart(bars[:MOST_ROWS], pen)
     if len(objects) > MOST_ROWS:
-        yield (Span(f"{'…' if pen.unicode else '...'} and {len(objects) - MOST_ROWS} more", "dim"),)
+        yield (
+            Span(f"{'…' if pen.unicode else '...'} and {len(objects) - MOST_ROWS} more; --json has them all", "dim"),
+        )
 
 
 def _run_lines(run: runs.Run, pen: Pen) -> Iterator[Line]:
