@@ -7,10 +7,12 @@ import http.client
 import json
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -73,7 +75,7 @@ def test_the_lines_to_export_can_be_read_by_a_shell() -> None:
     assert exported["MSGCTL_KEY"] == "a'b c"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_it_ends_with_0_when_it_is_told_to(number: int) -> None:
     with serving() as (process, _):
         process.send_signal(number)
@@ -197,6 +199,72 @@ def test_a_kill_in_the_middle_of_many_clients_loses_no_credit(home: Path) -> Non
     assert kept >= len(answered)  # whoever got an answer was charged, and perhaps some who got none
 
 
+def test_a_log_that_nobody_reads_holds_up_no_request() -> None:
+    with serving("--key", "made-up-key") as (process, about):
+        url = f"{about['base_url']}/{'x' * 90}"
+        for _ in range(1500):  # over 64 KiB of log, which is what a pipe holds
+            with contextlib.suppress(urllib.error.HTTPError):
+                urllib.request.urlopen(url, timeout=PATIENCE)
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=PATIENCE)
+        assert process.returncode == 0
+
+
+def test_a_key_that_is_typed_into_a_path_is_not_logged() -> None:
+    with serving("--key", "made-up-key") as (process, about):
+        for target in ("/balance&client=1&key=made-up-key", "/balance?client=1&key=made-up-key&x=a"):
+            with contextlib.suppress(urllib.error.HTTPError):
+                urllib.request.urlopen(about["base_url"] + target, timeout=PATIENCE)
+        port = int(about["base_url"].split(":")[2].split("/")[0])
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
+            connection.sendall(b"GET /api/v1/balance?client=1&key=made-up-key a b HTTP/1.1\r\n\r\n")
+            told = connection.recv(4096)
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=PATIENCE)
+    assert log.count(b"\n") == 3
+    assert b"made-up-key" not in log + told
+
+
+def test_an_inbox_is_followed_beyond_a_reset(served: Any, tool: Tool) -> None:
+    steps = iter([("sandbox", "reset", "--yes"), ("sms", "send", PHONE, "-m", "after")])
+
+    def go_on(_: float) -> None:
+        step = next(steps, None)
+        if step is None:
+            raise KeyboardInterrupt
+        assert tool(*step).code == 0
+
+    assert tool("sms", "send", PHONE, "-m", "before").code == 0
+    followed = tool("sandbox", "inbox", "--follow", "-o", "tsv", "--fields", "text", sleep=go_on)
+    assert followed.out.split() == ["text", "before", "after"]
+
+
+def test_a_followed_inbox_ends_when_its_reader_goes(served: Any, tool: Tool) -> None:
+    assert tool("sms", "send", PHONE, "-m", "one").code == 0
+    command = [sys.executable, "-m", "msgctl", "sandbox", "inbox", "--follow", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert b"one" in process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(PATIENCE) == 0
+
+
+def test_a_state_that_is_served_again_goes_on_with_what_was_left(home: Path, tool: Tool) -> None:
+    for left in ({"status": 7}, {"status": 5}):
+        with serving("--state", str(home / "state.sqlite3"), "--credits", "7") as (_, about):
+            base_url = about["base_url"]
+            with urllib.request.urlopen(f"{base_url}/balance?client=1&key=sandbox", timeout=PATIENCE) as reply:
+                assert json.load(reply) == left
+            assert tool("sandbox", "credit", "5", "--base-url", base_url).code == 0
+
+
+def test_a_server_that_cannot_say_where_it_is_ends() -> None:
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "msgctl", "sandbox", "serve", "--port", "0"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+    assert done.returncode == 3
+
+
 @pytest.mark.parametrize(
     ("options", "code", "named"),
     [
@@ -207,6 +275,7 @@ def test_a_kill_in_the_middle_of_many_clients_loses_no_credit(home: Path) -> Non
         (["--credits", "-5"], 2, "-5"),
         (["--allow-ip", "300.0.0.1"], 2, "300.0.0.1"),
         (["--fault", "nonsense"], 2, "nonsense"),
+        (["--fault", "drop:1:/sned-sms"], 2, "/sned-sms"),
         (["--seed", "x"], 2, "x"),
         (["--host", "no such host"], 3, "no such host"),
         (["--state", "/proc/nowhere/state"], 3, "/proc/nowhere"),

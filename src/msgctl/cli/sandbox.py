@@ -81,7 +81,7 @@ def _arriving(
 ) -> Iterator[Mapping[str, Any]]:
     """Messages as they arrive, until nobody reads them any more."""
     last = 0
-    while streams.fault_of(run.stdout) is None:
+    while streams.fault_of(run.stdout) is None and streams.has_reader(run.stdout):
         for message in sandbox.inbox(phone, kind, last):
             last = max(last, int(message["number"]))
             yield message

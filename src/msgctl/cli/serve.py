@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import queue
 import shlex
 import signal
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from msgctl.sandbox.state import State
 
 MEMORY = "memory"
+MOST_LINES = 10_000
+"""Lines of the log that may wait for a reader; more are dropped."""
 
 
 EXAMPLES = (
@@ -39,7 +43,9 @@ Port = Annotated[str, typer.Option("--port", metavar="N", help="Port to listen o
 Host = Annotated[str, typer.Option("--host", metavar="ADDR", help="Address to listen on.")]
 Client = Annotated[str, typer.Option("--client", metavar="N", help="Client identifier that is let in.")]
 Key = Annotated[str, typer.Option("--key", metavar="K", help="Key that is let in, a made-up one.")]
-Credits = Annotated[str | None, typer.Option("--credits", metavar="N", help="Credits to begin with, 1000 if left out.")]
+Credits = Annotated[
+    str | None, typer.Option("--credits", metavar="N", help="Credits of a new state, 1000 if left out.")
+]
 Kept = Annotated[str, typer.Option("--state", metavar="FILE", help="Keep everything in a file, or in memory.")]
 AllowIp = Annotated[
     list[str] | None,
@@ -87,15 +93,17 @@ def serve(
     allowed = [_network(text) for text in allow_ip or []]
     faults = _faults(fault or [], seed)
     with ExitStack() as stack:
+        stack.enter_context(_stopped_by_signals())
         kept = stack.enter_context(_state(state, credits))
         listening = stack.enter_context(_listen(server.Server, host, number, run))
         base_url = listening.origin + BASE_PATH
         emulator = Emulator(kept, clock=run.clock, client=account, key=key, base_url=base_url)
         listening.desk = Desk(emulator, allowed=allowed, faults=faults)
         try:
-            signal.signal(signal.SIGTERM, _stop)
             _announce(run, base_url, account, key)
-            listening.serve_forever(poll_interval=0.1)
+            unwritten = streams.fault_of(run.stdout)
+            if unwritten is None or isinstance(unwritten, BrokenPipeError):  # else nobody knows where the server is
+                listening.serve_forever(poll_interval=0.1)
         except KeyboardInterrupt:
             streams.abandon(run.stdout)
 
@@ -126,9 +134,11 @@ def _state(where: str, credits: str | None) -> Iterator[State]:
         if where == MEMORY:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="msgctl-sandbox-"))
             where = str(Path(folder) / "state.sqlite3")
-        state = State(Path(values.words(where, "--state")).absolute())
+        path = Path(values.words(where, "--state")).absolute()
+        is_new = not path.is_file() or path.stat().st_size == 0
+        state = State(path)
         stack.callback(state.close)
-        if amount is not None:
+        if amount is not None and is_new:  # a server that is started again goes on with what was left
             tools.set_credit(state, amount)
         yield state
 
@@ -136,7 +146,7 @@ def _state(where: str, credits: str | None) -> Iterator[State]:
 @contextmanager
 def _listen(make: type[Server], host: str, port: int, run: App) -> Iterator[Server]:
     try:
-        server = make(host, port, run.note)
+        server = make(host, port, (lambda _: None) if run.options.quiet else _Log(run))
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or "the address is malformed"
         raise ConfigurationError(
@@ -146,9 +156,47 @@ def _listen(make: type[Server], host: str, port: int, run: App) -> Iterator[Serv
         yield server
 
 
-def _stop(_signal: int, _frame: object) -> NoReturn:
-    """SIGTERM ends the server as Ctrl-C does."""
-    raise KeyboardInterrupt
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """KeyboardInterrupt on Ctrl-C, SIGTERM and a closed terminal, also where ignored before; the first one counts."""
+
+    def stop(_signal: int, _frame: object) -> NoReturn:
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    for each in before:
+        signal.signal(each, stop)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+class _Log:
+    """Writes lines to standard error from a thread of its own: nobody has to read them for a request to be answered."""
+
+    def __init__(self, run: App) -> None:
+        self._run = run
+        self._lines: queue.Queue[str] = queue.Queue(MOST_LINES)
+        threading.Thread(target=self._write, name="log", daemon=True).start()
+
+    def __call__(self, line: str) -> None:
+        with suppress(queue.Full):
+            self._lines.put_nowait(line)
+
+    def _write(self) -> None:
+        while True:
+            line = self._lines.get() + "\n"
+            try:
+                # Past the buffer of the stream, whose lock a blocked write would hold until the end.
+                os.write(self._run.stderr.fileno(), line.encode(errors="backslashreplace"))
+            except ValueError:  # a stream in memory
+                self._run.note(line.rstrip())
+            except OSError:
+                return
 
 
 def _announce(run: App, base_url: str, client: int, key: str) -> None:

@@ -72,3 +72,14 @@ def abandon(stream: TextIO) -> None:
     raw = getattr(getattr(stream, "buffer", None), "raw", None)
     if isinstance(raw, Sink) and raw.fault is None:
         raw.fault = BrokenPipeError()
+
+
+def has_reader(stream: TextIO) -> bool:
+    """Whether anybody may still read what is written to a stream; false for a pipe whose reader has gone."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):
+        return True
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return not any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))

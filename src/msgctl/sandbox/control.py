@@ -25,7 +25,7 @@ from msgctl.sandbox import tools
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.sources import JSON_TYPE, MOST_BODY
 from msgctl.sandbox.state import remove
-from msgctl.sandbox.wire import Call, Refusal, Reply, quoted, reply
+from msgctl.sandbox.wire import Call, Refusal, Reply, masked, quoted, reply
 
 PATH = "/sandbox"
 NAME = "msgctl"
@@ -41,7 +41,7 @@ def answer(emulator: Emulator, call: Call) -> Reply:
     """Carry out a call below ``/sandbox``. Raises Refusal."""
     found = _ROUTES.get(call.path.rstrip("/"))
     if found is None:
-        raise Refusal("NOT_FOUND", f"there is nothing at the path {quoted(call.path)}", status=404)
+        raise Refusal("NOT_FOUND", f"there is nothing at the path {quoted(masked(call.path))}", status=404)
     method, handle = found
     if call.method != method:
         raise Refusal(
@@ -121,8 +121,8 @@ def _number(given: Mapping[str, Any], name: str, default: int) -> int:
     value = given.get(name, default)
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 15:
         value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise _bad(f"{name} must be a whole number")
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > 10**15:
+        raise _bad(f"{name} must be a whole number of at most 15 digits")
     return value
 
 

@@ -104,6 +104,8 @@ class Desk:
         if call.method not in ("GET", "HEAD"):
             raise Refusal("METHOD_NOT_ALLOWED", "a short URL takes GET", status=405, headers={"allow": "GET, HEAD"})
         alias = call.path.removeprefix(VISITS)
+        if not alias.isascii():
+            raise Refusal("NOT_FOUND", "there is no such short URL", status=404)
         with self._emulator.state.writing() as db:
             url = db.execute("SELECT * FROM urls WHERE alias = ?", (alias,)).fetchone()
             if url is None:

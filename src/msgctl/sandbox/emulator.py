@@ -12,7 +12,7 @@ from msgctl.sandbox.behaviour import HANDLERS
 from msgctl.sandbox.dispatch import Context
 from msgctl.sandbox.parameters import Parameters, read
 from msgctl.sandbox.state import State
-from msgctl.sandbox.wire import Call, Refusal, Reply, quoted, reply
+from msgctl.sandbox.wire import Call, Refusal, Reply, masked, quoted, reply
 
 BASE_PATH = "/api/v1"
 BASE_URL = f"https://sandbox.invalid{BASE_PATH}"
@@ -75,7 +75,7 @@ _BY_PATH: Mapping[str, Operation] = {BASE_PATH + operation.path: operation for o
 def _route(call: Call) -> Operation:
     operation = _BY_PATH.get(call.path)
     if operation is None:
-        raise Refusal("NOT_FOUND", f"there is no operation at the path {quoted(call.path)}", status=404)
+        raise Refusal("NOT_FOUND", f"there is no operation at the path {quoted(masked(call.path))}", status=404)
     if call.method != operation.method:
         raise Refusal(
             "METHOD_NOT_ALLOWED",

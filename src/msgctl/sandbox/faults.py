@@ -10,6 +10,8 @@ from random import Random
 from threading import Lock
 
 from msgctl.errors import UsageError
+from msgctl.operations import OPERATIONS
+from msgctl.sandbox.emulator import BASE_PATH
 from msgctl.sandbox.wire import UNKNOWN_ERROR, Refusal, Reply, quoted
 
 LONGEST_DELAY = 3600.0
@@ -34,6 +36,7 @@ INSTEAD = frozenset({Kind.REFUSE, Kind.UNAVAILABLE, Kind.TOO_MANY, Kind.HTML, Ki
 
 FORMS = "520, 503, 429, html, delay=SECONDS, drop, reject, truncate or garbage, then :PROBABILITY and :PATH"
 
+_PATHS = frozenset(operation.path for operation in OPERATIONS)
 _PROBABILITY = re.compile(r"0*(?:0?\.[0-9]{1,9}|[01](?:\.0*)?)")
 _SECONDS = re.compile(r"[0-9]{1,4}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}")
 
@@ -65,9 +68,9 @@ def parse(spec: str) -> Fault:
     probability = rest.pop(0) if rest and not rest[0].startswith("/") else "1"
     if not _PROBABILITY.fullmatch(probability):
         raise _malformed(spec, f"{quoted(probability)} is no probability from 0 to 1")
-    path = ":".join(rest) if rest else None
-    if path is not None and not path.startswith("/"):
-        raise _malformed(spec, f"{quoted(path)} is no path that begins with /")
+    path = ":".join(rest).removeprefix(BASE_PATH) if rest else None
+    if path is not None and path not in _PATHS:
+        raise _malformed(spec, f"{quoted(path)} is the path of no operation")
     return Fault(kind, float(probability), path, float(seconds) if equals else 0.0)
 
 

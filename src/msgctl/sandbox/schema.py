@@ -14,11 +14,12 @@ TABLES = ("account", "blocked", "messages", "codes", "urls", "clicks")
 SCHEMA = (
     "CREATE TABLE account (credits INTEGER NOT NULL CHECK (credits >= 0))",
     "CREATE TABLE blocked (phone TEXT PRIMARY KEY, id TEXT NOT NULL, name TEXT NOT NULL) WITHOUT ROWID",
+    # A number is never used again, also after a reset: whoever follows the inbox asks for what comes after one.
     # text is what the phone receives, shown what answers tell of it (a code is masked there); received is 1 for
     # messages that will reach their phone; created is in seconds since 1970 (UTC).
     """
     CREATE TABLE messages (
-        number INTEGER PRIMARY KEY,
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
         id TEXT NOT NULL UNIQUE,
         dispatch_id TEXT NOT NULL,
         phone TEXT NOT NULL,

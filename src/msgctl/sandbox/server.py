@@ -7,6 +7,7 @@ bodies in chunks, limits of size and time, answers that go out broken because a 
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 import socketserver
 import sys
@@ -17,7 +18,7 @@ from typing import Any
 
 from msgctl.sandbox.desk import Desk, Ending, Outcome
 from msgctl.sandbox.sources import MOST_BODY
-from msgctl.sandbox.wire import Call, Refusal, Reply
+from msgctl.sandbox.wire import Call, Refusal, Reply, masked
 from msgctl.text import shorten
 
 PATIENCE = 30.0
@@ -53,12 +54,22 @@ class Server(ThreadingHTTPServer):
     def origin(self) -> str:
         """Where it listens, as a URL without a path."""
         host, port = self.server_address[:2]
+        # What listens everywhere is reached on loopback from here.
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(str(host), host)  # noqa: S104 - not bound here
         shown = f"[{host!s}]" if self.address_family == socket.AF_INET6 else str(host)
         return f"http://{shown}:{port}"
 
     def server_bind(self) -> None:
         # Past HTTPServer's own, which looks up the name of the address, and that may take seconds.
         socketserver.TCPServer.server_bind(self)
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        try:
+            return super().get_request()
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                time.sleep(0.05)  # every descriptor is taken: whoever waits is let in when one is free again
+            raise
 
     def handle_error(self, *_connection: Any) -> None:
         """A connection that broke harms nobody else; anything unexpected is one line, not a traceback."""
@@ -85,7 +96,9 @@ class _Handler(BaseHTTPRequestHandler):
         # The standard library takes the target for Latin-1, which no client means.
         target = self.path.encode("latin-1").decode("utf-8", "surrogateescape")
         path, _, query = target.partition("?")
-        headers = {name.lower(): value for name, value in self.headers.items()}
+        if target.lower().startswith(("http://", "https://")):  # RFC 9112, 3.2.2
+            path = "/" + path.partition("://")[2].partition("/")[2]
+        headers = {name.lower(): _utf8(value) for name, value in self.headers.items()}
         try:
             body = self._body()
         except MalformedError as error:
@@ -96,7 +109,9 @@ class _Handler(BaseHTTPRequestHandler):
         outcome = self.server.desk.answer(Call(self.command, path, query, headers, body), self.client_address[0])
         milliseconds = (time.perf_counter() - started) * 1000
         fault = f" fault {', '.join(outcome.faults)}" if outcome.faults else ""
-        self.server.log(f"{self.command[:20]} {shorten(path, 100)} {outcome.reply.status} {milliseconds:.0f} ms{fault}")
+        self.server.log(
+            f"{self.command[:20]} {shorten(masked(path), 100)} {outcome.reply.status} {milliseconds:.0f} ms{fault}"
+        )
         self._send(outcome)
 
     def _body(self) -> bytes:
@@ -178,8 +193,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self.command = getattr(self, "command", None) or "GET"
         with contextlib.suppress(OSError):
-            self._send(Outcome(Refusal("MALFORMED", message or "it is not HTTP", status=code).reply()))
-        self.server.log(f"- - {code} {shorten(message or '', 80)}")
+            self._send(Outcome(Refusal("MALFORMED", "it is not HTTP as it should be", status=code).reply()))
+        self.server.log(f"- - {code} {shorten(masked(message or ''), 80)}")
 
     def log_message(self, *_arguments: Any) -> None:
         """The standard library's log shows the query, and with it the key."""
+
+
+def _utf8(value: str) -> str:
+    """A header as its sender meant it; the standard library takes every header for Latin-1."""
+    return value.encode("latin-1", "replace").decode("utf-8", "replace")

@@ -21,7 +21,7 @@ from msgctl.sandbox import schema
 MOST_WAIT = 30.0
 """Seconds that a transaction waits for one of another process."""
 
-_RESET = "Start with a new one, and lose what the sandbox knows: msgctl sandbox reset"
+_RESET = "Move it away; the sandbox of this machine is made new by: msgctl sandbox reset"
 _HINTS = {
     sqlite3.SQLITE_NOTADB: _RESET,
     sqlite3.SQLITE_CORRUPT: _RESET,

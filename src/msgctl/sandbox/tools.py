@@ -18,7 +18,7 @@ from msgctl.sandbox.visitors import invent
 from msgctl.sandbox.wire import quoted
 
 MOST_CREDITS = 10**15
-MOST_CLICKS = 1_000_000
+MOST_CLICKS = 100_000
 MOST_DAYS = 3_650
 
 _DAY = 24 * 60 * 60

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -54,6 +55,14 @@ def missing(name: str, why: str = "") -> Refusal:
 def invalid(name: str, why: str) -> Refusal:
     """The refusal of a parameter, or of the part of the call with this name; ``why`` goes on after the name."""
     return Refusal("INVALID_PARAMETER", f"{name} {why}")
+
+
+_KEY = re.compile(r"(key=)[^&\s'\"]*", re.IGNORECASE)
+
+
+def masked(text: str) -> str:
+    """A text without the keys that stand in it as parameters, for a log line or a message."""
+    return _KEY.sub(r"\1***", text)
 
 
 def quoted(text: str, limit: int = 40) -> str:
