@@ -13,10 +13,11 @@ import termios
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
+from msgctl import answers
 from msgctl.errors import ConfigurationError
 from msgctl.exchange import Journey
 from msgctl.sandbox import state
@@ -54,6 +55,19 @@ def test_an_answer_that_says_nothing_is_no_success(
 ) -> None:
     service.will(answer(record))
     assert tool(*command).code == 5
+
+
+def test_an_interrupt_while_an_answer_is_read_does_not_hide_that_it_was_sent(
+    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(answers, "read", interrupt)
+    service.will(answer({"id": "1", "status": 1, "data": []}))
+    done = tool(*SMS)
+    assert done.code == 130
+    assert "may have been carried out" in done.err
 
 
 @pytest.mark.parametrize("status", [302, 303])

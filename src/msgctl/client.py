@@ -35,7 +35,7 @@ PAUSES = (0.3, 0.9)
 """Seconds before the first and the second repetition."""
 
 ALLOW_ADDRESS = (
-    "If nothing is wrong with the values: the service also refuses so every call from an address that is not allowed. "
+    "If nothing is wrong with the values: calls from an address that is not allowed get this answer, too. "
     "Allow this machine's public address in the security menu of the account."
 )
 CHECK_BEFORE_REPEATING = {
@@ -101,9 +101,16 @@ class Client:
                     raise
             else:
                 if pause is None or not (reads and reply.status in PASSING_STATUSES):
-                    return self._judge(request, reply)
+                    return self._judged(request, reply)
             self._pause(request, pause)
         raise AssertionError("the last attempt returns or raises")
+
+    def _judged(self, request: Request, reply: Reply) -> Answer:
+        """The answer that was read; whoever interrupts that is told that the request had gone out."""
+        try:
+            return self._judge(request, reply)
+        except KeyboardInterrupt:
+            raise _stopped(request, left=True) from None
 
     def _pause(self, request: Request, seconds: float) -> None:
         """Wait before a repetition, which there is only where nothing left, or where the request only reads."""

@@ -45,7 +45,7 @@ class Credential:
     key: Secret = field(repr=False)
 
     def parameters(self) -> tuple[tuple[str, str], ...]:
-        """The parameters ``client`` and ``key`` as they travel. The only place where the key is read."""
+        """The parameters ``client`` and ``key`` as they travel."""
         return (("client", str(self.client)), ("key", self.key.reveal()))
 
     def mask(self, text: str) -> str:

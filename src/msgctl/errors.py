@@ -104,7 +104,7 @@ class UnreadableError(ServiceError):
 class OutcomeUnknownError(MsgctlError):
     """The request went out and no usable answer came back: it may have been carried out.
 
-    That the answer to another such request may come says nothing of whether it may be made.
+    ``passing``: a request that reads may be made again. Whether a request is one that reads is not known here.
     """
 
     kind = "outcome_unknown"

@@ -50,8 +50,7 @@ class _Rows:
 class Printer:
     """Prints results to a screen in one format; ``fields`` are the columns asked for (empty: those of the result).
 
-    Fields have been checked with `check_fields`; JSON is printed whole, whatever they are. Every method flushes,
-    and raises BrokenPipeError where the reader has gone.
+    Fields have been checked with `check_fields`; JSON is printed whole, whatever they are. Every method flushes.
     """
 
     def __init__(self, screen: Screen, format: Format, fields: Sequence[str] = ()) -> None:

@@ -44,7 +44,7 @@ class Screen:
             left = left[buffer.write(left) :]
 
     def flush(self) -> None:
-        """Raises BrokenPipeError here, and not at exit, where the reader has gone."""
+        """Write what is still held back, so that a reader that has gone is noticed here and not at exit."""
         self.stream.flush()
 
 

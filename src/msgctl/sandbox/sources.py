@@ -61,20 +61,22 @@ def _text(body: bytes) -> str:
 
 def _pairs(where: str, text: str) -> Source:
     """Read ``name=value&name=value`` as the WHATWG URL standard has it, refusing what that would mend."""
-    if _BROKEN_ESCAPE.search(text):
-        raise invalid(where, "has a % without two hexadecimal digits after it")
     found: dict[str, list[str]] = {}
     for pair in filter(None, text.split("&")):
-        name, _, value = pair.partition("=")
-        found.setdefault(_unquoted(where, name), []).append(_unquoted(where, value))
+        spelled, _, value = pair.partition("=")
+        name = _unquoted(where, spelled)
+        found.setdefault(name, []).append(_unquoted(name[:40] or where, value))
     return found
 
 
-def _unquoted(where: str, text: str) -> str:
+def _unquoted(what: str, text: str) -> str:
+    """A name or a value without its percent signs; ``what`` is what a refusal names."""
+    if _BROKEN_ESCAPE.search(text):
+        raise invalid(what, "has a % without two hexadecimal digits after it")
     try:
         return unquote_to_bytes(text.replace("+", " ")).decode()
     except UnicodeError:
-        raise invalid(where, "must be UTF-8 text behind its percent signs") from None
+        raise invalid(what, "must be UTF-8 text behind its percent signs") from None
 
 
 def _members(text: str) -> Source:
