@@ -1,0 +1,54 @@
+"""Files of recipients that tests read, and what they came to."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import BinaryIO, NamedTuple, cast
+
+import pytest
+
+from msgctl.errors import UsageError
+from msgctl.jobs.recipients import Fault, Row, opened
+
+ANA = "573001234567"
+LUIS = "573007654321"
+UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202e\ud800-\udfff]")
+
+
+class Outcome(NamedTuple):
+    """What a file came to."""
+
+    columns: tuple[str, ...]
+    phone_column: str
+    encoding: str
+    found: list[Row | Fault]
+
+    @property
+    def rows(self) -> list[Row]:
+        assert all(isinstance(row, Row) for row in self.found), self.found
+        return cast(list[Row], self.found)
+
+    @property
+    def fault(self) -> Fault:
+        (fault,) = (found for found in self.found if isinstance(found, Fault))
+        return fault
+
+
+def read(content: bytes | str, phone_column: str = "phone") -> Outcome:
+    return read_from(io.BytesIO(content if isinstance(content, bytes) else content.encode()), phone_column)
+
+
+def read_from(source: BinaryIO, phone_column: str = "phone") -> Outcome:
+    with opened(source, "customers.csv", phone_column) as recipients:
+        return Outcome(recipients.columns, recipients.phone_column, recipients.encoding, list(recipients))
+
+
+def refused(content: bytes | str, phone_column: str = "phone") -> str:
+    """The whole message of a file that is refused; it names the file and can be shown."""
+    with pytest.raises(UsageError) as caught:
+        read(content, phone_column)
+    assert "customers.csv" in caught.value.message
+    said = f"{caught.value.message} {caught.value.hint or ''}"
+    assert not UNSHOWN.search(said)
+    return said
