@@ -11,7 +11,6 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,27 +18,12 @@ import pytest
 
 from msgctl import answers
 from msgctl.errors import ConfigurationError
-from msgctl.exchange import Journey
 from msgctl.sandbox import state
-from support.service import Service, answer, drop
+from support.service import Service, answer
 from support.tool import Tool
 
 SMS = ("sms", "send", "573001234567", "-m", "Hola")
 PATIENCE = 30.0
-
-
-def test_a_send_is_made_once_whatever_the_http_library_calls_its_events(
-    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = Journey.trace
-
-    def renamed(self: Journey, event: str, info: Mapping[str, Any]) -> None:
-        known(self, event.replace("send_request_headers", "write_head"), info)
-
-    monkeypatch.setattr(Journey, "trace", renamed)
-    service.will(drop)
-    assert tool(*SMS).code == 5
-    assert len(service.received) == 1
 
 
 @pytest.mark.parametrize(

@@ -334,6 +334,7 @@ def test_a_request_that_was_given_up_never_leaves(
         return lookup(*arguments, **more)
 
     monkeypatch.setattr(socket, "getaddrinfo", slow)
+    monkeypatch.setenv("MSGCTL_BASE_URL", f"http://localhost:{service.port}/api/v1")
     before = set(threading.enumerate())
     outcome = tool(*SMS, "--timeout", "0.3")
     released.set()

@@ -46,15 +46,15 @@ def base_url_fault(text: str, *, allow_http: bool = False) -> str | None:
         return "it holds a user name or password"
     if "?" in text or "#" in text:
         return "it holds a query or a fragment"
-    return _host_fault(text, parts, allow_http=allow_http)
+    return _host_fault(parts, allow_http=allow_http)
 
 
-def _host_fault(text: str, parts: SplitResult, *, allow_http: bool) -> str | None:
+def _host_fault(parts: SplitResult, *, allow_http: bool) -> str | None:
     authority = _AUTHORITY.fullmatch(parts.netloc)
     if authority is None or not 0 < int((authority["port"] or "1")[:6]) < 2**16:
         return "its host or port is malformed"
     host: str = authority["address"] or authority["name"]
-    if not (_is_address(host) if authority["address"] else _is_address(host) or _is_name(text, host)):
+    if not (_is_address(host) if authority["address"] else _is_address(host) or _is_name(host)):
         return "its host is malformed"
     if parts.scheme == "http" and not allow_http and not is_loopback(host):
         return f"plain http to {shorten(host, 60)} would show the key to everyone on the way"
@@ -69,22 +69,37 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _is_name(text: str, host: str) -> bool:
+def _is_name(host: str) -> bool:
     """Whether a host is a name that can be looked up."""
     try:
-        host.encode("idna")  # labels of 1 to 63 characters, as the look-up wants them
+        name = ascii_host(host)
     except ValueError:
         return False
-    if host.isascii() and "xn--" not in host.lower():
-        return _NAME.fullmatch(host) is not None
-    return _is_international(text)
+    return _NAME.fullmatch(name) is not None and all(_is_label(label) for label in name.removesuffix(".").split("."))
 
 
-def _is_international(text: str) -> bool:
-    """Whether the host is one of IDNA 2008, of which only the HTTP library knows."""
-    import httpx
+def ascii_host(host: str) -> str:
+    """A host as it is looked up: a name in other letters in its ASCII form (IDNA 2003, RFC 3490), all in lower case.
 
+    Raises ValueError where it has none, and where its form is that of another name, as for a sharp s: the key travels
+    to the host that was written, or not at all.
+    """
+    host = host.lower()
+    if host.isascii():
+        return host
+    encoded = host.encode("idna")
+    if encoded.decode("idna") != host:
+        raise ValueError("the host is that of another name")
+    return encoded.decode("ascii")
+
+
+def _is_label(label: str) -> bool:
+    """Whether a label has 1 to 63 characters, and is well-formed where it stands for other letters (RFC 3492)."""
+    if not 0 < len(label) < 64:
+        return False
+    if not label.startswith("xn--"):
+        return True
     try:
-        return bool(httpx.URL(text).host)
-    except (ValueError, httpx.InvalidURL):
+        return not label[4:].encode("ascii").decode("punycode").isascii()
+    except ValueError:
         return False

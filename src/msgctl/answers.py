@@ -36,7 +36,7 @@ def load(body: bytes) -> Any:
     """Read JSON (RFC 8259) of unknown origin; numbers become `Number`. Raises ShapeError."""
     try:
         text = body.decode("utf-8-sig")
-        return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=_refuse_constant)
+        return _DECODER.decode(text)
     except UnicodeDecodeError as error:
         raise ShapeError("it is not UTF-8 text") from error
     except RecursionError as error:
@@ -65,6 +65,9 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ShapeError(f"it holds {name}, which is not JSON")
 
 
+_DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_refuse_constant)
+
+
 def _check_members(document: Mapping[str, Any], members: Sequence[Member]) -> None:
     """Arrays must be arrays of objects, objects objects, and everything else a plain value; null is always allowed.
 
@@ -75,13 +78,20 @@ def _check_members(document: Mapping[str, Any], members: Sequence[Member]) -> No
         if value is None:
             continue
         if member.kind is Kind.ARRAY:
-            if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+            if not isinstance(value, list) or not {dict}.issuperset(map(type, value)):
                 raise ShapeError(f"its member {member.name} is not an array of objects")
-            for entry in value:
-                _check_members(entry, member.of)
+            _check_entries(value, member.of)
         elif member.kind is Kind.OBJECT:
             if not isinstance(value, dict):
                 raise ShapeError(f"its member {member.name} is not an object")
             _check_members(value, member.of)
         elif isinstance(value, (dict, list)):
             raise ShapeError(f"its member {member.name} is not a plain value")
+
+
+def _check_entries(entries: list[dict[str, Any]], members: Sequence[Member]) -> None:
+    """Check the objects of an array, which can be very many: those of plain values alone at one glance each."""
+    are_plain = {Kind.ARRAY, Kind.OBJECT}.isdisjoint(member.kind for member in members)
+    for entry in entries:
+        if not (are_plain and {dict, list}.isdisjoint(map(type, entry.values()))):
+            _check_members(entry, members)

@@ -7,12 +7,13 @@ has no way to tell a repetition from a second message.
 
 from __future__ import annotations
 
+import copy
 import json
+import re
 import time
 from collections.abc import Callable
 from typing import Any
-
-import httpx
+from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from msgctl import answers, operations
 from msgctl.answers import Answer, ShapeError
@@ -26,11 +27,13 @@ from msgctl.errors import (
     UnreadableError,
     UsageError,
 )
-from msgctl.exchange import Journey, LostError, Reply, exchange, open_client
+from msgctl.exchange import Line, LocalLine, LostError, Outgoing, Reply
 from msgctl.operations import Effect
 from msgctl.request import Request
-from msgctl.text import clean, shorten
+from msgctl.text import shorten
 
+LONGEST_TARGET = 65_536
+"""The longest path and query that is sent, in bytes; every server has a limit, and few have a higher one."""
 PAUSES = (0.3, 0.9)
 """Seconds before the first and the second repetition."""
 
@@ -51,10 +54,10 @@ CHECK_CREDENTIALS = (
 
 
 class Client:
-    """Performs requests against one base URL with one credential.
+    """Performs requests against one base URL with one credential, over a connection that is kept; for one thread.
 
-    ``seconds`` bounds each attempt as a whole. ``log`` is told of each request and answer, credentials never. A
-    ``transport`` takes the place of the network.
+    ``seconds`` bounds each attempt as a whole. ``log`` is told of each request and answer, credentials never. ``local``
+    answers requests in the place of the network.
     """
 
     def __init__(
@@ -63,22 +66,30 @@ class Client:
         credential: Credential,
         *,
         seconds: float = 30.0,
-        transport: httpx.BaseTransport | None = None,
         log: Callable[[str], None] = lambda _: None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
+        local: Callable[[Outgoing], Reply] | None = None,
     ) -> None:
         self._base_url = base_url.rstrip("/")
+        self._path = _percent_encoded(urlsplit(self._base_url).path)
         self._credential = credential
         self._seconds = seconds
         self._log = log
         self._sleep = sleep
         self._clock = clock
-        self._local = transport is not None
-        self._http = open_client(base_url, seconds) if transport is None else httpx.Client(transport=transport)
+        self._is_local = local is not None
+        self._new_line = _lines(base_url) if local is None else lambda: LocalLine(local)
+        self._line = self._new_line()
+
+    def sibling(self) -> Client:
+        """A client like this one for another thread, with a connection of its own. Any thread may ask for one."""
+        sibling = copy.copy(self)
+        sibling._line = self._new_line()
+        return sibling
 
     def close(self) -> None:
-        self._http.close()
+        self._line.close()
 
     def perform(self, request: Request, *, within: float | None = None) -> Answer:
         """Make a request and read its answer.
@@ -86,74 +97,69 @@ class Client:
         ``within`` bounds it further, in seconds, and leaves repeating it to the caller.
 
         Raises NotReachedError, RefusedError, UnreadableError (a request that only reads), OutcomeUnknownError,
-        UsageError where the values are too long for a URL, and StoppedError on Ctrl-C.
+        UsageError where the values are too long for a URL, ConfigurationError where the settings for TLS or proxies
+        cannot be used, and StoppedError on Ctrl-C.
         """
+        self._line.left = False
+        try:
+            outgoing = self._prepared(request)
+            if within is not None:
+                return self._judge(request, self._exchange(request, outgoing, min(self._seconds, within)))
+            return self._judge(request, self._repeated(request, outgoing))
+        except KeyboardInterrupt:
+            raise _stopped(request, left=self._line.left) from None
+
+    def _repeated(self, request: Request, outgoing: Outgoing) -> Reply:
+        """The reply to a request, which is made again where nothing left, or where it only reads."""
         reads = request.operation.effect is Effect.READS
-        seconds = self._seconds if within is None else min(self._seconds, within)
-        for pause in (*PAUSES, None) if within is None else (None,):
+        for pause in PAUSES:
             try:
-                reply = self._exchange(request, seconds)
+                reply = self._exchange(request, outgoing, self._seconds)
             except NotReachedError as error:
-                if pause is None or not error.passing:
+                if not error.passing:
                     raise
             except OutcomeUnknownError:
-                if pause is None or not reads:
+                if not reads:
                     raise
             else:
-                if pause is None or not (reads and reply.status in PASSING_STATUSES):
-                    return self._judged(request, reply)
-            self._pause(request, pause)
-        raise AssertionError("the last attempt returns or raises")
+                if not (reads and reply.status in PASSING_STATUSES):
+                    return reply
+            self._log(f"* trying again in {pause:g} s")
+            self._sleep(pause)
+        return self._exchange(request, outgoing, self._seconds)
 
-    def _judged(self, request: Request, reply: Reply) -> Answer:
-        """The answer that was read; whoever interrupts that is told that the request had gone out."""
-        try:
-            return self._judge(request, reply)
-        except KeyboardInterrupt:
-            raise _stopped(request, left=True) from None
-
-    def _pause(self, request: Request, seconds: float) -> None:
-        """Wait before a repetition, which there is only where nothing left, or where the request only reads."""
-        self._log(f"* trying again in {seconds:g} s")
-        try:
-            self._sleep(seconds)
-        except KeyboardInterrupt:
-            raise _stopped(request, left=False) from None
-
-    def _exchange(self, request: Request, seconds: float) -> Reply:
-        path = clean(httpx.URL(self._base_url).path.rstrip("/") + request.operation.path)
-        journey = Journey()
-        self._log(f"> {request.operation.method} {path}")
+    def _exchange(self, request: Request, outgoing: Outgoing, seconds: float) -> Reply:
+        named = f"{outgoing.method} {outgoing.path}"
+        self._log(f"> {named}")
         started = self._clock()
         outcome = "not sent"
         try:
-            reply = exchange(self._http, self._prepared(request, journey), journey, seconds, traced=not self._local)
+            reply = self._line.exchange(outgoing, seconds)
         except LostError as error:
             outcome = "no answer"
             raise _outcome_unknown(request, str(error)) from error
         except KeyboardInterrupt:
             outcome = "interrupted"
-            raise _stopped(request, left=journey.give_up()) from None
+            raise
         else:
             outcome = str(reply.status)
             return reply
         finally:
-            self._log(f"< {outcome} {request.operation.method} {path} {(self._clock() - started) * 1000:.0f} ms")
+            self._log(f"< {outcome} {named} {(self._clock() - started) * 1000:.0f} ms")
 
-    def _prepared(self, request: Request, journey: Journey) -> httpx.Request:
+    def _prepared(self, request: Request) -> Outgoing:
+        """The request as it travels. Raises UsageError where it is too long for a URL; its text does not show it."""
         query, form = request.with_credentials(self._credential.parameters())
-        try:
-            return self._http.build_request(
-                request.operation.method,
-                self._base_url + request.operation.path,
-                headers=request.headers,
-                params=query or None,
-                data=dict(form) or None,
-                content=request.json,
-                extensions={"trace": journey.trace},
-            )
-        except httpx.InvalidURL:  # its text quotes the URL, and the key with it
-            raise UsageError(f"{request.operation.name} cannot be asked for: a value is too long for a URL") from None
+        outgoing = Outgoing(
+            request.operation.method,
+            self._path + request.operation.path,
+            urlencode(query),
+            request.headers,
+            urlencode(form).encode("ascii") if request.json is None else request.json,
+        )
+        if len(outgoing.target) > LONGEST_TARGET:
+            raise UsageError(f"{request.operation.name} cannot be asked for: a value is too long for a URL")
+        return outgoing
 
     def _judge(self, request: Request, reply: Reply) -> Answer:
         if reply.status != 200:
@@ -177,15 +183,16 @@ class Client:
             consequence = {Effect.SENDS: "; nothing was sent", Effect.CHANGES: "; nothing was changed"}
             return RefusedError(
                 message + consequence.get(request.operation.effect, ""),
-                None if self._local else ALLOW_ADDRESS,
+                None if self._is_local else ALLOW_ADDRESS,
                 http_status=reply.status,
                 record=record,
             )
         return RefusedError(
-            f"the answer is {_described(reply, said)}{_doubt(request.operation.effect, reply.status)}",
+            f"the answer is {_described(reply, said)}{_consequence(request.operation.effect, reply.status)}",
             self._advice(request, reply),
             http_status=reply.status,
             record=record,
+            certain=_is_certain(request.operation.effect, reply.status),
         )
 
     def _advice(self, request: Request, reply: Reply) -> str | None:
@@ -231,6 +238,20 @@ class Client:
         return value
 
 
+def _lines(base_url: str) -> Callable[[], Line]:
+    """What makes connections to a service that share their settings. Raises ConfigurationError."""
+    from msgctl.connection import Connection
+    from msgctl.dialing import Dialer
+
+    dialer = Dialer(base_url)
+    return lambda: Connection(dialer)
+
+
+def _percent_encoded(path: str) -> str:
+    """A path in ASCII; what is percent-encoded in it already stays as it is."""
+    return re.sub("%(?![0-9A-Fa-f]{2})", "%25", quote(path, safe="/%:@!$&'()*+,;=~"))
+
+
 def _said(value: Any) -> str:
     """A member of an error record in a message; the interface knows strings, but who can tell."""
     return shorten(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
@@ -239,10 +260,13 @@ def _said(value: Any) -> str:
 def _origin(base_url: str, location: str) -> str:
     """Scheme, host and port of where a redirect leads: the rest may repeat the request, and with it the key."""
     try:
-        url = httpx.URL(base_url).join(location)
-    except httpx.InvalidURL:
+        parts = urlsplit(urljoin(base_url, location))
+        port = parts.port
+    except ValueError:
         return "a malformed URL"
-    return f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"
+    if not parts.hostname:
+        return "a malformed URL"
+    return f"{parts.scheme}://{parts.hostname}" + (f":{port}" if port else "")
 
 
 def _described(reply: Reply, said: str) -> str:
@@ -267,16 +291,21 @@ def _kind_of(body: bytes) -> str:
     return "other JSON"
 
 
-def _doubt(effect: Effect, status: int) -> str:
-    """What an answer that is not the service's own leaves open.
+def _is_certain(effect: Effect, status: int) -> bool:
+    """Whether a request with such an answer, which is not the service's own, was surely not carried out.
 
-    A 4xx lays the fault on the request, and 301, 307 and 308 ask for it at another place (RFC 9110, 15.4 and 15.5): it
-    was not carried out. A 302 or 303 may be the answer to one that was, and the others may come from a proxy that has
-    passed it on.
+    A 4xx lays the fault on the request, and 301, 307 and 308 ask for it at another place (RFC 9110, 15.4 and 15.5). A
+    302 or 303 may be the answer to one that was carried out, and the others may come from a proxy that has passed it
+    on.
     """
+    return effect is Effect.READS or status in (301, 307, 308) or 400 <= status < 500
+
+
+def _consequence(effect: Effect, status: int) -> str:
+    """What an answer other than the service's own means for the request, as the end of a message."""
     if effect is Effect.READS:
         return ""
-    if status in (301, 307, 308) or 400 <= status < 500:
+    if _is_certain(effect, status):
         return "; nothing was sent" if effect is Effect.SENDS else "; nothing was changed"
     return "; the request may have been carried out all the same"
 

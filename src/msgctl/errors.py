@@ -90,9 +90,25 @@ class ServiceError(MsgctlError):
 
 
 class RefusedError(ServiceError):
-    """The service answered with a status other than 200."""
+    """The service answered with a status other than 200.
+
+    ``certain`` is true where the request was surely not carried out, or only reads, and false where the answer may come
+    from a proxy that had passed it on.
+    """
 
     kind = "refused"
+
+    def __init__(
+        self,
+        message: str,
+        hint: str | None = None,
+        *,
+        http_status: int,
+        record: dict[str, Any] | None = None,
+        certain: bool = True,
+    ) -> None:
+        super().__init__(message, hint, http_status=http_status, record=record)
+        self.certain = certain
 
 
 class UnreadableError(ServiceError):

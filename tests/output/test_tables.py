@@ -144,7 +144,7 @@ from msgctl.output import Format, Printer, Screen
 answer = answers.read(operations.BALANCE, b'{"status": 3}')
 for format in Format:
     Printer(Screen.of(sys.stdout, False), format).answer(answer)
-sys.exit("rich" in sys.modules or "httpx" in sys.modules)
+sys.exit("rich" in sys.modules or "http.client" in sys.modules)
 """
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     result = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False)

@@ -65,6 +65,11 @@ def drop(connection: socket.socket) -> None:
     """The connection closes without an answer."""
 
 
+def hang_up(connection: socket.socket) -> None:
+    """The connection closes at once, also where the server would keep it."""
+    connection.shutdown(socket.SHUT_RDWR)
+
+
 def reset(connection: socket.socket) -> None:
     """The connection is reset without an answer."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
@@ -90,10 +95,14 @@ def drip(head: bytes = b"", piece: bytes = b" ") -> Behaviour:
 
 
 class Service:
-    """Answers requests with ``answers`` in turn; with the last behaviour of `otherwise` when they are used up."""
+    """Answers requests with ``answers`` in turn; with the last behaviour of `otherwise` when they are used up.
 
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+    One that ``keeps`` its connections reads the next request where an answer left one open, whatever the answer said.
+    """
+
+    def __init__(self, tls: ssl.SSLContext | None = None, *, keeps: bool = False) -> None:
         self._tls = tls
+        self._keeps = keeps
         self._answers: deque[Behaviour] = deque()
         self._otherwise: Behaviour | None = None
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -161,13 +170,13 @@ class Service:
             stack.callback(connection.close)
             if self._tls is not None:
                 connection = stack.enter_context(self._tls.wrap_socket(connection, server_side=True))
-            request = _read(connection)
-            if request is None:
-                return
-            self.received.append(request)
-            behaviour = self._answers.popleft() if self._answers else self._otherwise
-            if behaviour is not None:
-                behaviour(connection)
+            while (request := _read(connection)) is not None:
+                self.received.append(request)
+                behaviour = self._answers.popleft() if self._answers else self._otherwise
+                if behaviour is not None:
+                    behaviour(connection)
+                if not self._keeps:
+                    return
 
 
 def _read(connection: socket.socket) -> Received | None:
@@ -187,9 +196,9 @@ def _read(connection: socket.socket) -> Received | None:
 
 
 @contextlib.contextmanager
-def running(tls: ssl.SSLContext | None = None) -> Iterator[Service]:
+def running(tls: ssl.SSLContext | None = None, *, keeps: bool = False) -> Iterator[Service]:
     """A server for the time of a test. Answers that nobody asked for fail the test."""
-    service = Service(tls)
+    service = Service(tls, keeps=keeps)
     service.start()
     try:
         yield service

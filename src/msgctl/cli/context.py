@@ -24,6 +24,7 @@ from msgctl.output.cells import fold
 if TYPE_CHECKING:
     from msgctl.answers import Answer
     from msgctl.client import Client
+    from msgctl.exchange import Outgoing, Reply
     from msgctl.sandbox.emulator import Emulator
 
 
@@ -111,20 +112,16 @@ class App:
         from msgctl.client import Client
 
         credential = self.profile.credential()
-        transport = None
         if self.profile.is_sandbox:
-            from msgctl.sandbox.transport import SandboxTransport
-
-            transport = SandboxTransport(self.emulator)
             self.note("sandbox: answered by the emulator on this machine; nothing was really sent")
         return self.remember(
             Client(
                 self.profile.base_url,
                 credential,
                 seconds=self.options.seconds,
-                transport=transport,
                 log=self.trace,
                 sleep=self.sleep,
+                local=_answered_by(self.emulator) if self.profile.is_sandbox else None,
             )
         )
 
@@ -288,6 +285,19 @@ class App:
         """Keep ``-n`` from being taken for harmless where nothing could be shown instead. Raises UsageError."""
         if self.options.dry_run:
             raise UsageError(f"{command} makes no request, so --dry-run has nothing to show", "Leave --dry-run out.")
+
+
+def _answered_by(emulator: Emulator) -> Callable[[Outgoing], Reply]:
+    """What answers requests from an emulator in this process; any number of threads may call it."""
+    from msgctl.exchange import Reply
+    from msgctl.sandbox.wire import Call
+
+    def answer(outgoing: Outgoing) -> Reply:
+        headers = {name.lower(): value for name, value in outgoing.headers.items()}
+        reply = emulator.answer(Call(outgoing.method, outgoing.path, outgoing.query, headers, outgoing.body))
+        return Reply(reply.status, reply.body, location=reply.headers.get("location"))
+
+    return answer
 
 
 def _dotted(document: Mapping[str, Any]) -> list[str]:

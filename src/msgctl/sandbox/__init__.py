@@ -5,8 +5,8 @@ It keeps to the interface, version 1.0.0, wherever the interface says something.
 
 How it is built: `emulator.Emulator` turns a `wire.Call` into a `wire.Reply`, whatever brought the call;
 `parameters` holds it against the operation's fields; `behaviour` has a handler for each operation; `state` keeps
-everything in one SQLite file, one transaction an operation. `transport` lets httpx call it inside the process, and
-`tools` is what the ``msgctl sandbox`` commands do to it.
+everything in one SQLite file, one transaction an operation. `server` lets others reach it over HTTP, and `tools` is
+what the ``msgctl sandbox`` commands do to it.
 
 What the interface does not show, the emulator invents. Nobody should expect these of the real service:
 

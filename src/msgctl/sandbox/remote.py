@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
-from urllib.parse import urlsplit
-
-import httpx
+from urllib.parse import urlencode, urlsplit
 
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, OutcomeUnknownError, UsageError
 from msgctl.sandbox.control import BAD_REQUEST, NAME, PATH
 from msgctl.text import shorten
+
+MOST_BYTES = 16 * 1024 * 1024
+"""The largest answer that is read, in bytes."""
 
 
 class RemoteSandbox:
@@ -24,7 +26,8 @@ class RemoteSandbox:
     def __init__(self, base_url: str, *, seconds: float) -> None:
         parts = urlsplit(base_url)
         self._origin = f"{parts.scheme}://{parts.netloc}"
-        self._http = httpx.Client(base_url=self._origin, timeout=seconds, trust_env=False, follow_redirects=False)
+        connection = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._http = connection(parts.hostname or "", parts.port, timeout=seconds)
         try:
             about = self._ask("GET", "")
         except (UsageError, OutcomeUnknownError):
@@ -41,9 +44,8 @@ class RemoteSandbox:
     def inbox(self, phone: str | None, kind: str | None, after: int = 0) -> list[dict[str, Any]]:
         """What the phones received after a number, newest last."""
         asked = {"phone": phone, "kind": kind, "after": str(after)}
-        messages = self._ask("GET", "/inbox", params={name: value for name, value in asked.items() if value})[
-            "messages"
-        ]
+        query = urlencode({name: value for name, value in asked.items() if value})
+        messages = self._ask("GET", f"/inbox?{query}")["messages"]
         return [message for message in messages if isinstance(message, dict)] if isinstance(messages, list) else []
 
     def click(self, name: str, count: int, days: int, visitor: Mapping[str, str]) -> int:
@@ -58,36 +60,39 @@ class RemoteSandbox:
         """Forget everything."""
         self._ask("POST", "/reset", {})
 
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        document: Mapping[str, Any] | None = None,
-        *,
-        params: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:
+    def _ask(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        body = None if document is None else json.dumps(document)
         try:
-            response = self._http.request(method, PATH + path, json=document, params=params)
-        except httpx.ConnectError:
+            self._connect()
+            self._http.request(method, PATH + path, body, {} if body is None else {"Content-Type": "application/json"})
+            response = self._http.getresponse()
+            return _record(response.status, response.read(MOST_BYTES + 1))
+        except (OSError, HTTPException, ValueError) as error:
+            raise OutcomeUnknownError(f"the sandbox gave no answer ({type(error).__name__})", "Try again.") from None
+        finally:
+            self._http.close()
+
+    def _connect(self) -> None:
+        try:
+            self._http.connect()
+        except (OSError, UnicodeError):
             raise NotReachedError(
                 f"there is no sandbox at {shorten(self._origin)}", "Start one with: msgctl sandbox serve"
             ) from None
-        except httpx.HTTPError as error:
-            raise OutcomeUnknownError(f"the sandbox gave no answer ({type(error).__name__})", "Try again.") from None
-        return _record(response)
 
 
-def _record(response: httpx.Response) -> dict[str, Any]:
+def _record(status: int, body: bytes) -> dict[str, Any]:
+    """The JSON object of an answer. Raises UsageError and OutcomeUnknownError."""
     try:
-        document = json.loads(response.content)
+        document = json.loads(body) if len(body) <= MOST_BYTES else None
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
         raise OutcomeUnknownError("the answer of the sandbox cannot be read", "Is it a sandbox of another version?")
-    if response.status_code == BAD_REQUEST:
+    if status == BAD_REQUEST:
         raise UsageError(shorten(str(document.get("msg"))))
-    if response.status_code != 200:
-        raise _failure(response.status_code, document)
+    if status != 200:
+        raise _failure(status, document)
     return document
 
 
