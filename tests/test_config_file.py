@@ -32,7 +32,7 @@ NOT_READING = {"sms segments", "profile path"}
 
 
 def reads(example: Example) -> bool:
-    return example.node.path not in NOT_READING and example.node.words[0] != "sandbox"
+    return example.node.path not in NOT_READING and example.node.words[0] not in ("sandbox", "job")
 
 
 READING = [example for example in FIRST if reads(example)]
@@ -42,7 +42,7 @@ OTHERS = [example for example in FIRST if not reads(example)]
 def run(tool: Tool, example: Example) -> Outcome:
     """Run an example that is about the profile ``main``; nothing is sent."""
     more = ["--key-stdin", "--force"] if example.node.path == "profile add" else []
-    unsent = [] if example.node.words[0] in ("profile", "sandbox") else ["-n"]
+    unsent = [] if example.node.words[0] in ("profile", "sandbox", "job") else ["-n"]
     return example.run(tool, *more, *unsent)
 
 

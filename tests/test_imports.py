@@ -25,8 +25,8 @@ LAYERS = (
     {"connection"},
     {"dialing", "exchange", "request"},
     {"proxies", "timed"},
-    {"addresses", "answers", "credential", "paths", "private", "segments", "values"},
-    {"countries", "operations", "text"},
+    {"addresses", "answers", "credential", "paths", "database", "private", "segments", "values"},
+    {"countries", "delivery_states", "operations", "text"},
     {"errors"},
     {"__init__"},
 )

@@ -13,8 +13,8 @@ import pytest
 
 from msgctl import operations as ops
 from msgctl.cli.help_page import examples_of
-from msgctl.cli.tree import operation_of
-from support.examples import goes_on
+from msgctl.cli.tree import is_bulk, operation_of
+from support.examples import goes_on, write_files
 from support.tool import Tool
 from support.tree import COMMANDS, GROUPS, NODES, Node, arguments, name_of, options
 
@@ -22,6 +22,8 @@ WANTED = """
     balance show, balance check, block add, sms send, sms segments, call send, state get, state watch,
     2fa send-sms, 2fa send-call, 2fa send-chatapp, 2fa verify, url shorten, url stats, chatapp send, chatapp order,
     profile add, profile list, profile show, profile use, profile remove, profile path,
+    sms bulk, call bulk, chatapp bulk, block bulk,
+    job list, job show, job resume, job report, job states, job remove,
     sandbox inbox, sandbox click, sandbox credit, sandbox reset
 """
 
@@ -48,7 +50,18 @@ MORE = {
 }
 """Options that the surface gives a command beside the fields of its operation."""
 
-PERFORMING = [node for node in COMMANDS if operation_of(node.command)]
+OF_A_JOB = {"--phone-column", "--skip-invalid", "--concurrency", "--rate"}
+BULK = {
+    "sms bulk": OF_A_JOB | {"-m", "--message", "--message-file", "--gsm7", "--country-code"},
+    "call bulk": OF_A_JOB
+    | {"-m", "--message", "--message-file", "--voice", "--audio-code", "--retries"}
+    | {"--leave-voicemail", "--no-leave-voicemail", "--country-code"},
+    "chatapp bulk": OF_A_JOB | {"--template"},
+    "block bulk": OF_A_JOB | {"--name"},
+}
+"""Options of the commands that read a file of recipients ("Jobs")."""
+
+PERFORMING = [node for node in COMMANDS if operation_of(node.command) and not is_bulk(node.command)]
 MAKING_A_REQUEST_FOR_A_FIELD = [node for node in PERFORMING if node.path != "profile add"]
 EXAMPLES = [(node, example) for node in COMMANDS for example in examples_of(node.command) if not goes_on(example)]
 
@@ -112,6 +125,14 @@ def test_a_command_offers_each_field_of_its_operation_and_nothing_else(node: Nod
     assert options(node) - COMMON == named | others
 
 
+@pytest.mark.parametrize("node", [node for node in COMMANDS if is_bulk(node.command)], ids=name_of)
+def test_a_bulk_command_takes_a_file_and_what_is_the_same_for_all(node: Node) -> None:
+    paid = {"--max-credits"} if node.path != "block bulk" else set()
+    shared = {"--batch-size"} if node.path in ("sms bulk", "call bulk") else set()
+    assert options(node) - COMMON == BULK[node.path] | paid | shared
+    assert arguments(node)[0] == "FILE"
+
+
 def test_the_options_of_storing_a_profile() -> None:
     (node,) = (node for node in COMMANDS if node.path == "profile add")
     assert options(node) - COMMON == MORE[node.path]
@@ -142,20 +163,13 @@ def prepared(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(home / "work")
     monkeypatch.setattr(getpass, "getpass", lambda _prompt: "a-key")
     monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
-    body = '{"phone": "573001234567", "body": ["Ana", "8:00"]}'
-    for name, content in {
-        "notice.txt": "Mañana a las 8",
-        "code.txt": "123456\n",
-        "key.txt": "a-key\n",
-        "body.json": body,
-        "order.json": body,
-    }.items():
-        Path(name).write_text(content, encoding="utf-8")
+    write_files(home / "work")
+    Path("key.txt").write_text("a-key\n", encoding="utf-8")
 
 
 def run_example(tool: Tool, example: str, *more: str) -> Any:
     """Run the msgctl part of a line of shell: in `a | msgctl … < file` and `"$(msgctl …)"` alike."""
-    found = re.search(r"msgctl( [^|<)]*)", example)
+    found = re.search(r"msgctl( [^|<>)]*)", example)
     assert found is not None
     redirected = re.search(r"< (\S+)", example)
     words = [*shlex.split(found[1]), *more]

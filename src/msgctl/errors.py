@@ -147,3 +147,16 @@ class StoppedError(MsgctlError):
 
     kind = "interrupted"
     exit_code = 130
+
+
+def unexpected(error: Exception) -> MsgctlError:
+    """A mistake in msgctl itself: where it is, but not what it held, which could be a key."""
+    import traceback  # only a run that fails needs it
+    from pathlib import Path
+
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    return OutcomeUnknownError(
+        f"msgctl stopped at a mistake of its own ({type(error).__name__}{place})",
+        "If it was sending, that may have happened. Please report it.",
+    )

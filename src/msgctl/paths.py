@@ -27,6 +27,13 @@ def config_file(environ: Mapping[str, str]) -> Path:
     return platformdirs.user_config_path("msgctl") / "config.toml"
 
 
+def jobs_folder() -> Path:
+    """The ledgers of jobs, in the platform's state folder."""
+    import platformdirs
+
+    return platformdirs.user_state_path("msgctl") / "jobs"
+
+
 def sandbox_file() -> Path:
     """The state of the in-process sandbox, in the platform's state folder."""
     import platformdirs

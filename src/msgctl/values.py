@@ -119,6 +119,17 @@ def seconds(text: str, what: str, least: float = 0.0, most: float = LONGEST_TIME
     return number
 
 
+def decimal(text: str, what: str, most: float) -> float:
+    """A number over 0 and up to ``most``; fractions are allowed."""
+    try:
+        number = float(text) if _DECIMAL.fullmatch(text) else float("nan")
+    except ValueError:
+        number = float("nan")
+    if not 0 < number <= most:  # false for NaN as well
+        raise UsageError(f"{quote(text)} is not {what}: allowed is a number over 0, up to {most:.10g}")
+    return number
+
+
 def day(text: str, today: date) -> date:
     """A date: ``YYYY-MM-DD``, ``today``, ``yesterday``, or ``7d`` for seven days before ``today``."""
     try:
@@ -211,6 +222,8 @@ def _shown(text: str, what: str, allowed: str, advice: str | None) -> str:
     """A text of characters that can be shown. Bytes that are not UTF-8 come as lone surrogates (PEP 383)."""
     if not text.strip():
         raise UsageError(f"{what} is empty", advice)
+    if text.isprintable():  # the usual case, many times as fast as looking at each character
+        return text
     for position, char in enumerate(text, start=1):
         if char in allowed:
             continue

@@ -7,13 +7,24 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
+from msgctl import paths, private, profiles
 from msgctl.cli.help_page import examples_of
+from msgctl.jobs.intake import Intake
+from msgctl.jobs.records import Order
+from msgctl.jobs.rows import Row
+from msgctl.jobs.store import Store
+from msgctl.jobs.template import Template
+from msgctl.jobs.wording import Wording
+from msgctl.operations import SEND_SMS
 from support.tool import Outcome, Tool
 from support.tree import COMMANDS, Node
 
 FILES = {
     "notice.txt": "Your order is ready",
     "code.txt": "123456\n",
+    "customers.csv": "phone,name\n573001234567,Ana\n573007654321,Luis\n",
+    "patients.csv": "phone,name,hour\n573001234567,Ana,8:00\n573007654321,Luis,9:30\n",
+    "unsubscribed.csv": "phone,name\n573001234567,Ana\n",
     "body.json": '{"phone": "573001234567", "body": ["Ana", "8:00"]}',
     "order.json": '{"phone": "573001234567", "body": ["Ana", "1029"]}',
 }
@@ -28,7 +39,7 @@ class Example(NamedTuple):
     @property
     def words(self) -> list[str]:
         """The arguments of the msgctl part: of ``a | msgctl … < file`` and of ``"$(msgctl …)"`` alike."""
-        found = re.search(r"msgctl( [^|<)]*)", self.line)
+        found = re.search(r"msgctl( [^|<>)]*)", self.line)
         assert found is not None, self.line
         return shlex.split(found[1])
 
@@ -54,10 +65,25 @@ EXAMPLES = tuple(Example(node, line) for node in COMMANDS for line in examples_o
 FIRST = tuple({example.node.path: example for example in reversed(EXAMPLES)}.values())
 
 
+JOB = "20261121-3f9a2c"
+"""The job that the examples are about."""
+
+
 def write_files(folder: Path) -> None:
-    """Make the files that the examples read."""
+    """Make the files that the examples read, and the job that they are about, in the state folder of the test."""
+    write_job()
     for name, content in FILES.items():
         (folder / name).write_text(content, encoding="utf-8")
+
+
+def write_job() -> None:
+    """A job of the sandbox that has not begun."""
+    store = Store(paths.jobs_folder())
+    private.folder(store.folder)
+    order = Order("sms bulk", SEND_SMS.name, "customers.csv", profiles.SANDBOX, profiles.SANDBOX_URL, {})
+    intake = Intake(store.path(JOB), order, created=1_790_000_000.0)
+    intake.take([Row(2, "573001234567", ())], Wording({"sms": Template.parse("Hello", ())}, str, in_segments=True))
+    intake.finish()
 
 
 def line_of(value: object) -> str | None:

@@ -14,6 +14,7 @@ from msgctl.cli import (
     call,
     chatapp,
     help_page,
+    job,
     message_state,
     profile,
     sandbox,
@@ -23,9 +24,9 @@ from msgctl.cli import (
     url,
 )
 from msgctl.cli.context import App
-from msgctl.cli.report import report, unexpected, usage
+from msgctl.cli.report import report, usage
 from msgctl.cli.tree import group
-from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, StoppedError
+from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, StoppedError, unexpected
 
 NOT_AGAIN = "Do not send again only to see the result: that would be a second message."
 
@@ -41,6 +42,7 @@ def build() -> Any:
         (SEND, "call", call.app),
         (SEND, "chatapp", chatapp.app),
         (VERIFY, "2fa", twofa.app),
+        (SEND, "job", job.app),
         (LOOK, "state", message_state.app),
         (LOOK, "url", url.app),
         (ACCOUNT, "balance", balance.app),

@@ -8,6 +8,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
+from msgctl.cli import bulk
 from msgctl.cli.context import App
 from msgctl.cli.inputs import Phone, option, optional
 from msgctl.cli.tree import command, group
@@ -31,4 +32,47 @@ def add(
     App.of(ctx).run(
         ops.BLOCK_PHONE,
         {"phone": values.phone(phone), "name": optional(name, "--name")},
+    )
+
+
+@command(
+    app,
+    "bulk",
+    "msgctl block bulk unsubscribed.csv --dry-run",
+    "msgctl block bulk unsubscribed.csv --name '{name}' --yes",
+    performs=ops.BLOCK_PHONE,
+    in_bulk=True,
+)
+def bulk_add(
+    ctx: typer.Context,
+    file: bulk.File,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="TEMPLATE", help="Name of the contact, with {column} in it.")
+    ] = None,
+    phone_column: bulk.PhoneColumn = "phone",
+    skip_invalid: bulk.SkipInvalid = False,
+    concurrency: bulk.Concurrency = "8",
+    rate: bulk.Rate = None,
+) -> None:
+    """Block each number in a file, as a job.
+
+    What was done and what was not is known after a crash, too.
+
+    A summary comes first, and a question; without a terminal --yes is needed.
+    """
+    run = App.of(ctx)
+    template = optional(name, "--name")
+    bulk.start(
+        run,
+        "block bulk",
+        ops.BLOCK_PHONE,
+        bulk.Source(file, phone_column, skip_invalid),
+        bulk.Limits.of(concurrency=concurrency, rate=rate),
+        {},
+        lambda recipients: bulk.wording(
+            recipients,
+            {} if template is None else {"name": template},
+            lambda text: values.words(text, "--name"),
+            cost=0,
+        ),
     )

@@ -7,13 +7,32 @@ from typing import Annotated
 import typer
 
 from msgctl import operations as ops
-from msgctl import values
+from msgctl import request, values
+from msgctl.cli import bulk
 from msgctl.cli.context import App
-from msgctl.cli.inputs import CountryCode, Message, MessageFile, Phones, message, option
+from msgctl.cli.inputs import (
+    CountryCode,
+    Message,
+    MessageFile,
+    Phones,
+    Template,
+    TemplateFile,
+    message,
+    option,
+    template_text,
+)
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 
 app = group("Voice calls.")
+
+Voice = Annotated[str | None, option(ops.SEND_CALL.field("voice"), "NAME")]
+AudioCode = Annotated[str | None, option(ops.SEND_CALL.field("audio-code"), "ID")]
+Retries = Annotated[str | None, option(ops.SEND_CALL.field("retries"), "N")]
+LeaveVoicemail = Annotated[
+    bool | None,
+    typer.Option("--leave-voicemail/--no-leave-voicemail", help=ops.SEND_CALL.field("leave-voicemail").help),
+]
 
 
 @command(
@@ -28,13 +47,10 @@ def send(
     phone: Phones,
     text: Message = None,
     message_file: MessageFile = None,
-    voice: Annotated[str | None, option(ops.SEND_CALL.field("voice"), "NAME")] = None,
-    audio_code: Annotated[str | None, option(ops.SEND_CALL.field("audio-code"), "ID")] = None,
-    retries: Annotated[str | None, option(ops.SEND_CALL.field("retries"), "N")] = None,
-    leave_voicemail: Annotated[
-        bool | None,
-        typer.Option("--leave-voicemail/--no-leave-voicemail", help=ops.SEND_CALL.field("leave-voicemail").help),
-    ] = None,
+    voice: Voice = None,
+    audio_code: AudioCode = None,
+    retries: Retries = None,
+    leave_voicemail: LeaveVoicemail = None,
     country_code: CountryCode = None,
 ) -> None:
     """Call each number and speak a message, or play a stored audio.
@@ -43,7 +59,7 @@ def send(
     """
     run = App.of(ctx)
     phones = run.recipients(phone)
-    attempts = None if retries is None else values.limited(retries, ops.SEND_CALL.field("retries"))
+    attempts = _attempts(retries)
     if audio_code is None:
         spoken = {
             "message": message(run, text, message_file),
@@ -61,6 +77,66 @@ def send(
             **spoken,
         },
     )
+
+
+@command(
+    app,
+    "bulk",
+    "msgctl call bulk patients.csv -m 'Your appointment is at {hour}' --voice Lucia --dry-run",
+    "msgctl call bulk patients.csv --audio-code A-1029 --rate 2 --yes",
+    performs=ops.SEND_CALL,
+    in_bulk=True,
+)
+def bulk_send(
+    ctx: typer.Context,
+    file: bulk.File,
+    text: Template = None,
+    message_file: TemplateFile = None,
+    voice: Voice = None,
+    audio_code: AudioCode = None,
+    retries: Retries = None,
+    leave_voicemail: LeaveVoicemail = None,
+    country_code: CountryCode = None,
+    phone_column: bulk.PhoneColumn = "phone",
+    skip_invalid: bulk.SkipInvalid = False,
+    batch_size: bulk.BatchSize = "100",
+    concurrency: bulk.Concurrency = "8",
+    rate: bulk.Rate = None,
+    max_credits: bulk.MaxCredits = None,
+) -> None:
+    """Call each recipient in a file, as a job.
+
+    What was sent and what was not is known after a crash, too.
+
+    In the message {column} is replaced from the recipient's row. A summary comes first, and a question; without a
+    terminal --yes is needed.
+    """
+    run = App.of(ctx)
+    limits = bulk.Limits.of(batch_size, concurrency, rate, max_credits)
+    fixed: dict[str, request.Value] = {
+        "retries": _attempts(retries),
+        "leave-voicemail": leave_voicemail,
+        "country-code": run.country_code(country_code),
+    }
+    templates: dict[str, str] = {}
+    if audio_code is None:
+        templates["message"] = template_text(run, text, message_file)
+        fixed["voice"] = run.voice(voice, ops.SEND_CALL.field("voice"))
+    else:
+        fixed["audio-code"] = _audio(audio_code, text, message_file, voice)
+    bulk.start(
+        run,
+        "call bulk",
+        ops.SEND_CALL,
+        bulk.Source(file, phone_column, skip_invalid),
+        limits,
+        fixed,
+        lambda recipients: bulk.wording(recipients, templates, values.message),
+    )
+
+
+def _attempts(retries: str | None) -> str | None:
+    return None if retries is None else values.limited(retries, ops.SEND_CALL.field("retries"))
 
 
 def _audio(audio_code: str, text: str | None, message_file: str | None, voice: str | None) -> str:

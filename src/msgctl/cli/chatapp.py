@@ -9,6 +9,7 @@ import typer
 
 from msgctl import answers, values
 from msgctl import operations as ops
+from msgctl.cli import bulk
 from msgctl.cli.context import App
 from msgctl.cli.inputs import MOST_BODY_BYTES, option, read
 from msgctl.cli.tree import command, group
@@ -66,6 +67,50 @@ def order(
 ) -> None:
     """Send a store-order notification from a custom template."""
     _perform(App.of(ctx), ops.CHATAPP_ORDER, template, phone, value or [], body)
+
+
+@command(
+    app,
+    "bulk",
+    "msgctl chatapp bulk patients.csv --template appointment --dry-run",
+    "msgctl chatapp bulk patients.csv '{name}' '{hour}' --template appointment --yes",
+    performs=ops.CHATAPP_SEND,
+    in_bulk=True,
+)
+def bulk_send(
+    ctx: typer.Context,
+    file: bulk.File,
+    template: Template,
+    value: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[VALUE]...", help="Values for the places, with {column} in them; every other column."),
+    ] = None,
+    phone_column: bulk.PhoneColumn = "phone",
+    skip_invalid: bulk.SkipInvalid = False,
+    concurrency: bulk.Concurrency = "8",
+    rate: bulk.Rate = None,
+    max_credits: bulk.MaxCredits = None,
+) -> None:
+    """Send a message to each recipient in a file, as a job.
+
+    What was sent and what was not is known after a crash, too.
+
+    Without a VALUE the columns beside the phone fill the places of the template, in their order. A summary comes first,
+    and a question; without a terminal --yes is needed.
+    """
+    run = App.of(ctx)
+    limits = bulk.Limits.of(concurrency=concurrency, rate=rate, max_credits=max_credits)
+    bulk.start(
+        run,
+        "chatapp bulk",
+        ops.CHATAPP_SEND,
+        bulk.Source(file, phone_column, skip_invalid),
+        limits,
+        {"template": values.words(template, "--template")},
+        lambda recipients: bulk.wording(
+            recipients, {"body": value or bulk.ALL_COLUMNS}, lambda text: values.prose(text, "a VALUE")
+        ),
+    )
 
 
 def _perform(

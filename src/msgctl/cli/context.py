@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -168,7 +168,10 @@ class App:
         return answer
 
     def own(
-        self, document: Mapping[str, Any] | list[dict[str, Any]], columns: Iterable[str], more: Iterable[str] = ()
+        self,
+        document: Mapping[str, Any] | Collection[Mapping[str, Any]],
+        columns: Iterable[str],
+        more: Iterable[str] = (),
     ) -> None:
         """Print a document of the tool's own; ``more`` are columns that are shown only where --fields names them."""
         shown = tuple(columns)
@@ -261,12 +264,12 @@ class App:
         self.stderr.write(text + "\n")
         self.stderr.flush()
 
-    def confirm(self, question: str) -> None:
-        """Ask before something is lost, on a terminal. Raises StoppedError where the answer is not yes."""
+    def confirm(self, question: str, otherwise: str = "nothing was changed") -> None:
+        """Ask before something is lost or spent, on a terminal. Raises StoppedError where the answer is not yes."""
         if self.options.yes or not is_terminal(self.stdin):
             return
         if self.ask(f"{question} [y/N] ").strip().casefold() not in {"y", "yes"}:
-            raise StoppedError("stopped; nothing was changed")
+            raise StoppedError(f"stopped; {otherwise}")
 
     def ask(self, prompt: str) -> str:
         """One line from the terminal. Raises StoppedError where there is none.

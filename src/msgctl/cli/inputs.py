@@ -39,6 +39,13 @@ MessageFile = Annotated[
     str | None,
     typer.Option("--message-file", metavar="PATH", help="Read the message from a file; - is standard input."),
 ]
+Template = Annotated[
+    str | None, typer.Option("--message", "-m", metavar="TEMPLATE", help="Text of the message, with {column} in it.")
+]
+TemplateFile = Annotated[
+    str | None,
+    typer.Option("--message-file", metavar="PATH", help="Read the template from a file; - is standard input."),
+]
 CountryCode = Annotated[str | None, option(ops.SEND_SMS.field("country-code"), "CC")]
 AppName = Annotated[str | None, option(ops.SMS_2FA.field("app-name"), "NAME")]
 GSM7_HELP = "Write the message with the letters of GSM-7, á as a, so that it needs fewer segments."
@@ -51,6 +58,13 @@ def message(app: App, text: str | None, path: str | None) -> str:
     if text is not None:
         return values.message(text)
     return values.message(_file_text(app, path))
+
+
+def template_text(app: App, text: str | None, path: str | None) -> str:
+    """The template of a bulk send, from ``-m`` or a file. Raises UsageError."""
+    if text is None and path is None:
+        raise UsageError("the message is missing", "Give it with -m TEMPLATE or --message-file PATH.")
+    return message(app, text, path)
 
 
 def in_gsm7(text: str) -> str:

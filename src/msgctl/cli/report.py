@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import typer
 
 from msgctl.cli.context import App
 from msgctl.cli.terminal import is_terminal
-from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, StoppedError, UsageError
+from msgctl.errors import ConfigurationError, MsgctlError, StoppedError, UsageError
 from msgctl.operations import Effect
 from msgctl.output import Format, jsontext
 from msgctl.text import clean, shorten
@@ -30,7 +28,7 @@ def report(error: MsgctlError, app: App, arguments: Sequence[str] = ()) -> int:
 
 def _consequence(error: MsgctlError, app: App) -> str:
     """What a mistake that was found before any request left undone."""
-    if not isinstance(error, (UsageError, ConfigurationError)) or app.operation is None:
+    if not isinstance(error, (UsageError, ConfigurationError)) or app.operation is None or app.carried_out:
         return ""
     return {Effect.SENDS: "; nothing was sent", Effect.CHANGES: "; nothing was changed"}.get(app.operation.effect, "")
 
@@ -71,13 +69,3 @@ def usage(error: typer.TyperException) -> UsageError:
     message = shorten(error.format_message().strip(), 400).rstrip(".")
     message = message[:1].lower() + message[1:] if message else "the command line cannot be understood"
     return UsageError(message, f"See: {clean(ctx.command_path)} --help" if ctx is not None else "See: msgctl --help")
-
-
-def unexpected(error: Exception) -> MsgctlError:
-    """A mistake in msgctl itself: where it is, but not what it held, which could be a key."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
-    return OutcomeUnknownError(
-        f"msgctl stopped at a mistake of its own ({type(error).__name__}{place})",
-        "If it was sending, that may have happened. Please report it.",
-    )

@@ -9,8 +9,21 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import segments as counting
+from msgctl import values
+from msgctl.cli import bulk
 from msgctl.cli.context import App
-from msgctl.cli.inputs import GSM7_HELP, CountryCode, Message, MessageFile, Phones, in_gsm7, message
+from msgctl.cli.inputs import (
+    GSM7_HELP,
+    CountryCode,
+    Message,
+    MessageFile,
+    Phones,
+    Template,
+    TemplateFile,
+    in_gsm7,
+    message,
+    template_text,
+)
 from msgctl.cli.tree import command, group
 
 app = group("SMS text messages.")
@@ -46,6 +59,53 @@ def send(
             "sms": in_gsm7(sms) if gsm7 else sms,
             "country-code": run.country_code(country_code),
         },
+    )
+
+
+@command(
+    app,
+    "bulk",
+    "msgctl sms bulk customers.csv -m 'Hello {name}, your order is ready' --dry-run",
+    "msgctl sms bulk customers.csv -m 'Hello {name}, your order is ready' --yes --max-credits 500",
+    performs=ops.SEND_SMS,
+    in_bulk=True,
+)
+def bulk_send(
+    ctx: typer.Context,
+    file: bulk.File,
+    text: Template = None,
+    message_file: TemplateFile = None,
+    country_code: CountryCode = None,
+    gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
+    phone_column: bulk.PhoneColumn = "phone",
+    skip_invalid: bulk.SkipInvalid = False,
+    batch_size: bulk.BatchSize = "100",
+    concurrency: bulk.Concurrency = "8",
+    rate: bulk.Rate = None,
+    max_credits: bulk.MaxCredits = None,
+) -> None:
+    """Send an SMS to each recipient in a file, as a job.
+
+    What was sent and what was not is known after a crash, too.
+
+    In the message {column} is replaced from the recipient's row. Recipients of the same text share requests.
+    A summary comes first, and a question; without a terminal --yes is needed.
+    """
+    run = App.of(ctx)
+    limits = bulk.Limits.of(batch_size, concurrency, rate, max_credits)
+    template = template_text(run, text, message_file)
+
+    def checked(filled: str) -> str:
+        return in_gsm7(values.message(filled)) if gsm7 else values.message(filled)
+
+    bulk.start(
+        run,
+        "sms bulk",
+        ops.SEND_SMS,
+        bulk.Source(file, phone_column, skip_invalid),
+        limits,
+        {"country-code": run.country_code(country_code)},
+        lambda recipients: bulk.wording(recipients, {"sms": template}, checked, in_segments=True),
     )
 
 

@@ -16,11 +16,17 @@ from msgctl.operations import Operation
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 PERFORMS = "__msgctl_performs__"
+IN_BULK = "__msgctl_in_bulk__"
 
 
 def operation_of(command: Any) -> Operation | None:
     """The operation of the service that a command performs, if any."""
     return getattr(getattr(command, "callback", None), PERFORMS, None)
+
+
+def is_bulk(command: Any) -> bool:
+    """Whether a command performs its operation for each recipient in a file."""
+    return bool(getattr(getattr(command, "callback", None), IN_BULK, False))
 
 
 class _Node:
@@ -73,13 +79,14 @@ def _ask_for_command(ctx: typer.Context) -> None:
 
 
 def command(
-    owner: typer.Typer, name: str, *examples: str, performs: Operation | None = None
+    owner: typer.Typer, name: str, *examples: str, performs: Operation | None = None, in_bulk: bool = False
 ) -> Callable[[Function], Function]:
     """Put a function into a group as a command; ``examples`` are whole command lines."""
 
     def decorate(function: Function) -> Function:
         setattr(function, EXAMPLES, examples)
         setattr(function, PERFORMS, performs)
+        setattr(function, IN_BULK, in_bulk)
         owner.command(name, cls=Command)(function)
         return function
 

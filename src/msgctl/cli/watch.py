@@ -1,7 +1,6 @@
 """Waiting for delivery states.
 
-The interface does not show which values a state can take. Without ``--until`` a watch ends at the words that the field
-uses for states that do not change any more; with it, such a word ends the watch early, as not the one waited for.
+Without ``--until`` a watch ends at a final state; with it, another final state ends it early, as not the one wanted.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from collections.abc import Sequence
 from msgctl import operations as ops
 from msgctl.answers import Answer
 from msgctl.cli.context import App
+from msgctl.delivery_states import folded, is_final
 from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, StoppedError, UsageError
 from msgctl.text import shorten
 from msgctl.values import quote
@@ -18,20 +18,13 @@ from msgctl.values import quote
 LAST_LOOK = 1.0
 """Seconds that a look may take when the time of a watch is over."""
 
-FINAL_STATES = frozenset(
-    """
-    delivered undelivered undeliverable not-delivered rejected failed error expired cancelled canceled blocked deleted
-    read seen answered not-answered no-answer busy completed voicemail
-    """.split()
-)
-
 
 class Watch:
     """Looks at messages again and again; ``answers`` and ``failures`` hold what came of it."""
 
     def __init__(self, run: App, *, until: Sequence[str], interval: float, max_wait: float) -> None:
         self._run = run
-        self._until = frozenset(_folded(state) for state in until)
+        self._until = frozenset(folded(state) for state in until)
         self._wanted = " or ".join(shorten(state, 40) for state in until) or "a final state"
         self._interval = interval
         self._deadline = run.monotonic() + max_wait
@@ -96,10 +89,9 @@ class Watch:
         return self._is_end(id, state)
 
     def _is_end(self, id: str, state: str) -> bool:
-        folded = _folded(state)
-        if folded in self._until:
+        if folded(state) in self._until:
             return True
-        if folded not in FINAL_STATES:
+        if not is_final(state):
             return False
         if self._until:
             self._miss(id, "")
@@ -122,7 +114,3 @@ class Watch:
 def _state_of(answer: Answer) -> str:
     state = answer.document.get("state")
     return "not given" if state is None else str(state)
-
-
-def _folded(state: str) -> str:
-    return state.strip().casefold().replace("_", "-").replace(" ", "-")

@@ -1,9 +1,6 @@
-"""One message for each recipient in a file, as a job that survives a crash.
+"""Bulk sends as jobs: recipients come in from a file, stand in a ledger, and leave from there.
 
-::
-
-    recipients   a file (CSV or JSON Lines) -> its rows, and what is wrong with the others
-    template     a text with {column} in it -> the text for one row
-    ledger       what is to be sent, what was under way, what came back (SQLite; no HTTP)
-    runner       ledger <-> client
+`recipients` and `template` read what the user wrote, `intake` puts it into a ledger (`ledger`, one SQLite file a job,
+whose states are drawn in `states`), `runner` lets it leave request by request, `report` and `delivery` tell what
+became of it. Nothing here prints.
 """

@@ -45,6 +45,16 @@ class Template:
                 pieces.append("")
         return cls([*pieces, text[end:]], places, columns)
 
+    @classmethod
+    def of_column(cls, name: str, columns: Sequence[str]) -> Template:
+        """The template that is one column, of this very name, and nothing else."""
+        return cls(["", ""], [(0, columns.index(name))], columns)
+
+    @property
+    def text(self) -> str:
+        """The text without what comes from the columns."""
+        return "".join(self._pieces)
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are filled in, each once, as the file spells them."""

@@ -1,0 +1,344 @@
+"""What the four bulk commands have in common: a file of recipients becomes a job, is summed up, and is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from msgctl import operations as ops
+from msgctl import paths, request, values
+from msgctl.cli.context import App
+from msgctl.cli.terminal import is_terminal
+from msgctl.errors import NotReachedError, OutcomeUnknownError, ServiceError, UsageError
+from msgctl.operations import Operation
+from msgctl.request import Value
+from msgctl.text import clean, shorten
+
+if TYPE_CHECKING:
+    from msgctl.jobs.intake import Intake, Tally
+    from msgctl.jobs.records import Order
+    from msgctl.jobs.rows import Recipients
+    from msgctl.jobs.store import Store
+    from msgctl.jobs.wording import Wording
+
+MOST_CONCURRENCY = 256
+MOST_BATCH = 1000
+MOST_RATE = 100_000.0
+MOST_CREDITS = 10**15
+LONGEST_EXAMPLE = 200
+
+SUMMARY = (
+    "command",
+    "file",
+    "recipients",
+    "invalid",
+    "duplicate",
+    "messages",
+    "segments",
+    "credits",
+    "balance",
+    "first",
+)
+
+File = Annotated[
+    str, typer.Argument(metavar="FILE", help="Recipients: CSV with a header, or JSON Lines; - is standard input.")
+]
+PhoneColumn = Annotated[str, typer.Option("--phone-column", metavar="NAME", help="Column of the phone numbers.")]
+SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Leave out rows that nobody can send to.")]
+BatchSize = Annotated[
+    str, typer.Option("--batch-size", metavar="N", help="Most numbers in a request, where their text is the same.")
+]
+Concurrency = Annotated[str, typer.Option("--concurrency", metavar="N", help="Requests under way at once.")]
+OtherConcurrency = Annotated[
+    str | None, typer.Option("--concurrency", metavar="N", help="Requests under way at once, from now on.")
+]
+Rate = Annotated[str | None, typer.Option("--rate", metavar="N", help="Most recipients a second.")]
+MaxCredits = Annotated[
+    str | None, typer.Option("--max-credits", metavar="N", help="Stop before the job has cost more credits.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What holds a job back, read from what was typed. Raises UsageError."""
+
+    batch_size: int
+    concurrency: int
+    rate: float | None
+    max_credits: int | None
+
+    @classmethod
+    def of(
+        cls, batch_size: str = "1", concurrency: str = "8", rate: str | None = None, max_credits: str | None = None
+    ) -> Limits:
+        return cls(
+            values.whole_number(batch_size, "a number of recipients for --batch-size", 1, MOST_BATCH),
+            values.whole_number(concurrency, "a number of requests for --concurrency", 1, MOST_CONCURRENCY),
+            None if rate is None else values.decimal(rate, "a number of recipients a second for --rate", MOST_RATE),
+            None
+            if max_credits is None
+            else values.whole_number(max_credits, "a number of credits for --max-credits", 0, MOST_CREDITS),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the recipients are, as it was typed."""
+
+    file: str
+    phone_column: str
+    skip_invalid: bool
+
+
+ALL_COLUMNS = ()
+"""Stands for one value a column, but for that of the phones."""
+
+
+def wording(
+    recipients: Recipients,
+    texts: Mapping[str, str | Sequence[str]],
+    check: Callable[[str], str],
+    *,
+    in_segments: bool = False,
+    cost: int = 1,
+) -> Wording:
+    """Templates for the parameters that come from the rows, by wire name.
+
+    Raises UsageError for a column that the file does not have, and for a text without columns that ``check`` refuses.
+    """
+    from msgctl.jobs.template import Template
+    from msgctl.jobs.wording import Wording
+
+    def parsed(text: str) -> Template:
+        template = Template.parse(text, recipients.columns)
+        if template.is_constant:
+            check(template.text)
+        return template
+
+    def several(given: Sequence[str]) -> list[Template]:
+        if given:
+            return [parsed(text) for text in given]
+        others = [name for name in recipients.columns if name and name != recipients.phone_column]
+        return [Template.of_column(name, recipients.columns) for name in others]
+
+    templates = {name: parsed(text) if isinstance(text, str) else several(text) for name, text in texts.items()}
+    return Wording(templates, check, in_segments=in_segments, cost=cost)
+
+
+def start(
+    run: App,
+    command: str,
+    operation: Operation,
+    source: Source,
+    limits: Limits,
+    fixed: Mapping[str, Value],
+    wording: Callable[[Recipients], Wording],
+) -> None:
+    """Make a job of a file of recipients, sum it up, ask, and send it; print the job as ``job show`` does.
+
+    ``fixed`` are the parameters that all requests have, ``wording`` makes those that come from the rows. Raises
+    UsageError for what is wrong with the file, ConditionError where not every recipient was accepted, and whatever
+    stopped the job.
+    """
+    from msgctl.cli import working
+    from msgctl.jobs.decoding import UTF8  # jobs are for this command and its like alone: 20 ms
+    from msgctl.jobs.ledger import Ledger
+    from msgctl.jobs.records import Order
+    from msgctl.jobs.report import SHOWN
+    from msgctl.jobs.store import Store
+
+    run.check_own_fields(SUMMARY if run.options.dry_run else SHOWN)
+    _require_answer(run)
+    order = Order(
+        command=command,
+        operation=operation.name,
+        file=source.file,
+        profile=run.profile.name,
+        base_url=run.profile.base_url,
+        fixed={name: value for name, value in fixed.items() if value is not None},
+        **asdict(limits),
+    )
+    store = Store(paths.jobs_folder())
+    job = store.new_id(run.clock())
+    with store.held(job):
+        with _intake(run, store, job, order) as intake:
+            with _opened(run, source) as recipients:
+                if recipients.encoding != UTF8:
+                    run.note(f"{values.quote(source.file)} is not UTF-8; it is read as {recipients.encoding}")
+                intake.take(recipients, wording(recipients))
+            _approve(run, source, order, intake.tally)
+            if run.options.dry_run:
+                return
+            intake.finish()
+        with closing(Ledger(store.path(job), clock=run.clock)) as ledger:
+            run.note(f"job {job}; see it with: msgctl job show {job}")
+            working.run_to_the_end(run, job, ledger)
+
+
+@contextmanager
+def _intake(run: App, store: Store, job: str, order: Order) -> Iterator[Intake]:
+    """A ledger that is there when the block finished it, and else is gone."""
+    from msgctl.jobs.intake import Intake
+
+    intake = Intake(store.path(job), order, created=run.clock())
+    try:
+        yield intake
+    except BaseException:
+        intake.discard()
+        store.forget_lock(job)
+        raise
+    if not intake.is_finished:
+        intake.discard()
+        store.forget_lock(job)
+
+
+@contextmanager
+def _opened(run: App, source: Source) -> Iterator[Recipients]:
+    from msgctl.jobs.recipients import opened
+
+    if source.file == "-":
+        with opened(run.stdin.buffer, "standard input", source.phone_column) as recipients:
+            yield recipients
+        return
+    try:
+        file = Path(source.file).open("rb")  # noqa: SIM115 (closed below)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{values.quote(source.file)} cannot be read: {getattr(error, 'strerror', None) or 'no such name'}",
+            "Give a CSV or JSON Lines file, or - for standard input.",
+        ) from None
+    with file, opened(file, values.quote(source.file), source.phone_column) as recipients:
+        yield recipients
+
+
+def _require_answer(run: App) -> None:
+    """Nobody can be asked without a terminal. Raises UsageError."""
+    if run.options.yes or run.options.dry_run or is_terminal(run.stdin):
+        return
+    raise UsageError(
+        "without a terminal nobody can be asked whether to send",
+        "Look at the summary with --dry-run, then send with --yes.",
+    )
+
+
+def _approve(run: App, source: Source, order: Order, tally: Tally) -> None:
+    """Sum a job up and ask whether to send it. Raises UsageError, or StoppedError where the answer is not yes."""
+    if not tally.recipients:
+        raise UsageError(f"{values.quote(source.file)} has no recipients, only a header", "Add a line a recipient.")
+    fault = _fault(source, tally)
+    balance = None if fault else _balance(run)
+    document = _summary(order, tally, balance)
+    if run.options.dry_run and not fault:
+        run.own(document, SUMMARY)
+    elif run.options.dry_run or not (run.options.quiet and run.options.yes):
+        run.say("\n".join(_lines(document, run, left_out=source.skip_invalid)))
+    _name_rows(run, tally)
+    if fault:
+        raise fault
+    if not run.options.dry_run:
+        run.confirm(_question(order, tally), "nothing was sent")
+
+
+def _fault(source: Source, tally: Tally) -> UsageError | None:
+    """Why a file cannot be sent to as it is."""
+    if tally.invalid and not source.skip_invalid:
+        return UsageError(
+            f"{tally.invalid:,} of {tally.recipients:,} rows of {values.quote(source.file)} cannot be sent to",
+            "Mend them, or leave them out with --skip-invalid.",
+        )
+    if not tally.messages:
+        return UsageError(f"no row of {values.quote(source.file)} can be sent to", "Mend the rows.")
+    return None
+
+
+def _summary(order: Order, tally: Tally, balance: Decimal | None) -> dict[str, Any]:
+    """What is about to be sent, in numbers; segments where the service charges by them."""
+    sends_sms = order.operation == ops.SEND_SMS.name
+    return {
+        "command": order.command,
+        "file": order.file,
+        "recipients": tally.recipients,
+        "invalid": tally.invalid,
+        "duplicate": tally.duplicate,
+        "messages": tally.messages,
+        "segments": tally.segments if sends_sms else None,
+        "credits": tally.credits,
+        "balance": None if balance is None else _whole(balance),
+        "first": dict(tally.first.parameters) if tally.first else None,
+        "invalid_rows": [row._asdict() for row in tally.invalid_rows],
+        "duplicate_rows": [row._asdict() for row in tally.duplicate_rows],
+    }
+
+
+def _lines(document: Mapping[str, Any], run: App, *, left_out: bool) -> Iterator[str]:
+    """The summary as a person reads it before saying yes."""
+    rows = [("recipients", f"{document['recipients']:,} in {clean(document['file'])}")]
+    if document["invalid"]:
+        rows.append(("invalid", f"{document['invalid']:,}{', left out' if left_out else ''}"))
+    if document["duplicate"]:
+        rows.append(("repeated", f"{document['duplicate']:,}, sent to once"))
+    rows.append(("messages", f"{document['messages']:,}"))
+    if document["segments"] is not None:
+        rows.append(("segments", f"{document['segments']:,}"))
+    if document["command"] != "block bulk":
+        rows.append(("credits", f"about {document['credits']:,}{_against(document)}"))
+    if document["first"]:
+        rows.append(("first", shorten(_text(document["first"]), LONGEST_EXAMPLE)))
+    for name, value in rows:
+        yield run.wrapped(f"{name:<11} {value}")
+
+
+def _against(document: Mapping[str, Any]) -> str:
+    """The estimate read against the balance."""
+    balance = document["balance"]
+    if balance is None:
+        return "; credits left are not known"
+    enough = "" if balance >= document["credits"] else ", which is NOT enough"
+    return f" of {balance:,} left{enough}"
+
+
+def _text(parameters: Mapping[str, Any]) -> str:
+    """What the first recipient gets."""
+    return "; ".join(", ".join(value) if isinstance(value, list) else str(value) for value in parameters.values())
+
+
+def _name_rows(run: App, tally: Tally) -> None:
+    for number, rows in ((tally.invalid, tally.invalid_rows), (tally.duplicate, tally.duplicate_rows)):
+        for row in rows:
+            run.note(f"line {row.line}: {row.phone + ': ' if row.phone else ''}{row.reason}")
+        if number > len(rows):
+            run.note(f"… and {number - len(rows):,} more")
+
+
+def _question(order: Order, tally: Tally) -> str:
+    if order.command == "block bulk":
+        return f"Block {tally.messages:,} numbers?"
+    return f"Send {tally.messages:,} {'message' if tally.messages == 1 else 'messages'}?"
+
+
+def _balance(run: App) -> Decimal | None:
+    """Credits left; None, and a note, where the service does not say. Raises NotReachedError, but in a dry run."""
+    try:
+        answer = run.client.perform(request.build(ops.BALANCE, {}))
+        left = Decimal(str(answer.document.get("status")))
+    except InvalidOperation:
+        left = Decimal("NaN")
+    except NotReachedError as error:
+        if not run.options.dry_run:
+            raise
+        run.note(f"the balance cannot be read: {error.message}")
+        return None
+    except (ServiceError, OutcomeUnknownError) as error:
+        run.note(f"the balance cannot be read: {error.message}")
+        return None
+    return left if left.is_finite() else None
+
+
+def _whole(number: Decimal) -> int | float:
+    return int(number) if number == number.to_integral_value() else float(number)

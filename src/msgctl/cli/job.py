@@ -1,0 +1,232 @@
+"""`msgctl job`: bulk sends, after they were begun."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from msgctl import operations as ops
+from msgctl import paths, profiles, values
+from msgctl.cli.bulk import Limits, MaxCredits, OtherConcurrency, Rate
+from msgctl.cli.context import App
+from msgctl.cli.report import report as report_error
+from msgctl.cli.tree import command, group
+from msgctl.errors import ConfigurationError, MsgctlError, UsageError
+from msgctl.text import clean
+
+if TYPE_CHECKING:
+    from msgctl.jobs.ledger import Ledger
+    from msgctl.jobs.records import Order
+    from msgctl.jobs.store import Store
+
+app = group("Bulk sends: how they stand, and how they go on.")
+
+Job = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]
+
+LISTED = ("job", "command", "state", "recipients", "accepted", "refused", "unknown", "pending", "created")
+OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate")
+
+
+@command(app, "list", "msgctl job list", "msgctl job list -o csv --fields job,state,pending")
+def list_jobs(ctx: typer.Context) -> None:
+    """List the jobs, the oldest first."""
+    from msgctl.jobs.report import SHOWN
+
+    run = App.of(ctx)
+    run.refuse_dry_run("job list")
+    run.check_own_fields(SHOWN)
+    jobs: list[dict[str, Any]] = []
+    failures: list[MsgctlError] = []
+    store = _store()
+    for job in store.ids():
+        try:
+            jobs.append(_summary(run, store, job))
+        except ConfigurationError as error:  # one broken file does not hide the others
+            failures.append(error)
+    run.own(jobs, LISTED, SHOWN)
+    for failure in failures:
+        report_error(failure, run)
+    if failures:
+        raise typer.Exit(failures[0].exit_code)
+
+
+@command(app, "show", "msgctl job show 20261121-3f9a2c", "msgctl job show 20261121-3f9a2c --json")
+def show(ctx: typer.Context, job: Job) -> None:
+    """Show how a job stands: what was accepted, refused, or is unknown."""
+    from msgctl.jobs.report import SHOWN
+
+    run = App.of(ctx)
+    run.refuse_dry_run("job show")
+    run.own(_summary(run, _store(), job), SHOWN)
+
+
+@command(
+    app,
+    "resume",
+    "msgctl job resume 20261121-3f9a2c",
+    "msgctl job resume 20261121-3f9a2c --resend-refused --max-credits 500",
+)
+def resume(
+    ctx: typer.Context,
+    job: Job,
+    resend_unknown: Annotated[
+        bool,
+        typer.Option("--resend-unknown", help="Send again what may have arrived already: some may get it twice."),
+    ] = False,
+    resend_refused: Annotated[
+        bool, typer.Option("--resend-refused", help="Send again what the service refused.")
+    ] = False,
+    concurrency: OtherConcurrency = None,
+    rate: Rate = None,
+    max_credits: MaxCredits = None,
+) -> None:
+    """Go on with a job, and send to nobody twice.
+
+    What is pending is sent. What is unknown or was refused is sent again only where that is asked for."""
+    from msgctl.cli import working
+    from msgctl.jobs.report import SHOWN, summary
+    from msgctl.jobs.states import State
+
+    run = App.of(ctx)
+    run.check_own_fields(SHOWN)
+    with _at_work(run, job) as ledger:
+        _check_account(run, ledger)
+        ledger.change(_limited(ledger.order, concurrency, rate, max_credits))
+        if run.options.dry_run:
+            run.own(summary(job, ledger, running=False), SHOWN)
+            return
+        ledger.recover()
+        if resend_unknown and ledger.totals.unknown:
+            run.confirm(_warning(ledger.totals.unknown), "nothing was sent")
+        again = [state for state, asked in ((State.UNKNOWN, resend_unknown), (State.REFUSED, resend_refused)) if asked]
+        ledger.send_again(*again)
+        working.run_to_the_end(run, job, ledger)
+
+
+@command(
+    app,
+    "report",
+    "msgctl job report 20261121-3f9a2c -o csv > report.csv",
+    "msgctl job report 20261121-3f9a2c --only unknown",
+)
+def report(
+    ctx: typer.Context,
+    job: Job,
+    only: Annotated[
+        str | None,
+        typer.Option("--only", metavar="OUTCOME", help=f"Only recipients with this outcome: {', '.join(OUTCOMES)}."),
+    ] = None,
+) -> None:
+    """List every recipient with what became of it, in the order of the file."""
+    from msgctl.jobs.report import COLUMNS, Report
+    from msgctl.jobs.states import Outcome
+
+    run = App.of(ctx)
+    run.refuse_dry_run("job report")
+    run.check_own_fields(COLUMNS)
+    outcome = None if only is None else Outcome(values.choice(only, OUTCOMES, "outcome"))
+    store = _store()
+    with _opened(run, store, job) as ledger:
+        run.own(Report(ledger, outcome, running=store.is_running(job)), COLUMNS)
+
+
+@command(app, "states", "msgctl job states 20261121-3f9a2c")
+def states(ctx: typer.Context, job: Job, concurrency: OtherConcurrency = None, rate: Rate = None) -> None:
+    """Ask for the delivery states of what was accepted.
+
+    It can be stopped and repeated at will. States that do not change any more are not asked for again.
+    """
+    from msgctl.cli import working
+    from msgctl.jobs.report import SHOWN, summary
+
+    run = App.of(ctx)
+    run.check_own_fields(SHOWN)
+    with _at_work(run, job) as ledger:
+        _check_account(run, ledger)
+        if ledger.order.performs not in (ops.SEND_SMS, ops.SEND_CALL):
+            raise UsageError(
+                f"the messages of a job of {ledger.order.command} have no delivery states", "SMS and calls do."
+            )
+        ledger.change(_limited(ledger.order, concurrency, rate, None))
+        if run.options.dry_run:
+            run.own(summary(job, ledger, running=False), SHOWN)
+            return
+        ledger.recover()
+        working.ask_for_states(run, job, ledger)
+
+
+@command(app, "remove", "msgctl job remove 20261121-3f9a2c --yes")
+def remove(ctx: typer.Context, job: Job) -> None:
+    """Forget a job: its recipients, and what became of them."""
+    run = App.of(ctx)
+    run.refuse_dry_run("job remove")
+    store = _store()
+    store.find(job)
+    run.confirm(f"Forget job {job}, and to whom it sent?")
+    store.remove(job)
+    run.note(f"job {job} is forgotten")
+
+
+def _store() -> Store:
+    from msgctl.jobs.store import Store
+
+    return Store(paths.jobs_folder())
+
+
+@contextmanager
+def _opened(run: App, store: Store, job: str) -> Iterator[Ledger]:
+    """The ledger of a job, to look at. Raises UsageError where there is none, and ConfigurationError."""
+    from msgctl.jobs.ledger import Ledger
+
+    with closing(Ledger(store.find(job), clock=run.clock)) as ledger:
+        yield ledger
+
+
+@contextmanager
+def _at_work(run: App, job: str) -> Iterator[Ledger]:
+    """The ledger of a job, with nobody else at work on it. Raises ConfigurationError where somebody is."""
+    store = _store()
+    store.find(job)
+    with store.held(job), _opened(run, store, job) as ledger:
+        yield ledger
+
+
+def _summary(run: App, store: Store, job: str) -> dict[str, Any]:
+    from msgctl.jobs.report import summary
+
+    with _opened(run, store, job) as ledger:
+        return summary(job, ledger, running=store.is_running(job))
+
+
+def _check_account(run: App, ledger: Ledger) -> None:
+    """Use the profile that the job was begun with, and see that it leads to the same service.
+
+    Raises ConfigurationError where it does not.
+    """
+    if run.options.profile is None and ledger.order.profile != profiles.ENVIRONMENT:
+        run.options = replace(run.options, profile=ledger.order.profile)
+    if run.profile.base_url != ledger.order.base_url:
+        raise ConfigurationError(
+            f"the job was begun with {clean(ledger.order.base_url)}, and profile {clean(run.profile.name)} leads to "
+            f"{clean(run.profile.base_url)}",
+            f"Name the profile of the job ({clean(ledger.order.profile)}) with -p.",
+        )
+
+
+def _limited(order: Order, concurrency: str | None, rate: str | None, max_credits: str | None) -> Order:
+    """An order with the limits that were given anew. Raises UsageError."""
+    given = Limits.of(concurrency=concurrency or str(order.concurrency), rate=rate, max_credits=max_credits)
+    return replace(
+        order,
+        concurrency=given.concurrency,
+        rate=order.rate if rate is None else given.rate,
+        max_credits=order.max_credits if max_credits is None else given.max_credits,
+    )
+
+
+def _warning(unknown: int) -> str:
+    return f"{unknown:,} recipients may have got their message already. Send it to them again?"

@@ -1,0 +1,208 @@
+"""A job at work in front of a person: progress, Ctrl-C, and how it ends."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from msgctl.cli.context import App
+from msgctl.cli.progress import GLANCE, Progress, Standing
+from msgctl.cli.terminal import is_terminal
+from msgctl.errors import ConditionError, MsgctlError, StoppedError
+from msgctl.jobs.delivery import Round
+from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.records import Totals
+from msgctl.jobs.report import SHOWN, summary
+from msgctl.jobs.runner import Runner
+from msgctl.output.screen import Screen
+
+FINISHING = "Stopping: waiting for what is under way. Ctrl-C again stops at once, and leaves that unknown."
+
+
+class Work(Protocol):
+    """What runs in threads of its own: a `Runner`, or a round of questions."""
+
+    def start(self) -> None: ...
+    def wait(self, seconds: float) -> bool: ...
+    def stop(self) -> None: ...
+    def finish(self) -> MsgctlError | None: ...
+
+
+def run_to_the_end(run: App, job: str, ledger: Ledger) -> None:
+    """Send what is pending in a job and print what came of it.
+
+    Raises what stopped it, or ConditionError where not every recipient was accepted.
+    """
+    error = _send(run, job, ledger)
+    run.own(summary(job, ledger, running=False), SHOWN)
+    if error:
+        raise error
+
+
+def _send(run: App, job: str, ledger: Ledger) -> MsgctlError | None:
+    """Send what is pending; why it is not all done and accepted, or None."""
+    runner = Runner(ledger, run.client.sibling)
+    before = ledger.totals.requests
+    try:
+        error, stopped = attend(run, runner, lambda: _standing(runner.totals))
+    finally:
+        run.carried_out |= runner.totals.requests > before
+    go_on = f"Go on with: msgctl job resume {job}"
+    totals = ledger.totals
+    if error:
+        return _stopped_by(error, totals, go_on)
+    if stopped and totals.pending:
+        return StoppedError(f"interrupted; {_told(totals)}", go_on)
+    return _unfinished(totals, job)
+
+
+def ask_for_states(run: App, job: str, ledger: Ledger) -> None:
+    """Ask for the delivery states of a job's messages and print how it stands then.
+
+    Raises what stopped it, or the error of the first message whose state could not be had.
+    """
+    due = ledger.totals.accepted
+    work = Round(ledger, run.client.sibling)
+    error, stopped = attend(run, work, lambda: Standing(work.asked, due, [("failed", work.failed)]))
+    run.own(summary(job, ledger, running=False), SHOWN)
+    again = f"Go on with: msgctl job states {job}"
+    if error:
+        error.message = f"the questions stopped after {work.asked:,}: {error.message}"
+        error.hint = f"{error.hint or ''} {again}".strip()
+        raise error
+    if stopped:
+        raise StoppedError(f"interrupted after {work.asked:,} questions", again)
+    if work.first_fault:
+        work.first_fault.message = f"{work.failed:,} states could not be had; the first: {work.first_fault.message}"
+        raise work.first_fault
+
+
+def attend(run: App, work: Work, standing: Callable[[], Standing]) -> tuple[MsgctlError | None, bool]:
+    """Let something work to its end, and show how far it is; its error, and whether a person stopped it.
+
+    The first Ctrl-C (or SIGTERM, or SIGHUP) lets what is under way finish; raises StoppedError at the second.
+    """
+    stopped = False
+    try:
+        with _interrupts() as interrupts, _Display(run) as display:
+            work.start()
+            while not work.wait(GLANCE):
+                display.show(standing())
+                if interrupts and not stopped:
+                    stopped = True
+                    work.stop()
+                    display.clear()
+                    run.note(FINISHING)
+            return work.finish(), stopped
+    except KeyboardInterrupt:
+        raise StoppedError("interrupted at once; what was under way is unknown", "See: msgctl job list") from None
+
+
+def counts(totals: Totals) -> list[tuple[str, int]]:
+    """The outcomes of a job as its progress shows them."""
+    return [
+        ("accepted", totals.accepted),
+        ("refused", totals.refused),
+        ("unknown", totals.unknown),
+        ("credits", totals.credits),
+    ]
+
+
+def _standing(totals: Totals) -> Standing:
+    return Standing(totals.sendable - totals.pending, totals.sendable, counts(totals))
+
+
+def _stopped_by(error: MsgctlError, totals: Totals, go_on: str) -> MsgctlError:
+    """The error that stopped a job, with what that means for its recipients."""
+    if isinstance(error, ConditionError):
+        error.message += f"; {_told(totals)}"
+    else:
+        error.message = f"the job stopped: {error.message}. {_told(totals).capitalize()}"
+    again = f" (--resend-refused sends to the {totals.refused:,} refused ones again)" if totals.refused else ""
+    error.hint = f"{error.hint or ''} {go_on}{again}".strip()
+    return error
+
+
+def _unfinished(totals: Totals, job: str) -> MsgctlError | None:
+    """What is wrong with a job that has nothing pending; None where every recipient was accepted."""
+    others = {name: getattr(totals, name) for name in ("refused", "unknown", "invalid")}
+    if not any(others.values()):
+        return None
+    named = ", ".join(f"{number:,} {name}" for name, number in others.items() if number)
+    first = next(name for name, number in others.items() if number)
+    return ConditionError(
+        f"not every recipient was accepted: {named}", f"See which: msgctl job report {job} --only {first}"
+    )
+
+
+def _told(totals: Totals) -> str:
+    unknown = f", {totals.unknown:,} unknown" if totals.unknown else ""
+    return f"{totals.accepted:,} of {totals.sendable:,} recipients were accepted{unknown}, {totals.pending:,} pending"
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """The signals that ask to stop: the first is put into a list, and from the second on they interrupt.
+
+    SIGHUP stays ignored where it is (nohup).
+    """
+    received: list[int] = []
+
+    def receive(number: int, _: Any) -> None:
+        received.append(number)
+        if len(received) > 1:
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {each: signal.getsignal(each) for each in wanted if signal.getsignal(each) is not signal.SIG_IGN}
+    try:
+        for each in before:
+            signal.signal(each, receive)
+        yield received
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+class _Display:
+    """Shows progress on standard error: a line that is written over on a terminal, lines elsewhere."""
+
+    def __init__(self, run: App) -> None:
+        self._run = run
+        self._quiet = run.options.quiet
+        self._redraws = is_terminal(run.stderr) and run.environ.get("TERM", "") not in ("", "dumb", "unknown")
+        width = Screen.of(run.stderr, color=False).width if self._redraws else None
+        self._progress = Progress(width, run.monotonic())
+        self._shown = ""
+
+    def __enter__(self) -> _Display:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.clear()
+
+    def show(self, standing: Standing) -> None:
+        line = None if self._quiet else self._progress.line(standing, self._run.monotonic())
+        if line is None or line == self._shown:
+            return
+        if self._redraws:
+            self._write(f"\r{line}\x1b[K")
+            self._shown = line
+        else:
+            self._run.say(line)
+
+    def clear(self) -> None:
+        """Take the line away before something else is said."""
+        if self._shown:
+            self._write("\r\x1b[K")
+            self._shown = ""
+
+    def _write(self, text: str) -> None:
+        self._run.stderr.write(text)
+        self._run.stderr.flush()

@@ -1,0 +1,164 @@
+"""Where the threads of a job hand in results and take the next request: the one thread that writes the ledger.
+
+It commits what is waiting together, so that one sync of the disk serves many requests, and lets a request leave only
+after its intent is on the disk. It also decides whether anything more may leave at all.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+
+from msgctl.errors import MsgctlError, unexpected
+from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.limits import Budget, Failures, Pace
+from msgctl.jobs.records import Intent, Result
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A thread that waits for its next request, and its result of the last one until that is written."""
+
+    result: Result | None
+    intent: Intent | None = None
+    done: threading.Event = field(default_factory=threading.Event)
+
+
+class Desk:
+    """Serves the threads of one job; `write` is the body of the writing thread.
+
+    ``stopped_by`` is the error that ended the job, ``unwritten`` counts recipients whose answers the ledger did not
+    take, and ``totals`` is the state of the ledger at its last commit.
+    """
+
+    def __init__(
+        self, ledger: Ledger, *, size: int, budget: Budget, pace: Pace, monotonic: Callable[[], float]
+    ) -> None:
+        self._ledger = ledger
+        self._size = pace.most(size)
+        self._budget = budget
+        self._pace = pace
+        self._monotonic = monotonic
+        self._failures = Failures()
+        self._changed = threading.Condition()
+        self._handed_in: list[_Turn] = []
+        self._waiting: list[_Turn] = []
+        self._on_hold = False
+        self._closed = False
+        self.is_stopping = False
+        self.stopped_by: MsgctlError | None = None
+        self.unwritten = 0
+        self.totals = copy(ledger.totals)
+
+    def exchange(self, result: Result | None) -> Intent | None:
+        """Hand in a result and take the next request, whose intent is on the disk; None where there is no next."""
+        turn = _Turn(result)
+        with self._changed:
+            self._handed_in.append(turn)
+            self._changed.notify()
+        turn.done.wait()
+        return turn.intent
+
+    def stop(self, error: MsgctlError | None = None) -> None:
+        """Let nothing more leave; what is under way may be handed in."""
+        with self._changed:
+            self.is_stopping = True
+            self.stopped_by = self.stopped_by or error
+            self._changed.notify()
+
+    def close(self) -> None:
+        """End `write` when all that was handed in is written."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+
+    def write(self) -> None:
+        """Write what is handed in, until `close`; whatever happens, nobody waits for ever."""
+        while (turns := self._next()) is not None:
+            self._waiting.extend(turns)
+            results = [turn.result for turn in turns if turn.result]
+            try:
+                self._commit(results)
+            except Exception as error:  # noqa: BLE001 (the threads that wait must not wait for ever)
+                self.stop(error if isinstance(error, MsgctlError) else unexpected(error))
+                self._dismiss()
+                self._rescue(results)
+            self.totals = copy(self._ledger.totals)
+
+    def _next(self) -> list[_Turn] | None:
+        """What was handed in since, as soon as there is something to do; None at the end."""
+        with self._changed:
+            while not self._handed_in and not self._is_due():
+                if self._closed:
+                    return None
+                paced = self._waiting and not self._on_hold
+                self._changed.wait(self._pace.delay(self._monotonic()) if paced else None)
+            turns, self._handed_in = self._handed_in, []
+            return turns
+
+    def _is_due(self) -> bool:
+        """Whether somebody who waits can be told something: the next request, or that there is none."""
+        if not self._waiting:
+            return False
+        return self.is_stopping or not (self._on_hold or self._pace.delay(self._monotonic()))
+
+    def _commit(self, results: Sequence[Result]) -> None:
+        with self._ledger.transaction():
+            for result in results:
+                self._record(result)
+            served = self._let_go()
+        for turn in self._waiting[:served]:
+            turn.done.set()
+        self._waiting = self._waiting[served:]
+
+    def _record(self, result: Result) -> None:
+        cost = self._ledger.record(result)
+        self._budget.learn(cost, result.entries)
+        if self._failures.add(result.fault):
+            self.stop(result.fault)
+
+    def _let_go(self) -> int:
+        """Write the intents of the next requests for those who wait; how many of them need not wait any more."""
+        self._on_hold = False
+        for served, turn in enumerate(self._waiting):
+            if self.is_stopping:
+                continue
+            now = self._monotonic()
+            if self._pace.delay(now):
+                return served
+            size = self._allowed()
+            if size is None:
+                self._on_hold = True
+                return served
+            turn.intent = self._ledger.intend(size) if size else None
+            if turn.intent:
+                self._pace.took(len(turn.intent.phones), now)
+        return len(self._waiting)
+
+    def _allowed(self) -> int | None:
+        """How many recipients the next request may have; None where that is known only after an answer."""
+        ahead = self._ledger.peek() if self._budget.most is not None else None
+        if ahead is None:
+            return self._size
+        size = self._budget.allows(ahead, self._size, self._ledger.totals)
+        if size == 0:
+            self.stop(self._budget.used_up(self._ledger.totals))
+        return size
+
+    def _dismiss(self) -> None:
+        """Nothing more leaves: the intents that were to be written with it are not on the disk."""
+        for turn in self._waiting:
+            turn.intent = None
+            turn.done.set()
+        self._waiting = []
+
+    def _rescue(self, results: Sequence[Result]) -> None:
+        """Write results one by one that could not be written together with what was to come next."""
+        for result in results:
+            try:
+                with self._ledger.transaction():
+                    self._ledger.record(result)
+            except Exception:  # noqa: BLE001 (the first fault is told; this one left an answer unwritten)
+                self.unwritten += 1

@@ -1,0 +1,71 @@
+"""One request of a job: an intent goes in, what became of it comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgctl import request
+from msgctl.answers import Answer
+from msgctl.client import Client
+from msgctl.errors import MsgctlError, NotReachedError, RefusedError, UsageError, unexpected
+from msgctl.jobs.records import Entry, Intent, Order, Result
+from msgctl.jobs.states import Event
+from msgctl.request import Request
+
+
+def dispatch(client: Client, order: Order, intent: Intent) -> Result:
+    """Make the request of an intent once, and tell what became of it; nothing is raised."""
+    try:
+        answer = client.perform(prepared(order, intent))
+        return Result(intent.number, Event.ANSWERED, entries(answer, intent.phones))
+    except MsgctlError as error:
+        return Result(intent.number, _event(error), fault=error)
+    except Exception as error:  # noqa: BLE001 (its recipients must not stay under way)
+        return Result(intent.number, Event.LOSS, fault=unexpected(error))
+
+
+def prepared(order: Order, intent: Intent) -> Request:
+    """The request of an intent, without credentials."""
+    operation = order.performs
+    several = operation.field("phone").several
+    phone = intent.phones if several else intent.phones[0]
+    return request.build(operation, {**order.fixed, **intent.parameters, "phone": phone})
+
+
+def entries(answer: Answer, phones: Sequence[str]) -> tuple[Entry | None, ...]:
+    """What an answer says of each phone; None where it says nothing.
+
+    An entry belongs to the phone that it names. Where phones are spelled otherwise than they were sent, say with the
+    country code before them, entries belong to the phones in their order, if there are as many.
+    """
+    if not answer.operation.answer.entries:
+        return (_entry(answer.document),) * len(phones)
+    found = answer.document.get("data") or []
+    by_phone = {_digits(entry.get("phone")): entry for entry in found}
+    if not by_phone.keys() & set(phones) and len(found) == len(phones):
+        return tuple(map(_entry, found))
+    return tuple(_entry(by_phone[phone]) if phone in by_phone else None for phone in phones)
+
+
+def _entry(members: Mapping[str, Any]) -> Entry:
+    # The state of a call's entry is called `state`, that of every other one `status`.
+    status = members.get("status", members.get("state"))
+    return Entry(_text(members.get("id")), _text(status), _text(members.get("credits")))
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _digits(phone: Any) -> str:
+    return str(phone).removeprefix("+")
+
+
+def _event(error: MsgctlError) -> Event:
+    """What an error means for the recipients; whatever is not certain is taken for a loss."""
+    if isinstance(error, NotReachedError):
+        return Event.NEVER_LEFT
+    if isinstance(error, UsageError) or (isinstance(error, RefusedError) and error.certain):
+        return Event.REFUSAL
+    return Event.LOSS

@@ -1,0 +1,87 @@
+"""A job at work: threads, each with a connection of its own, between the ledger and the service."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from msgctl.client import Client
+from msgctl.errors import ConfigurationError, MsgctlError
+from msgctl.jobs.desk import Desk
+from msgctl.jobs.dispatch import dispatch
+from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.limits import Budget, Pace
+from msgctl.jobs.records import Totals
+
+
+class Runner:
+    """Sends what is pending in a ledger. `start` it, `wait` until it is done, and `finish`."""
+
+    def __init__(
+        self, ledger: Ledger, connect: Callable[[], Client], *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        order = ledger.order
+        self._ledger = ledger
+        self._connect = connect
+        self._desk = Desk(
+            ledger,
+            size=order.batch_size,
+            budget=Budget(order.max_credits, ledger.dearest()),
+            pace=Pace(order.rate),
+            monotonic=monotonic,
+        )
+        self._writer = threading.Thread(target=self._desk.write, name="ledger", daemon=True)
+        number = min(order.concurrency, max(1, ledger.totals.pending))
+        self._senders = [threading.Thread(target=self._send, name=f"sender {n}", daemon=True) for n in range(number)]
+        self._at_work = number
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+
+    @property
+    def totals(self) -> Totals:
+        """The job in numbers, as of the last commit."""
+        return self._desk.totals
+
+    def start(self) -> None:
+        self._writer.start()
+        for sender in self._senders:
+            sender.start()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait that long, or until nothing is under way any more; whether that is so."""
+        return self._ended.wait(seconds)
+
+    def stop(self) -> None:
+        """Let what is under way finish, and nothing more leave."""
+        self._desk.stop()
+
+    def finish(self) -> MsgctlError | None:
+        """Close what the threads used, after `wait` said that they ended; the error that stopped the job, if any."""
+        self._desk.close()
+        self._writer.join()
+        for sender in self._senders:
+            sender.join()
+        if self._desk.unwritten:
+            return ConfigurationError(
+                f"the answers to {self._desk.unwritten} requests could not be written to the ledger, so it takes "
+                f"them for unknown: {self._desk.stopped_by}",
+            )
+        return self._desk.stopped_by
+
+    def _send(self) -> None:
+        try:
+            client = self._connect()
+            try:
+                result = None
+                while (intent := self._desk.exchange(result)) is not None:
+                    result = dispatch(client, self._ledger.order, intent)
+            finally:
+                client.close()
+        except MsgctlError as error:
+            self._desk.stop(error)
+        finally:
+            with self._lock:
+                self._at_work -= 1
+                if not self._at_work:
+                    self._ended.set()

@@ -1,0 +1,79 @@
+"""The states that a recipient of a job can be in, and what leads from one to the next.
+
+A recipient that can be sent to has no request at first, and is then in the state of its request::
+
+                                      ┌──────────────── never left ─────────────────┐
+                                      v                                             │
+    (no request) ── intent ──> ── under way ── answered 200 ──────────────> accepted
+                                 ^    │  │  │
+                                 │    │  │  └── certainly not carried out ─> refused ──┐
+                          intent │    │  └── no usable answer ────────────> unknown ──┤
+                                 │    └── the process ended ──────────────> unknown    │
+                                 └── waiting <── never left ── (under way)             │
+                                        ^                                              │
+                                        └───────────────── asked to send again ────────┘
+
+A row that cannot be sent to is ``invalid``, one whose phone stood there before ``duplicate``; both stay so.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """What became of a recipient, in the words of the report."""
+
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+    PENDING = "pending"
+    INVALID = "invalid"
+    DUPLICATE = "duplicate"
+
+
+class State(StrEnum):
+    """Where a request of a job stands; all its recipients stand there with it."""
+
+    WAITING = "waiting"
+    UNDER_WAY = "under way"
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+class Event(StrEnum):
+    """What happens to a request."""
+
+    INTENT = "its intent is on the disk"
+    ANSWERED = "the service accepted it"
+    REFUSAL = "it was certainly not carried out"
+    LOSS = "no usable answer came, or the process ended before one"
+    NEVER_LEFT = "it did not leave this machine"
+    RESENDING = "the user asked to send it again"
+
+
+TRANSITIONS = {
+    (None, Event.INTENT): State.UNDER_WAY,
+    (State.WAITING, Event.INTENT): State.UNDER_WAY,
+    (State.UNDER_WAY, Event.ANSWERED): State.ACCEPTED,
+    (State.UNDER_WAY, Event.REFUSAL): State.REFUSED,
+    (State.UNDER_WAY, Event.LOSS): State.UNKNOWN,
+    (State.UNDER_WAY, Event.NEVER_LEFT): State.WAITING,
+    (State.UNKNOWN, Event.RESENDING): State.WAITING,
+    (State.REFUSED, Event.RESENDING): State.WAITING,
+}
+"""Every step there is. Nothing leads from accepted to anywhere: whoever got a message gets no second one."""
+
+OUTCOMES = {
+    State.WAITING: Outcome.PENDING,
+    State.UNDER_WAY: Outcome.UNKNOWN,  # of a process that is gone; while one is at work, it is still open
+    State.ACCEPTED: Outcome.ACCEPTED,
+    State.REFUSED: Outcome.REFUSED,
+    State.UNKNOWN: Outcome.UNKNOWN,
+}
+
+
+def step(state: State | None, event: Event) -> State:
+    """The state after an event; KeyError for a step that there is not."""
+    return TRANSITIONS[state, event]
