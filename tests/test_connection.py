@@ -266,6 +266,19 @@ def test_a_proxy_that_does_not_speak_http_opens_no_connection(
             client.perform(SEND)
 
 
+def test_a_certificate_behind_a_proxy_is_the_service_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("service.invalid").configure_cert(context)
+    with running(context) as service, proxying(service.port) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        with (
+            calling("https://service.invalid/api/v1") as client,
+            pytest.raises(NotReachedError, match="certificate") as no,
+        ):
+            client.perform(SEND)
+    assert "service.invalid" in no.value.message
+
+
 def test_the_password_of_a_proxy_goes_to_the_proxy_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
     with running() as service, proxying(service.port, 407) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", proxy.url.replace("//", "//ana:p%40ss@"))
