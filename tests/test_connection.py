@@ -231,11 +231,9 @@ def test_a_first_line_that_is_none_is_not_shown(status: bytes, service: Service,
 
 
 @pytest.mark.parametrize("interim", [b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Hints\r\nLink: x\r\n\r\n"])
-def test_interim_answers_without_end_do_not_take_the_whole_time(interim: bytes, service: Service, tool: Tool) -> None:
-    service.will(then(raw(interim * 20_000), silent))
-    outcome = tool(*SMS, "--timeout", "60")
-    assert outcome.code == 5
-    assert "not HTTP" in outcome.err
+def test_interim_answers_without_end_are_not_followed_to_it(interim: bytes, service: Service, tool: Tool) -> None:
+    service.will(then(raw(interim * 20_000), WHOLE))
+    assert tool(*SMS).code == 5
 
 
 def test_chunks_without_end_do_not_fill_the_memory(service: Service, tool: Tool) -> None:
@@ -266,6 +264,19 @@ def test_a_proxy_that_does_not_speak_http_opens_no_connection(
         monkeypatch.setenv("HTTPS_PROXY", f"127.0.0.1:{proxy.port}")
         with calling("https://service.invalid/api/v1") as client, pytest.raises(NotReachedError, match="the proxy"):
             client.perform(SEND)
+
+
+def test_a_certificate_behind_a_proxy_is_the_service_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("service.invalid").configure_cert(context)
+    with running(context) as service, proxying(service.port) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        with (
+            calling("https://service.invalid/api/v1") as client,
+            pytest.raises(NotReachedError, match="certificate") as no,
+        ):
+            client.perform(SEND)
+    assert "service.invalid" in no.value.message
 
 
 def test_the_password_of_a_proxy_goes_to_the_proxy_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ LAYERS = (
     {"cli"},
     {"jobs", "output", "sandbox", "profiles"},
     {"client", "config"},
-    {"connection"},
+    {"connection", "verdicts"},
     {"dialing", "exchange", "request"},
     {"proxies", "timed"},
     {"addresses", "answers", "credential", "paths", "database", "private", "segments", "values"},
@@ -32,7 +32,8 @@ LAYERS = (
 )
 """The parts of the package from the top down: each may import what stands in a lower line."""
 
-CLIENT_SIDE = {"client", "connection", "exchange", "request", "answers", "values", "credential", "profiles", "output"}
+CLIENT_SIDE = {"client", "verdicts", "connection", "dialing", "exchange", "request", "answers", "values", "credential"}
+CLIENT_SIDE |= {"profiles", "output"}
 HEAVY = ("http.client", "ssl", "urllib.request", "rich", "sqlite3", "platformdirs", "tomllib", "tomli_w", "asyncio")
 
 WRITE_TO_STANDARD_OUTPUT = {"output", "cli/__init__.py", "cli/common.py", "cli/help_page.py"}

@@ -8,49 +8,23 @@ has no way to tell a repetition from a second message.
 from __future__ import annotations
 
 import copy
-import json
 import re
 import time
 from collections.abc import Callable
-from typing import Any
-from urllib.parse import quote, urlencode, urljoin, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
-from msgctl import answers, operations
-from msgctl.answers import Answer, ShapeError
+from msgctl.answers import Answer
 from msgctl.credential import Credential
-from msgctl.errors import (
-    PASSING_STATUSES,
-    NotReachedError,
-    OutcomeUnknownError,
-    RefusedError,
-    StoppedError,
-    UnreadableError,
-    UsageError,
-)
+from msgctl.errors import PASSING_STATUSES, NotReachedError, OutcomeUnknownError, StoppedError, UsageError
 from msgctl.exchange import Line, LocalLine, LostError, Outgoing, Reply
 from msgctl.operations import Effect
 from msgctl.request import Request
-from msgctl.text import shorten
+from msgctl.verdicts import Judge, check, outcome_unknown
 
 LONGEST_TARGET = 65_536
 """The longest path and query that is sent, in bytes; every server has a limit, and few have a higher one."""
 PAUSES = (0.3, 0.9)
 """Seconds before the first and the second repetition."""
-
-ALLOW_ADDRESS = (
-    "If nothing is wrong with the values: calls from an address that is not allowed get this answer, too. "
-    "Allow this machine's public address in the security menu of the account."
-)
-CHECK_BEFORE_REPEATING = {
-    operations.BLOCK_PHONE: "Block the number again: that changes nothing where it is blocked already.",
-    operations.URL_SHORT: "Before making it again, look whether it is there: msgctl url stats NAME --since today",
-    operations.VERIFY_2FA: "The code may be used up: where in doubt, send a new one.",
-}
-"""What to do where it is not known whether a request was carried out; every other one sends."""
-CHECK_A_SEND = "Before sending again, check the delivery state, the balance, or the phone itself."
-CHECK_CREDENTIALS = (
-    "Check client and key, and whether this machine's address is allowed in the account's security menu."
-)
 
 
 class Client:
@@ -78,7 +52,7 @@ class Client:
         self._log = log
         self._sleep = sleep
         self._clock = clock
-        self._is_local = local is not None
+        self._judge = Judge(self._base_url, credential, is_local=local is not None)
         self._new_line = _lines(base_url) if local is None else lambda: LocalLine(local)
         self._line = self._new_line()
 
@@ -104,8 +78,8 @@ class Client:
         try:
             outgoing = self._prepared(request)
             if within is not None:
-                return self._judge(request, self._exchange(request, outgoing, min(self._seconds, within)))
-            return self._judge(request, self._repeated(request, outgoing))
+                return self._judge.answer(request, self._exchange(request, outgoing, min(self._seconds, within)))
+            return self._judge.answer(request, self._repeated(request, outgoing))
         except KeyboardInterrupt:
             raise _stopped(request, left=self._line.left) from None
 
@@ -137,7 +111,7 @@ class Client:
             reply = self._line.exchange(outgoing, seconds)
         except LostError as error:
             outcome = "no answer"
-            raise _outcome_unknown(request, str(error)) from error
+            raise outcome_unknown(request, str(error)) from error
         except KeyboardInterrupt:
             outcome = "interrupted"
             raise
@@ -161,82 +135,6 @@ class Client:
             raise UsageError(f"{request.operation.name} cannot be asked for: a value is too long for a URL")
         return outgoing
 
-    def _judge(self, request: Request, reply: Reply) -> Answer:
-        if reply.status != 200:
-            raise self._refused(request, reply)
-        try:
-            return answers.read(request.operation, reply.whole_body())
-        except ShapeError as error:
-            if request.operation.effect is Effect.READS:
-                raise UnreadableError(
-                    f"the answer to {request.operation.name} cannot be read: {error}",
-                    "Check the base URL; -v shows what was asked for.",
-                    http_status=reply.status,
-                ) from error
-            raise _outcome_unknown(request, f"the answer cannot be read: {error}", reply.status) from error
-
-    def _refused(self, request: Request, reply: Reply) -> RefusedError:
-        record = self._error_record(reply.body)
-        said = ": ".join(_said(value) for value in (record or {}).values() if value)
-        if reply.status == 520 and record is not None:
-            message = f"the service refused the request ({reply.status}){': ' + said if said else ''}"
-            consequence = {Effect.SENDS: "; nothing was sent", Effect.CHANGES: "; nothing was changed"}
-            return RefusedError(
-                message + consequence.get(request.operation.effect, ""),
-                None if self._is_local else ALLOW_ADDRESS,
-                http_status=reply.status,
-                record=record,
-            )
-        return RefusedError(
-            f"the answer is {_described(reply, said)}{_consequence(request.operation.effect, reply.status)}",
-            self._advice(request, reply),
-            http_status=reply.status,
-            record=record,
-            certain=_is_certain(request.operation.effect, reply.status),
-        )
-
-    def _advice(self, request: Request, reply: Reply) -> str | None:
-        if 300 <= reply.status < 400:
-            where = _origin(self._base_url, reply.location) if reply.location else "nowhere"
-            shown = shorten(self._credential.mask(where))
-            return (
-                f"Redirects are not followed, since the key would travel along; it points to {shown}. "
-                "Check the base URL, and before sending again the delivery state or the balance."
-            )
-        if reply.status in (404, 405):
-            return "Check the base URL: it ends in the version segment, /api/v1."
-        if reply.status == 520:
-            return ALLOW_ADDRESS
-        if reply.status in (401, 403):
-            return CHECK_CREDENTIALS
-        if reply.status in PASSING_STATUSES and request.operation.effect is Effect.READS:
-            return "Try again a little later."
-        return _check(request) if reply.status >= 500 else "Check the values and the base URL."
-
-    def _error_record(self, body: bytes) -> dict[str, Any] | None:
-        """``error`` and ``msg`` of the service's error record, without the key; None where the body is no record."""
-        try:
-            document = answers.load(body)
-        except ShapeError:
-            return None
-        if not isinstance(document, dict) or (document and not document.keys() & {"error", "msg"}):
-            return None
-        try:
-            return {name: self._masked(document[name]) for name in ("error", "msg") if name in document}
-        except RecursionError:  # no error of a service is nested a thousand times
-            return None
-
-    def _masked(self, value: Any) -> Any:
-        """A JSON value without the key, wherever in it."""
-        if isinstance(value, str):
-            masked = self._credential.mask(value)
-            return value if masked == value else masked  # a number that is left as it is stays one
-        if isinstance(value, list):
-            return [self._masked(element) for element in value]
-        if isinstance(value, dict):
-            return {self._credential.mask(name): self._masked(element) for name, element in value.items()}
-        return value
-
 
 def _lines(base_url: str) -> Callable[[], Line]:
     """What makes connections to a service that share their settings. Raises ConfigurationError."""
@@ -252,84 +150,9 @@ def _percent_encoded(path: str) -> str:
     return re.sub("%(?![0-9A-Fa-f]{2})", "%25", quote(path, safe="/%:@!$&'()*+,;=~"))
 
 
-def _said(value: Any) -> str:
-    """A member of an error record in a message; the interface knows strings, but who can tell."""
-    return shorten(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-
-
-def _origin(base_url: str, location: str) -> str:
-    """Scheme, host and port of where a redirect leads: the rest may repeat the request, and with it the key."""
-    try:
-        parts = urlsplit(urljoin(base_url, location))
-        port = parts.port
-    except ValueError:
-        return "a malformed URL"
-    if not parts.hostname:
-        return "a malformed URL"
-    return f"{parts.scheme}://{parts.hostname}" + (f":{port}" if port else "")
-
-
-def _described(reply: Reply, said: str) -> str:
-    if said:
-        return f"status {reply.status}: {said}"
-    if reply.fault:
-        return f"status {reply.status}, and {reply.fault}"
-    if not reply.body.strip():
-        return f"status {reply.status} with an empty body"
-    return f"status {reply.status} with {_kind_of(reply.body)} instead of the service's record"
-
-
-def _kind_of(body: bytes) -> str:
-    """What a body is that is no record, in words."""
-    start = body[:2000].lower()
-    if b"<html" in start or b"<!doctype" in start:
-        return "an HTML page, perhaps of a proxy,"
-    try:
-        answers.load(body)
-    except ShapeError:
-        return "a text"
-    return "other JSON"
-
-
-def _is_certain(effect: Effect, status: int) -> bool:
-    """Whether a request with such an answer, which is not the service's own, was surely not carried out.
-
-    A 4xx lays the fault on the request, and 301, 307 and 308 ask for it at another place (RFC 9110, 15.4 and 15.5). A
-    302 or 303 may be the answer to one that was carried out, and the others may come from a proxy that has passed it
-    on.
-    """
-    return effect is Effect.READS or status in (301, 307, 308) or 400 <= status < 500
-
-
-def _consequence(effect: Effect, status: int) -> str:
-    """What an answer other than the service's own means for the request, as the end of a message."""
-    if effect is Effect.READS:
-        return ""
-    if _is_certain(effect, status):
-        return "; nothing was sent" if effect is Effect.SENDS else "; nothing was changed"
-    return "; the request may have been carried out all the same"
-
-
-def _check(request: Request) -> str:
-    """What to look at before a request is made again."""
-    if request.operation.effect is Effect.READS:
-        return "Try again."
-    return CHECK_BEFORE_REPEATING.get(request.operation, CHECK_A_SEND)
-
-
-def _outcome_unknown(request: Request, why: str, status: int | None = None) -> OutcomeUnknownError:
-    if request.operation.effect is Effect.READS:
-        return OutcomeUnknownError(
-            f"{request.operation.name} was asked for, and {why}", "Try again.", http_status=status
-        )
-    return OutcomeUnknownError(
-        f"the request was sent, and {why}: it may have been carried out", _check(request), http_status=status
-    )
-
-
 def _stopped(request: Request, *, left: bool) -> StoppedError:
     if request.operation.effect is Effect.READS:
         return StoppedError("interrupted")
     if left:
-        return StoppedError("interrupted after the request was sent: it may have been carried out", _check(request))
+        return StoppedError("interrupted after the request was sent: it may have been carried out", check(request))
     return StoppedError("interrupted; nothing was sent")

@@ -76,23 +76,34 @@ class Dialer:
     def open(self, deadline: Deadline) -> socket.socket:
         """A connection on which the next byte is the request's. Raises NotReachedError and ConfigurationError."""
         context = self._context() if self._is_secure else None
-        host, port = (self._proxy.host, self._proxy.port) if self._proxy else (self.host, self._port)
         try:
-            connection = _connect(host, port, deadline)
-            try:
-                if context is None:
-                    return connection
-                if self._proxy:
-                    self._open_tunnel(connection, self._proxy, deadline)
-                connection.settimeout(deadline.left())
-                return context.wrap_socket(connection, server_hostname=self.host)
-            except BaseException:
-                connection.close()
-                raise
+            connection = self._connected(deadline)
+            return connection if context is None else self._secured(connection, context, deadline)
         except TimeoutError:
             raise not_in_time(self.host, deadline) from None
+
+    def _connected(self, deadline: Deadline) -> socket.socket:
+        """A connection to the service, or to the proxy before it."""
+        host, port = (self._proxy.host, self._proxy.port) if self._proxy else (self.host, self._port)
+        try:
+            return _connect(host, port, deadline)
+        except TimeoutError:
+            raise
         except (OSError, UnicodeError) as error:
             raise _not_reached(host, error) from error
+
+    def _secured(self, connection: socket.socket, context: ssl.SSLContext, deadline: Deadline) -> socket.socket:
+        """The connection after the handshake with the service, through the proxy's tunnel if there is one."""
+        try:
+            if self._proxy:
+                self._open_tunnel(connection, self._proxy, deadline)
+            connection.settimeout(deadline.left())
+            return context.wrap_socket(connection, server_hostname=self.host)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, OSError) and not isinstance(error, TimeoutError):
+                raise _not_reached(self.host, error) from error
+            raise
 
     def _open_tunnel(self, connection: socket.socket, proxy: Proxy, deadline: Deadline) -> None:
         """Have the proxy pass on whatever comes (RFC 9110, 9.3.6)."""

@@ -77,6 +77,9 @@ class Incoming(io.BufferedReader):
     def close(self) -> None:
         """Leave it open: an answer closes its file where it ends, and the connection may bring another one."""
 
+    def flush(self) -> None:
+        """Do nothing: an answer that is thrown away flushes its file, which may be gone before it."""
+
     def expect(self, deadline: Deadline, most_bytes: int) -> None:
         """Let up to ``most_bytes`` more be received, until the deadline."""
         self._source.deadline = deadline
