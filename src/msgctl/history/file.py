@@ -127,8 +127,10 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
                 db.execute(statement)
     # Another process that changes it at this moment, or is at work in a new file, keeps this one from it: until next
     # time it does without.
+    db.execute("PRAGMA busy_timeout = 0")
     with suppress(sqlite3.OperationalError):
         db.execute("PRAGMA journal_mode = WAL")
+    db.execute(f"PRAGMA busy_timeout = {MOST_WAIT * 1000:.0f}")
 
 
 def _is_ready(db: sqlite3.Connection, path: Path) -> bool:
