@@ -255,6 +255,19 @@ def test_an_interrupt_while_the_answer_is_noted_hides_neither_it_nor_the_request
     assert outcomes(tool) == ["accepted"]
 
 
+def test_an_interrupt_while_a_loss_is_noted_does_not_hide_it(
+    service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(History, "settle", interrupt)
+    service.will(drop)
+    done = tool(*SEND)
+    assert (done.code, "may have been carried out" in done.err) == (5, True)
+    assert outcomes(tool) == ["unknown"]
+
+
 # --- answers that are not as they should be
 
 
