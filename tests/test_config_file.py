@@ -27,7 +27,7 @@ from support.tool import Outcome, Tool, process
 
 ADD = ("profile", "add", "new", "--base-url", URL, "--client", "1", "--key-stdin")
 
-NOT_READING = {"sms segments", "profile path"}
+NOT_READING = {"sms segments", "profile path", "history list", "history clear"}
 """Commands that need no profile; those of the sandbox are others."""
 
 
@@ -42,7 +42,7 @@ OTHERS = [example for example in FIRST if not reads(example)]
 def run(tool: Tool, example: Example) -> Outcome:
     """Run an example that is about the profile ``main``; nothing is sent."""
     more = ["--key-stdin", "--force"] if example.node.path == "profile add" else []
-    unsent = [] if example.node.words[0] in ("profile", "sandbox", "job") else ["-n"]
+    unsent = [] if example.node.words[0] in ("profile", "sandbox", "job", "history") else ["-n"]
     return example.run(tool, *more, *unsent)
 
 
@@ -159,6 +159,8 @@ def test_a_broken_file_is_one_message_with_the_place_and_is_left_alone(tool: Too
         ("voice = {}", "voice"),
         ('allow_http = "yes"', "allow_http"),
         ("allow_http = 1", "allow_http"),
+        ('history = "no"', "history"),
+        ("history = 0", "history"),
     ],
 )
 def test_a_member_of_a_wrong_kind_is_named(tool: Tool, member: str, named: str) -> None:

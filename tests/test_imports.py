@@ -20,7 +20,7 @@ LAYERS = (
     {"__main__"},
     {"reference"},
     {"cli"},
-    {"jobs", "output", "sandbox", "profiles"},
+    {"history", "jobs", "output", "sandbox", "profiles"},
     {"client", "config"},
     {"connection", "verdicts"},
     {"dialing", "exchange", "request"},

@@ -20,6 +20,7 @@ from support.tree import COMMANDS, GROUPS, NODES, Node, arguments, name_of, opti
 
 WANTED = """
     balance show, balance check, block add, sms send, sms segments, call send, state get, state watch,
+    history list, history clear,
     2fa send-sms, 2fa send-call, 2fa send-chatapp, 2fa verify, url shorten, url stats, chatapp send, chatapp order,
     profile add, profile list, profile show, profile use, profile remove, profile path,
     sms bulk, call bulk, chatapp bulk, block bulk,
@@ -39,6 +40,9 @@ SHORT = {"--message": {"-m"}, "--leave-voicemail": {"--no-leave-voicemail"}}
 
 MORE = {
     "balance check": {"--min"},
+    "history": {"--since", "--phone", "--limit"},
+    "history list": {"--since", "--phone", "--limit"},
+    "state get": {"--last"},
     "sms send": {"--message-file", "--gsm7"},
     "call send": {"--message-file"},
     "state watch": {"--until", "--interval", "--max-wait"},
@@ -109,8 +113,8 @@ def test_the_common_options_are_taken_everywhere(node: Node) -> None:
 
 
 @pytest.mark.parametrize("node", GROUPS, ids=name_of)
-def test_a_group_has_no_option_of_its_own(node: Node) -> None:
-    assert options(node) == COMMON
+def test_a_group_has_no_option_of_its_own_but_those_it_takes_alone(node: Node) -> None:
+    assert options(node) - COMMON == MORE.get(node.path, set())
     assert arguments(node) == []
 
 
@@ -131,6 +135,11 @@ def test_a_bulk_command_takes_a_file_and_what_is_the_same_for_all(node: Node) ->
     shared = {"--batch-size"} if node.path in ("sms bulk", "call bulk") else set()
     assert options(node) - COMMON == BULK[node.path] | paid | shared
     assert arguments(node)[0] == "FILE"
+
+
+def test_the_options_of_the_history() -> None:
+    found = {node.path: options(node) - COMMON for node in COMMANDS if node.words[0] == "history"}
+    assert found == {"history list": MORE["history list"], "history clear": set()}
 
 
 def test_the_options_of_storing_a_profile() -> None:
@@ -193,6 +202,8 @@ def test_every_example_works(node: Node, example: str, tool: Tool) -> None:
         assert tool(*stored.split(), stdin=b"a-key").code == 0
     if node.words[0] == "sandbox":
         assert tool("url", "shorten", "https://example.com/offers", "--name", "offers").code == 0
+    if "--last" in example:
+        assert tool("sms", "send", "573001234567", "-m", "Hello").code == 0
     makes_request = operation_of(node.command) is not None and node.path != "profile add"
     done = run_example(tool, example, *(["-n"] if makes_request else []))
     assert (done.code, done.err.count("Error")) == (0, 0), done.err

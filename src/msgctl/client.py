@@ -155,4 +155,4 @@ def _stopped(request: Request, *, left: bool) -> StoppedError:
         return StoppedError("interrupted")
     if left:
         return StoppedError("interrupted after the request was sent: it may have been carried out", check(request))
-    return StoppedError("interrupted; nothing was sent")
+    return StoppedError("interrupted; nothing was sent", nothing_sent=True)

@@ -28,12 +28,13 @@ class MsgctlError(Exception):
     """What every error has: ``message`` says what happened and what was or was not sent, ``hint`` what to do next.
 
     ``passing`` is true where the same request may succeed a little later (a refused connection), and false where it
-    will not (a certificate that is not trusted).
+    will not (a certificate that is not trusted). ``nothing_sent`` is true where it is certain that no request left.
     """
 
     kind: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
     passing: bool = False
+    nothing_sent: bool = False
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -50,6 +51,7 @@ class UsageError(MsgctlError):
 
     kind = "usage"
     exit_code = 2
+    nothing_sent = True
 
 
 class ConfigurationError(MsgctlError):
@@ -57,6 +59,7 @@ class ConfigurationError(MsgctlError):
 
     kind = "configuration"
     exit_code = 3
+    nothing_sent = True
 
 
 class NotReachedError(MsgctlError):
@@ -64,6 +67,7 @@ class NotReachedError(MsgctlError):
 
     kind = "not_reached"
     exit_code = 4
+    nothing_sent = True
 
     def __init__(self, message: str, hint: str | None = None, *, passing: bool = True) -> None:
         super().__init__(f"{message}; nothing was sent", hint)
@@ -147,6 +151,10 @@ class StoppedError(MsgctlError):
 
     kind = "interrupted"
     exit_code = 130
+
+    def __init__(self, message: str, hint: str | None = None, *, nothing_sent: bool = False) -> None:
+        super().__init__(message, hint)
+        self.nothing_sent = nothing_sent
 
 
 def unexpected(error: Exception) -> MsgctlError:

@@ -39,3 +39,10 @@ def sandbox_file() -> Path:
     import platformdirs
 
     return platformdirs.user_state_path("msgctl") / "sandbox.sqlite3"
+
+
+def history_file() -> Path:
+    """What was sent from this machine, in the platform's state folder."""
+    import platformdirs
+
+    return platformdirs.user_state_path("msgctl") / "history.sqlite3"

@@ -49,6 +49,8 @@ class Profile:
     country_code: str | None = None
     app_name: str | None = None
     voice: str | None = None
+    history: bool = True
+    """Whether its dispatches are noted on this machine."""
 
     @property
     def is_sandbox(self) -> bool:
@@ -161,6 +163,11 @@ def made_of(name: str, members: Mapping[str, Any]) -> Profile:
     client = members.get("client")
     if not isinstance(client, int) or isinstance(client, bool) or not 0 <= client <= LARGEST_CLIENT:
         raise _member_fault(shown, "client", "missing" if client is None else "not a whole number (int64)")
+    history = members.get("history", True)
+    if not isinstance(history, bool):
+        raise ConfigurationError(
+            f"history of profile {shown} is neither true nor false", "Write history = true, or history = false."
+        )
     for member in ("country_code", "app_name", "voice"):
         if not isinstance(members.get(member, ""), str):
             raise _member_fault(shown, member, "not a string")
@@ -172,6 +179,7 @@ def made_of(name: str, members: Mapping[str, Any]) -> Profile:
         country_code=members.get("country_code"),
         app_name=members.get("app_name"),
         voice=members.get("voice"),
+        history=history,
     )
 
 

@@ -141,7 +141,8 @@ def test_it_needs_no_profile_and_makes_no_configuration(home: Path, sandbox: San
     fill(sandbox)
     sandbox.done("profile", "list")
     assert not (home / "config").exists()
-    assert [path.name for path in (home / "state" / "msgctl").iterdir()] == ["sandbox.sqlite3"]
+    kept = {path.name for path in (home / "state" / "msgctl").iterdir()}
+    assert kept == {"history.sqlite3", "sandbox.sqlite3"}
 
 
 def test_a_broken_configuration_is_none_of_its_business(home: Path, sandbox: Sandbox) -> None:

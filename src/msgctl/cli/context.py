@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 import typer
 
 from msgctl import config, paths, profiles, request, values
+from msgctl.cli import noting
 from msgctl.cli.common import Options
 from msgctl.cli.terminal import has_color, is_terminal
 from msgctl.errors import ConfigurationError, StoppedError, UsageError
@@ -163,8 +164,11 @@ class App:
             described = made.described(self.profile.base_url)
             Printer(self.printer.screen, self.options.format).own(described, _dotted(described))
             return None
-        answer = self.client.perform(made, within=within)
-        self.carried_out |= operation.effect is not Effect.READS
+        client = self.client
+        with noting.noted(self, made) as note:
+            answer = client.perform(made, within=within)
+            self.carried_out |= operation.effect is not Effect.READS
+            note(answer)
         return answer
 
     def own(

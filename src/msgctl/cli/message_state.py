@@ -11,6 +11,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.answers import Answer
 from msgctl.cli.context import App
+from msgctl.cli.history import last_ids
 from msgctl.cli.report import report
 from msgctl.cli.tree import command, group
 from msgctl.cli.watch import Watch
@@ -25,15 +26,24 @@ Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Identifiers of 
     app,
     "get",
     "msgctl state get 8f3c2a71",
+    "msgctl state get --last",
     "msgctl state get 8f3c2a71 8f3c2a72 --json",
     performs=ops.MESSAGES_STATE,
 )
-def get(ctx: typer.Context, id: Ids) -> None:
+def get(
+    ctx: typer.Context,
+    id: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Identifiers of messages, as the sends gave them.")
+    ] = None,
+    last: Annotated[
+        bool, typer.Option("--last", help="Look at the messages that were sent last, as the history has them.")
+    ] = False,
+) -> None:
     """Show the delivery state of each message."""
     run = App.of(ctx)
     got: list[Answer] = []
     failures: list[MsgctlError] = []
-    identifiers = _identifiers(id)
+    identifiers = _identifiers(_asked_for(run, id or [], last=last))
     try:
         for each in identifiers:
             try:
@@ -84,6 +94,14 @@ def watch(
     for each, error in failures.items():
         _report(run, each, error)
     _end([*failures.values()])
+
+
+def _asked_for(run: App, ids: list[str], *, last: bool) -> list[str]:
+    if ids and last:
+        raise UsageError("--last and ID exclude each other", "Give one of them.")
+    if not ids and not last:
+        raise UsageError("ID is missing", "Give the ID of each message, or --last for what was sent last.")
+    return ids or last_ids(run)
 
 
 def _identifiers(texts: Iterable[str]) -> list[str]:

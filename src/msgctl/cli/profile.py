@@ -98,7 +98,7 @@ def _store(run: App, name: str, members: Document, *, force: bool) -> None:
 
 
 def _unknown(members: Document) -> Document:
-    """What a profile holds that is not msgctl's, and is kept when the profile is replaced."""
+    """What a profile holds that no option gives, and is kept when the profile is replaced."""
     return {member: value for member, value in members.items() if member not in MEMBERS}
 
 
@@ -212,7 +212,7 @@ def show(
         shown["key"] = "environment"
     more = {
         member: members[member]
-        for member in ("key_command", *DEFAULTS, "allow_http")
+        for member in ("key_command", *DEFAULTS, "allow_http", "history")
         if isinstance(members.get(member), (str, bool))
     }
     run.own({**shown, **more}, [*COLUMNS, *more])

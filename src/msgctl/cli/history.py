@@ -1,0 +1,121 @@
+"""`msgctl history`: what was sent from this machine."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from msgctl import paths, values
+from msgctl.cli.context import App
+from msgctl.cli.noting import time_of
+from msgctl.cli.tree import command, group
+from msgctl.errors import UsageError
+
+app = group(
+    """What was sent from this machine, and what came of it.
+
+    Noted are `sms send`, `call send`, `chatapp send` and `chatapp order`, their texts included; verification codes
+    never are. A profile with `history = false` keeps no history.
+    """
+)
+
+COLUMNS = ("time", "profile", "command", "phone", "outcome", "id", "status", "credits", "message")
+USUAL_LIMIT = 20
+MOST_LISTED = 1_000_000
+
+Since = Annotated[
+    str | None, typer.Option("--since", metavar="DATE", help="First day: YYYY-MM-DD, today, yesterday, or 7d.")
+]
+ToPhone = Annotated[str | None, typer.Option("--phone", metavar="P", help="Only what was sent to this number.")]
+Limit = Annotated[
+    str | None, typer.Option("--limit", metavar="N", help=f"Only the newest N entries. [default: {USUAL_LIMIT}]")
+]
+
+
+@app.callback(invoke_without_command=True)
+def history(ctx: typer.Context, since: Since = None, phone: ToPhone = None, limit: Limit = None) -> None:
+    if ctx.invoked_subcommand is None:
+        _list(App.of(ctx), since, phone, limit)
+    elif any(each is not None for each in (since, phone, limit)):
+        raise UsageError(
+            "--since, --phone and --limit are options of the list",
+            f"See: {ctx.command_path} {ctx.invoked_subcommand} --help",
+        )
+
+
+@command(
+    app,
+    "list",
+    "msgctl history list --since 7d",
+    "msgctl history --phone 573001234567 --limit 5",
+    "msgctl -p main history --json",
+)
+def list_(ctx: typer.Context, since: Since = None, phone: ToPhone = None, limit: Limit = None) -> None:
+    """List what was sent, the newest last.
+
+    So does `msgctl history` alone. There is a row for each number. The outcome is accepted, refused, not-sent, or
+    unknown: the request was on its way, and may have been carried out. With -p, only what was sent with that profile.
+    """
+    _list(App.of(ctx), since, phone, limit)
+
+
+def _list(run: App, since: str | None, phone: str | None, limit: str | None) -> None:
+    most = USUAL_LIMIT if limit is None else values.whole_number(limit, "a number for --limit", 1, MOST_LISTED)
+    first = None if since is None else _start_of_day(run, since)
+    number = None if phone is None else values.phone(phone)
+    run.check_own_fields(COLUMNS)
+    from msgctl.history import reading
+
+    with reading(paths.history_file()) as notes:
+        found = [] if notes is None else notes.entries(most, first, number, run.options.profile)
+    run.own(found, COLUMNS)
+
+
+def _start_of_day(run: App, text: str) -> str:
+    """When a day of this machine's calendar begins, as the time of an entry."""
+    day = values.day(text, run.today())
+    if day.year < 1970:
+        return time_of(0)
+    return time_of(datetime(day.year, day.month, day.day).timestamp())
+
+
+@command(app, "clear", "msgctl history clear", "msgctl history clear --yes")
+def clear(ctx: typer.Context) -> None:
+    """Forget what was sent. With -p, only what was sent with that profile."""
+    from msgctl.history import clear as forget
+
+    run = App.of(ctx)
+    run.refuse_dry_run("history clear")
+    profile = run.options.profile
+    whose = "" if profile is None else f" of profile {values.quote(profile)}"
+    run.confirm(f"Forget the history{whose}?")
+    forget(paths.history_file(), profile)
+    run.note(f"the history{whose} is empty")
+
+
+def last_ids(run: App) -> list[str]:
+    """The identifiers of the newest dispatch of the profile in use. Raises UsageError where there are none."""
+    profile = run.profile
+    if not profile.history:
+        raise UsageError(
+            f"--last: profile {profile.name} keeps no history (history = false)", "Give the ID of each message."
+        )
+    from msgctl.history import reading
+
+    with reading(paths.history_file()) as notes:
+        entries = [] if notes is None else notes.last(profile.name, profile.base_url)
+    if not entries:
+        raise UsageError(
+            f"--last: the history holds nothing that was sent with profile {profile.name}",
+            "Give the ID of each message.",
+        )
+    if ids := [entry["id"] for entry in entries if entry["id"]]:
+        return ids
+    newest = entries[0]
+    raise UsageError(
+        f"--last: the newest dispatch ({newest['command']}, {newest['time']}) has no identifiers; "
+        f"its outcome is {newest['outcome']}",
+        "Give the ID of each message; msgctl history lists earlier ones.",
+    )
