@@ -9,13 +9,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from msgctl import cli
+from msgctl.cli import shells
 from msgctl.reference import manual
 
 
 def files() -> dict[str, str]:
     """The text of every file, by its path below the folder: ``man/msgctl.1``."""
     root = cli.build()
-    return {f"man/{name}": text for name, text in manual.pages(root).items()}
+    pages = {f"man/{name}": text for name, text in manual.pages(root).items()}
+    return pages | {f"completions/{name}": shells.script(shell, root) for shell, name in shells.FILES.items()}
 
 
 def write(folder: Path) -> None:
