@@ -7,15 +7,17 @@
 __msgctl_commands() {
     found=
     case $1 in
-    '') found='sms call chatapp 2fa state url balance block profile sandbox completion' ;;
-    'sms') found='send segments' ;;
-    'call') found='send' ;;
-    'chatapp') found='send order' ;;
+    '') found='sms call chatapp 2fa job state url history balance block profile sandbox completion' ;;
+    'sms') found='send bulk segments' ;;
+    'call') found='send bulk' ;;
+    'chatapp') found='send order bulk' ;;
     '2fa') found='send-sms send-call send-chatapp verify' ;;
+    'job') found='list show resume report states remove' ;;
     'state') found='get watch' ;;
     'url') found='shorten stats' ;;
+    'history') found='list clear' ;;
     'balance') found='show check' ;;
-    'block') found='add' ;;
+    'block') found='add bulk' ;;
     'profile') found='add list show use remove path' ;;
     'sandbox') found='serve inbox click credit reset' ;;
     esac
@@ -26,19 +28,29 @@ __msgctl_options() {
     found=
     case $1 in
     'sms send') found='-m --message --message-file --country-code --gsm7' ;;
+    'sms bulk') found='-m --message --message-file --country-code --gsm7 --phone-column --skip-invalid --batch-size --concurrency --rate --max-credits' ;;
     'sms segments') found='--message-file' ;;
     'call send') found='-m --message --message-file --voice --audio-code --retries --leave-voicemail --no-leave-voicemail --country-code' ;;
+    'call bulk') found='-m --message --message-file --voice --audio-code --retries --leave-voicemail --no-leave-voicemail --country-code --phone-column --skip-invalid --batch-size --concurrency --rate --max-credits' ;;
     'chatapp send') found='--template --body' ;;
     'chatapp order') found='--template --body' ;;
+    'chatapp bulk') found='--template --phone-column --skip-invalid --concurrency --rate --max-credits' ;;
     '2fa send-sms') found='--app-name --country-code' ;;
     '2fa send-call') found='--app-name --voice --retries --country-code' ;;
     '2fa send-chatapp') found='--app-name --template --country-code' ;;
     '2fa verify') found='--app-name --code --country-code' ;;
+    'job resume') found='--resend-unknown --resend-refused --concurrency --rate --max-credits' ;;
+    'job report') found='--only' ;;
+    'job states') found='--concurrency --rate' ;;
+    'state get') found='--last' ;;
     'state watch') found='--until --interval --max-wait' ;;
     'url shorten') found='--name --alias --premium --group-name --domain-name --expiration-months' ;;
     'url stats') found='--since --until --category' ;;
+    'history') found='--since --phone --limit' ;;
+    'history list') found='--since --phone --limit' ;;
     'balance check') found='--min' ;;
     'block add') found='--name' ;;
+    'block bulk') found='--name --phone-column --skip-invalid --concurrency --rate' ;;
     'profile add') found='--base-url --client --key-stdin --key-command --country-code --app-name --voice --allow-http --check --force' ;;
     'sandbox serve') found='--port --host --client --key --credits --state --allow-ip --fault --seed' ;;
     'sandbox inbox') found='--kind --follow --base-url' ;;
@@ -58,6 +70,16 @@ __msgctl_option() {
     'sms send:--message-file') same='--message-file' values='files' ;;
     'sms send:--country-code') same='--country-code' values='countries' ;;
     'sms send:--gsm7') same='--gsm7' values='' ;;
+    'sms bulk:-m'|'sms bulk:--message') same='-m --message' values='text' ;;
+    'sms bulk:--message-file') same='--message-file' values='files' ;;
+    'sms bulk:--country-code') same='--country-code' values='countries' ;;
+    'sms bulk:--gsm7') same='--gsm7' values='' ;;
+    'sms bulk:--phone-column') same='--phone-column' values='text' ;;
+    'sms bulk:--skip-invalid') same='--skip-invalid' values='' ;;
+    'sms bulk:--batch-size') same='--batch-size' values='text' ;;
+    'sms bulk:--concurrency') same='--concurrency' values='text' ;;
+    'sms bulk:--rate') same='--rate' values='text' ;;
+    'sms bulk:--max-credits') same='--max-credits' values='text' ;;
     'sms segments:--message-file') same='--message-file' values='files' ;;
     'call send:-m'|'call send:--message') same='-m --message' values='text' ;;
     'call send:--message-file') same='--message-file' values='files' ;;
@@ -66,10 +88,29 @@ __msgctl_option() {
     'call send:--retries') same='--retries' values='text' ;;
     'call send:--leave-voicemail'|'call send:--no-leave-voicemail') same='--leave-voicemail --no-leave-voicemail' values='' ;;
     'call send:--country-code') same='--country-code' values='countries' ;;
+    'call bulk:-m'|'call bulk:--message') same='-m --message' values='text' ;;
+    'call bulk:--message-file') same='--message-file' values='files' ;;
+    'call bulk:--voice') same='--voice' values='=Marian Penelope Conchita Mia Lucia Enrique Miguel' ;;
+    'call bulk:--audio-code') same='--audio-code' values='text' ;;
+    'call bulk:--retries') same='--retries' values='text' ;;
+    'call bulk:--leave-voicemail'|'call bulk:--no-leave-voicemail') same='--leave-voicemail --no-leave-voicemail' values='' ;;
+    'call bulk:--country-code') same='--country-code' values='countries' ;;
+    'call bulk:--phone-column') same='--phone-column' values='text' ;;
+    'call bulk:--skip-invalid') same='--skip-invalid' values='' ;;
+    'call bulk:--batch-size') same='--batch-size' values='text' ;;
+    'call bulk:--concurrency') same='--concurrency' values='text' ;;
+    'call bulk:--rate') same='--rate' values='text' ;;
+    'call bulk:--max-credits') same='--max-credits' values='text' ;;
     'chatapp send:--template') same='--template' values='text' ;;
     'chatapp send:--body') same='--body' values='files' ;;
     'chatapp order:--template') same='--template' values='text' ;;
     'chatapp order:--body') same='--body' values='files' ;;
+    'chatapp bulk:--template') same='--template' values='text' ;;
+    'chatapp bulk:--phone-column') same='--phone-column' values='text' ;;
+    'chatapp bulk:--skip-invalid') same='--skip-invalid' values='' ;;
+    'chatapp bulk:--concurrency') same='--concurrency' values='text' ;;
+    'chatapp bulk:--rate') same='--rate' values='text' ;;
+    'chatapp bulk:--max-credits') same='--max-credits' values='text' ;;
     '2fa send-sms:--app-name') same='--app-name' values='text' ;;
     '2fa send-sms:--country-code') same='--country-code' values='countries' ;;
     '2fa send-call:--app-name') same='--app-name' values='text' ;;
@@ -82,6 +123,15 @@ __msgctl_option() {
     '2fa verify:--app-name') same='--app-name' values='text' ;;
     '2fa verify:--code') same='--code' values='text' ;;
     '2fa verify:--country-code') same='--country-code' values='countries' ;;
+    'job resume:--resend-unknown') same='--resend-unknown' values='' ;;
+    'job resume:--resend-refused') same='--resend-refused' values='' ;;
+    'job resume:--concurrency') same='--concurrency' values='text' ;;
+    'job resume:--rate') same='--rate' values='text' ;;
+    'job resume:--max-credits') same='--max-credits' values='text' ;;
+    'job report:--only') same='--only' values='=accepted refused unknown pending invalid duplicate' ;;
+    'job states:--concurrency') same='--concurrency' values='text' ;;
+    'job states:--rate') same='--rate' values='text' ;;
+    'state get:--last') same='--last' values='' ;;
     'state watch:--until') same='--until' values='text' again=1 ;;
     'state watch:--interval') same='--interval' values='text' ;;
     'state watch:--max-wait') same='--max-wait' values='text' ;;
@@ -94,8 +144,19 @@ __msgctl_option() {
     'url stats:--since') same='--since' values='text' ;;
     'url stats:--until') same='--until' values='text' ;;
     'url stats:--category') same='--category' values='=date hour country device operatingSystem region city brand model browser lang' ;;
+    'history:--since') same='--since' values='text' ;;
+    'history:--phone') same='--phone' values='text' ;;
+    'history:--limit') same='--limit' values='text' ;;
+    'history list:--since') same='--since' values='text' ;;
+    'history list:--phone') same='--phone' values='text' ;;
+    'history list:--limit') same='--limit' values='text' ;;
     'balance check:--min') same='--min' values='text' ;;
     'block add:--name') same='--name' values='text' ;;
+    'block bulk:--name') same='--name' values='text' ;;
+    'block bulk:--phone-column') same='--phone-column' values='text' ;;
+    'block bulk:--skip-invalid') same='--skip-invalid' values='' ;;
+    'block bulk:--concurrency') same='--concurrency' values='text' ;;
+    'block bulk:--rate') same='--rate' values='text' ;;
     'profile add:--base-url') same='--base-url' values='text' ;;
     'profile add:--client') same='--client' values='text' ;;
     'profile add:--key-stdin') same='--key-stdin' values='' ;;
@@ -151,6 +212,15 @@ __msgctl_option() {
 __msgctl_argument() {
     values=
     case $1:$2 in
+    'sms bulk:1') values='files' ;;
+    'call bulk:1') values='files' ;;
+    'chatapp bulk:1') values='files' ;;
+    'job show:1') values='jobs' ;;
+    'job resume:1') values='jobs' ;;
+    'job report:1') values='jobs' ;;
+    'job states:1') values='jobs' ;;
+    'job remove:1') values='jobs' ;;
+    'block bulk:1') values='files' ;;
     'profile show:1') values='profiles' ;;
     'profile use:1') values='profiles' ;;
     'profile remove:1') values='stored' ;;

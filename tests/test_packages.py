@@ -47,7 +47,7 @@ def prefix(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(sys.executable, "-m", "venv", "--without-pip", folder)
     python = folder / "bin" / "python"
     (wheel,) = built.glob("*.whl")
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]
     run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel)
     (packages,) = folder.glob("lib/python*/site-packages")
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))

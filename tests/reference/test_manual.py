@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from msgctl import errors, reference
+from msgctl import errors, profiles, reference
 from msgctl.cli import common
 from msgctl.cli.profile import MEMBERS
 from msgctl.reference import manual
@@ -153,8 +153,9 @@ def test_the_exit_codes_are_those_of_the_errors() -> None:
 
 
 def test_every_member_of_a_profile_is_explained() -> None:
+    read = re.findall(r'\bmembers\.get\("(\w+)"', Path(profiles.__file__).read_text(encoding="utf-8"))
     members = section(plain(PAGES["msgctl-config.5"]), "MEMBERS OF A PROFILE")
-    assert set(re.findall(r"^\.TP\n(\w+)$", members, re.MULTILINE)) == MEMBERS
+    assert set(re.findall(r"^\.TP\n(\w+)$", members, re.MULTILINE)) == {*MEMBERS, *read}
 
 
 def test_every_variable_that_the_program_reads_is_explained() -> None:

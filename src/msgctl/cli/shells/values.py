@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from msgctl.cli.job import OUTCOMES
 from msgctl.operations import OPERATIONS, Operation
 from msgctl.output import Format
 from msgctl.sandbox.delivery import KINDS
@@ -32,7 +33,6 @@ STORED_PROFILES = Values("stored")
 JOBS = Values("jobs")
 COUNTRIES = Values("countries")
 
-OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 SHELLS = ("bash", "zsh", "fish")
 
