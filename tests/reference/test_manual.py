@@ -116,7 +116,7 @@ def test_pages_that_are_named_exist(name: str) -> None:
 
 @each_page
 def test_command_lines_on_a_page_can_be_typed(name: str) -> None:
-    shown = [plain(code) for code in re.findall(r"\\fB(msgctl [^\\]*(?:\\-[^\\]*)*)\\fR", PAGES[name])]
+    shown = [plain(code) for code in re.findall(r"\\fB\\%(msgctl .*?)\\fR", PAGES[name])]
     for line in (*shown, *examples(name)):
         for words in re.findall(r"(?:^|\| |\$\()msgctl( [^|<>)]*)", line):
             _check_words(shlex.split(words))

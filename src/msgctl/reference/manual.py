@@ -134,7 +134,8 @@ def _nodes(path: str, command: Any) -> Iterator[Node]:
 
 def _command(node: Node) -> Iterator[str]:
     yield roff.subheading(node.path)
-    yield from _help(node.command)
+    if not isinstance(node.command, TyperGroup):  # what a group is for stands above
+        yield from _help(node.command)
     yield from _parameters(node)
 
 

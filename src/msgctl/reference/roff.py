@@ -22,11 +22,16 @@ def literal(text: str) -> str:
 
 
 def bold(text: str) -> str:
-    return rf"\%\fB{literal(text)}\fR"  # never broken within a word
+    return rf"\fB{_unbroken(text)}\fR"
 
 
 def italic(text: str) -> str:
-    return rf"\%\fI{literal(text)}\fR"
+    return rf"\fI{_unbroken(text)}\fR"
+
+
+def _unbroken(text: str) -> str:
+    """What is typed as it stands, never broken within a word."""
+    return " ".join(rf"\%{word}" for word in literal(text).split(" "))
 
 
 def line(text: str) -> str:
