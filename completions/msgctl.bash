@@ -7,12 +7,12 @@
 __msgctl_commands() {
     found=
     case $1 in
-    '') found='sms call chatapp 2fa job state url history balance block profile sandbox completion' ;;
+    '') found='sms call chatapp job 2fa state url history balance block profile completion sandbox' ;;
     'sms') found='send bulk segments' ;;
     'call') found='send bulk' ;;
     'chatapp') found='send order bulk' ;;
-    '2fa') found='send-sms send-call send-chatapp verify' ;;
     'job') found='list show resume report states remove' ;;
+    '2fa') found='send-sms send-call send-chatapp verify' ;;
     'state') found='get watch' ;;
     'url') found='shorten stats' ;;
     'history') found='list clear' ;;
@@ -35,13 +35,13 @@ __msgctl_options() {
     'chatapp send') found='--template --body' ;;
     'chatapp order') found='--template --body' ;;
     'chatapp bulk') found='--template --phone-column --skip-invalid --concurrency --rate --max-credits' ;;
+    'job resume') found='--resend-unknown --resend-refused --concurrency --rate --max-credits' ;;
+    'job report') found='--only' ;;
+    'job states') found='--concurrency --rate' ;;
     '2fa send-sms') found='--app-name --country-code' ;;
     '2fa send-call') found='--app-name --voice --retries --country-code' ;;
     '2fa send-chatapp') found='--app-name --template --country-code' ;;
     '2fa verify') found='--app-name --code --country-code' ;;
-    'job resume') found='--resend-unknown --resend-refused --concurrency --rate --max-credits' ;;
-    'job report') found='--only' ;;
-    'job states') found='--concurrency --rate' ;;
     'state get') found='--last' ;;
     'state watch') found='--until --interval --max-wait' ;;
     'url shorten') found='--name --alias --premium --group-name --domain-name --expiration-months' ;;
@@ -111,6 +111,14 @@ __msgctl_option() {
     'chatapp bulk:--concurrency') same='--concurrency' values='text' ;;
     'chatapp bulk:--rate') same='--rate' values='text' ;;
     'chatapp bulk:--max-credits') same='--max-credits' values='text' ;;
+    'job resume:--resend-unknown') same='--resend-unknown' values='' ;;
+    'job resume:--resend-refused') same='--resend-refused' values='' ;;
+    'job resume:--concurrency') same='--concurrency' values='text' ;;
+    'job resume:--rate') same='--rate' values='text' ;;
+    'job resume:--max-credits') same='--max-credits' values='text' ;;
+    'job report:--only') same='--only' values='=accepted refused unknown pending invalid duplicate' ;;
+    'job states:--concurrency') same='--concurrency' values='text' ;;
+    'job states:--rate') same='--rate' values='text' ;;
     '2fa send-sms:--app-name') same='--app-name' values='text' ;;
     '2fa send-sms:--country-code') same='--country-code' values='countries' ;;
     '2fa send-call:--app-name') same='--app-name' values='text' ;;
@@ -123,14 +131,6 @@ __msgctl_option() {
     '2fa verify:--app-name') same='--app-name' values='text' ;;
     '2fa verify:--code') same='--code' values='text' ;;
     '2fa verify:--country-code') same='--country-code' values='countries' ;;
-    'job resume:--resend-unknown') same='--resend-unknown' values='' ;;
-    'job resume:--resend-refused') same='--resend-refused' values='' ;;
-    'job resume:--concurrency') same='--concurrency' values='text' ;;
-    'job resume:--rate') same='--rate' values='text' ;;
-    'job resume:--max-credits') same='--max-credits' values='text' ;;
-    'job report:--only') same='--only' values='=accepted refused unknown pending invalid duplicate' ;;
-    'job states:--concurrency') same='--concurrency' values='text' ;;
-    'job states:--rate') same='--rate' values='text' ;;
     'state get:--last') same='--last' values='' ;;
     'state watch:--until') same='--until' values='text' again=1 ;;
     'state watch:--interval') same='--interval' values='text' ;;

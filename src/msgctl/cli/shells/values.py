@@ -11,7 +11,7 @@ from functools import cache
 
 from msgctl.cli.job import OUTCOMES
 from msgctl.operations import OPERATIONS, Operation
-from msgctl.output import Format
+from msgctl.output.form import Format
 from msgctl.sandbox.delivery import KINDS
 from msgctl.sandbox.faults import Kind
 
