@@ -7,12 +7,14 @@ from contextlib import closing
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from msgctl.cli import (
     balance,
     block,
     call,
     chatapp,
+    completion,
     help_page,
     history,
     job,
@@ -26,7 +28,7 @@ from msgctl.cli import (
 )
 from msgctl.cli.context import App
 from msgctl.cli.report import report, usage
-from msgctl.cli.tree import group
+from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, StoppedError, unexpected
 
 NOT_AGAIN = "Do not send again only to see the result: that would be a second message."
@@ -53,7 +55,11 @@ def build() -> Any:
         (TEST, "sandbox", sandbox.app),
     ):
         root.add_typer(owner, name=name, rich_help_panel=panel)
-    return typer.main.get_command(root)
+    command(root, "completion", *completion.EXAMPLES, panel=ACCOUNT)(completion.completion)
+    tree: Any = typer.main.get_command(root)
+    # Typer puts commands before groups, which would turn the order of the panels around.
+    tree.commands = dict(sorted(tree.commands.items(), key=lambda named: not isinstance(named[1], TyperGroup)))
+    return tree
 
 
 def _greet(ctx: typer.Context) -> None:

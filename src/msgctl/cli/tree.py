@@ -79,15 +79,20 @@ def _ask_for_command(ctx: typer.Context) -> None:
 
 
 def command(
-    owner: typer.Typer, name: str, *examples: str, performs: Operation | None = None, in_bulk: bool = False
+    owner: typer.Typer,
+    name: str,
+    *examples: str,
+    performs: Operation | None = None,
+    in_bulk: bool = False,
+    panel: str | None = None,
 ) -> Callable[[Function], Function]:
-    """Put a function into a group as a command; ``examples`` are whole command lines."""
+    """Put a function into a group as a command; ``examples`` are whole command lines, ``panel`` its heading in help."""
 
     def decorate(function: Function) -> Function:
         setattr(function, EXAMPLES, examples)
         setattr(function, PERFORMS, performs)
         setattr(function, IN_BULK, in_bulk)
-        owner.command(name, cls=Command)(function)
+        owner.command(name, cls=Command, rich_help_panel=panel)(function)
         return function
 
     return decorate

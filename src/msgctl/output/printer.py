@@ -120,6 +120,14 @@ class Printer:
             self.screen.write(clean(line) + "\n")
         self.screen.flush()
 
+    def text(self, document: Document, text: str) -> None:
+        """Print a text of msgctl's own for another program, exactly and as UTF-8; as JSON, the document."""
+        if self.format is Format.JSON:
+            self.own(document, tuple(document))
+            return
+        self.screen.write_bytes(text.encode())
+        self.screen.flush()
+
     def _followed(self, documents: Iterable[Document], names: Sequence[str]) -> Iterator[str]:
         if self.format is Format.JSON:
             return (jsontext.escape(jsontext.dump(document)) + "\n" for document in documents)
