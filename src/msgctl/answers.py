@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from msgctl.operations import Kind, Member, Operation
 
@@ -26,8 +25,7 @@ class ShapeError(ValueError):
     """A body is not JSON, or is JSON of another shape than the record; the text says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """A record as the service sent it (``body``) and as it was read (``document``; numbers are `Number`)."""
 
     operation: Operation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from msgctl.answers import ShapeError
 
@@ -28,8 +28,7 @@ class Outgoing:
         return f"{self.path}?{self.query}" if self.query else self.path
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """Status and body of an answer.
 
     ``fault`` says why the body is not the whole answer (it is then empty), and is None where it is.

@@ -1,9 +1,6 @@
 """The options that every command takes, before the group or after the command."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any
 
@@ -15,7 +12,6 @@ from msgctl.output.form import Format
 PANEL = "Common options"
 
 
-@dataclass(slots=True)
 class Options:
     """What the common options said; where one is given twice, the later wins."""
 

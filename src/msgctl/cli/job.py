@@ -209,7 +209,7 @@ def _check_account(run: App, ledger: Ledger) -> None:
     Raises ConfigurationError where it does not.
     """
     if run.options.profile is None and ledger.order.profile != profiles.ENVIRONMENT:
-        run.options = replace(run.options, profile=ledger.order.profile)
+        run.options.profile = ledger.order.profile
     if run.profile.base_url != ledger.order.base_url:
         raise ConfigurationError(
             f"the job was begun with {clean(ledger.order.base_url)}, and profile {clean(run.profile.name)} leads to "

@@ -1,7 +1,5 @@
 """`msgctl profile`: stored credentials."""
 
-from __future__ import annotations
-
 import getpass
 import re
 import warnings

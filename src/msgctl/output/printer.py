@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from msgctl import operations
@@ -23,18 +22,18 @@ MOST_PAINTED = 200
 Document = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
 class _Rows:
     """Documents as rows of clean cells, made anew at every walk, so that a long table is never held twice."""
 
-    documents: Collection[Any]
-    row: Callable[[Any], Row]
+    def __init__(self, documents: Collection[Any], row: Callable[[Any], Row]) -> None:
+        self._documents = documents
+        self._row = row
 
     def __len__(self) -> int:
-        return len(self.documents)
+        return len(self._documents)
 
     def __iter__(self) -> Iterator[Row]:
-        return map(self.row, self.documents)
+        return map(self._row, self._documents)
 
 
 class Printer:
