@@ -62,12 +62,13 @@ class Runner:
         self._writer.join()
         for sender in self._senders:
             sender.join()
-        if self._desk.unwritten:
+        error = self._desk.stopped_by
+        if error and self._desk.unwritten:
             return ConfigurationError(
-                f"the answers to {self._desk.unwritten} requests could not be written to the ledger, so it takes "
-                f"them for unknown: {self._desk.stopped_by}",
+                f"the answers to {self._desk.unwritten} requests could not be written, so they are unknown: {error}",
+                error.hint,
             )
-        return self._desk.stopped_by
+        return error
 
     def _send(self) -> None:
         try:
