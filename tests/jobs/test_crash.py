@@ -130,6 +130,7 @@ def test_two_that_resume_at_once(counter: CountingServer, new_bulk: NewBulk) -> 
         counter.wait_for(arrived + CONCURRENCY)
         first = next(as_completed(ends)).result()
         assert first.code == 3
+        assert "another msgctl is at work" in first.err
         counter.release()
     assert {end.result().code for end in ends} <= {0, 3, 6}
     assert assert_true(bulk, counter)["pending"] == 0
