@@ -71,8 +71,6 @@ class Runner:
                 error.hint,
             )
         return error
-            )
-        return error
 
     def _send(self) -> None:
         try:
