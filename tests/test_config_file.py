@@ -27,7 +27,7 @@ from support.tool import Outcome, Tool, process
 
 ADD = ("profile", "add", "new", "--base-url", URL, "--client", "1", "--key-stdin")
 
-NOT_READING = {"sms segments", "profile path", "history list", "history clear"}
+NOT_READING = {"sms segments", "profile path", "history list", "history clear", "completion"}
 """Commands that need no profile; those of the sandbox are others."""
 
 

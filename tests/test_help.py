@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from msgctl.cli.help_page import examples_of
+from msgctl.cli.tree import examples_of
 from support.tool import Tool, process
 from support.tree import COMMANDS, GROUPS, NODES, Node, name_of
 

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from msgctl import operations as ops
-from msgctl.cli.help_page import examples_of
-from msgctl.cli.tree import is_bulk, operation_of
+from msgctl.cli.tree import examples_of, is_bulk, operation_of
 from support.examples import goes_on, write_files
 from support.tool import Tool
 from support.tree import COMMANDS, GROUPS, NODES, Node, arguments, name_of, options

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgctl.operations import Kind, Member, Operation
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 MOST_BYTES = 16 * 1024 * 1024
 """The largest answer that is read, in bytes."""
@@ -59,6 +62,17 @@ def read(operation: Operation, body: bytes) -> Answer:
         raise ShapeError(f"it has none of the members of {operation.answer.name} ({names})")
     _check_members(document, members)
     return Answer(operation, body, document)
+
+
+def credits_left(answer: Answer) -> Decimal | None:
+    """The credits of a ResponseBalance, which are in its ``status``; None where that is not a number."""
+    from decimal import Decimal, InvalidOperation  # a short command does without
+
+    try:
+        left = Decimal(str(answer.document.get("status")))
+    except InvalidOperation:
+        return None
+    return left if left.is_finite() else None
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ def load(path: Path) -> Document:
 
 def _parse(shown: str, content: bytes) -> Document:
     import tomllib  # spared where no profile is needed
+    from decimal import Decimal
 
     try:
         # Decimal: a number of somebody else's is written back with every digit.

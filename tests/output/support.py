@@ -9,7 +9,9 @@ from typing import Any
 
 from msgctl import answers, operations
 from msgctl.operations import Operation
-from msgctl.output import Format, Printer, Screen
+from msgctl.output.form import Format
+from msgctl.output.printer import Printer
+from msgctl.output.screen import Screen
 
 DISPATCH = "8f3a2b6c-1d2e-4f5a-8b7c-9d0e1f2a3b4c"
 FIRST = "0b9d7c55-7f0e-4b7e-a9a5-3f6f7d2c1e10"

@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 
 from msgctl import answers, operations
 from msgctl.errors import UsageError
-from msgctl.output import Format, Printer, Screen, check_fields, check_own_fields
+from msgctl.output.fields import check_fields, check_own_fields
+from msgctl.output.form import Format
+from msgctl.output.printer import Printer
+from msgctl.output.screen import Screen
 from msgctl.text import is_unsafe
 from output.support import DISPATCH, FIRST, SECOND, answer, clicks, dispatch, printed, state, statistics
 

@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 
 from msgctl import operations
 from msgctl.operations import OPERATIONS
-from msgctl.output import Format, Screen, views
+from msgctl.output import views
 from msgctl.output.cells import width_of
+from msgctl.output.form import Format
 from msgctl.output.printer import MOST_PAINTED
+from msgctl.output.screen import Screen
 from msgctl.text import clean, is_unsafe
 from output.support import FIRST, SECOND, answer, dispatch, printed, state
 
@@ -140,7 +142,9 @@ def test_a_pipe_without_colour_does_not_load_rich() -> None:
     program = """
 import sys
 from msgctl import answers, operations
-from msgctl.output import Format, Printer, Screen
+from msgctl.output.form import Format
+from msgctl.output.printer import Printer
+from msgctl.output.screen import Screen
 answer = answers.read(operations.BALANCE, b'{"status": 3}')
 for format in Format:
     Printer(Screen.of(sys.stdout, False), format).answer(answer)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from msgctl import paths, private, profiles
-from msgctl.cli.help_page import examples_of
+from msgctl.cli.tree import examples_of
 from msgctl.jobs.intake import Intake
 from msgctl.jobs.records import Order
 from msgctl.jobs.rows import Row

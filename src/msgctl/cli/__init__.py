@@ -8,57 +8,28 @@ from typing import Any
 
 import typer
 
-from msgctl.cli import (
-    balance,
-    block,
-    call,
-    chatapp,
-    help_page,
-    history,
-    job,
-    message_state,
-    profile,
-    sandbox,
-    sms,
-    streams,
-    twofa,
-    url,
-)
+from msgctl.cli import streams
 from msgctl.cli.context import App
 from msgctl.cli.report import report, usage
+from msgctl.cli.root import Root
 from msgctl.cli.tree import group
 from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, StoppedError, unexpected
 
 NOT_AGAIN = "Do not send again only to see the result: that would be a second message."
 
-SEND, VERIFY, LOOK, ACCOUNT, TEST = "Send", "Verify", "Look", "Account", "Test"
-
 
 def build() -> Any:
     """The whole command tree."""
-    root = group("SMS, calls, verification codes, short URLs and chat-app messages from the command line.")
+    root = group("SMS, calls, verification codes, short URLs and chat-app messages from the command line.", cls=Root)
     root.callback(invoke_without_command=True)(_greet)
-    for panel, name, owner in (
-        (SEND, "sms", sms.app),
-        (SEND, "call", call.app),
-        (SEND, "chatapp", chatapp.app),
-        (VERIFY, "2fa", twofa.app),
-        (SEND, "job", job.app),
-        (LOOK, "state", message_state.app),
-        (LOOK, "url", url.app),
-        (LOOK, "history", history.app),
-        (ACCOUNT, "balance", balance.app),
-        (ACCOUNT, "block", block.app),
-        (ACCOUNT, "profile", profile.app),
-        (TEST, "sandbox", sandbox.app),
-    ):
-        root.add_typer(owner, name=name, rich_help_panel=panel)
     return typer.main.get_command(root)
 
 
 def _greet(ctx: typer.Context) -> None:
     """`msgctl` alone shows what there is."""
     if ctx.invoked_subcommand is None:
+        from msgctl.cli import help_page
+
         help_page.show(ctx)
 
 

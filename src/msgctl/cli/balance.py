@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
 from typing import Annotated
 
 import typer
 
+from msgctl import answers, values
 from msgctl import operations as ops
-from msgctl import values
 from msgctl.cli.context import App
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConditionError, UnreadableError
@@ -46,11 +45,8 @@ def check(
     answer = run.run(ops.BALANCE, {})
     if answer is None:
         return
-    try:
-        left = Decimal(str(answer.document.get("status")))
-    except InvalidOperation:
-        left = Decimal("NaN")
-    if not left.is_finite():
+    left = answers.credits_left(answer)
+    if left is None:
         raise UnreadableError("the answer to balance cannot be read: its status is not a number", http_status=200)
     if left < least:
         raise ConditionError(f"{left} credits are left, fewer than {least}", "Buy credits before more is sent.")

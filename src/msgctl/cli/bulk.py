@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from msgctl import answers, paths, request, values
 from msgctl import operations as ops
-from msgctl import paths, request, values
 from msgctl.cli.context import App
 from msgctl.cli.terminal import is_terminal
-from msgctl.errors import NotReachedError, OutcomeUnknownError, ServiceError, UsageError
+from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.operations import Operation
 from msgctl.request import Value
 from msgctl.text import clean, shorten
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from msgctl.jobs.intake import Intake, Tally
     from msgctl.jobs.records import Order
     from msgctl.jobs.rows import Recipients
@@ -153,6 +154,7 @@ def start(
     from msgctl.jobs.report import SHOWN
     from msgctl.jobs.store import Store
 
+    run.stay()
     run.check_own_fields(SUMMARY if run.options.dry_run else SHOWN)
     _require_answer(run)
     order = Order(
@@ -325,19 +327,15 @@ def _question(order: Order, tally: Tally) -> str:
 def _balance(run: App) -> Decimal | None:
     """Credits left; None, and a note, where the service does not say. Raises NotReachedError, but in a dry run."""
     try:
-        answer = run.client.perform(request.build(ops.BALANCE, {}))
-        left = Decimal(str(answer.document.get("status")))
-    except InvalidOperation:
-        left = Decimal("NaN")
+        return answers.credits_left(run.client.perform(request.build(ops.BALANCE, {})))
     except NotReachedError as error:
         if not run.options.dry_run:
             raise
-        run.note(f"the balance cannot be read: {error.message}")
-        return None
+        fault: MsgctlError = error
     except (ServiceError, OutcomeUnknownError) as error:
-        run.note(f"the balance cannot be read: {error.message}")
-        return None
-    return left if left.is_finite() else None
+        fault = error
+    run.note(f"the balance cannot be read: {fault.message}")
+    return None
 
 
 def _whole(number: Decimal) -> int | float:

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from msgctl import __version__, values
-from msgctl.cli import help_page
-from msgctl.output import Format
+from msgctl.output.form import Format
 
 PANEL = "Common options"
 
@@ -63,6 +62,8 @@ def _version(ctx: typer.Context, value: bool | None) -> None:
 
 def _help(ctx: typer.Context, value: bool | None) -> None:
     if value and not ctx.resilient_parsing:
+        from msgctl.cli import help_page
+
         help_page.show(ctx)
         raise typer.Exit
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 import typer
 
 from msgctl import config, paths, profiles, request, values
-from msgctl.cli import noting
 from msgctl.cli.common import Options
 from msgctl.cli.terminal import has_color, is_terminal
 from msgctl.errors import ConfigurationError, StoppedError, UsageError
 from msgctl.operations import Effect, Field, Operation
-from msgctl.output import Format, Printer, Screen, check_fields, check_own_fields
-from msgctl.output.cells import fold
+from msgctl.output.form import Format
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from msgctl.answers import Answer
     from msgctl.client import Client
     from msgctl.exchange import Outgoing, Reply
+    from msgctl.output.printer import Printer
     from msgctl.sandbox.emulator import Emulator
 
 
@@ -90,6 +91,9 @@ class App:
 
     @cached_property
     def printer(self) -> Printer:
+        from msgctl.output.printer import Printer
+        from msgctl.output.screen import Screen
+
         screen = Screen.of(self.stdout, self.has_color(self.stdout))
         return Printer(screen, self.options.format, self.options.fields)
 
@@ -126,6 +130,10 @@ class App:
             )
         )
 
+    def stay(self) -> None:
+        """This run may go on for long: collect garbage, which a short one does without."""
+        gc.enable()
+
     def remember(self, opened: Closeable) -> Closeable:
         """Close something at the end of the run."""
         self._opened.append(opened)
@@ -159,11 +167,16 @@ class App:
         """
         made = request.build(operation, given, body)
         self._refuse_fields_of_json()
-        check_fields(self.options.fields, operation.answer)  # before anything is sent
+        if self.options.fields:  # before anything is sent
+            from msgctl.output.fields import check_fields
+
+            check_fields(self.options.fields, operation.answer)
         if self.options.dry_run:
             described = made.described(self.profile.base_url)
-            Printer(self.printer.screen, self.options.format).own(described, _dotted(described))
+            self.printer.own(described, _dotted(described), all_fields=True)
             return None
+        from msgctl.cli import noting
+
         client = self.client
         with noting.noted(self, made) as note:
             answer = client.perform(made, within=within)
@@ -185,7 +198,10 @@ class App:
     def check_own_fields(self, columns: Iterable[str]) -> None:
         """Find out about --fields before anything is done. Raises UsageError."""
         self._refuse_fields_of_json()
-        check_own_fields(self.options.fields, tuple(columns))
+        if self.options.fields:
+            from msgctl.output.fields import check_own_fields
+
+            check_own_fields(self.options.fields, tuple(columns))
 
     def _refuse_fields_of_json(self) -> None:
         if self.options.fields and self.options.format is Format.JSON:
@@ -240,6 +256,8 @@ class App:
 
     def today(self) -> date:
         """The day on this machine's calendar."""
+        from datetime import datetime
+
         return datetime.fromtimestamp(self.clock()).astimezone().date()
 
     # --- what a person is told and asked
@@ -259,6 +277,11 @@ class App:
 
     def wrapped(self, text: str) -> str:
         """Text broken at words, where standard error is a terminal."""
+        if not is_terminal(self.stderr):
+            return text
+        from msgctl.output.cells import fold
+        from msgctl.output.screen import Screen
+
         width = Screen.of(self.stderr, color=False).width
         if width is None:
             return text

@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from typer.core import TyperGroup
-
-from msgctl.output import Screen
+from msgctl.cli.tree import Group, examples_of
 from msgctl.output.cells import fold, width_of
 from msgctl.output.plain import BLANK, Line, Span, texts
-
-EXAMPLES = "__msgctl_examples__"
+from msgctl.output.screen import Screen
 
 USUAL_WIDTH = 80
 MOST_WIDTH = 100
@@ -27,11 +24,6 @@ INDENT = 2
 TITLE, NAME = "bold", "cyan"
 
 Rows = list[tuple[str, str]]
-
-
-def examples_of(command: Any) -> tuple[str, ...]:
-    """The command lines that show how a command is used."""
-    return getattr(getattr(command, "callback", None), EXAMPLES, ())
 
 
 def show(ctx: Any) -> None:
@@ -62,7 +54,7 @@ def page(ctx: Any, width: int) -> Iterator[Line]:
         yield BLANK
         yield (Span(f"{title}:", TITLE),)
         yield from _rows(rows, width)
-    if isinstance(ctx.command, TyperGroup):
+    if isinstance(ctx.command, Group):
         yield BLANK
         yield (Span("More: ", TITLE), Span(f"{ctx.command_path} COMMAND --help"))
     examples = examples_of(ctx.command)
@@ -76,7 +68,7 @@ def page(ctx: Any, width: int) -> Iterator[Line]:
 def _usage(ctx: Any, width: int) -> Iterator[Line]:
     """Arguments in the form of the manual pages: `PHONE...`, `[VALUE]...`."""
     arguments = [each.metavar for each in ctx.command.params if each.param_type_name == "argument"]
-    command = ["COMMAND"] if isinstance(ctx.command, TyperGroup) else []
+    command = ["COMMAND"] if isinstance(ctx.command, Group) else []
     words = " ".join([ctx.command_path, "[OPTIONS]", *arguments, *command])
     label = "Usage: "
     for number, part in enumerate(fold(words, width - len(label))):
@@ -86,20 +78,14 @@ def _usage(ctx: Any, width: int) -> Iterator[Line]:
 def _sections(ctx: Any) -> Iterable[tuple[str, Rows]]:
     """What is asked for first comes first: a group's commands, arguments, own options, options of every command."""
     sections: dict[str, Rows] = {}
-    if isinstance(ctx.command, TyperGroup):
-        for name in ctx.command.list_commands(ctx):
-            child: Any = ctx.command.get_command(ctx, name)
-            row = (name, child.get_short_help_str(200))
-            sections.setdefault(_panel(child, "Commands"), []).append(row)
+    if isinstance(ctx.command, Group):
+        for panel, *row in ctx.command.listing(ctx):
+            sections.setdefault(panel or "Commands", []).append((row[0], row[1]))
     for parameter in sorted(ctx.command.params, key=lambda each: each.param_type_name):  # arguments before options
         usual = "Arguments" if parameter.param_type_name == "argument" else "Options"
-        sections.setdefault(_panel(parameter, usual), []).append((_name(parameter), _description(parameter)))
+        panel = parameter.rich_help_panel or usual
+        sections.setdefault(panel, []).append((_name(parameter), _description(parameter)))
     return sections.items()
-
-
-def _panel(thing: Any, usual: str) -> str:
-    panel = getattr(thing, "rich_help_panel", None)
-    return panel if isinstance(panel, str) else usual
 
 
 def _name(parameter: Any) -> str:

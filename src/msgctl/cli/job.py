@@ -182,6 +182,7 @@ def _opened(run: App, store: Store, job: str) -> Iterator[Ledger]:
     """The ledger of a job, to look at. Raises UsageError where there is none, and ConfigurationError."""
     from msgctl.jobs.ledger import Ledger
 
+    run.stay()
     with closing(Ledger(store.find(job), clock=run.clock)) as ledger:
         yield ledger
 

@@ -12,7 +12,7 @@ from msgctl.cli.context import App
 from msgctl.cli.terminal import is_terminal
 from msgctl.errors import ConfigurationError, MsgctlError, StoppedError, UsageError
 from msgctl.operations import Effect
-from msgctl.output import Format, jsontext
+from msgctl.output.form import Format
 from msgctl.text import clean, shorten
 
 
@@ -35,6 +35,8 @@ def _consequence(error: MsgctlError, app: App) -> str:
 
 def _json_line(error: MsgctlError) -> str:
     """The error as a JSON object on one line of ASCII, which every encoding can write."""
+    from msgctl.output import jsontext
+
     document: dict[str, Any] = {"kind": error.kind, "message": error.message, "exit_code": error.exit_code}
     if error.hint:
         document["hint"] = error.hint

@@ -70,6 +70,7 @@ def inbox(
         run.own(sandbox.inbox(number, wanted), INBOX_COLUMNS, INBOX_MORE)
         return
     try:
+        run.stay()
         run.printer.follow(_arriving(run, sandbox, number, wanted), INBOX_COLUMNS)
     except KeyboardInterrupt:
         streams.abandon(run.stdout)

@@ -92,6 +92,7 @@ def serve(
         raise UsageError(f"--key cannot be used: {key_fault}", "Any other text will do.")
     allowed = [_network(text) for text in allow_ip or []]
     faults = _faults(fault or [], seed)
+    run.stay()
     with ExitStack() as stack:
         stack.enter_context(_stopped_by_signals())
         kept = stack.enter_context(_state(state, credits))

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from msgctl.cli import common
-from msgctl.cli.help_page import EXAMPLES
 from msgctl.errors import UsageError
 from msgctl.operations import Operation
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+EXAMPLES = "__msgctl_examples__"
 PERFORMS = "__msgctl_performs__"
 IN_BULK = "__msgctl_in_bulk__"
+
+
+def examples_of(command: Any) -> tuple[str, ...]:
+    """The command lines that show how a command is used."""
+    return getattr(getattr(command, "callback", None), EXAMPLES, ())
 
 
 def operation_of(command: Any) -> Operation | None:
@@ -63,10 +68,17 @@ class Group(_Node, TyperGroup):
         attributes["add_help_option"] = False
         super().__init__(params=[*(params or []), *common.options()], **attributes)
 
+    def listing(self, ctx: Any) -> Iterator[tuple[str | None, str, str]]:
+        """Heading, name and one line of help of each command, in the order of the help page."""
+        for name in self.list_commands(ctx):
+            child: Any = self.get_command(ctx, name)
+            panel = child.rich_help_panel
+            yield (panel if isinstance(panel, str) else None), name, child.get_short_help_str(200)
 
-def group(help: str) -> typer.Typer:
-    """A new group of commands; ``help`` is its one line."""
-    app = typer.Typer(cls=Group, help=help, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+def group(help: str, cls: type[Group] = Group) -> typer.Typer:
+    """A new group of commands; ``help`` begins with its one line."""
+    app = typer.Typer(cls=cls, help=help, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True)(_ask_for_command)
     return app
 
@@ -79,15 +91,20 @@ def _ask_for_command(ctx: typer.Context) -> None:
 
 
 def command(
-    owner: typer.Typer, name: str, *examples: str, performs: Operation | None = None, in_bulk: bool = False
+    owner: typer.Typer,
+    name: str,
+    *examples: str,
+    performs: Operation | None = None,
+    in_bulk: bool = False,
+    panel: str | None = None,
 ) -> Callable[[Function], Function]:
-    """Put a function into a group as a command; ``examples`` are whole command lines."""
+    """Put a function into a group as a command; ``examples`` are whole command lines, ``panel`` its heading in help."""
 
     def decorate(function: Function) -> Function:
         setattr(function, EXAMPLES, examples)
         setattr(function, PERFORMS, performs)
         setattr(function, IN_BULK, in_bulk)
-        owner.command(name, cls=Command)(function)
+        owner.command(name, cls=Command, rich_help_panel=panel)(function)
         return function
 
     return decorate

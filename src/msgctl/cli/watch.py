@@ -39,6 +39,7 @@ class Watch:
 
     def run(self, ids: Sequence[str]) -> None:
         """Look until each message is done or the time is over; when it is, look once more."""
+        self._run.stay()
         waiting = list(ids)
         while waiting:
             is_last = self._left() <= 0

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from msgctl import operations
 from msgctl.answers import Answer
 from msgctl.output import jsontext, views
-from msgctl.output.bars import statistics
 from msgctl.output.cells import cell, reach
 from msgctl.output.delimited import csv_lines, tsv_lines
 from msgctl.output.fields import finder
+from msgctl.output.form import Format
 from msgctl.output.plain import BLANK, Line, Row, growing, listing, summary, table, texts
 from msgctl.output.screen import Screen
 from msgctl.text import clean
@@ -22,15 +21,6 @@ MOST_PAINTED = 200
 """Rows up to which a table is coloured; Rich takes 3 seconds for 10,000 of them."""
 
 Document = Mapping[str, Any]
-
-
-class Format(Enum):
-    """How a result is printed; the values are those of ``--output``."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    TSV = "tsv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +83,16 @@ class Printer:
         else:
             self.own({name: text}, (name,))
 
-    def own(self, document: Document | Collection[Document], columns: Sequence[str]) -> None:
-        """Print a document of msgctl's own, or several; a collection is walked more than once, and never held."""
+    def own(
+        self, document: Document | Collection[Document], columns: Sequence[str], *, all_fields: bool = False
+    ) -> None:
+        """Print a document of msgctl's own, or several; a collection is walked more than once, and never held.
+
+        With ``all_fields`` the columns asked for are those of something else.
+        """
+        if all_fields:
+            Printer(self.screen, self.format).own(document, columns)
+            return
         if self.format is Format.JSON:
             self._own_json(document)
         elif isinstance(document, Mapping) and self.format is Format.TABLE:
@@ -118,6 +116,14 @@ class Printer:
             return
         for line in lines:
             self.screen.write(clean(line) + "\n")
+        self.screen.flush()
+
+    def text(self, document: Document, text: str) -> None:
+        """Print a text of msgctl's own for another program, exactly and as UTF-8; as JSON, the document."""
+        if self.format is Format.JSON:
+            self.own(document, tuple(document))
+            return
+        self.screen.write_bytes(text.encode())
         self.screen.flush()
 
     def _followed(self, documents: Iterable[Document], names: Sequence[str]) -> Iterator[str]:
@@ -148,6 +154,8 @@ class Printer:
         """A record without entries: names and values, or the chart of its clicks."""
         record = answer.operation.answer
         if record is operations.RESPONSE_STATISTIC and not self.fields:
+            from msgctl.output.bars import statistics  # a chart is for one command alone
+
             self._draw(statistics(answer.document, self.screen.width, self.screen.unicode))
             return
         view = views.view_of(record)

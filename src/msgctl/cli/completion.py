@@ -1,0 +1,33 @@
+"""`msgctl completion`: the completion scripts of the shells."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from msgctl import values
+from msgctl.cli.context import App
+
+EXAMPLES = (
+    'eval "$(msgctl completion bash)"',
+    "msgctl completion zsh",
+    "msgctl completion fish | source",
+)
+
+Shell = Annotated[str, typer.Argument(metavar="SHELL", help="The shell: bash, zsh or fish.")]
+
+
+def completion(ctx: typer.Context, shell: Shell) -> None:
+    """Print the script by which a shell completes msgctl.
+
+    It is taken with eval in bash and zsh, and with source in fish. Each shell also finds it in a folder of its own:
+    `man msgctl-completion` names them.
+    """
+    from msgctl.cli import shells
+
+    run = App.of(ctx)
+    name = values.choice(shell, list(shells.FILES), "shell")
+    run.check_own_fields(())
+    script = shells.script(name, ctx.find_root().command)
+    run.printer.text({"shell": name, "script": script}, script)

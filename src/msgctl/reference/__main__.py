@@ -1,0 +1,11 @@
+"""The way in: ``python -m msgctl.reference [FOLDER]``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from msgctl import reference
+
+if __name__ == "__main__":
+    reference.write(Path(*sys.argv[1:2]))

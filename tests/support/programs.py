@@ -1,0 +1,21 @@
+"""Programs beside Python that a test needs: shells, and a checker of manual pages."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+REQUIRED = bool(os.environ.get("MSGCTL_TEST_PROGRAMS"))
+"""Whether a missing program is a failure, as in continuous integration. Read before a test clears the variable."""
+
+
+def program(name: str) -> str:
+    """Where a program is. Without it the test is skipped, or fails where all programs are required."""
+    path = shutil.which(name)
+    if path is None:
+        if REQUIRED:
+            pytest.fail(f"{name} is not installed")
+        pytest.skip(f"{name} is not installed")
+    return path
