@@ -15,7 +15,7 @@ from msgctl.errors import ConditionError, MsgctlError, StoppedError
 from msgctl.jobs.delivery import Round
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.records import Totals
-from msgctl.jobs.report import SHOWN, summary
+from msgctl.jobs.report import SHOWN, settled, summary
 from msgctl.jobs.runner import Runner
 from msgctl.output.screen import Screen
 
@@ -46,12 +46,12 @@ def _send(run: App, job: str, ledger: Ledger) -> MsgctlError | None:
     """Send what is pending; why it is not all done and accepted, or None."""
     runner = Runner(ledger, run.client.sibling)
     before = ledger.totals.requests
+    go_on = f"Go on with: msgctl job resume {job}"
     try:
-        error, stopped = attend(run, runner, lambda: _standing(runner.totals))
+        error, stopped = attend(run, runner, lambda: _standing(runner.totals), go_on)
     finally:
         run.carried_out |= runner.totals.requests > before
-    go_on = f"Go on with: msgctl job resume {job}"
-    totals = ledger.totals
+    totals = settled(ledger.totals, running=False)
     if error:
         return _stopped_by(error, totals, go_on)
     if stopped and totals.pending:
@@ -66,9 +66,9 @@ def ask_for_states(run: App, job: str, ledger: Ledger) -> None:
     """
     due = ledger.totals.accepted
     work = Round(ledger, run.client.sibling)
-    error, stopped = attend(run, work, lambda: Standing(work.asked, due, [("failed", work.failed)]))
-    run.own(summary(job, ledger, running=False), SHOWN)
     again = f"Go on with: msgctl job states {job}"
+    error, stopped = attend(run, work, lambda: Standing(work.asked, due, [("failed", work.failed)]), again)
+    run.own(summary(job, ledger, running=False), SHOWN)
     if error:
         error.message = f"the questions stopped after {work.asked:,}: {error.message}"
         error.hint = f"{error.hint or ''} {again}".strip()
@@ -80,10 +80,11 @@ def ask_for_states(run: App, job: str, ledger: Ledger) -> None:
         raise work.first_fault
 
 
-def attend(run: App, work: Work, standing: Callable[[], Standing]) -> tuple[MsgctlError | None, bool]:
+def attend(run: App, work: Work, standing: Callable[[], Standing], go_on: str) -> tuple[MsgctlError | None, bool]:
     """Let something work to its end, and show how far it is; its error, and whether a person stopped it.
 
-    The first Ctrl-C (or SIGTERM, or SIGHUP) lets what is under way finish; raises StoppedError at the second.
+    The first Ctrl-C (or SIGTERM, or SIGHUP) lets what is under way finish; raises StoppedError, with ``go_on`` as its
+    hint, at the second.
     """
     stopped = False
     try:
@@ -98,7 +99,7 @@ def attend(run: App, work: Work, standing: Callable[[], Standing]) -> tuple[Msgc
                     run.note(FINISHING)
             return work.finish(), stopped
     except KeyboardInterrupt:
-        raise StoppedError("interrupted at once; what was under way is unknown", "See: msgctl job list") from None
+        raise StoppedError("interrupted at once; what was under way is unknown", go_on) from None
 
 
 def counts(totals: Totals) -> list[tuple[str, int]]:

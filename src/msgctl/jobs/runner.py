@@ -63,12 +63,14 @@ class Runner:
         self._writer.join()
         for sender in self._senders:
             sender.join()
-        if unwritten := self._desk.unwritten:
+        error, unwritten = self._desk.stopped_by, self._desk.unwritten
+        if error and unwritten:
             return ConfigurationError(
-                f"the answers to {unwritten} {'request' if unwritten == 1 else 'requests'} could not be written to the "
-                f"ledger, so it takes them for unknown: {self._desk.stopped_by}",
+                f"the answers to {unwritten} {'request' if unwritten == 1 else 'requests'} could not be written, so "
+                f"they are unknown: {error}",
+                error.hint,
             )
-        return self._desk.stopped_by
+        return error
 
     def _send(self) -> None:
         try:
