@@ -57,11 +57,13 @@ def list_jobs(ctx: typer.Context) -> None:
 @command(app, "show", "msgctl job show 20261121-3f9a2c", "msgctl job show 20261121-3f9a2c --json")
 def show(ctx: typer.Context, job: Job) -> None:
     """Show how a job stands: what was accepted, refused, or is unknown."""
+    from msgctl.cli import working
     from msgctl.jobs.report import SHOWN
 
     run = App.of(ctx)
     run.refuse_dry_run("job show")
-    run.own(_summary(run, _store(), job), SHOWN)
+    run.check_own_fields(SHOWN)
+    working.show(run, _summary(run, _store(), job))
 
 
 @command(
@@ -97,7 +99,7 @@ def resume(
         _check_account(run, ledger)
         ledger.change(_limited(ledger.order, concurrency, rate, max_credits))
         if run.options.dry_run:
-            run.own(summary(job, ledger, running=False), SHOWN)
+            working.show(run, summary(job, ledger, running=False))
             return
         ledger.recover()
         if resend_unknown and ledger.totals.unknown:
@@ -153,7 +155,7 @@ def states(ctx: typer.Context, job: Job, concurrency: OtherConcurrency = None, r
             )
         ledger.change(_limited(ledger.order, concurrency, rate, None))
         if run.options.dry_run:
-            run.own(summary(job, ledger, running=False), SHOWN)
+            working.show(run, summary(job, ledger, running=False))
             return
         ledger.recover()
         working.ask_for_states(run, job, ledger)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -22,6 +22,11 @@ from msgctl.output.screen import Screen
 FINISHING = "Stopping: waiting for what is under way. Ctrl-C again stops at once, and leaves that unknown."
 
 
+def show(run: App, document: Mapping[str, Any]) -> None:
+    """Print a job's summary, without what it does not have yet."""
+    run.own(document, [name for name in SHOWN if name in document], SHOWN)
+
+
 class Work(Protocol):
     """What runs in threads of its own: a `Runner`, or a round of questions."""
 
@@ -37,7 +42,7 @@ def run_to_the_end(run: App, job: str, ledger: Ledger) -> None:
     Raises what stopped it, or ConditionError where not every recipient was accepted.
     """
     error = _send(run, job, ledger)
-    run.own(summary(job, ledger, running=False), SHOWN)
+    show(run, summary(job, ledger, running=False))
     if error:
         raise error
 
@@ -68,7 +73,7 @@ def ask_for_states(run: App, job: str, ledger: Ledger) -> None:
     work = Round(ledger, run.client.sibling)
     again = f"Go on with: msgctl job states {job}"
     error, stopped = attend(run, work, lambda: Standing(work.asked, due, [("failed", work.failed)]), again)
-    run.own(summary(job, ledger, running=False), SHOWN)
+    show(run, summary(job, ledger, running=False))
     if error:
         error.message = f"the questions stopped after {work.asked:,}: {error.message}"
         error.hint = f"{error.hint or ''} {again}".strip()
@@ -178,8 +183,7 @@ class _Display:
         self._run = run
         self._quiet = run.options.quiet
         self._redraws = is_terminal(run.stderr) and run.environ.get("TERM", "") not in ("", "dumb", "unknown")
-        width = Screen.of(run.stderr, color=False).width if self._redraws else None
-        self._progress = Progress(width, run.monotonic())
+        self._progress = Progress(run.monotonic())
         self._shown = ""
 
     def __enter__(self) -> _Display:
@@ -189,7 +193,7 @@ class _Display:
         self.clear()
 
     def show(self, standing: Standing) -> None:
-        line = None if self._quiet else self._progress.line(standing, self._run.monotonic())
+        line = None if self._quiet else self._progress.line(standing, self._run.monotonic(), self._width())
         if line is None or line == self._shown:
             return
         if self._redraws:
@@ -197,6 +201,10 @@ class _Display:
             self._shown = line
         else:
             self._run.say(line)
+
+    def _width(self) -> int | None:
+        """Columns of the terminal, which may change at any time; None where nothing is redrawn."""
+        return Screen.of(self._run.stderr, color=False).width if self._redraws else None
 
     def clear(self) -> None:
         """Take the line away before something else is said."""
