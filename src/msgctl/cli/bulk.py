@@ -31,6 +31,7 @@ MOST_CONCURRENCY = 256
 MOST_BATCH = 1000
 MOST_RATE = 100_000.0
 MOST_CREDITS = 10**15
+MOST_DIGITS = 18
 LONGEST_EXAMPLE = 200
 
 SUMMARY = (
@@ -337,7 +338,8 @@ def _balance(run: App) -> Decimal | None:
     except (ServiceError, OutcomeUnknownError) as error:
         run.note(f"the balance cannot be read: {error.message}")
         return None
-    return left if left.is_finite() else None
+    # An exponent of a billion would be written out.
+    return left if left.is_finite() and abs(left.adjusted()) < MOST_DIGITS else None
 
 
 def _whole(number: Decimal) -> int | float:
