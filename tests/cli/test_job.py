@@ -154,7 +154,12 @@ def test_a_report_of_one_outcome(only: str, mixed: str, jobs: Jobs) -> None:
 
 
 def test_an_outcome_that_there_is_not(mixed: str, jobs: Jobs) -> None:
-    refused(jobs("job", "report", mixed, "--only", "accept"), 2, "'accept' is not a recipient's outcome", "Did you mean accepted?")
+    refused(
+        jobs("job", "report", mixed, "--only", "accept"),
+        2,
+        "'accept' is not a recipient's outcome",
+        "Did you mean accepted?",
+    )
 
 
 def test_a_report_in_every_form(mixed: str, jobs: Jobs) -> None:
