@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 16 * 1024 * 1024
 """The largest answer that is read, in bytes."""
+MOST_DIGITS = 30
+"""The longest number of credits that is taken for one."""
 
 
 class Number(str):
@@ -70,7 +72,8 @@ def credits_left(answer: Answer) -> Decimal | None:
         left = Decimal(str(answer.document.get("status")))
     except InvalidOperation:
         return None
-    return left if left.is_finite() else None
+    # An exponent of a billion would be written out.
+    return left if left.is_finite() and abs(left.adjusted()) < MOST_DIGITS else None
 
 
 def _refuse_constant(name: str) -> NoReturn:

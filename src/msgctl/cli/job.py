@@ -97,10 +97,11 @@ def resume(
     run.check_own_fields(SHOWN)
     with _at_work(run, job) as ledger:
         _check_account(run, ledger)
-        ledger.change(_limited(ledger.order, concurrency, rate, max_credits))
+        order = _limited(ledger.order, concurrency, rate, max_credits)
         if run.options.dry_run:
             working.show(run, summary(job, ledger, running=False))
             return
+        ledger.change(order)
         ledger.recover()
         if resend_unknown and ledger.totals.unknown:
             run.confirm(_warning(ledger.totals.unknown), "nothing was sent")
@@ -130,7 +131,7 @@ def report(
     run = App.of(ctx)
     run.refuse_dry_run("job report")
     run.check_own_fields(COLUMNS)
-    outcome = None if only is None else Outcome(values.choice(only, OUTCOMES, "outcome"))
+    outcome = None if only is None else Outcome(values.choice(only, OUTCOMES, "recipient's outcome"))
     store = _store()
     with _opened(run, store, job) as ledger:
         run.own(Report(ledger, outcome, running=store.is_running(job)), COLUMNS)
@@ -153,10 +154,11 @@ def states(ctx: typer.Context, job: Job, concurrency: OtherConcurrency = None, r
             raise UsageError(
                 f"the messages of a job of {ledger.order.command} have no delivery states", "SMS and calls do."
             )
-        ledger.change(_limited(ledger.order, concurrency, rate, None))
+        order = _limited(ledger.order, concurrency, rate, None)
         if run.options.dry_run:
             working.show(run, summary(job, ledger, running=False))
             return
+        ledger.change(order)
         ledger.recover()
         working.ask_for_states(run, job, ledger)
 
@@ -232,4 +234,5 @@ def _limited(order: Order, concurrency: str | None, rate: str | None, max_credit
 
 
 def _warning(unknown: int) -> str:
-    return f"{unknown:,} recipients may have got their message already. Send it to them again?"
+    recipients = "recipient" if unknown == 1 else "recipients"
+    return f"{unknown:,} {recipients} may have got the message already. Send it again?"

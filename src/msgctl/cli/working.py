@@ -81,7 +81,8 @@ def ask_for_states(run: App, job: str, ledger: Ledger) -> None:
     if stopped:
         raise StoppedError(f"interrupted after {work.asked:,} questions", again)
     if work.first_fault:
-        work.first_fault.message = f"{work.failed:,} states could not be had; the first: {work.first_fault.message}"
+        states = "state" if work.failed == 1 else "states"
+        work.first_fault.message = f"{work.failed:,} {states} could not be had; the first: {work.first_fault.message}"
         raise work.first_fault
 
 

@@ -229,12 +229,19 @@ class Ledger:
             self._set("round_is_open", "no")
 
     def note_states(self, number: int, heard: Iterable[Heard]) -> None:
-        """Write what was heard in a round; a state that is known stays where a question failed."""
+        """Write what was heard in a round; a state that is known stays where a question failed.
+
+        A question that got no answer was not asked.
+        """
         with self.transaction():
             self.db.executemany(
                 """INSERT INTO delivery (line, state, error, round) VALUES (?, ?, ?, ?) ON CONFLICT (line) DO UPDATE
-                SET state = coalesce(excluded.state, state), error = excluded.error, round = excluded.round""",
-                ((each.line, each.state, each.fault and each.fault.message, number) for each in heard),
+                SET state = coalesce(excluded.state, state), error = excluded.error,
+                round = max(round, excluded.round)""",
+                (
+                    (each.line, each.state, each.fault and each.fault.message, number if each.is_answered else 0)
+                    for each in heard
+                ),
             )
 
     def delivery_state(self, line: int) -> tuple[str | None, int]:

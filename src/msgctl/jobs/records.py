@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from msgctl import operations
-from msgctl.errors import MsgctlError
+from msgctl.errors import MsgctlError, ServiceError
 from msgctl.jobs.states import Event, Outcome, State
 from msgctl.operations import Operation
 from msgctl.request import Value
@@ -101,6 +101,11 @@ class Heard(NamedTuple):
     line: int
     state: str | None
     fault: MsgctlError | None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the service said something, were it that it does not tell."""
+        return self.fault is None or isinstance(self.fault, ServiceError)
 
 
 @dataclass(slots=True)
