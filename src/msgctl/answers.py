@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from msgctl.operations import Kind, Member, Operation
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 16 * 1024 * 1024
 """The largest answer that is read, in bytes."""
-MOST_DIGITS = 30
+MOST_DIGITS = 18
 """The longest number of credits that is taken for one."""
 
 
@@ -105,8 +106,9 @@ def _check_members(document: Mapping[str, Any], members: Sequence[Member]) -> No
 
 
 def _check_entries(entries: list[dict[str, Any]], members: Sequence[Member]) -> None:
-    """Check the objects of an array, which can be very many: those of plain values alone at one glance each."""
+    """Check the objects of an array, which can be very many: at one glance where all of their values are plain."""
     are_plain = {Kind.ARRAY, Kind.OBJECT}.isdisjoint(member.kind for member in members)
-    for entry in entries:
-        if not (are_plain and {dict, list}.isdisjoint(map(type, entry.values()))):
+    values = chain.from_iterable(map(dict.values, entries))
+    if not (are_plain and {dict, list}.isdisjoint(map(type, values))):
+        for entry in entries:
             _check_members(entry, members)

@@ -11,14 +11,14 @@ import copy
 import re
 import time
 from collections.abc import Callable
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlsplit
 
 from msgctl.answers import Answer
 from msgctl.credential import Credential
 from msgctl.errors import PASSING_STATUSES, NotReachedError, OutcomeUnknownError, StoppedError, UsageError
 from msgctl.exchange import Line, LocalLine, LostError, Outgoing, Reply
 from msgctl.operations import Effect
-from msgctl.request import Request
+from msgctl.request import Request, encoded
 from msgctl.verdicts import Judge, check, outcome_unknown
 
 LONGEST_TARGET = 65_536
@@ -127,9 +127,9 @@ class Client:
         outgoing = Outgoing(
             request.operation.method,
             self._path + request.operation.path,
-            urlencode(query),
+            encoded(query),
             request.headers,
-            urlencode(form).encode("ascii") if request.json is None else request.json,
+            encoded(form).encode("ascii") if request.json is None else request.json,
         )
         if len(outgoing.target) > LONGEST_TARGET:
             raise UsageError(f"{request.operation.name} cannot be asked for: a value is too long for a URL")

@@ -6,8 +6,10 @@ Credentials are not part of a `Request`; the client adds them as it sends, so th
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import quote_plus
 
 from msgctl import __version__, answers
 from msgctl.credential import MASK
@@ -20,6 +22,8 @@ Pairs = tuple[tuple[str, str], ...]
 USER_AGENT = f"msgctl/{__version__}"
 JSON_TYPE = "application/json"
 FORM_TYPE = "application/x-www-form-urlencoded"
+
+_PHONES = re.compile(r"[0-9,]*", re.ASCII)
 
 
 class Request(NamedTuple):
@@ -97,6 +101,16 @@ def build(operation: Operation, values: Mapping[str, Value], body: bytes | None 
         form=_pairs(placed[Place.FORM]),
         json=body if body is not None else _json(members) if members else None,
     )
+
+
+def encoded(pairs: Pairs) -> str:
+    """Pairs as a query or a form has them (application/x-www-form-urlencoded)."""
+    return "&".join([f"{name}={_quoted(value)}" for name, value in pairs])
+
+
+def _quoted(text: str) -> str:
+    # A hundred phones are most of a request, and quoting them letter by letter is a tenth of what it costs.
+    return text.replace(",", "%2C") if _PHONES.fullmatch(text) else quote_plus(text)
 
 
 def _pairs(values: Mapping[str, Value]) -> Pairs:
