@@ -29,7 +29,7 @@ class _Turn:
 class Desk:
     """Serves the threads of one job; `write` is the body of the writing thread.
 
-    ``stopped_by`` is the error that ended the job, ``unwritten`` counts recipients whose answers the ledger did not
+    ``stopped_by`` is the error that ended the job, ``unwritten`` counts requests whose answers the ledger did not
     take, and ``totals`` is the state of the ledger at its last commit.
     """
 

@@ -38,6 +38,9 @@ class Ledger:
                 self.order = self._read_order()
                 self.totals = self._count()
                 self._end = self._furthest()
+            except (TypeError, ValueError) as error:
+                self.db.close()
+                raise sqlite3.DatabaseError("it holds what no ledger holds") from error
             except BaseException:
                 self.db.close()
                 raise
@@ -250,13 +253,6 @@ class Ledger:
 
     # --- what there is
 
-    def dearest(self) -> float:
-        """The highest price so far: credits charged for each that was estimated; 0 where none is known."""
-        (price,) = self.db.execute(
-            "SELECT max(1.0 * credits / estimate) FROM request WHERE state = 'accepted' AND estimate > 0"
-        ).fetchone()
-        return price or 0.0
-
     @property
     def created(self) -> float:
         """When the job was made, in seconds since 1970."""
@@ -268,10 +264,7 @@ class Ledger:
         return latest or self.created
 
     def _read_order(self) -> Order:
-        try:
-            return Order(**json.loads(self._member("order") or ""))
-        except (TypeError, ValueError) as error:
-            raise sqlite3.DatabaseError("its order cannot be read") from error
+        return Order(**json.loads(self._member("order") or ""))
 
     def _member(self, name: str) -> str | None:
         row = self.db.execute("SELECT value FROM job WHERE name = ?", (name,)).fetchone()

@@ -62,6 +62,15 @@ def accepted(ledger: Ledger) -> Iterator[tuple[int, str]]:
                     yield line, entry.id
 
 
+def charges(ledger: Ledger) -> Iterator[tuple[int, Sequence[Entry | None]]]:
+    """For each request that was accepted the estimated credits a recipient, and what was charged."""
+    with database.explained(ledger.path):
+        for cost, answer in ledger.db.execute(
+            "SELECT estimate / size, answer FROM request WHERE state = ?", (State.ACCEPTED,)
+        ):
+            yield cost, _entries(answer)
+
+
 @dataclass(slots=True)
 class _Open:
     """A request that is being walked through: its last line, and how many of its recipients were passed."""

@@ -12,6 +12,9 @@ from msgctl.jobs.states import Event, Outcome, State
 from msgctl.operations import Operation
 from msgctl.request import Value
 
+MOST_DIGITS = 12
+"""Of the credits of one recipient: those of a million recipients are still a number of 64 bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
@@ -50,9 +53,9 @@ class Entry(NamedTuple):
 
     @property
     def charged(self) -> int | None:
-        """Credits charged; None where that is no whole number."""
+        """Credits charged; None where that is no whole number, or one that nobody has."""
         text = self.credits or ""
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+        return int(text) if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS else None
 
 
 class Ahead(NamedTuple):
