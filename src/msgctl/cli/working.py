@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from msgctl.cli import signals
 from msgctl.cli.context import App
 from msgctl.cli.progress import GLANCE, Progress, Standing
 from msgctl.cli.terminal import is_terminal
@@ -152,10 +151,7 @@ def _told(totals: Totals) -> str:
 
 @contextmanager
 def _interrupts() -> Iterator[list[int]]:
-    """The signals that ask to stop: the first is put into a list, and from the second on they interrupt.
-
-    SIGHUP stays ignored where it is (nohup).
-    """
+    """The signals that ask to stop: the first is put into a list, and from the second on they interrupt."""
     received: list[int] = []
 
     def receive(number: int, _: Any) -> None:
@@ -163,18 +159,8 @@ def _interrupts() -> Iterator[list[int]]:
         if len(received) > 1:
             raise KeyboardInterrupt
 
-    if threading.current_thread() is not threading.main_thread():
+    with signals.handled_by(receive):
         yield received
-        return
-    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {each: signal.getsignal(each) for each in wanted if signal.getsignal(each) is not signal.SIG_IGN}
-    try:
-        for each in before:
-            signal.signal(each, receive)
-        yield received
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 class _Display:
