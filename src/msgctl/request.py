@@ -38,7 +38,7 @@ class Request:
         headers = {"Accept": JSON_TYPE, "User-Agent": USER_AGENT}
         if self.json is not None:
             headers["Content-Type"] = JSON_TYPE
-        elif self.operation.credentials is Place.FORM:
+        elif self.form or self.operation.credentials is Place.FORM:
             headers["Content-Type"] = FORM_TYPE
         return headers
 
@@ -57,9 +57,9 @@ class Request:
             "headers": self.headers,
         }
         if query:
-            document["query"] = dict(query)
+            document["query"] = _members(query)
         if form:
-            document["form"] = dict(form)
+            document["form"] = _members(form)
         if self.json is not None:
             document["json"] = self._shown_json(self.json)
         return document
@@ -99,6 +99,14 @@ def build(operation: Operation, values: Mapping[str, Value], body: bytes | None 
         form=_pairs(placed[Place.FORM]),
         json=body if body is not None else _json(members) if members else None,
     )
+
+
+def _members(pairs: Pairs) -> dict[str, str | list[str]]:
+    """Parameters by name; those given more than once as an array."""
+    given: dict[str, list[str]] = {}
+    for name, value in pairs:
+        given.setdefault(name, []).append(value)
+    return {name: found[0] if len(found) == 1 else found for name, found in given.items()}
 
 
 def _pairs(values: Mapping[str, Value]) -> Pairs:
