@@ -209,7 +209,8 @@ def test_an_error_does_not_show_the_key_whatever_comes_back(
         for flags in (("-v", "--json"), *((("-v",), ("-q", "-o", "csv")) if in_each_form else ())):
             done = run(tool, example, *flags, *more)
             assert not shows_key(done.stderr), example.line
-            assert not shows_key(done.stdout), example.line
+            if example.node.path != "api" or done.code != 0:  # the body of a success is its result
+                assert not shows_key(done.stdout), example.line
     assert service.received
     assert files_with_key(home) == set()
 

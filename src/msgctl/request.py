@@ -40,7 +40,7 @@ class Request(NamedTuple):
         headers = {"Accept": JSON_TYPE, "User-Agent": USER_AGENT}
         if self.json is not None:
             headers["Content-Type"] = JSON_TYPE
-        elif self.operation.credentials is Place.FORM:
+        elif self.form or self.operation.credentials is Place.FORM:
             headers["Content-Type"] = FORM_TYPE
         return headers
 
@@ -59,9 +59,9 @@ class Request(NamedTuple):
             "headers": self.headers,
         }
         if query:
-            document["query"] = dict(query)
+            document["query"] = _members(query)
         if form:
-            document["form"] = dict(form)
+            document["form"] = _members(form)
         if self.json is not None:
             document["json"] = self._shown_json(self.json)
         return document
@@ -105,12 +105,20 @@ def build(operation: Operation, values: Mapping[str, Value], body: bytes | None 
 
 def encoded(pairs: Pairs) -> str:
     """Pairs as a query or a form has them (application/x-www-form-urlencoded)."""
-    return "&".join([f"{name}={_quoted(value)}" for name, value in pairs])
+    return "&".join([f"{quote_plus(name)}={_quoted(value)}" for name, value in pairs])
 
 
 def _quoted(text: str) -> str:
     # A hundred phones are most of a request, and quoting them letter by letter is a tenth of what it costs.
     return text.replace(",", "%2C") if _PHONES.fullmatch(text) else quote_plus(text)
+
+
+def _members(pairs: Pairs) -> dict[str, str | list[str]]:
+    """Parameters by name; those given more than once as an array."""
+    given: dict[str, list[str]] = {}
+    for name, value in pairs:
+        given.setdefault(name, []).append(value)
+    return {name: found[0] if len(found) == 1 else found for name, found in given.items()}
 
 
 def _pairs(values: Mapping[str, Value]) -> Pairs:

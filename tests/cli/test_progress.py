@@ -17,10 +17,10 @@ COUNTS = [("accepted", 4900), ("refused", 90), ("unknown", 10), ("credits", 9800
 
 def line(width: int | None, *looks: tuple[float, int], of: int = 20_000) -> str | None:
     """The line after looks at a job that began at 0: (seconds, done)."""
-    progress = Progress(width, 0.0)
+    progress = Progress(0.0)
     shown = None
     for now, done in looks:
-        shown = progress.line(Standing(done, of, COUNTS), now)
+        shown = progress.line(Standing(done, of, COUNTS), now, width)
     return shown
 
 
@@ -81,9 +81,9 @@ def test_a_slow_rate_has_a_fraction() -> None:
 
 
 def test_elsewhere_there_is_a_line_a_minute() -> None:
-    progress = Progress(None, 1000.0)
+    progress = Progress(1000.0)
     times = [1000.0 + second / 5 for second in range(5 * 185)]
-    shown = [now - 1000 for now in times if progress.line(Standing(int(now - 1000), 20_000, COUNTS), now)]
+    shown = [now - 1000 for now in times if progress.line(Standing(int(now - 1000), 20_000, COUNTS), now, None)]
     assert shown == [60.0, 120.0, 180.0]
 
 

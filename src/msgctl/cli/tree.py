@@ -58,7 +58,8 @@ class Command(_Node, TyperCommand):
 
     def __init__(self, *, params: list[Any] | None = None, **attributes: Any) -> None:
         attributes["add_help_option"] = False  # --help is one of the common options
-        super().__init__(params=[*(params or []), *common.options()], **attributes)
+        own = params or []
+        super().__init__(params=[*own, *common.options_beside(own)], **attributes)
 
     def invoke(self, ctx: Any) -> Any:
         ctx.obj.is_understood = True
