@@ -17,10 +17,10 @@ from typing import Any
 from msgctl import database
 from msgctl.errors import OutcomeUnknownError
 from msgctl.jobs import schema
+from msgctl.jobs.batch import Batch
 from msgctl.jobs.records import Ahead, Heard, Intent, Order, Result, Totals
 from msgctl.jobs.states import OUTCOMES, Event, Outcome, State, step
-
-_LAST_LINE = 2**63 - 1
+from msgctl.jobs.upcoming import Upcoming
 
 
 class Ledger:
@@ -43,7 +43,9 @@ class Ledger:
                 self.db.execute("PRAGMA synchronous = FULL")
                 self.order = self._read_order()
                 self.totals = self._count()
-                self._end = self._furthest()
+                self._number, *place = self._furthest()
+                self._upcoming = Upcoming(self.db, (place[0], place[1]))
+                self._batch = Batch(self.db)
             except (TypeError, ValueError) as error:
                 self.db.close()
                 raise sqlite3.DatabaseError("it holds what no ledger holds") from error
@@ -58,12 +60,16 @@ class Ledger:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Make all changes of a block durable together, or none of them. Raises ConfigurationError."""
-        before, end, under_way = copy(self.totals), self._end, dict(self._under_way)
+        before = copy(self.totals), self._number, dict(self._under_way)
+        place = self._upcoming.place
         try:
             with database.explained(self.path), database.transaction(self.db):
                 yield
+                self._batch.write()
         except BaseException:
-            self.totals, self._end, self._under_way = before, end, under_way
+            self.totals, self._number, self._under_way = before
+            self._upcoming.go_back(place)
+            self._batch.clear()
             self._none_waits = False
             raise
 
@@ -96,24 +102,16 @@ class Ledger:
 
         None where nothing is pending. It counts from the commit of the surrounding transaction on.
         """
-        if not self._none_waits:
-            row = self.db.execute(
-                "SELECT number, content, first, last FROM request WHERE state = 'waiting' ORDER BY number LIMIT 1"
-            ).fetchone()
-            if row:
-                return self._intend_again(*row)
-            self._none_waits = True
-        return self._intend_anew(most)
+        waiting = self._waiting()
+        return self._intend_again(*waiting) if waiting else self._intend_anew(most)
 
     def peek(self) -> Ahead | None:
         """What the next request will be; None where nothing is pending."""
-        row = self.db.execute(
-            "SELECT estimate, size FROM request WHERE state = 'waiting' ORDER BY number LIMIT 1"
-        ).fetchone()
-        if row:
-            return Ahead(row[0] // row[1], row[1])
-        place = self._place()
-        return Ahead(self._content(place[0])[1], None) if place else None
+        if waiting := self._waiting():
+            _, size, estimate = self._request(waiting[0])
+            return Ahead(estimate // size, size)
+        content = self._upcoming.content()
+        return None if content is None else Ahead(self._content(content)[1], None)
 
     def record(self, result: Result) -> int:
         """Write what became of a request that was under way; the estimated credits of each of its recipients."""
@@ -121,42 +119,38 @@ class Ledger:
         state, size, estimate = known or self._request(result.number)
         after = step(state, result.event)
         charged = result.charged + result.unpriced * (estimate // size)
-        self.db.execute(
-            """UPDATE request SET state = ?, credits = credits + ?, missing = ?, answer = ?, error = ?, updated = ?,
-            attempts = attempts - ? WHERE number = ?""",
-            (after, charged, result.missing, result.packed,
-             result.fault and result.fault.message, self._clock(),
-             result.event is Event.NEVER_LEFT, result.number),
-        )  # fmt: skip
+        error = result.fault and result.fault.message
+        not_left = result.event is Event.NEVER_LEFT
+        self._batch.results.append(
+            (result.number, after, charged, result.missing, result.packed, error, self._clock(), not_left)
+        )
         self._move(state, after, size, result.missing)
         self._none_waits &= after is not State.WAITING
         self.totals.credits += charged
-        self.totals.requests -= result.event is Event.NEVER_LEFT
+        self.totals.requests -= not_left
         self.totals.promised -= estimate
         if after is State.UNKNOWN:
             self.totals.doubtful += estimate
         return estimate // size
 
     def _intend_anew(self, most: int) -> Intent | None:
-        content, lines, phones = self._next_recipients(most)
-        if not lines:
+        group = self._upcoming.take(most)
+        if group is None:
             return None
+        content, lines, phones = group
         parameters, cost = self._content(content)
-        first, last, size = lines[0], lines[-1], len(lines)
-        state = step(None, Event.INTENT)
-        number = self.db.execute(
-            """INSERT INTO request (content, first, last, size, estimate, state, attempts, updated)
-            VALUES (?, ?, ?, ?, ?, ?, 1, ?)""",
-            (content, first, last, size, cost * size, state, self._clock()),
-        ).lastrowid
-        self._end = (content, last)
-        self._under_way[number or 0] = (state, size, cost * size)
+        size, state = len(lines), step(None, Event.INTENT)
+        self._number += 1
+        self._batch.intents.append(
+            (self._number, content, lines[0], lines[-1], size, cost * size, state, 1, self._clock())
+        )
+        self._under_way[self._number] = (state, size, cost * size)
         self._move(None, state, size, 0)
         self.totals.requests += 1
         self.totals.promised += cost * size
-        return Intent(number or 0, phones, parameters, cost * size)
+        return Intent(self._number, phones, parameters, cost * size)
 
-    def _intend_again(self, number: int, content: int, first: int, last: int) -> Intent:
+    def _intend_again(self, number: int, content: int, first: int) -> Intent:
         state, size, estimate = self._request(number)
         after = step(state, Event.INTENT)
         self.db.execute(
@@ -166,7 +160,8 @@ class Ledger:
         self._move(state, after, size, 0)
         self.totals.requests += 1
         self.totals.promised += estimate
-        _, phones = self._recipients(content, first, last, size)
+        group = Upcoming(self.db, (content, first - 1)).take(size)
+        phones = group.phones if group else ()
         return Intent(number, phones, self._content(content)[0], estimate)
 
     def _send_again(self, number: int, state: State) -> None:
@@ -180,25 +175,16 @@ class Ledger:
         )
         self._move(state, after, size, 0)
 
-    def _next_recipients(self, most: int) -> tuple[int, list[int], tuple[str, ...]]:
-        """A content, and lines and phones of its next recipients without a request; none at the end."""
-        content, after = self._end
-        lines, phones = self._recipients(content, after + 1, _LAST_LINE, most)
-        if not lines and (place := self._place()):
-            content, after = place
-            lines, phones = self._recipients(content, after + 1, _LAST_LINE, most)
-        return content, lines, phones
-
-    def _place(self) -> tuple[int, int] | None:
-        """The content of the next recipient without a request, and the line that it comes after."""
-        content, line = self._end
-        row = self.db.execute(
-            "SELECT content FROM recipient WHERE (content, line) > (?, ?) ORDER BY content, line LIMIT 1",
-            (content, line),
-        ).fetchone()
-        if row is None:
+    def _waiting(self) -> tuple[int, int, int] | None:
+        """Number, content and first line of the first request that waits for its turn again."""
+        if self._none_waits:
             return None
-        return (content, line) if row[0] == content else (row[0], -1)
+        self._batch.write()
+        row: tuple[int, int, int] | None = self.db.execute(
+            "SELECT number, content, first FROM request WHERE state = 'waiting' ORDER BY number LIMIT 1"
+        ).fetchone()
+        self._none_waits = row is None
+        return row
 
     def _move(self, state: State | None, after: State, size: int, missing: int) -> None:
         """Take the recipients of a request from one total to another."""
@@ -211,6 +197,7 @@ class Ledger:
         setattr(self.totals, outcome, getattr(self.totals, outcome) + size)
 
     def _request(self, number: int) -> tuple[State, int, int]:
+        self._batch.write()
         state, size, estimate = self.db.execute(
             "SELECT state, size, estimate FROM request WHERE number = ?", (number,)
         ).fetchone()
@@ -219,23 +206,6 @@ class Ledger:
     def _numbers(self, state: State) -> list[int]:
         rows = self.db.execute("SELECT number FROM request WHERE state = ? ORDER BY number", (state,))
         return [number for (number,) in rows]
-
-    def _recipients(self, content: int, first: int, last: int, most: int) -> tuple[list[int], tuple[str, ...]]:
-        """Lines and phones of a content, from the first to the last line.
-
-        They come in one row: at every row the thread has to wait for its turn among all those that send.
-        """
-        lines, phones = self.db.execute(
-            """SELECT group_concat(line), group_concat(phone) FROM (
-            SELECT line, phone FROM recipient WHERE content = ? AND line BETWEEN ? AND ? ORDER BY line LIMIT ?)""",
-            (content, first, last, most),
-        ).fetchone()
-        if lines is None:
-            return [], ()
-        found = [*map(int, lines.split(","))]
-        if found != sorted(found):  # SQLite keeps the order, but does not promise it
-            raise sqlite3.DatabaseError("its recipients come in no order")
-        return found, tuple(phones.split(","))
 
     def _content(self, content: int) -> tuple[dict[str, Any], int]:
         if self._last_content[0] != content:
@@ -311,10 +281,10 @@ class Ledger:
     def _set(self, name: str, value: str) -> None:
         self.db.execute("INSERT OR REPLACE INTO job VALUES (?, ?)", (name, value))
 
-    def _furthest(self) -> tuple[int, int]:
-        """Content and line of the last recipient that has a request."""
-        row = self.db.execute("SELECT content, last FROM request ORDER BY number DESC LIMIT 1").fetchone()
-        return row or (0, -1)
+    def _furthest(self) -> tuple[int, int, int]:
+        """The number of the last request, and content and line of its last recipient."""
+        row = self.db.execute("SELECT number, content, last FROM request ORDER BY number DESC LIMIT 1").fetchone()
+        return row or (0, 0, -1)
 
     def _count(self) -> Totals:
         totals = Totals()

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from itertools import repeat
+from types import NoneType
 from typing import Any, NamedTuple
 
 from msgctl import operations
@@ -79,25 +79,23 @@ def unpack(text: str | None) -> list[Entry | None]:
     """The entries of a text. Raises ValueError, TypeError and IndexError for one that `pack` did not write."""
     if text is None:
         return []
-    ids, statuses, prices, absent = json.loads(text)
-    entries: list[Entry | None] = list(map(Entry, ids, _each(statuses), _each(prices)))
-    if len(entries) != len(ids):
-        raise ValueError("its columns have different lengths")
+    ids, *others, absent = json.loads(text)
+    statuses, prices = (values if isinstance(values, list) else [values] * len(ids) for values in others)
+    if not {str, NoneType}.issuperset(map(type, [*ids, *statuses, *prices])):
+        raise TypeError("its columns hold something else than texts")
+    entries: list[Entry | None] = [Entry(*said) for said in zip(ids, statuses, prices, strict=True)]
     for place in absent:
         entries[place] = None
     return entries
 
 
 _NOTHING = Entry(None, None, None)
+_CREDITS = Entry._fields.index("credits")  # by its place it is found faster than by its name
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
 def _once(values: tuple[str | None, ...]) -> str | tuple[str | None, ...] | None:
     return values[0] if values.count(values[0]) == len(values) else values
-
-
-def _each(values: Any) -> Any:
-    return values if isinstance(values, list) else repeat(values)
 
 
 class Ahead(NamedTuple):
@@ -145,11 +143,14 @@ class Result:
     missing: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        found = {"packed": pack(self.entries), "missing": self.entries.count(None)}
-        prices = Counter([entry and entry.credits for entry in self.entries])
+        prices = Counter(entry and entry[_CREDITS] for entry in self.entries)
         charged = {price: Entry(None, None, price).charged for price in prices}
-        found["charged"] = sum((charged[price] or 0) * times for price, times in prices.items())
-        found["unpriced"] = sum(times for price, times in prices.items() if charged[price] is None)
+        found = {
+            "packed": pack(self.entries),
+            "charged": sum((charged[price] or 0) * times for price, times in prices.items()),
+            "unpriced": sum(times for price, times in prices.items() if charged[price] is None),
+            "missing": self.entries.count(None),
+        }
         for name, value in found.items():
             object.__setattr__(self, name, value)
 
