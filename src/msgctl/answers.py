@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 MOST_BYTES = 16 * 1024 * 1024
 """The largest answer that is read, in bytes."""
 
+MOST_DIGITS = 100
+"""The longest number of credits that is reckoned with."""
+
 
 class Number(str):
     """A JSON number, kept as the text that was sent: no digit is lost to a float, none is added."""
@@ -65,14 +68,17 @@ def read(operation: Operation, body: bytes) -> Answer:
 
 
 def credits_left(answer: Answer) -> Decimal | None:
-    """The credits of a ResponseBalance, which are in its ``status``; None where that is not a number."""
+    """The credits of a ResponseBalance, which are in its ``status``; None where that is no number, or no sane one."""
     from decimal import Decimal, InvalidOperation  # a short command does without
 
+    text = str(answer.document.get("status"))
     try:
-        left = Decimal(str(answer.document.get("status")))
+        left = Decimal(text)
     except InvalidOperation:
         return None
-    return left if left.is_finite() else None
+    # 1e999999999 is short, and fills the memory as a whole number.
+    is_sane = left.is_finite() and len(text) <= MOST_DIGITS and abs(left.adjusted()) <= MOST_DIGITS
+    return left if is_sane else None
 
 
 def _refuse_constant(name: str) -> NoReturn:
