@@ -7,7 +7,7 @@
 __msgctl_commands() {
     found=
     case $1 in
-    '') found='sms call chatapp job 2fa state url history balance block profile completion sandbox' ;;
+    '') found='sms call chatapp job 2fa state url history balance block profile api completion sandbox' ;;
     'sms') found='send bulk segments' ;;
     'call') found='send bulk' ;;
     'chatapp') found='send order bulk' ;;
@@ -52,6 +52,7 @@ __msgctl_options() {
     'block add') found='--name' ;;
     'block bulk') found='--name --phone-column --skip-invalid --concurrency --rate' ;;
     'profile add') found='--base-url --client --key-stdin --key-command --country-code --app-name --voice --allow-http --check --force' ;;
+    'api') found='-f --form -q --query --input -i --include --quiet' ;;
     'sandbox serve') found='--port --host --client --key --credits --state --allow-ip --fault --seed' ;;
     'sandbox inbox') found='--kind --follow --base-url' ;;
     'sandbox click') found='--count --country --region --city --device --brand --model --operating-system --browser --lang --days --base-url' ;;
@@ -167,6 +168,11 @@ __msgctl_option() {
     'profile add:--allow-http') same='--allow-http' values='' ;;
     'profile add:--check') same='--check' values='' ;;
     'profile add:--force') same='--force' values='' ;;
+    'api:-f'|'api:--form') same='-f --form' values='text' again=1 ;;
+    'api:-q'|'api:--query') same='-q --query' values='text' again=1 ;;
+    'api:--input') same='--input' values='files' ;;
+    'api:-i'|'api:--include') same='-i --include' values='' ;;
+    'api:--quiet') same='--quiet' values='' ;;
     'sandbox serve:--port') same='--port' values='text' ;;
     'sandbox serve:--host') same='--host' values='text' ;;
     'sandbox serve:--client') same='--client' values='text' ;;
@@ -224,6 +230,8 @@ __msgctl_argument() {
     'profile show:1') values='profiles' ;;
     'profile use:1') values='profiles' ;;
     'profile remove:1') values='stored' ;;
+    'api:1') values='=GET POST PUT PATCH DELETE' ;;
+    'api:2') values='=/balance /block-phone /send-sms /call/send /messages-state /2fa/send-sms /call/2fa/send-call /2fa/verification-code /url/short /url/short-statistic /chatapp/send /chatapp/store/order /2fa/send-chatapp' ;;
     'completion:1') values='=bash zsh fish' ;;
     esac
 }

@@ -74,7 +74,9 @@ def test_the_wheel_has_the_whole_package(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    sources = [path for path in (ROOT / "src").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    sources = [
+        path for path in (ROOT / "src" / "msgctl").rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    ]
     assert {path.relative_to(ROOT / "src").as_posix() for path in sources} <= names
 
 

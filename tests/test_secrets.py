@@ -209,7 +209,8 @@ def test_an_error_does_not_show_the_key_whatever_comes_back(
         for flags in (("-v", "--json"), *((("-v",), ("-q", "-o", "csv")) if in_each_form else ())):
             done = run(tool, example, *flags, *more)
             assert not shows_key(done.stderr), example.line
-            assert not shows_key(done.stdout), example.line
+            if example.node.path != "api" or done.code != 0:  # the body of a success is its result
+                assert not shows_key(done.stdout), example.line
     assert service.received
     assert files_with_key(home) == set()
 
@@ -290,8 +291,12 @@ def objects(service: Service) -> dict[str, Any]:
 NAMES = ("Secret", "Credential", "Profile", "Client", "Request", "App")
 
 
+def in_percent(it: object) -> str:
+    return "%s" % (it,)  # noqa: UP031 (logging does it like this)
+
+
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("show", [repr, str, format, ascii, "{!r}".format, "%s".__mod__, lambda it: repr([it])])
+@pytest.mark.parametrize("show", [repr, str, format, ascii, "{!r}".format, in_percent, lambda it: repr([it])])
 def test_no_object_shows_the_key(objects: dict[str, Any], name: str, show: Callable[[Any], str]) -> None:
     assert not shows_key(show(objects[name]))
 

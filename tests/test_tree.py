@@ -24,7 +24,7 @@ WANTED = """
     profile add, profile list, profile show, profile use, profile remove, profile path,
     sms bulk, call bulk, chatapp bulk, block bulk,
     job list, job show, job resume, job report, job states, job remove,
-    sandbox inbox, sandbox click, sandbox credit, sandbox reset
+    sandbox inbox, sandbox click, sandbox credit, sandbox reset, api
 """
 
 COMMON = set(
@@ -44,6 +44,7 @@ MORE = {
     "state get": {"--last"},
     "sms send": {"--message-file", "--gsm7"},
     "call send": {"--message-file"},
+    "api": {"-f", "--form", "-q", "--query", "--input", "-i", "--include"},
     "state watch": {"--until", "--interval", "--max-wait"},
     "chatapp send": {"--body"},
     "chatapp order": {"--body"},
@@ -139,6 +140,14 @@ def test_a_bulk_command_takes_a_file_and_what_is_the_same_for_all(node: Node) ->
 def test_the_options_of_the_history() -> None:
     found = {node.path: options(node) - COMMON for node in COMMANDS if node.words[0] == "history"}
     assert found == {"history list": MORE["history list"], "history clear": set()}
+
+
+def test_the_options_of_any_request() -> None:
+    (node,) = (node for node in COMMANDS if node.path == "api")
+    assert options(node) - COMMON == MORE["api"] - {"-q"}
+    assert arguments(node) == ["METHOD", "PATH"]
+    (quiet,) = (each for each in node.command.params if "--quiet" in each.opts)
+    assert quiet.opts == ["--quiet"]
 
 
 def test_the_options_of_storing_a_profile() -> None:

@@ -11,13 +11,23 @@ def main() -> int:
     """Run the command line and give its exit code."""
     # A run of one request ends before a collection would free anything; what lives longer turns it on again.
     gc.disable()
-    if (text := _known_beforehand(sys.argv[1:])) is not None and _tell(text):
-        return 0
     try:
+        if (text := _known_beforehand(sys.argv[1:])) is not None and _tell(text):
+            return 0
+        _die_of_interrupts()
         from msgctl.cli import run
+
+        return run(sys.argv[1:])
     except KeyboardInterrupt:
         return 130
-    return run(sys.argv[1:])
+
+
+def _die_of_interrupts() -> None:
+    """Let Ctrl-C end the process at once while the command tree is loaded: nothing was begun that has to be ended."""
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _known_beforehand(arguments: list[str]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from msgctl.text import is_unsafe, shorten
 
@@ -91,6 +91,30 @@ def ascii_host(host: str) -> str:
     if encoded.decode("idna") != host:
         raise ValueError("the host is that of another name")
     return encoded.decode("ascii")
+
+
+def path_fault(text: str) -> str | None:
+    """Why a text cannot be the path of a request below a base URL, or None where it can."""
+    if not text or any(char.isspace() or is_unsafe(char) for char in text):
+        return "it holds a space or a control character" if text else "it is empty"
+    if "://" in text or text.startswith("//"):
+        return "it names a host, and the key travels to that of the profile alone"
+    if "?" in text or "#" in text:
+        return "it holds a query or a fragment"
+    if not {".", ".."}.isdisjoint(re.split(r"[/\\]", unquote(text))):
+        return "it has . or .. for a segment, which could lead out of the base URL"
+    return None
+
+
+def without_secrets(text: str) -> str:
+    """A URL or a path as far as it can be shown: pasted from elsewhere, it may hold a password or the key."""
+    scheme, slashes, rest = re.split(r"[?#]", text, maxsplit=1)[0].rpartition("://")
+    return scheme + slashes + rest.rpartition("@")[2]
+
+
+def percent_encoded(path: str) -> str:
+    """A path in ASCII; what is percent-encoded in it already stays as it is."""
+    return re.sub("%(?![0-9A-Fa-f]{2})", "%25", quote(path, safe="/%:@!$&'()*+,;=~"))
 
 
 def _is_label(label: str) -> bool:

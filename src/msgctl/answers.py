@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from msgctl.operations import Kind, Member, Operation
 
@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 16 * 1024 * 1024
 """The largest answer that is read, in bytes."""
-
-MOST_DIGITS = 100
-"""The longest number of credits that is reckoned with."""
+MOST_DIGITS = 18
+"""The longest number of credits that is taken for one."""
 
 
 class Number(str):
@@ -29,8 +28,7 @@ class ShapeError(ValueError):
     """A body is not JSON, or is JSON of another shape than the record; the text says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """A record as the service sent it (``body``) and as it was read (``document``; numbers are `Number`)."""
 
     operation: Operation
@@ -68,17 +66,15 @@ def read(operation: Operation, body: bytes) -> Answer:
 
 
 def credits_left(answer: Answer) -> Decimal | None:
-    """The credits of a ResponseBalance, which are in its ``status``; None where that is no number, or no sane one."""
+    """The credits of a ResponseBalance, which are in its ``status``; None where that is not a number."""
     from decimal import Decimal, InvalidOperation  # a short command does without
 
-    text = str(answer.document.get("status"))
     try:
-        left = Decimal(text)
+        left = Decimal(str(answer.document.get("status")))
     except InvalidOperation:
         return None
-    # 1e999999999 is short, and fills the memory as a whole number.
-    is_sane = left.is_finite() and len(text) <= MOST_DIGITS and abs(left.adjusted()) <= MOST_DIGITS
-    return left if is_sane else None
+    # An exponent of a billion would be written out.
+    return left if left.is_finite() and abs(left.adjusted()) < MOST_DIGITS else None
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -110,8 +106,9 @@ def _check_members(document: Mapping[str, Any], members: Sequence[Member]) -> No
 
 
 def _check_entries(entries: list[dict[str, Any]], members: Sequence[Member]) -> None:
-    """Check the objects of an array, which can be very many: those of plain values alone at one glance each."""
+    """Check the objects of an array, which can be very many: at one glance where all of their values are plain."""
     are_plain = {Kind.ARRAY, Kind.OBJECT}.isdisjoint(member.kind for member in members)
-    for entry in entries:
-        if not (are_plain and {dict, list}.isdisjoint(map(type, entry.values()))):
+    values = chain.from_iterable(map(dict.values, entries))
+    if not (are_plain and {dict, list}.isdisjoint(map(type, values))):
+        for entry in entries:
             _check_members(entry, members)

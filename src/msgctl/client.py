@@ -8,17 +8,18 @@ has no way to tell a repetition from a second message.
 from __future__ import annotations
 
 import copy
-import re
 import time
-from collections.abc import Callable
-from urllib.parse import quote, urlencode, urlsplit
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
 
+from msgctl.addresses import percent_encoded
 from msgctl.answers import Answer
 from msgctl.credential import Credential
 from msgctl.errors import PASSING_STATUSES, NotReachedError, OutcomeUnknownError, StoppedError, UsageError
 from msgctl.exchange import Line, LocalLine, LostError, Outgoing, Reply
 from msgctl.operations import Effect
-from msgctl.request import Request
+from msgctl.request import Request, encoded
 from msgctl.verdicts import Judge, check, outcome_unknown
 
 LONGEST_TARGET = 65_536
@@ -46,7 +47,7 @@ class Client:
         local: Callable[[Outgoing], Reply] | None = None,
     ) -> None:
         self._base_url = base_url.rstrip("/")
-        self._path = _percent_encoded(urlsplit(self._base_url).path)
+        self._path = percent_encoded(urlsplit(self._base_url).path)
         self._credential = credential
         self._seconds = seconds
         self._log = log
@@ -74,14 +75,48 @@ class Client:
         UsageError where the values are too long for a URL, ConfigurationError where the settings for TLS or proxies
         cannot be used, and StoppedError on Ctrl-C.
         """
+        with self._interruptible(request):
+            return self._judge.answer(request, self._reply(request, within))
+
+    def fetch(self, request: Request, *, within: float | None = None) -> Reply:
+        """Make a request and give the reply as it came, whatever its status. Raises as `perform` does otherwise."""
+        with self._interruptible(request):
+            return self._reply(request, within)
+
+    def answer(self, request: Request, reply: Reply) -> Answer:
+        """What a reply that was fetched answers to the request. Raises as `perform` does."""
+        return self._judge.answer(request, reply)
+
+    def accept(self, request: Request, reply: Reply) -> None:
+        """Accept a reply of any status that says success (2xx), with any body.
+
+        Raises RefusedError for another status; OutcomeUnknownError, or UnreadableError where the request only reads,
+        for a body that is not whole.
+        """
+        self._judge.accept(request, reply)
+
+    def mask(self, text: str) -> str:
+        """A text without the key."""
+        return self._credential.mask(text)
+
+    def mask_body(self, body: bytes) -> bytes:
+        """The body of an answer without the key, and otherwise as it is."""
+        return self._credential.mask_body(body)
+
+    @contextmanager
+    def _interruptible(self, request: Request) -> Iterator[None]:
+        """Make of Ctrl-C in the block a StoppedError that says whether the request had left."""
         self._line.left = False
         try:
-            outgoing = self._prepared(request)
-            if within is not None:
-                return self._judge.answer(request, self._exchange(request, outgoing, min(self._seconds, within)))
-            return self._judge.answer(request, self._repeated(request, outgoing))
+            yield
         except KeyboardInterrupt:
             raise _stopped(request, left=self._line.left) from None
+
+    def _reply(self, request: Request, within: float | None) -> Reply:
+        outgoing = self._prepared(request)
+        if within is not None:
+            return self._exchange(request, outgoing, min(self._seconds, within))
+        return self._repeated(request, outgoing)
 
     def _repeated(self, request: Request, outgoing: Outgoing) -> Reply:
         """The reply to a request, which is made again where nothing left, or where it only reads."""
@@ -127,9 +162,9 @@ class Client:
         outgoing = Outgoing(
             request.operation.method,
             self._path + request.operation.path,
-            urlencode(query),
+            encoded(query),
             request.headers,
-            urlencode(form).encode("ascii") if request.json is None else request.json,
+            encoded(form).encode("ascii") if request.json is None else request.json,
         )
         if len(outgoing.target) > LONGEST_TARGET:
             raise UsageError(f"{request.operation.name} cannot be asked for: a value is too long for a URL")
@@ -143,11 +178,6 @@ def _lines(base_url: str) -> Callable[[], Line]:
 
     dialer = Dialer(base_url)
     return lambda: Connection(dialer)
-
-
-def _percent_encoded(path: str) -> str:
-    """A path in ASCII; what is percent-encoded in it already stays as it is."""
-    return re.sub("%(?![0-9A-Fa-f]{2})", "%25", quote(path, safe="/%:@!$&'()*+,;=~"))
 
 
 def _stopped(request: Request, *, left: bool) -> StoppedError:

@@ -142,14 +142,17 @@ def _read_reply(response: HTTPResponse, incoming: Incoming, deadline: Deadline) 
     What was lost of an answer other than 200 is no loss: its status says enough. Raises as reading does otherwise.
     """
 
-    def without_body(fault: str) -> Reply:
-        return Reply(response.status, b"", fault, location)
+    def with_body(body: bytes, fault: str | None = None) -> Reply:
+        headers = tuple(response.headers.items())
+        return Reply(response.status, body, fault, headers, f"HTTP/1.{response.version % 10}", response.reason)
 
-    location = response.headers.get("location")
+    def without_body(fault: str) -> Reply:
+        return with_body(b"", fault)
+
     if response.headers.get("content-encoding", "").strip().lower() not in ("identity", ""):
         return without_body("it is compressed, which was not asked for")
     try:
-        return Reply(response.status, _read_body(response, incoming, deadline), None, location)
+        return with_body(_read_body(response, incoming, deadline))
     except TooMuchError:
         return without_body(f"it is over {MOST_BYTES // 2**20} MiB")
     except TimeoutError:

@@ -16,6 +16,8 @@ LEAST_MASKED = 6
 
 _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
 
+_JSON_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+
 
 class Secret:
     """A text that shows itself nowhere: not in a repr, a format, a log line or a traceback's locals. Not pickled."""
@@ -54,6 +56,25 @@ class Credential:
         if len(key) < LEAST_MASKED:
             return text
         return re.sub("".join(map(_spelled, key)), MASK, text)
+
+    def mask_body(self, body: bytes) -> bytes:
+        """A body of any kind without the key. Its encoding, which nothing tells reliably, may be one of the usual two.
+
+        Strings of JSON are looked into one by one, since one may hold JSON itself.
+        """
+        for encoding in ("utf-8", "latin-1"):
+            text = body.decode(encoding, "surrogateescape")
+            text = self.mask(_JSON_STRING.sub(self._mask_string, text))
+            body = text.encode(encoding, "surrogateescape")
+        return body
+
+    def _mask_string(self, string: re.Match[str]) -> str:
+        try:
+            text = json.loads(string[0])
+        except ValueError:
+            return string[0]
+        masked = self.mask(text)
+        return string[0] if masked == text else json.dumps(masked)
 
 
 def _spelled(char: str) -> str:

@@ -11,7 +11,7 @@
     │   └── UnreadableError 1   … with 200, to a request that only reads, and no record that can be read
     ├── OutcomeUnknownError 5   the request went out and no usable answer came back
     ├── ConditionError      6   a condition that was asked for is not met
-    └── StoppedError      130   Ctrl-C
+    └── StoppedError      130   Ctrl-C, SIGTERM or SIGHUP
 
 They are raised where a thing is found out and turned into a message and an exit code in one place, `cli.report`.
 """
@@ -147,7 +147,7 @@ class ConditionError(MsgctlError):
 
 
 class StoppedError(MsgctlError):
-    """Ctrl-C; the message says whether a request had gone out."""
+    """Stopped by a signal, or by a person who was asked; the message says whether a request had gone out."""
 
     kind = "interrupted"
     exit_code = 130

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from msgctl.answers import ShapeError
 
@@ -28,17 +28,28 @@ class Outgoing:
         return f"{self.path}?{self.query}" if self.query else self.path
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """Status and body of an answer.
+class Reply(NamedTuple):
+    """Status and body of an answer, and its headers in their order.
 
-    ``fault`` says why the body is not the whole answer (it is then empty), and is None where it is.
+    ``fault`` says why the body is not the whole answer (it is then empty), and is None where it is. ``version`` and
+    ``reason`` are those of the first line.
     """
 
     status: int
     body: bytes
     fault: str | None = None
-    location: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    version: str = "HTTP/1.1"
+    reason: str = ""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether its status says that the request was carried out (RFC 9110, 15.3)."""
+        return 200 <= self.status < 300
+
+    def header(self, name: str) -> str | None:
+        """The first header of a name, whose case does not matter."""
+        return next((value for each, value in self.headers if each.lower() == name.lower()), None)
 
     def whole_body(self) -> bytes:
         """The body. Raises ShapeError where it is not whole."""

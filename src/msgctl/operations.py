@@ -7,8 +7,8 @@ Request building, required and limit checks, the emulator's routing and the help
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 
 class Kind(Enum):
@@ -41,8 +41,7 @@ class Effect(Enum):
     SENDS = "sends"
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One parameter of an operation.
 
     ``name`` is the spelling on the wire, ``typed`` what a person types for it (an option, or an argument in
@@ -61,8 +60,7 @@ class Field:
     most: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """One member of an answer; ``of`` describes the elements of an array or the members of an object."""
 
     name: str
@@ -70,8 +68,7 @@ class Member:
     of: tuple[Member, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """What an operation answers with status 200: the interface's name for it, and its members in order."""
 
     name: str
@@ -83,8 +80,7 @@ class Record:
         return next((member.of for member in self.members if member.name == "data"), ())
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(NamedTuple):
     """One operation: method and path below the base URL, effect, fields without the credentials, and answer.
 
     ``credentials`` is the place of ``client`` and ``key``.

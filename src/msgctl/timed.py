@@ -31,11 +31,23 @@ class TooMuchError(Exception):
     """More came than is read."""
 
 
+NEAR_ENOUGH = 0.01
+"""Seconds that a limit may be passed by: setting a time-out anew for less is two system calls for nothing."""
+
+
+def limit(connection: socket.socket, deadline: Deadline) -> None:
+    """Let the next step of a connection end by a deadline. Raises TimeoutError where that has passed."""
+    left = deadline.left()
+    before = connection.gettimeout()
+    if before is None or not left - NEAR_ENOUGH < before < left + NEAR_ENOUGH:
+        connection.settimeout(left)
+
+
 def send(connection: socket.socket, data: bytes, deadline: Deadline) -> None:
     """Send all of ``data``. Raises TimeoutError and OSError."""
     rest = memoryview(data)
     while rest:
-        connection.settimeout(deadline.left())
+        limit(connection, deadline)
         rest = rest[connection.send(rest) :]
 
 
@@ -55,7 +67,7 @@ class _Source(io.RawIOBase):
             return None  # nothing is awaited: only what is in the buffer already can be read
         if self.allowed <= 0:
             raise TooMuchError
-        self._connection.settimeout(self.deadline.left())
+        limit(self._connection, self.deadline)
         count = self._connection.recv_into(buffer)
         self.allowed -= count
         return count

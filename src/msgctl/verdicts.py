@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlsplit
 from msgctl import answers, operations
 from msgctl.answers import Answer, ShapeError
 from msgctl.credential import Credential
-from msgctl.errors import PASSING_STATUSES, OutcomeUnknownError, RefusedError, UnreadableError
+from msgctl.errors import PASSING_STATUSES, MsgctlError, OutcomeUnknownError, RefusedError, UnreadableError
 from msgctl.exchange import Reply
 from msgctl.operations import Effect
 from msgctl.request import Request
@@ -46,13 +46,16 @@ class Judge:
         try:
             return answers.read(request.operation, reply.whole_body())
         except ShapeError as error:
-            if request.operation.effect is Effect.READS:
-                raise UnreadableError(
-                    f"the answer to {request.operation.name} cannot be read: {error}",
-                    "Check the base URL; -v shows what was asked for.",
-                    http_status=reply.status,
-                ) from error
-            raise outcome_unknown(request, f"the answer cannot be read: {error}", reply.status) from error
+            raise _unreadable(request, reply, error) from error
+
+    def accept(self, request: Request, reply: Reply) -> None:
+        """Accept any whole reply with a status of success. Raises as `answer` does."""
+        if not reply.is_success:
+            raise self._refused(request, reply)
+        try:
+            reply.whole_body()
+        except ShapeError as error:
+            raise _unreadable(request, reply, error) from error
 
     def _refused(self, request: Request, reply: Reply) -> RefusedError:
         record = self._error_record(reply.body)
@@ -76,7 +79,8 @@ class Judge:
 
     def _advice(self, request: Request, reply: Reply) -> str | None:
         if 300 <= reply.status < 400:
-            where = _origin(self._base_url, reply.location) if reply.location else "nowhere"
+            location = reply.header("location")
+            where = _origin(self._base_url, location) if location else "nowhere"
             shown = shorten(self._credential.mask(where))
             return (
                 f"Redirects are not followed, since the key would travel along; it points to {shown}. "
@@ -115,6 +119,17 @@ class Judge:
         if isinstance(value, dict):
             return {self._credential.mask(name): self._masked(element) for name, element in value.items()}
         return value
+
+
+def _unreadable(request: Request, reply: Reply, error: ShapeError) -> MsgctlError:
+    """The error for an answer that says success and cannot be read."""
+    if request.operation.effect is not Effect.READS:
+        return outcome_unknown(request, f"the answer cannot be read: {error}", reply.status)
+    return UnreadableError(
+        f"the answer to {request.operation.name} cannot be read: {error}",
+        "Check the base URL; -v shows what was asked for.",
+        http_status=reply.status,
+    )
 
 
 def _said(value: Any) -> str:

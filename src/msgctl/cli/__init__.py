@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from msgctl.cli import streams
+from msgctl.cli import signals, streams
 from msgctl.cli.context import App
 from msgctl.cli.report import report, usage
 from msgctl.cli.root import Root
@@ -34,10 +34,19 @@ def _greet(ctx: typer.Context) -> None:
 
 
 def run(arguments: Sequence[str], app: App | None = None) -> int:
-    """Run one command line and give its exit code. Nothing else turns an error into a message or a code."""
-    if app is None:
+    """Run one command line and give its exit code. Nothing else turns an error into a message or a code.
+
+    Without ``app`` it is all that this process does: it has the process's streams, and stops at its signals. Raises
+    KeyboardInterrupt where even the end of a run is interrupted.
+    """
+    if app is not None:
+        return _run_to_the_end(arguments, app)
+    with signals.heeded():
         stdin, stdout, stderr = streams.standard()
-        app = App(stdin=stdin, stdout=stdout, stderr=stderr)
+        return _run_to_the_end(arguments, App(stdin=stdin, stdout=stdout, stderr=stderr))
+
+
+def _run_to_the_end(arguments: Sequence[str], app: App) -> int:
     _tolerate_any_encoding(app)
     code = _run(arguments, app)
     try:

@@ -1,7 +1,5 @@
 """`msgctl balance`: credits left."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`msgctl block`: numbers that get no message any more."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`msgctl call`: voice calls."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

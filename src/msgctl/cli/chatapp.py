@@ -1,7 +1,5 @@
 """`msgctl chatapp`: chat-app messages from templates."""
 
-from __future__ import annotations
-
 from codecs import BOM_UTF8
 from typing import Annotated
 

@@ -1,9 +1,7 @@
 """The options that every command takes, before the group or after the command."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
+import copy
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Annotated, Any
 
@@ -15,7 +13,6 @@ from msgctl.output.form import Format
 PANEL = "Common options"
 
 
-@dataclass(slots=True)
 class Options:
     """What the common options said; where one is given twice, the later wins."""
 
@@ -160,3 +157,16 @@ def options() -> tuple[Any, ...]:
     for parameter in parameters:
         parameter.expose_value = False
     return parameters
+
+
+def options_beside(own: Iterable[Any]) -> list[Any]:
+    """The common options of a command with parameters of its own, whose names win: ``-q`` of `msgctl api`."""
+    taken = {name for each in own for name in each.opts}
+    return [_without(each, taken) if taken.intersection(each.opts) else each for each in options()]
+
+
+def _without(option: Any, taken: set[str]) -> Any:
+    """The same option without some of its names."""
+    renamed = copy.copy(option)
+    renamed.opts = [name for name in option.opts if name not in taken]
+    return renamed

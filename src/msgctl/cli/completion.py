@@ -1,7 +1,5 @@
 """`msgctl completion`: the completion scripts of the shells."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -126,13 +126,18 @@ class App:
                 seconds=self.options.seconds,
                 log=self.trace,
                 sleep=self.sleep,
-                local=_answered_by(self.emulator) if self.profile.is_sandbox else None,
+                local=self._answer_locally() if self.profile.is_sandbox else None,
             )
         )
 
     def stay(self) -> None:
         """This run may go on for long: collect garbage, which a short one does without."""
         gc.enable()
+
+    def _answer_locally(self) -> Callable[[Outgoing], Reply]:
+        from msgctl.cli.emulated import answered_by
+
+        return answered_by(self.emulator)
 
     def remember(self, opened: Closeable) -> Closeable:
         """Close something at the end of the run."""
@@ -172,8 +177,9 @@ class App:
 
             check_fields(self.options.fields, operation.answer)
         if self.options.dry_run:
-            described = made.described(self.profile.base_url)
-            self.printer.own(described, _dotted(described), all_fields=True)
+            from msgctl.cli import dry_run
+
+            dry_run.show(self, made)
             return None
         from msgctl.cli import noting
 
@@ -315,27 +321,3 @@ class App:
         """Keep ``-n`` from being taken for harmless where nothing could be shown instead. Raises UsageError."""
         if self.options.dry_run:
             raise UsageError(f"{command} makes no request, so --dry-run has nothing to show", "Leave --dry-run out.")
-
-
-def _answered_by(emulator: Emulator) -> Callable[[Outgoing], Reply]:
-    """What answers requests from an emulator in this process; any number of threads may call it."""
-    from msgctl.exchange import Reply
-    from msgctl.sandbox.wire import Call
-
-    def answer(outgoing: Outgoing) -> Reply:
-        headers = {name.lower(): value for name, value in outgoing.headers.items()}
-        reply = emulator.answer(Call(outgoing.method, outgoing.path, outgoing.query, headers, outgoing.body))
-        return Reply(reply.status, reply.body, location=reply.headers.get("location"))
-
-    return answer
-
-
-def _dotted(document: Mapping[str, Any]) -> list[str]:
-    """The columns of a nested document, in its order: ``headers.Accept``, ``form.phone``."""
-    columns: list[str] = []
-    for name, value in document.items():
-        if isinstance(value, dict):
-            columns.extend(f"{name}.{member}" for member in value)
-        else:
-            columns.append(name)
-    return columns

@@ -1,7 +1,5 @@
 """`msgctl history`: what was sent from this machine."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated
 

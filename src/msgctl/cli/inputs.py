@@ -1,7 +1,5 @@
 """Texts that a command reads from an option, a file, standard input, or the terminal."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -57,11 +57,13 @@ def list_jobs(ctx: typer.Context) -> None:
 @command(app, "show", "msgctl job show 20261121-3f9a2c", "msgctl job show 20261121-3f9a2c --json")
 def show(ctx: typer.Context, job: Job) -> None:
     """Show how a job stands: what was accepted, refused, or is unknown."""
+    from msgctl.cli import working
     from msgctl.jobs.report import SHOWN
 
     run = App.of(ctx)
     run.refuse_dry_run("job show")
-    run.own(_summary(run, _store(), job), SHOWN)
+    run.check_own_fields(SHOWN)
+    working.show(run, _summary(run, _store(), job))
 
 
 @command(
@@ -95,10 +97,11 @@ def resume(
     run.check_own_fields(SHOWN)
     with _at_work(run, job) as ledger:
         _check_account(run, ledger)
-        ledger.change(_limited(ledger.order, concurrency, rate, max_credits))
+        order = _limited(ledger.order, concurrency, rate, max_credits)
         if run.options.dry_run:
-            run.own(summary(job, ledger, running=False), SHOWN)
+            working.show(run, summary(job, ledger, running=False))
             return
+        ledger.change(order)
         ledger.recover()
         if resend_unknown and ledger.totals.unknown:
             run.confirm(_warning(ledger.totals.unknown), "nothing was sent")
@@ -128,7 +131,7 @@ def report(
     run = App.of(ctx)
     run.refuse_dry_run("job report")
     run.check_own_fields(COLUMNS)
-    outcome = None if only is None else Outcome(values.choice(only, OUTCOMES, "outcome"))
+    outcome = None if only is None else Outcome(values.choice(only, OUTCOMES, "recipient's outcome"))
     store = _store()
     with _opened(run, store, job) as ledger:
         run.own(Report(ledger, outcome, running=store.is_running(job)), COLUMNS)
@@ -151,10 +154,11 @@ def states(ctx: typer.Context, job: Job, concurrency: OtherConcurrency = None, r
             raise UsageError(
                 f"the messages of a job of {ledger.order.command} have no delivery states", "SMS and calls do."
             )
-        ledger.change(_limited(ledger.order, concurrency, rate, None))
+        order = _limited(ledger.order, concurrency, rate, None)
         if run.options.dry_run:
-            run.own(summary(job, ledger, running=False), SHOWN)
+            working.show(run, summary(job, ledger, running=False))
             return
+        ledger.change(order)
         ledger.recover()
         working.ask_for_states(run, job, ledger)
 
@@ -209,7 +213,7 @@ def _check_account(run: App, ledger: Ledger) -> None:
     Raises ConfigurationError where it does not.
     """
     if run.options.profile is None and ledger.order.profile != profiles.ENVIRONMENT:
-        run.options = replace(run.options, profile=ledger.order.profile)
+        run.options.profile = ledger.order.profile
     if run.profile.base_url != ledger.order.base_url:
         raise ConfigurationError(
             f"the job was begun with {clean(ledger.order.base_url)}, and profile {clean(run.profile.name)} leads to "
@@ -230,4 +234,5 @@ def _limited(order: Order, concurrency: str | None, rate: str | None, max_credit
 
 
 def _warning(unknown: int) -> str:
-    return f"{unknown:,} recipients may have got their message already. Send it to them again?"
+    recipients = "recipient" if unknown == 1 else "recipients"
+    return f"{unknown:,} {recipients} may have got the message already. Send it again?"

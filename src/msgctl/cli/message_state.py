@@ -1,7 +1,5 @@
 """`msgctl state`: delivery states of SMS and calls."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Annotated
 

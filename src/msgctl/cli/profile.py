@@ -1,9 +1,6 @@
 """`msgctl profile`: stored credentials."""
 
-from __future__ import annotations
-
 import getpass
-import re
 import warnings
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -12,7 +9,7 @@ import typer
 
 from msgctl import config, profiles, values
 from msgctl import operations as ops
-from msgctl.addresses import base_url_fault
+from msgctl.addresses import base_url_fault, without_secrets
 from msgctl.cli.context import App
 from msgctl.cli.inputs import optional, read_line
 from msgctl.cli.terminal import is_terminal
@@ -105,16 +102,10 @@ def _unknown(members: Document) -> Document:
 def _base_url(text: str, *, allow_http: bool) -> str:
     if fault := base_url_fault(text, allow_http=allow_http):
         raise UsageError(
-            f"{quote(_without_secrets(text))} cannot be a base URL: {fault}",
+            f"{quote(without_secrets(text))} cannot be a base URL: {fault}",
             "Allowed is https://HOST/api/v1, and plain http to a loopback address or with --allow-http.",
         )
     return text
-
-
-def _without_secrets(text: str) -> str:
-    """A URL as far as it can be shown: pasted from elsewhere, it may hold a password or the key."""
-    scheme, slashes, rest = re.split(r"[?#]", text, maxsplit=1)[0].rpartition("://")
-    return scheme + slashes + rest.rpartition("@")[2]
 
 
 def _voice(text: str) -> str:

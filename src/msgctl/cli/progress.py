@@ -22,21 +22,20 @@ class Standing(NamedTuple):
 
 
 class Progress:
-    """Makes the lines; times are those of a monotonic clock. ``width`` is that of the terminal, None without one."""
+    """Makes the lines; times are those of a monotonic clock."""
 
-    def __init__(self, width: int | None, began: float) -> None:
-        self._width = width
+    def __init__(self, began: float) -> None:
         self._looks: deque[tuple[float, int]] = deque()
         self._next_line = began + EVERY_MINUTE
 
-    def line(self, standing: Standing, now: float) -> str | None:
-        """The line to show now; None where it is not time for one."""
+    def line(self, standing: Standing, now: float, width: int | None) -> str | None:
+        """The line to show now, in ``width`` columns of a terminal, None without one; None where it is not time."""
         self._look(standing.done, now)
-        if self._width is None:
+        if width is None:
             if now < self._next_line:
                 return None
             self._next_line = now + EVERY_MINUTE
-        return self._fitted(self._parts(standing))
+        return _fitted(self._parts(standing), width)
 
     def _look(self, done: int, now: float) -> None:
         self._looks.append((now, done))
@@ -56,15 +55,16 @@ class Progress:
         (first, before), (last, after) = self._looks[0], self._looks[-1]
         return (after - before) / (last - first) if last > first else 0.0
 
-    def _fitted(self, parts: Sequence[str]) -> str:
-        """As many of the parts as fit on one line."""
-        line = parts[0]
-        for part in parts[1:]:
-            longer = f"{line}  {part}"
-            if self._width is not None and len(longer) >= self._width:
-                break
-            line = longer
-        return line
+
+def _fitted(parts: Sequence[str], width: int | None) -> str:
+    """As many of the parts as fit on one line."""
+    line = parts[0]
+    for part in parts[1:]:
+        longer = f"{line}  {part}"
+        if width is not None and len(longer) >= width:
+            break
+        line = longer
+    return line
 
 
 def _rounded(rate: float) -> str:

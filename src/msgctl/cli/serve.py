@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from msgctl import profiles, values
-from msgctl.cli import streams
+from msgctl.cli import signals, streams
 from msgctl.cli.context import App
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.values import quote
@@ -94,7 +94,7 @@ def serve(
     faults = _faults(fault or [], seed)
     run.stay()
     with ExitStack() as stack:
-        stack.enter_context(_stopped_by_signals())
+        stack.enter_context(signals.handled_by(_stop, also_ignored=True))
         kept = stack.enter_context(_state(state, credits))
         listening = stack.enter_context(_listen(server.Server, host, number, run))
         base_url = listening.origin + BASE_PATH
@@ -157,23 +157,11 @@ def _listen(make: type[Server], host: str, port: int, run: App) -> Iterator[Serv
         yield server
 
 
-@contextmanager
-def _stopped_by_signals() -> Iterator[None]:
-    """KeyboardInterrupt on Ctrl-C, SIGTERM and a closed terminal, also where ignored before; the first one counts."""
-
-    def stop(_signal: int, _frame: object) -> NoReturn:
-        for each in before:
-            signal.signal(each, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    for each in before:
-        signal.signal(each, stop)
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+def _stop(_signal: int, _frame: object) -> NoReturn:
+    """End the server at the first signal; those that follow change nothing."""
+    for each in signals.STOPPING:
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 class _Log:

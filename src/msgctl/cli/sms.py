@@ -1,7 +1,5 @@
 """`msgctl sms`: text messages."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Annotated
 

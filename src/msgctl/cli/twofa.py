@@ -1,7 +1,5 @@
 """`msgctl 2fa`: verification codes."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

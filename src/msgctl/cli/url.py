@@ -1,7 +1,5 @@
 """`msgctl url`: short URLs and their clicks."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from msgctl.cli import signals
 from msgctl.cli.context import App
 from msgctl.cli.progress import GLANCE, Progress, Standing
 from msgctl.cli.terminal import is_terminal
@@ -15,11 +14,16 @@ from msgctl.errors import ConditionError, MsgctlError, StoppedError
 from msgctl.jobs.delivery import Round
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.records import Totals
-from msgctl.jobs.report import SHOWN, summary
+from msgctl.jobs.report import SHOWN, settled, summary
 from msgctl.jobs.runner import Runner
 from msgctl.output.screen import Screen
 
 FINISHING = "Stopping: waiting for what is under way. Ctrl-C again stops at once, and leaves that unknown."
+
+
+def show(run: App, document: Mapping[str, Any]) -> None:
+    """Print a job's summary, without what it does not have yet."""
+    run.own(document, [name for name in SHOWN if name in document], SHOWN)
 
 
 class Work(Protocol):
@@ -37,7 +41,7 @@ def run_to_the_end(run: App, job: str, ledger: Ledger) -> None:
     Raises what stopped it, or ConditionError where not every recipient was accepted.
     """
     error = _send(run, job, ledger)
-    run.own(summary(job, ledger, running=False), SHOWN)
+    show(run, summary(job, ledger, running=False))
     if error:
         raise error
 
@@ -46,12 +50,12 @@ def _send(run: App, job: str, ledger: Ledger) -> MsgctlError | None:
     """Send what is pending; why it is not all done and accepted, or None."""
     runner = Runner(ledger, run.client.sibling)
     before = ledger.totals.requests
+    go_on = f"Go on with: msgctl job resume {job}"
     try:
-        error, stopped = attend(run, runner, lambda: _standing(runner.totals))
+        error, stopped = attend(run, runner, lambda: _standing(runner.totals), go_on)
     finally:
         run.carried_out |= runner.totals.requests > before
-    go_on = f"Go on with: msgctl job resume {job}"
-    totals = ledger.totals
+    totals = settled(ledger.totals, running=False)
     if error:
         return _stopped_by(error, totals, go_on)
     if stopped and totals.pending:
@@ -66,9 +70,9 @@ def ask_for_states(run: App, job: str, ledger: Ledger) -> None:
     """
     due = ledger.totals.accepted
     work = Round(ledger, run.client.sibling)
-    error, stopped = attend(run, work, lambda: Standing(work.asked, due, [("failed", work.failed)]))
-    run.own(summary(job, ledger, running=False), SHOWN)
     again = f"Go on with: msgctl job states {job}"
+    error, stopped = attend(run, work, lambda: Standing(work.asked, due, [("failed", work.failed)]), again)
+    show(run, summary(job, ledger, running=False))
     if error:
         error.message = f"the questions stopped after {work.asked:,}: {error.message}"
         error.hint = f"{error.hint or ''} {again}".strip()
@@ -76,14 +80,16 @@ def ask_for_states(run: App, job: str, ledger: Ledger) -> None:
     if stopped:
         raise StoppedError(f"interrupted after {work.asked:,} questions", again)
     if work.first_fault:
-        work.first_fault.message = f"{work.failed:,} states could not be had; the first: {work.first_fault.message}"
+        states = "state" if work.failed == 1 else "states"
+        work.first_fault.message = f"{work.failed:,} {states} could not be had; the first: {work.first_fault.message}"
         raise work.first_fault
 
 
-def attend(run: App, work: Work, standing: Callable[[], Standing]) -> tuple[MsgctlError | None, bool]:
+def attend(run: App, work: Work, standing: Callable[[], Standing], go_on: str) -> tuple[MsgctlError | None, bool]:
     """Let something work to its end, and show how far it is; its error, and whether a person stopped it.
 
-    The first Ctrl-C (or SIGTERM, or SIGHUP) lets what is under way finish; raises StoppedError at the second.
+    The first Ctrl-C (or SIGTERM, or SIGHUP) lets what is under way finish; raises StoppedError, with ``go_on`` as its
+    hint, at the second.
     """
     stopped = False
     try:
@@ -98,7 +104,7 @@ def attend(run: App, work: Work, standing: Callable[[], Standing]) -> tuple[Msgc
                     run.note(FINISHING)
             return work.finish(), stopped
     except KeyboardInterrupt:
-        raise StoppedError("interrupted at once; what was under way is unknown", "See: msgctl job list") from None
+        raise StoppedError("interrupted at once; what was under way is unknown", go_on) from None
 
 
 def counts(totals: Totals) -> list[tuple[str, int]]:
@@ -145,10 +151,7 @@ def _told(totals: Totals) -> str:
 
 @contextmanager
 def _interrupts() -> Iterator[list[int]]:
-    """The signals that ask to stop: the first is put into a list, and from the second on they interrupt.
-
-    SIGHUP stays ignored where it is (nohup).
-    """
+    """The signals that ask to stop: the first is put into a list, and from the second on they interrupt."""
     received: list[int] = []
 
     def receive(number: int, _: Any) -> None:
@@ -156,18 +159,8 @@ def _interrupts() -> Iterator[list[int]]:
         if len(received) > 1:
             raise KeyboardInterrupt
 
-    if threading.current_thread() is not threading.main_thread():
+    with signals.handled_by(receive):
         yield received
-        return
-    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {each: signal.getsignal(each) for each in wanted if signal.getsignal(each) is not signal.SIG_IGN}
-    try:
-        for each in before:
-            signal.signal(each, receive)
-        yield received
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 class _Display:
@@ -177,8 +170,7 @@ class _Display:
         self._run = run
         self._quiet = run.options.quiet
         self._redraws = is_terminal(run.stderr) and run.environ.get("TERM", "") not in ("", "dumb", "unknown")
-        width = Screen.of(run.stderr, color=False).width if self._redraws else None
-        self._progress = Progress(width, run.monotonic())
+        self._progress = Progress(run.monotonic())
         self._shown = ""
 
     def __enter__(self) -> _Display:
@@ -188,7 +180,7 @@ class _Display:
         self.clear()
 
     def show(self, standing: Standing) -> None:
-        line = None if self._quiet else self._progress.line(standing, self._run.monotonic())
+        line = None if self._quiet else self._progress.line(standing, self._run.monotonic(), self._width())
         if line is None or line == self._shown:
             return
         if self._redraws:
@@ -196,6 +188,10 @@ class _Display:
             self._shown = line
         else:
             self._run.say(line)
+
+    def _width(self) -> int | None:
+        """Columns of the terminal, which may change at any time; None where nothing is redrawn."""
+        return Screen.of(self._run.stderr, color=False).width if self._redraws else None
 
     def clear(self) -> None:
         """Take the line away before something else is said."""

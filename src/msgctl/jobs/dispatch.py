@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgctl import request
-from msgctl.answers import Answer
+from msgctl.answers import Answer, Number
 from msgctl.client import Client
-from msgctl.errors import MsgctlError, NotReachedError, RefusedError, UsageError, unexpected
+from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, RefusedError, UsageError, unexpected
 from msgctl.jobs.records import Entry, Intent, Order, Result
 from msgctl.jobs.states import Event
 from msgctl.request import Request
@@ -36,16 +36,34 @@ def prepared(order: Order, intent: Intent) -> Request:
 def entries(answer: Answer, phones: Sequence[str]) -> tuple[Entry | None, ...]:
     """What an answer says of each phone; None where it says nothing.
 
-    An entry belongs to the phone that it names. Where phones are spelled otherwise than they were sent, say with the
-    country code before them, entries belong to the phones in their order, if there are as many.
+    An entry belongs to the phone that it names. Where some are spelled otherwise than they were sent, say with the
+    country code before them, entries belong to the phones in their order, if there are as many and none names another.
     """
     if not answer.operation.answer.entries:
         return (_entry(answer.document),) * len(phones)
     found = answer.document.get("data") or []
-    by_phone = {_digits(entry.get("phone")): entry for entry in found}
-    if not by_phone.keys() & set(phones) and len(found) == len(phones):
-        return tuple(map(_entry, found))
+    if [entry.get("phone") for entry in found] == [*phones]:  # as nearly always
+        return _entries(found)
+    named = [_digits(entry.get("phone")) for entry in found]
+    sent = set(phones)
+    if len(found) == len(phones) and all(
+        name == phone or name not in sent for name, phone in zip(named, phones, strict=True)
+    ):
+        return _entries(found)
+    by_phone = dict(zip(named, found, strict=True))
     return tuple(_entry(by_phone[phone]) if phone in by_phone else None for phone in phones)
+
+
+def _entries(found: Sequence[Mapping[str, Any]]) -> tuple[Entry, ...]:
+    """An entry for each record, column by column: that is three times as fast."""
+    ids = [members.get("id") for members in found]
+    statuses = [members.get("status", members.get("state")) for members in found]
+    prices = [members.get("credits") for members in found]
+    return tuple(map(Entry, _texts(ids), _texts(statuses), _texts(prices)))
+
+
+def _texts(values: list[Any]) -> Sequence[str | None]:
+    return values if {str, Number}.issuperset(map(type, values)) else [*map(_text, values)]
 
 
 def _entry(members: Mapping[str, Any]) -> Entry:
@@ -64,7 +82,7 @@ def _digits(phone: Any) -> str:
 
 def _event(error: MsgctlError) -> Event:
     """What an error means for the recipients; whatever is not certain is taken for a loss."""
-    if isinstance(error, NotReachedError):
+    if isinstance(error, (NotReachedError, ConfigurationError)):
         return Event.NEVER_LEFT
     if isinstance(error, UsageError) or (isinstance(error, RefusedError) and error.certain):
         return Event.REFUSAL

@@ -17,8 +17,10 @@ from typing import Any
 from msgctl import database
 from msgctl.errors import OutcomeUnknownError
 from msgctl.jobs import schema
-from msgctl.jobs.records import Ahead, Entry, Heard, Intent, Order, Result, Totals
+from msgctl.jobs.records import Ahead, Heard, Intent, Order, Result, Totals
 from msgctl.jobs.states import OUTCOMES, Event, Outcome, State, step
+
+_LAST_LINE = 2**63 - 1
 
 
 class Ledger:
@@ -29,6 +31,10 @@ class Ledger:
     def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
         self.path = path
         self._clock = clock
+        # What this process knows without asking: what it has under way, whether nothing waits, and the last content.
+        self._under_way: dict[int, tuple[State, int, int]] = {}
+        self._none_waits = False
+        self._last_content: tuple[int, dict[str, Any], int] = (0, {}, 0)
         with database.explained(path):
             self.db = database.connect(path)
             try:
@@ -38,6 +44,9 @@ class Ledger:
                 self.order = self._read_order()
                 self.totals = self._count()
                 self._end = self._furthest()
+            except (TypeError, ValueError) as error:
+                self.db.close()
+                raise sqlite3.DatabaseError("it holds what no ledger holds") from error
             except BaseException:
                 self.db.close()
                 raise
@@ -49,12 +58,13 @@ class Ledger:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Make all changes of a block durable together, or none of them. Raises ConfigurationError."""
-        before, end = copy(self.totals), self._end
+        before, end, under_way = copy(self.totals), self._end, dict(self._under_way)
         try:
             with database.explained(self.path), database.transaction(self.db):
                 yield
         except BaseException:
-            self.totals, self._end = before, end
+            self.totals, self._end, self._under_way = before, end, under_way
+            self._none_waits = False
             raise
 
     # --- what leaves
@@ -86,10 +96,14 @@ class Ledger:
 
         None where nothing is pending. It counts from the commit of the surrounding transaction on.
         """
-        row = self.db.execute(
-            "SELECT number, content, first, last FROM request WHERE state = 'waiting' ORDER BY number LIMIT 1"
-        ).fetchone()
-        return self._intend_again(*row) if row else self._intend_anew(most)
+        if not self._none_waits:
+            row = self.db.execute(
+                "SELECT number, content, first, last FROM request WHERE state = 'waiting' ORDER BY number LIMIT 1"
+            ).fetchone()
+            if row:
+                return self._intend_again(*row)
+            self._none_waits = True
+        return self._intend_anew(most)
 
     def peek(self) -> Ahead | None:
         """What the next request will be; None where nothing is pending."""
@@ -103,18 +117,19 @@ class Ledger:
 
     def record(self, result: Result) -> int:
         """Write what became of a request that was under way; the estimated credits of each of its recipients."""
-        state, size, estimate = self._request(result.number)
+        known = self._under_way.pop(result.number, None)
+        state, size, estimate = known or self._request(result.number)
         after = step(state, result.event)
-        missing = sum(entry is None for entry in result.entries)
-        charged = sum(_charged(entry, estimate // size) for entry in result.entries)
+        charged = result.charged + result.unpriced * (estimate // size)
         self.db.execute(
             """UPDATE request SET state = ?, credits = credits + ?, missing = ?, answer = ?, error = ?, updated = ?,
             attempts = attempts - ? WHERE number = ?""",
-            (after, charged, missing, _dump(result.entries),
+            (after, charged, result.missing, result.packed,
              result.fault and result.fault.message, self._clock(),
              result.event is Event.NEVER_LEFT, result.number),
         )  # fmt: skip
-        self._move(state, after, size, missing)
+        self._move(state, after, size, result.missing)
+        self._none_waits &= after is not State.WAITING
         self.totals.credits += charged
         self.totals.requests -= result.event is Event.NEVER_LEFT
         self.totals.promised -= estimate
@@ -123,16 +138,11 @@ class Ledger:
         return estimate // size
 
     def _intend_anew(self, most: int) -> Intent | None:
-        place = self._place()
-        if place is None:
+        content, lines, phones = self._next_recipients(most)
+        if not lines:
             return None
-        content, after = place
-        rows = self.db.execute(
-            "SELECT line, phone FROM recipient WHERE content = ? AND line > ? ORDER BY line LIMIT ?",
-            (content, after, most),
-        ).fetchall()
         parameters, cost = self._content(content)
-        first, last, size = rows[0][0], rows[-1][0], len(rows)
+        first, last, size = lines[0], lines[-1], len(lines)
         state = step(None, Event.INTENT)
         number = self.db.execute(
             """INSERT INTO request (content, first, last, size, estimate, state, attempts, updated)
@@ -140,10 +150,11 @@ class Ledger:
             (content, first, last, size, cost * size, state, self._clock()),
         ).lastrowid
         self._end = (content, last)
+        self._under_way[number or 0] = (state, size, cost * size)
         self._move(None, state, size, 0)
         self.totals.requests += 1
         self.totals.promised += cost * size
-        return Intent(number or 0, tuple(phone for _, phone in rows), parameters, cost * size)
+        return Intent(number or 0, phones, parameters, cost * size)
 
     def _intend_again(self, number: int, content: int, first: int, last: int) -> Intent:
         state, size, estimate = self._request(number)
@@ -155,18 +166,28 @@ class Ledger:
         self._move(state, after, size, 0)
         self.totals.requests += 1
         self.totals.promised += estimate
-        phones = tuple(phone for _, phone in self._recipients(content, first, last))
+        _, phones = self._recipients(content, first, last, size)
         return Intent(number, phones, self._content(content)[0], estimate)
 
     def _send_again(self, number: int, state: State) -> None:
         _, size, estimate = self._request(number)
         after = step(state, Event.RESENDING)
+        self._none_waits = False
         # What an unknown request may have cost stays on the account, now as something that was lost.
         self.db.execute(
             "UPDATE request SET state = ?, lost = lost + ?, updated = ? WHERE number = ?",
             (after, estimate if state is State.UNKNOWN else 0, self._clock(), number),
         )
         self._move(state, after, size, 0)
+
+    def _next_recipients(self, most: int) -> tuple[int, list[int], tuple[str, ...]]:
+        """A content, and lines and phones of its next recipients without a request; none at the end."""
+        content, after = self._end
+        lines, phones = self._recipients(content, after + 1, _LAST_LINE, most)
+        if not lines and (place := self._place()):
+            content, after = place
+            lines, phones = self._recipients(content, after + 1, _LAST_LINE, most)
+        return content, lines, phones
 
     def _place(self) -> tuple[int, int] | None:
         """The content of the next recipient without a request, and the line that it comes after."""
@@ -199,15 +220,28 @@ class Ledger:
         rows = self.db.execute("SELECT number FROM request WHERE state = ? ORDER BY number", (state,))
         return [number for (number,) in rows]
 
-    def _recipients(self, content: int, first: int, last: int) -> list[tuple[int, str]]:
-        return self.db.execute(
-            "SELECT line, phone FROM recipient WHERE content = ? AND line BETWEEN ? AND ? ORDER BY line",
-            (content, first, last),
-        ).fetchall()
+    def _recipients(self, content: int, first: int, last: int, most: int) -> tuple[list[int], tuple[str, ...]]:
+        """Lines and phones of a content, from the first to the last line.
+
+        They come in one row: at every row the thread has to wait for its turn among all those that send.
+        """
+        lines, phones = self.db.execute(
+            """SELECT group_concat(line), group_concat(phone) FROM (
+            SELECT line, phone FROM recipient WHERE content = ? AND line BETWEEN ? AND ? ORDER BY line LIMIT ?)""",
+            (content, first, last, most),
+        ).fetchone()
+        if lines is None:
+            return [], ()
+        found = [*map(int, lines.split(","))]
+        if found != sorted(found):  # SQLite keeps the order, but does not promise it
+            raise sqlite3.DatabaseError("its recipients come in no order")
+        return found, tuple(phones.split(","))
 
     def _content(self, content: int) -> tuple[dict[str, Any], int]:
-        parameters, cost = self.db.execute("SELECT parameters, cost FROM content WHERE id = ?", (content,)).fetchone()
-        return json.loads(parameters), cost
+        if self._last_content[0] != content:
+            text, cost = self.db.execute("SELECT parameters, cost FROM content WHERE id = ?", (content,)).fetchone()
+            self._last_content = (content, json.loads(text), cost)
+        return self._last_content[1:]
 
     # --- delivery states
 
@@ -226,12 +260,19 @@ class Ledger:
             self._set("round_is_open", "no")
 
     def note_states(self, number: int, heard: Iterable[Heard]) -> None:
-        """Write what was heard in a round; a state that is known stays where a question failed."""
+        """Write what was heard in a round; a state that is known stays where a question failed.
+
+        A question that got no answer was not asked.
+        """
         with self.transaction():
             self.db.executemany(
                 """INSERT INTO delivery (line, state, error, round) VALUES (?, ?, ?, ?) ON CONFLICT (line) DO UPDATE
-                SET state = coalesce(excluded.state, state), error = excluded.error, round = excluded.round""",
-                ((each.line, each.state, each.fault and each.fault.message, number) for each in heard),
+                SET state = coalesce(excluded.state, state), error = excluded.error,
+                round = max(round, excluded.round)""",
+                (
+                    (each.line, each.state, each.fault and each.fault.message, number if each.is_answered else 0)
+                    for each in heard
+                ),
             )
 
     def delivery_state(self, line: int) -> tuple[str | None, int]:
@@ -250,13 +291,6 @@ class Ledger:
 
     # --- what there is
 
-    def dearest(self) -> float:
-        """The highest price so far: credits charged for each that was estimated; 0 where none is known."""
-        (price,) = self.db.execute(
-            "SELECT max(1.0 * credits / estimate) FROM request WHERE state = 'accepted' AND estimate > 0"
-        ).fetchone()
-        return price or 0.0
-
     @property
     def created(self) -> float:
         """When the job was made, in seconds since 1970."""
@@ -268,10 +302,7 @@ class Ledger:
         return latest or self.created
 
     def _read_order(self) -> Order:
-        try:
-            return Order(**json.loads(self._member("order") or ""))
-        except (TypeError, ValueError) as error:
-            raise sqlite3.DatabaseError("its order cannot be read") from error
+        return Order(**json.loads(self._member("order") or ""))
 
     def _member(self, name: str) -> str | None:
         row = self.db.execute("SELECT value FROM job WHERE name = ?", (name,)).fetchone()
@@ -306,13 +337,3 @@ class Ledger:
 def _counted(state: State | None) -> Outcome:
     """The total that recipients count to: what is under way is pending as long as somebody waits for its answer."""
     return Outcome.PENDING if state in (None, State.UNDER_WAY) else OUTCOMES[state]
-
-
-def _charged(entry: Entry | None, estimate: int) -> int:
-    """Credits of a recipient; the estimate where the service did not say."""
-    charged = entry.charged if entry else None
-    return estimate if charged is None else charged
-
-
-def _dump(entries: tuple[Entry | None, ...]) -> str | None:
-    return json.dumps(entries, ensure_ascii=False, separators=(",", ":")) if entries else None

@@ -48,14 +48,17 @@ class Budget:
     one, and from then on each is taken for as dear as the dearest so far, measured in its estimate.
     """
 
-    def __init__(self, most: int | None, dearest: float = 0.0) -> None:
+    def __init__(self, most: int | None) -> None:
         self.most = most
-        self._price = max(Fraction(1), Fraction(dearest))
-        self._is_known = dearest > 0
+        self._price = Fraction(1)
+        self._is_known = False
 
     def learn(self, cost: int, entries: Iterable[Entry | None]) -> None:
-        """Take note of what was charged for recipients whose estimate was ``cost`` credits each."""
-        charged = [entry.charged or 0 for entry in entries if entry]
+        """Take note of what was charged for recipients whose estimate was ``cost`` credits each.
+
+        Where an answer does not say, the estimate counts, as it does in the ledger.
+        """
+        charged = [cost if entry.charged is None else entry.charged for entry in entries if entry]
         if cost and charged and max(charged):
             self._price = max(self._price, Fraction(max(charged), cost))
             self._is_known = True
@@ -75,7 +78,8 @@ class Budget:
 
     def used_up(self, totals: Totals) -> ConditionError:
         """Why nothing more may leave."""
-        doubtful = f", and up to {totals.doubtful} for what is unknown" if totals.doubtful else ""
+        lost = int(self._price * totals.doubtful)
+        doubtful = f", and up to {lost} for what is unknown" if lost else ""
         return ConditionError(
             f"the next request could pass --max-credits {self.most}: {totals.credits} were charged{doubtful}"
         )

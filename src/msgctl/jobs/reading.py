@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,7 @@ from typing import NamedTuple
 
 from msgctl import database
 from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.records import Entry, Fate
+from msgctl.jobs.records import Entry, Fate, unpack
 from msgctl.jobs.states import State
 
 _MOST_OPEN = 256
@@ -60,6 +59,15 @@ def accepted(ledger: Ledger) -> Iterator[tuple[int, str]]:
             for (line,), entry in zip(lines, _entries(answer), strict=False):
                 if entry and entry.id:
                     yield line, entry.id
+
+
+def charges(ledger: Ledger) -> Iterator[tuple[int, Sequence[Entry | None]]]:
+    """For each request that was accepted the estimated credits a recipient, and what was charged."""
+    with database.explained(ledger.path):
+        for cost, answer in ledger.db.execute(
+            "SELECT estimate / size, answer FROM request WHERE state = ?", (State.ACCEPTED,)
+        ):
+            yield cost, _entries(answer)
 
 
 @dataclass(slots=True)
@@ -113,6 +121,6 @@ class _Fates:
 
 def _entries(answer: str | None) -> list[Entry | None]:
     try:
-        return [entry and Entry(*entry) for entry in json.loads(answer or "[]")]
-    except (TypeError, ValueError) as error:
+        return unpack(answer)
+    except (TypeError, ValueError, IndexError) as error:
         raise sqlite3.DatabaseError("an answer in it cannot be read") from error

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from msgctl import operations
-from msgctl.errors import MsgctlError
+from msgctl.errors import MsgctlError, ServiceError
 from msgctl.jobs.states import Event, Outcome, State
 from msgctl.operations import Operation
 from msgctl.request import Value
 
+MOST_DIGITS = 12
+"""Of the credits of one recipient: those of a million recipients are still a number of 64 bits."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Order:
     """A job as the user gave it; nothing in it is secret.
 
@@ -32,7 +39,7 @@ class Order:
     rate: float | None = None
     max_credits: int | None = None
 
-    @property
+    @cached_property
     def performs(self) -> Operation:
         """The operation of its requests. Raises KeyError where this msgctl has none of that name."""
         return {each.name: each for each in operations.OPERATIONS}[self.operation]
@@ -50,9 +57,47 @@ class Entry(NamedTuple):
 
     @property
     def charged(self) -> int | None:
-        """Credits charged; None where that is no whole number."""
+        """Credits charged; None where that is no whole number, or one that nobody has."""
         text = self.credits or ""
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+        return int(text) if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS else None
+
+
+def pack(entries: Sequence[Entry | None]) -> str | None:
+    """Entries as a short text: columns, in which a status or a credit that all have stands once; None for no entries.
+
+    It is the JSON array of ids, statuses, credits, and the places of those that are None.
+    """
+    if not entries:
+        return None
+    absent = [place for place, entry in enumerate(entries) if entry is None]
+    said = [entry or _NOTHING for entry in entries] if absent else entries
+    ids, statuses, prices = zip(*said, strict=True)
+    return _encode([ids, _once(statuses), _once(prices), absent])
+
+
+def unpack(text: str | None) -> list[Entry | None]:
+    """The entries of a text. Raises ValueError, TypeError and IndexError for one that `pack` did not write."""
+    if text is None:
+        return []
+    ids, statuses, prices, absent = json.loads(text)
+    entries: list[Entry | None] = list(map(Entry, ids, _each(statuses), _each(prices)))
+    if len(entries) != len(ids):
+        raise ValueError("its columns have different lengths")
+    for place in absent:
+        entries[place] = None
+    return entries
+
+
+_NOTHING = Entry(None, None, None)
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+
+
+def _once(values: tuple[str | None, ...]) -> str | tuple[str | None, ...] | None:
+    return values[0] if values.count(values[0]) == len(values) else values
+
+
+def _each(values: Any) -> Any:
+    return values if isinstance(values, list) else repeat(values)
 
 
 class Ahead(NamedTuple):
@@ -84,12 +129,29 @@ class Fate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a request; ``entries`` stand in the order of its phones, None where one has none."""
+    """What became of a request; ``entries`` stand in the order of its phones, None where one has none.
+
+    ``charged`` are the credits that were said, ``unpriced`` counts entries that do not say any, and ``missing`` those
+    that are None. This is found out where a result is made: many threads make them, and a single one writes them.
+    """
 
     number: int
     event: Event
     entries: tuple[Entry | None, ...] = ()
     fault: MsgctlError | None = None
+    packed: str | None = field(init=False, repr=False)
+    charged: int = field(init=False, default=0)
+    unpriced: int = field(init=False, default=0)
+    missing: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        found = {"packed": pack(self.entries), "missing": self.entries.count(None)}
+        prices = Counter([entry and entry.credits for entry in self.entries])
+        charged = {price: Entry(None, None, price).charged for price in prices}
+        found["charged"] = sum((charged[price] or 0) * times for price, times in prices.items())
+        found["unpriced"] = sum(times for price, times in prices.items() if charged[price] is None)
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
 
 
 class Heard(NamedTuple):
@@ -98,6 +160,11 @@ class Heard(NamedTuple):
     line: int
     state: str | None
     fault: MsgctlError | None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the service said something, were it that it does not tell."""
+        return self.fault is None or isinstance(self.fault, ServiceError)
 
 
 @dataclass(slots=True)

@@ -101,7 +101,8 @@ class Report:
             return _row(line, phone, OUTCOMES[fate.state], fate.error)
         if entry is None:
             return _row(line, phone, Outcome.UNKNOWN, "the answer says nothing of this number")
-        return _row(line, phone, Outcome.ACCEPTED, None, entry.id, state or entry.status, entry.credits)
+        charged = entry.credits if entry.charged is None else entry.charged
+        return _row(line, phone, Outcome.ACCEPTED, None, entry.id, state or entry.status, charged)
 
 
 def _row(
@@ -111,7 +112,6 @@ def _row(
     error: str | None = None,
     id: str | None = None,
     status: str | None = None,
-    credits: str | None = None,
+    credits: int | str | None = None,
 ) -> dict[str, Any]:
-    charged = None if credits is None else int(credits) if credits.isdecimal() and credits.isascii() else credits
-    return dict(zip(COLUMNS, (line, phone, str(outcome), id, status, charged, error), strict=True))
+    return dict(zip(COLUMNS, (line, phone, str(outcome), id, status, credits, error), strict=True))

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 
 from msgctl.client import Client
-from msgctl.errors import ConfigurationError, MsgctlError
+from msgctl.errors import ConfigurationError, MsgctlError, unexpected
+from msgctl.jobs import reading
 from msgctl.jobs.desk import Desk
 from msgctl.jobs.dispatch import dispatch
 from msgctl.jobs.ledger import Ledger
@@ -27,7 +28,7 @@ class Runner:
         self._desk = Desk(
             ledger,
             size=order.batch_size,
-            budget=Budget(order.max_credits, ledger.dearest()),
+            budget=_budget(ledger),
             pace=Pace(order.rate),
             monotonic=monotonic,
         )
@@ -62,12 +63,14 @@ class Runner:
         self._writer.join()
         for sender in self._senders:
             sender.join()
-        if self._desk.unwritten:
+        error, unwritten = self._desk.stopped_by, self._desk.unwritten
+        if error and unwritten:
             return ConfigurationError(
-                f"the answers to {self._desk.unwritten} requests could not be written to the ledger, so it takes "
-                f"them for unknown: {self._desk.stopped_by}",
+                f"the answers to {unwritten} {'request' if unwritten == 1 else 'requests'} could not be written, so "
+                f"they are unknown: {error}",
+                error.hint,
             )
-        return self._desk.stopped_by
+        return error
 
     def _send(self) -> None:
         try:
@@ -78,10 +81,19 @@ class Runner:
                     result = dispatch(client, self._ledger.order, intent)
             finally:
                 client.close()
-        except MsgctlError as error:
-            self._desk.stop(error)
+        except Exception as error:  # noqa: BLE001 (it is told by `finish`)
+            self._desk.stop(error if isinstance(error, MsgctlError) else unexpected(error))
         finally:
             with self._lock:
                 self._at_work -= 1
                 if not self._at_work:
                     self._ended.set()
+
+
+def _budget(ledger: Ledger) -> Budget:
+    """What the job may cost, with the prices that it has paid already."""
+    budget = Budget(ledger.order.max_credits)
+    if budget.most is not None:
+        for cost, entries in reading.charges(ledger):
+            budget.learn(cost, entries)
+    return budget

@@ -22,8 +22,8 @@ SCHEMA = (
         PRIMARY KEY (content, line)) WITHOUT ROWID""",
     """CREATE TABLE excluded (
         line INTEGER PRIMARY KEY, phone TEXT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL)""",
-    # Its recipients are those of the content from the first to the last line. `answer` holds [id, status, credits] for
-    # each of them, null where the service said nothing; `missing` counts those.
+    # Its recipients are those of the content from the first to the last line. `answer` holds what the
+    # service said of each of them (see records.pack); `missing` counts those of whom it said nothing.
     """CREATE TABLE request (
         number INTEGER PRIMARY KEY, content INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
         size INTEGER NOT NULL, estimate INTEGER NOT NULL, state TEXT NOT NULL, attempts INTEGER NOT NULL,

@@ -40,8 +40,8 @@ class Store:
     def ids(self) -> list[str]:
         """The ids of all jobs, the oldest day first. Raises ConfigurationError."""
         with database.explained(self.folder), suppress(FileNotFoundError):
-            names = [entry.name for entry in os.scandir(self.folder)]
-            return sorted(name.removesuffix(SUFFIX) for name in names if _ID.fullmatch(name.removesuffix(SUFFIX)))
+            names = [entry.name for entry in os.scandir(self.folder) if entry.name.endswith(SUFFIX)]
+            return sorted(job for name in names if _ID.fullmatch(job := name.removesuffix(SUFFIX)))
         return []
 
     def find(self, job: str) -> Path:

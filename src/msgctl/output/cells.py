@@ -27,9 +27,12 @@ def cell(value: Any) -> str:
 
 def reach(value: Any, name: str) -> Any:
     """What a dotted name leads to, through members of objects and indexes of arrays; None where it leads nowhere."""
-    if isinstance(value, Mapping) and name in value:
-        return value[name]
-    for part in name.split("."):
+    rest: str | None = name
+    while rest is not None:
+        if isinstance(value, Mapping) and rest in value:  # a name may hold dots itself
+            return value[rest]
+        part, dot, after = rest.partition(".")
+        rest = after if dot else None
         if isinstance(value, Mapping):
             value = value.get(part)
         elif isinstance(value, (list, tuple)):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from msgctl import operations
+from msgctl import answers, operations
 from msgctl.answers import Answer
 from msgctl.output import jsontext, views
 from msgctl.output.cells import cell, reach
@@ -23,18 +22,18 @@ MOST_PAINTED = 200
 Document = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
 class _Rows:
     """Documents as rows of clean cells, made anew at every walk, so that a long table is never held twice."""
 
-    documents: Collection[Any]
-    row: Callable[[Any], Row]
+    def __init__(self, documents: Collection[Any], row: Callable[[Any], Row]) -> None:
+        self._documents = documents
+        self._row = row
 
     def __len__(self) -> int:
-        return len(self.documents)
+        return len(self._documents)
 
     def __iter__(self) -> Iterator[Row]:
-        return map(self.row, self.documents)
+        return map(self._row, self._documents)
 
 
 class Printer:
@@ -124,6 +123,20 @@ class Printer:
             self.own(document, tuple(document))
             return
         self.screen.write_bytes(text.encode())
+        self.screen.flush()
+
+    def body(self, body: bytes, head: Sequence[str] = ()) -> None:
+        """Print the body of an answer of any kind, exactly as it came, and before it the lines of its head, clean.
+
+        On a terminal JSON is indented, and any other text is clean, too.
+        """
+        for line in head:
+            self.screen.write(clean(line) + "\n")
+        if not self.screen.is_terminal or _is_json(body):
+            self._body(body)
+        elif body:
+            for text in body.decode("utf-8", "backslashreplace").removesuffix("\n").split("\n"):
+                self.screen.write(clean(text.removesuffix("\r").expandtabs()) + "\n")
         self.screen.flush()
 
     def _followed(self, documents: Iterable[Document], names: Sequence[str]) -> Iterator[str]:
@@ -230,6 +243,14 @@ class Printer:
             drawn = texts(lines)
         for line in drawn:
             self.screen.write(line)
+
+
+def _is_json(body: bytes) -> bool:
+    try:
+        answers.load(body)
+    except answers.ShapeError:
+        return False
+    return True
 
 
 def _array(documents: Collection[Document]) -> Iterator[str]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 _USUAL_WIDTH = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(NamedTuple):
     """An output stream: ``width`` in columns (None: not a terminal), ``color``, ``unicode`` (block characters fit)."""
 
     stream: TextIO

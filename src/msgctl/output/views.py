@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgctl import operations
 from msgctl.answers import Answer
@@ -14,8 +13,7 @@ MOST_UNKNOWN = 64
 """Members beyond the interface's that get a column; a hostile answer could name another one in every entry."""
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """How a record is shown.
 
     ``columns`` are those of its entries (of the record itself where it has none), ``summary`` stands above them,

@@ -1,0 +1,176 @@
+"""`msgctl api`: any request with the credentials of a profile, for what the service adds before msgctl does."""
+
+from __future__ import annotations
+
+import re
+from codecs import BOM_UTF8
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from msgctl import answers, operations, values
+from msgctl.addresses import path_fault, percent_encoded, without_secrets
+from msgctl.cli import dry_run
+from msgctl.cli.context import App
+from msgctl.cli.inputs import MOST_BODY_BYTES, read
+from msgctl.errors import RefusedError, UsageError
+from msgctl.operations import Effect, Operation, Place, Record
+from msgctl.output.form import Format
+from msgctl.request import Pairs, Request
+from msgctl.values import quote
+
+if TYPE_CHECKING:
+    from msgctl.client import Client
+    from msgctl.exchange import Reply
+
+EXAMPLES = (
+    "msgctl api GET /balance",
+    "msgctl api POST /send-sms -f phone=573001234567 -f sms=Hello",
+    "msgctl api POST /chatapp/send -q template=appointment --input body.json",
+    "msgctl api -i GET /balance",
+)
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+ADDED = ("client", "key")
+"""Parameters that come from the profile."""
+ANYTHING = Record("answer", ())
+CHECK_PATH = (
+    "Check METHOD and PATH. PATH stands below the base URL, which ends in the version segment, /api/v1: "
+    "msgctl -n api … shows the whole URL."
+)
+
+Parameters = list[str] | None
+
+
+def api(
+    ctx: typer.Context,
+    method: Annotated[str, typer.Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Path below the base URL.")],
+    form: Annotated[
+        Parameters,
+        typer.Option("--form", "-f", metavar="NAME=VALUE", help="A field of the form body; may be given again."),
+    ] = None,
+    query: Annotated[
+        Parameters,
+        typer.Option("--query", "-q", metavar="NAME=VALUE", help="A parameter of the query; may be given again."),
+    ] = None,
+    body: Annotated[
+        str | None,
+        typer.Option("--input", metavar="FILE", help="Send the JSON of this file as the body; - is standard input."),
+    ] = None,
+    include: Annotated[
+        bool, typer.Option("--include", "-i", help="Print the status line and the headers first.")
+    ] = False,
+) -> None:
+    """Make any request, with the credentials of the profile.
+
+    For what the service adds before msgctl does. Client and key are added where the service wants them. The body of the
+    answer is printed as it came; a status other than success ends with 1.
+
+    A GET may be repeated, as every request that only reads. Any other request is made once, as a send.
+
+    After this command -q is --query; --quiet has no short name here.
+    """
+    run = App.of(ctx)
+    verb = values.choice(method, METHODS, "method")
+    where = _path(path)
+    made = _request(verb, where, _parameters(form, "-f"), _parameters(query, "-q"), _json(run, body, form))
+    run.operation = made.operation
+    _refuse_columns(run)
+    if run.options.dry_run:
+        dry_run.show(run, made)
+        return
+    reply = run.client.fetch(made)
+    run.carried_out |= reply.is_success and made.operation.effect is not Effect.READS
+    _print(run, reply, include=include)
+    _accept(run.client, made, reply)
+
+
+def _path(text: str) -> str:
+    """The path as it travels, with its leading slash. Raises UsageError."""
+    if fault := path_fault(text):
+        raise UsageError(
+            f"{quote(without_secrets(text))} cannot be a PATH: {fault}",
+            "Give the path below the base URL, for example /balance; parameters are given with -q NAME=VALUE.",
+        )
+    return percent_encoded(text if text.startswith("/") else f"/{text}")
+
+
+def _parameters(texts: Parameters, option: str) -> Pairs:
+    return tuple(_parameter(text, option) for text in texts or ())
+
+
+def _parameter(text: str, option: str) -> tuple[str, str]:
+    """Name and value, parted at the first ``=``. Raises UsageError."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        advice = "After api, -q is the query; --quiet has no short name there." if option == "-q" else None
+        raise UsageError(f"{quote(re.split('[: ]', text)[0])} has no value in {option}: allowed is NAME=VALUE", advice)
+    if name in ADDED:
+        raise UsageError(
+            f"{name} cannot be given with {option}: it is added to every request, from the profile",
+            "Leave it out; -p chooses another profile.",
+        )
+    return values.words(name, f"a name in {option}"), values.prose(value, f"the value of {quote(name)} in {option}")
+
+
+def _json(run: App, path: str | None, form: Parameters) -> bytes | None:
+    """The JSON document to send, as its bytes, without a byte order mark (RFC 8259, section 8.1). Raises UsageError."""
+    if path is None:
+        return None
+    if form:
+        raise UsageError("--input and -f exclude each other", "A request has one body.")
+    content = read(run, path, MOST_BODY_BYTES, "a JSON document").removeprefix(BOM_UTF8)
+    try:
+        answers.load(content)
+    except answers.ShapeError as error:
+        raise UsageError(f"the body cannot be sent: {error}", "Allowed is a JSON document.") from None
+    return content
+
+
+def _request(method: str, path: str, form: Pairs, query: Pairs, body: bytes | None) -> Request:
+    """The request, made once like a send unless it is a GET. Raises UsageError where it can have no body."""
+    if method == "GET" and (form or body is not None):
+        raise UsageError("a GET request has no body", "Give parameters with -q NAME=VALUE.")
+    operation = Operation(
+        f"{method} {path}",
+        method,
+        path,
+        Effect.READS if method == "GET" else Effect.SENDS,
+        _place_of_credentials(method, path, has_json=body is not None),
+        (),
+        ANYTHING,
+    )
+    return Request(operation, query, form, body)
+
+
+def _place_of_credentials(method: str, path: str, *, has_json: bool) -> Place:
+    """Where client and key travel: as the operation at this path has them, else by the general rules 2 to 4."""
+    if method == "GET" or has_json:
+        return Place.QUERY
+    known = {operation.path: operation.credentials for operation in operations.OPERATIONS if operation.method != "GET"}
+    return known.get(path, Place.FORM)
+
+
+def _refuse_columns(run: App) -> None:
+    if run.options.fields or run.options.format in (Format.CSV, Format.TSV):
+        raise UsageError(
+            "api prints the answer as it came, and knows no columns of it", "Leave --fields and -o csv or tsv out."
+        )
+
+
+def _print(run: App, reply: Reply, *, include: bool) -> None:
+    """Print a reply. Only the body of a success is exact: an error may repeat the request, and with it the key."""
+    mask = run.client.mask
+    head = [f"{reply.version} {reply.status} {reply.reason}".rstrip()]
+    head += [*(f"{name}: {value}" for name, value in reply.headers), ""]
+    body = reply.body if reply.is_success else run.client.mask_body(reply.body)
+    run.printer.body(body, [mask(line) for line in head] if include else ())
+
+
+def _accept(client: Client, made: Request, reply: Reply) -> None:
+    try:
+        client.accept(made, reply)
+    except RefusedError as error:
+        if reply.status in (404, 405):
+            error.hint = CHECK_PATH
+        raise

@@ -1,0 +1,197 @@
+"""How long a short command takes, as multiples of a bare ``python -c pass`` in the same run.
+
+Run it as ``python tests/benchmarks/start.py``. It installs msgctl and httpie into an environment of its own, compiles
+everything, and answers from a server on loopback. Medians of 15 interleaved runs; what counts is the ratio, since every
+machine has its own milliseconds. The last table shows where the time of ``balance --json`` goes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import venv
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import NamedTuple
+
+import trustme
+
+ROUNDS = 15
+ROOT = Path(__file__).parent.parent.parent
+BODY = b'{"status":1000}'
+MIB = 1024
+MEMORY = """
+import os, sys
+quiet = [(os.POSIX_SPAWN_OPEN, 1, "/dev/null", 1, 0)]
+child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=quiet)
+print(os.wait4(child, 0)[2].ru_maxrss)
+"""
+"""Runs a command from a small process, since a child is credited with the memory of its parent."""
+
+
+class Answering(BaseHTTPRequestHandler):
+    """Tells a balance."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(BODY)))
+        self.end_headers()
+        self.wfile.write(BODY)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+class Subject(NamedTuple):
+    """A command that is measured, what it is compared with, and the most that is wanted of it."""
+
+    name: str
+    command: Sequence[str]
+    most: float | None = None
+    against: str = "python -c pass"
+
+
+@contextmanager
+def serving(context: ssl.SSLContext | None = None) -> Iterator[int]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+    if context:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def installed(folder: Path) -> Path:
+    """The programs of a new environment with msgctl and httpie, all compiled."""
+    venv.create(folder, with_pip=True)
+    programs = folder / "bin"
+    subprocess.run([programs / "pip", "install", "--quiet", "--compile", str(ROOT), "httpie"], check=True)
+    return programs
+
+
+def subjects(programs: Path, http: int, https: int, authorities: Path) -> list[Subject]:
+    """What is measured. The first is what the others are compared with."""
+    msgctl, python = str(programs / "msgctl"), str(programs / "python")
+    url = f"http://127.0.0.1:{http}/api/v1/balance?client=1&key=0123456789"
+    secure = ["-p", "secure", "balance", "--json"]
+    return [
+        Subject("python -c pass", [python, "-c", "pass"]),
+        Subject("msgctl --version", [msgctl, "--version"], 1.2),
+        Subject("msgctl --help", [msgctl, "--help"], 5.5),
+        Subject("msgctl balance --json", [msgctl, "balance", "--json"], 9),
+        Subject("msgctl balance", [msgctl, "balance"], 12),
+        Subject("msgctl sms send --help", [msgctl, "sms", "send", "--help"]),
+        Subject("import typer", [python, "-c", "import typer"]),
+        Subject("httpie", [str(programs / "http"), "--ignore-stdin", "GET", url]),
+        Subject("… against httpie", [msgctl, "balance", "--json"], 0.4, "httpie"),
+        Subject("curl, https", ["curl", "-s", "--cacert", str(authorities), f"https://localhost:{https}/balance"]),
+        Subject("… against curl", [msgctl, *secure], 3, "curl, https"),
+    ]
+
+
+def run(command: Sequence[str], environment: Mapping[str, str]) -> float:
+    """Run a command to its end, with its output in a pipe; the time it took, in seconds."""
+    began = time.perf_counter()
+    subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
+    return time.perf_counter() - began
+
+
+def memory(command: Sequence[str], environment: Mapping[str, str]) -> float:
+    """The peak of a command's memory, in MiB."""
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", MEMORY, *command], env=environment, capture_output=True, check=True
+    )
+    return int(done.stdout) / MIB
+
+
+def measured(wanted: Sequence[Subject], environment: Mapping[str, str]) -> dict[str, float]:
+    """The median of each, from rounds in which each runs once: what disturbs the machine disturbs all alike."""
+    runs: dict[str, list[float]] = {each.name: [] for each in wanted}
+    for number in range(ROUNDS + 2):
+        for each in wanted:
+            seconds = run(each.command, environment)
+            if number >= 2:  # the first rounds warm up
+                runs[each.name].append(seconds)
+    return {name: statistics.median(several) for name, several in runs.items()}
+
+
+def imports(programs: Path, environment: Mapping[str, str]) -> list[tuple[float, str]]:
+    """Milliseconds of each import at the top of ``balance --json``, with what it imports; tracing doubles them."""
+    code = "import sys; from msgctl.__main__ import main; sys.argv = ['msgctl', 'balance', '--json']; main()"
+    done = subprocess.run(
+        [programs / "python", "-X", "importtime", "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = re.findall(r"^import time: +\d+ \| +(\d+) \|( +)(\S+)$", done.stderr, re.MULTILINE)
+    wanted = {"site", "typer", "http.client", "ssl", "socket", "platformdirs", "json", "urllib.parse"}
+    return [(int(micro) / 1000, name) for micro, _, name in lines if name in wanted or name.startswith("msgctl")]
+
+
+def main() -> None:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        authority = trustme.CA()
+        authorities = folder / "ca.pem"
+        usual = ssl.get_default_verify_paths().cafile
+        # The machine's own authorities besides: to read them is a good part of what a command with TLS does.
+        authorities.write_bytes((Path(usual).read_bytes() if usual else b"") + authority.cert_pem.bytes())
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert("localhost").configure_cert(context)
+        http = stack.enter_context(serving())
+        https = stack.enter_context(serving(context))
+        environment = environment_for(folder, http, https, authorities)
+        programs = installed(folder / "environment")
+        wanted = subjects(programs, http, https, authorities)
+        found = measured(wanted, environment)
+        for each in wanted:
+            ratio = found[each.name] / found[each.against]
+            verdict = "" if each.most is None else f"wanted {each.most:g}  {'ok' if ratio <= each.most else 'TOO SLOW'}"
+            print(
+                f"{each.name:24} {found[each.name] * 1000:7.1f} ms  {ratio:6.2f} x {each.against:15}"
+                f" {memory(each.command, environment):5.1f} MiB  {verdict}"
+            )
+        print("\nimports of balance --json, in milliseconds, the dearest first, each with what it imports:")
+        for milliseconds, name in sorted(imports(programs, environment), reverse=True)[:16]:
+            print(f"{milliseconds:7.1f}  {name}")
+
+
+def environment_for(folder: Path, http: int, https: int, authorities: Path) -> dict[str, str]:
+    """Variables that lead to the server by http, and a profile that leads to it by https."""
+    config = folder / "config.toml"
+    config.write_text(
+        f'[profiles.secure]\nbase_url = "https://localhost:{https}/api/v1"\nclient = 1\nkey = "0123456789"\n'
+    )
+    config.chmod(0o600)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MSGCTL_", "PYTHON"))}
+    return {
+        **kept,
+        "MSGCTL_CONFIG": str(config),
+        "MSGCTL_BASE_URL": f"http://127.0.0.1:{http}/api/v1",
+        "MSGCTL_CLIENT": "1",
+        "MSGCTL_KEY": "0123456789",
+        "SSL_CERT_FILE": str(authorities),
+        "XDG_STATE_HOME": str(folder / "state"),
+    }
+
+
+if __name__ == "__main__":
+    main()

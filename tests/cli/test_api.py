@@ -1,0 +1,356 @@
+"""`msgctl api`: any request, its credentials in the right place, and its answer as it came."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from conftest import KEY
+from msgctl import operations as ops
+from msgctl.operations import Place
+from support.leaks import shows_key
+from support.service import Service, answer, drop, raw, silent
+from support.tool import Outcome, Tool, process
+
+CREDENTIALS = [("client", "12345"), ("key", KEY)]
+POSTED = [operation for operation in ops.OPERATIONS if operation.method == "POST"]
+BODY = b'{ "a": 1.00,\n"b": ["\\u00e1", "x"]\t}\n'
+
+
+def refused(done: Outcome, service: Service, *parts: str) -> None:
+    """Exit 2 with a message that has these parts, and no request."""
+    assert (done.code, done.out) == (2, ""), done.err
+    assert all(part in done.err for part in parts), done.err
+    assert service.connections == 0
+
+
+# --- the request
+
+
+@pytest.mark.parametrize("method", ["GET", "get", "POST", "Put", "PATCH", "delete"])
+def test_the_method_is_taken_in_any_case(method: str, tool: Tool, service: Service) -> None:
+    service.will(answer(BODY))
+    assert tool("api", method, "/new/thing").code == 0
+    (received,) = service.received
+    assert (received.method, received.path) == (method.upper(), "/api/v1/new/thing")
+    assert received.headers["accept"] == "application/json"
+
+
+@pytest.mark.parametrize("path", ["/new/thing", "new/thing"])
+def test_the_leading_slash_may_be_left_out(path: str, tool: Tool, service: Service) -> None:
+    service.will(answer(BODY))
+    assert tool("api", "GET", path).code == 0
+    assert service.received[0].target.startswith("/api/v1/new/thing?client=12345&key=")
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [("/ñ", "/%C3%B1"), ("/a%2Fb", "/a%2Fb"), ("/100%", "/100%25"), ("/a..b/.c", "/a..b/.c"), ("/x;y=1", "/x;y=1")],
+)
+def test_a_path_travels_percent_encoded(path: str, target: str, tool: Tool, service: Service) -> None:
+    service.will(answer(BODY))
+    assert tool("api", "DELETE", path).code == 0
+    assert service.received[0].target == f"/api/v1{target}"
+
+
+def test_a_get_has_its_credentials_and_parameters_in_the_query(tool: Tool, service: Service) -> None:
+    service.will(answer(BODY))
+    assert tool("api", "GET", "/things", "-q", "since=2026-01-01", "-q", "tag=a=b&c", "-q", "tag=ñ").code == 0
+    (received,) = service.received
+    assert received.query == [*CREDENTIALS, ("since", "2026-01-01"), ("tag", "a=b&c"), ("tag", "ñ")]
+    assert (received.body, received.headers.get("content-type")) == (b"", None)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_any_other_has_its_credentials_in_the_form(method: str, tool: Tool, service: Service) -> None:
+    service.will(answer(BODY))
+    assert tool("api", method, "/things", "-f", "phone=+57 300", "-f", "x=1", "-f", "x=a=b", "-q", "page=2").code == 0
+    (received,) = service.received
+    assert received.form == [*CREDENTIALS, ("phone", "+57 300"), ("x", "1"), ("x", "a=b")]
+    assert received.query == [("page", "2")]
+    assert received.headers["content-type"] == "application/x-www-form-urlencoded"
+
+
+@pytest.mark.parametrize("operation", POSTED, ids=lambda operation: operation.name)
+def test_an_operation_has_its_credentials_where_the_interface_has_them(
+    operation: ops.Operation, tool: Tool, service: Service
+) -> None:
+    in_query = operation.path in ("/chatapp/send", "/chatapp/store/order")  # general rule 4
+    assert in_query == (operation.credentials is Place.QUERY)
+    service.will(answer(BODY))
+    assert tool("api", "POST", operation.path, "-f", "x=1").code == 0
+    (received,) = service.received
+    assert (received.query, received.form) == (
+        (CREDENTIALS, [("x", "1")]) if in_query else ([], [*CREDENTIALS, ("x", "1")])
+    )
+    assert received.headers["content-type"] == "application/x-www-form-urlencoded"
+
+
+@pytest.mark.parametrize("path", ["/things", "/send-sms", "/chatapp/send"])
+@pytest.mark.parametrize("content", [BODY, b"[1]", b"7", b'{"a":1,"a":1e999}', b'\xef\xbb\xbf{"x":"\xc3\xb1"}'])
+def test_a_json_body_is_sent_as_it_is_with_the_credentials_in_the_query(
+    content: bytes, path: str, tool: Tool, service: Service, tmp_path: Path
+) -> None:
+    (tmp_path / "body.json").write_bytes(content)
+    service.will(answer(BODY), answer(BODY))
+    assert tool("api", "POST", path, "-q", "template=t", "--input", str(tmp_path / "body.json")).code == 0
+    assert tool("api", "PUT", path, "-q", "template=t", "--input", "-", stdin=content).code == 0
+    for received in service.received:
+        assert received.query == [*CREDENTIALS, ("template", "t")]
+        assert received.body == content.removeprefix(b"\xef\xbb\xbf")
+        assert received.headers["content-type"] == "application/json"
+
+
+def test_short_q_is_the_query_after_the_command_and_quiet_before_it(tool: Tool) -> None:
+    assert tool("-p", "sandbox", "api", "GET", "/balance").err != ""
+    for words in (["-q", "api", "GET", "/balance"], ["api", "GET", "/balance", "--quiet"]):
+        assert (tool("-p", "sandbox", *words).code, tool("-p", "sandbox", *words).err) == (0, "")
+
+
+# --- what cannot be asked for
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "", "../x", "/a/../b", "..", "/.", "/%2e%2E/x", "/a/%2e", "/a%2f..%2fb", "/a\\..\\b", "//other.example/x",
+        "https://other.example/balance", "http://127.0.0.1/api/v1/balance", "/balance?x=1", "/balance#x", "/a b",
+        "/a\nb", "/\x1b[31m", "/\udcff", "/\u202e",
+    ],
+)  # fmt: skip
+def test_a_path_leads_nowhere_else(path: str, tool: Tool, service: Service) -> None:
+    done = tool("api", "GET", path)
+    refused(done, service, "PATH")
+    assert "\x1b[31m" not in done.err
+
+
+def test_a_key_in_a_path_is_not_shown(tool: Tool, service: Service) -> None:
+    for path in (f"/balance?client=1&key={quote(KEY)}", f"https://me:{quote(KEY)}@h.example/x", f"/x#key={KEY}"):
+        done = tool("api", "GET", path)
+        refused(done, service)
+        assert not shows_key(done.err)
+
+
+@pytest.mark.parametrize("option", ["-f", "-q", "--form", "--query"])
+@pytest.mark.parametrize(
+    ("given", "parts"),
+    [
+        ("phone", ["'phone'", "NAME=VALUE"]),
+        ("=x", ["name"]),
+        (" =x", ["name"]),
+        ("phone=", ["'phone'", "empty"]),
+        ("phone= ", ["'phone'", "empty"]),
+        ("a=b\x00", ["U+0000"]),
+        ("a\n=b", ["U+000A"]),
+        ("a=\udcff", ["UTF-8"]),
+        ("key=s3cret", ["key", "profile"]),
+        ("client=7", ["client", "profile"]),
+        ("key: s3cret", ["'key'", "NAME=VALUE"]),
+    ],
+)
+def test_a_parameter_is_a_name_and_a_value_and_no_credential(
+    option: str, given: str, parts: list[str], tool: Tool, service: Service
+) -> None:
+    done = tool("api", "POST", "/things", option, given)
+    refused(done, service, *parts)
+    assert "s3cret" not in done.err
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"{'a': 1}", b"NaN", b"\xff", b"[" * 200_000, b" " * (2**20 + 1)])
+def test_a_body_that_is_not_json_is_not_sent(content: bytes, tool: Tool, service: Service) -> None:
+    refused(tool("api", "POST", "/things", "--input", "-", stdin=content), service, "JSON")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["GET", "/x", "-f", "a=b"], ["GET", "-q"]),
+        (["GET", "/x", "--input", "-"], ["GET", "body"]),
+        (["POST", "/x", "-f", "a=b", "--input", "-"], ["--input", "-f"]),
+        (["POST", "/x", "--input", "missing.json"], ["missing.json"]),
+        (["HEAD", "/x"], ["'HEAD'", "GET, POST, PUT, PATCH, DELETE"]),
+        (["GETT", "/x"], ["Did you mean GET?"]),
+        (["GET", "/x", "-o", "csv"], ["csv"]),
+        (["GET", "/x", "-o", "tsv", "-n"], ["tsv"]),
+        (["GET", "/x", "--fields", "a"], ["--fields"]),
+        (["GET"], ["PATH"]),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    arguments: list[str], parts: list[str], tool: Tool, service: Service
+) -> None:
+    refused(tool("api", *arguments, stdin=b"{}"), service, *parts)
+
+
+def test_a_query_that_no_server_takes_is_refused(tool: Tool, service: Service) -> None:
+    refused(tool("api", "GET", "/x", "-q", f"a={'ñ' * 20_000}"), service, "too long for a URL")
+
+
+# --- a dry run
+
+
+def test_a_dry_run_shows_the_request_and_no_key(tool: Tool, service: Service) -> None:
+    done = tool("api", "-n", "--json", "POST", "/a.b", "-f", "x.y=1", "-f", "z=1", "-f", "z=2", "-q", "q=1")
+    assert done.code == 0
+    assert done.document["method"] == "POST"
+    assert done.document["url"] == f"{service.base_url}/a.b"
+    assert done.document["query"] == {"q": "1"}
+    assert done.document["form"] == {"client": "***", "key": "***", "x.y": "1", "z": ["1", "2"]}
+    lines = tool("api", "-n", "POST", "/a.b", "-f", "x.y=1", "-f", "z=1", "-f", "z=2").out.splitlines()
+    assert {"form.x.y              1", 'form.z                ["1","2"]'} <= set(lines)
+    assert tool("api", "-n", "--json", "POST", "/x", "--input", "-", stdin=BODY).document["json"] == json.loads(BODY)
+    assert service.connections == 0
+
+
+# --- the answer
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
+@pytest.mark.parametrize("flags", [[], ["--json"], ["-o", "table"]])
+def test_the_body_of_a_success_is_printed_as_it_came(
+    status: int, flags: list[str], tool: Tool, service: Service
+) -> None:
+    for body in (BODY, b"", b"<p>text\x1b[31m\x00\xff", f'{{"key": "{quote(KEY)}"}}'.encode()):
+        content = b"" if status == 204 else body
+        for method in ("GET", "POST"):
+            service.will(answer(content, status))
+            done = tool("api", method, "/x", *flags)
+            assert (done.code, done.stdout, done.err) == (0, content, "")
+
+
+def test_on_a_terminal_json_is_indented_with_every_digit(tool: Tool, service: Service) -> None:
+    service.will(answer(b'{"a":1.00,"b":["\xc2\x9b\xe2\x80\xae",10000000000000000000001]}'))
+    out = tool("api", "GET", "/x", terminal=True).out
+    assert out == '{\n  "a": 1.00,\n  "b": [\n    "\\u009b\\u202e",\n    10000000000000000000001\n  ]\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (b"one\r\ntwo\tx\n", "one\ntwo     x\n"),
+        (b"\x1b]0;title\x07", "\\x1b]0;title\\x07\n"),
+        (b"caf\xe9 \xe2\x80\xae", "caf\\xe9 \\u202e\n"),
+        (b'{"a": "\x1b[31m"}', '{"a": "\\x1b[31m"}\n'),
+        (b"[" * 3000, "[" * 3000 + "\n"),
+        (b"", ""),
+    ],
+)
+def test_on_a_terminal_anything_else_is_clean_text(body: bytes, shown: str, tool: Tool, service: Service) -> None:
+    service.will(answer(body))
+    assert tool("api", "GET", "/x", terminal=True).out == shown
+
+
+HEAD = b"HTTP/1.1 201 Made\r\nX-Odd: a\x1b[31m\xe9\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
+
+
+@pytest.mark.parametrize("flag", ["-i", "--include"])
+@pytest.mark.parametrize("terminal", [False, True])
+def test_the_head_comes_first_where_asked_for(flag: str, terminal: bool, tool: Tool, service: Service) -> None:
+    service.will(raw(HEAD + b"hello"))
+    out = tool("api", flag, "POST", "/x", terminal=terminal).out
+    assert out.splitlines() == [
+        "HTTP/1.1 201 Made", "X-Odd: a\\x1b[31mé", "Content-Type: text/plain", "Connection: close", "", "hello",
+    ]  # fmt: skip
+
+
+def test_the_key_is_in_no_header(tool: Tool, service: Service) -> None:
+    for status in (200, 520):
+        service.will(
+            raw(f"HTTP/1.1 {status} {quote(KEY)}\r\nX-Was: /x?key={quote(KEY)}\r\nContent-Length: 0\r\n\r\n".encode())
+        )
+        out = tool("api", "-i", "GET", "/x").out
+        assert "X-Was: /x?key=***" in out
+        assert not shows_key(out)
+
+
+def test_the_sandbox_answers_too(tool: Tool) -> None:
+    done = tool("-p", "sandbox", "-q", "api", "-i", "GET", "/balance")
+    assert done.out.startswith("HTTP/1.1 200\ncontent-type: application/json\n\n")
+    assert json.loads(done.out.partition("\n\n")[2]) == {"status": 1000}
+
+
+# --- what went wrong
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 404, 405, 429, 500, 503, 520])
+def test_another_status_is_1_with_its_body_on_standard_output(status: int, tool: Tool, service: Service) -> None:
+    record = {"error": "NO", "msg": "not so"}
+    service.will(*[answer(record, status)] * (3 if status in (429, 503) else 1))
+    done = tool("api", "GET", "/x")
+    assert (done.code, done.stdout) == (1, json.dumps(record).encode())
+    assert str(status) in done.err
+    assert "not so" in done.err
+
+
+def test_under_json_the_error_is_a_line_of_json(tool: Tool, service: Service) -> None:
+    service.will(answer({"error": "NO", "msg": "not so"}, 520))
+    done = tool("api", "POST", "/x", "--json")
+    assert done.document == {"error": "NO", "msg": "not so"}
+    assert {"kind": "refused", "exit_code": 1, "http_status": 520, "msg": "not so"}.items() <= done.error.items()
+
+
+def test_a_wrong_path_is_told_where_paths_begin(tool: Tool, service: Service) -> None:
+    service.will(answer(b"", 404))
+    done = tool("api", "GET", "/api/v1/balance")
+    assert done.code == 1
+    assert "PATH" in done.err
+    assert "base URL" in done.err
+
+
+def test_an_error_that_repeats_the_key_is_printed_without_it(tool: Tool, service: Service) -> None:
+    for body in (f'{{"msg": "wrong key {quote(KEY)}"}}'.encode(), f"\xff<p>{KEY}".encode("latin-1")):
+        service.will(answer(body, 520))
+        done = tool("api", "POST", "/x", "-v")
+        assert b"***" in done.stdout
+        assert not shows_key(done.stdout)
+        assert not shows_key(done.err)
+    assert done.stdout.startswith(b"\xff<p>")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize(
+    "behaviour", [drop, silent, answer(b"", 503), answer(b"", 429)], ids=["lost", "late", "503", "429"]
+)
+def test_what_is_no_get_is_made_once(method: str, behaviour: object, tool: Tool, service: Service) -> None:
+    service.always(behaviour)  # type: ignore[arg-type]
+    done = tool("api", method, "/url/short-statistic", "-f", "x=1", "--timeout", "0.3")
+    assert done.code in (1, 5)
+    assert len(service.received) == 1
+    if done.code == 5:
+        assert "may have been carried out" in done.err
+
+
+def test_a_get_is_made_again_as_every_request_that_reads(tool: Tool, service: Service) -> None:
+    service.will(drop, answer(b"", 503), answer(BODY))
+    assert tool("api", "GET", "/x").stdout == BODY
+    service.will(drop, drop, drop)
+    assert tool("api", "GET", "/x").code == 5
+    assert len(service.received) == 6
+
+
+def test_a_request_that_never_left_is_4(tool: Tool, service: Service) -> None:
+    service.hang_up(3)
+    service.stop()
+    done = tool("api", "POST", "/x")
+    assert done.code == 4
+    assert "nothing was sent" in done.err
+
+
+@pytest.mark.parametrize("status", [200, 201])
+def test_a_success_whose_body_is_not_whole_is_an_error(status: int, tool: Tool, service: Service) -> None:
+    half = raw(f"HTTP/1.1 {status} OK\r\nContent-Length: 100\r\n\r\n{{".encode())
+    service.will(half)
+    assert tool("api", "POST", "/x").code == 5
+    service.will(answer(b"zipped", status, {"Content-Encoding": "gzip"}))
+    assert tool("api", "POST", "/x").code == 5
+    service.will(answer(b"zipped", status, {"Content-Encoding": "gzip"}))
+    assert tool("api", "GET", "/x").code == 1
+
+
+def test_it_is_a_process_like_any_other(service: Service) -> None:
+    service.will(answer(BODY))
+    done = process("api", "GET", "/x")
+    assert (done.code, done.stdout, done.stderr) == (0, BODY, b"")

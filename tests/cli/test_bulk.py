@@ -1,0 +1,318 @@
+"""The bulk commands before anything is sent: what they refuse, how they sum a file up, and whom they ask."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.jobs import ANA, EVA, LUIS, MEMBERS, REFUSAL, Jobs, accepting, counts, files, phones, sends, table
+from support.names import know_no_names
+from support.service import Service, answer, reset
+from support.tool import Outcome, Tool
+
+COMMANDS = {
+    "sms bulk": ("-m", "Hello {name}"),
+    "call bulk": ("-m", "Hello {name}", "--voice", "Mia"),
+    "chatapp bulk": ("--template", "hello"),
+    "block bulk": ("--name", "{name}"),
+}
+each_command = pytest.mark.parametrize("command", list(COMMANDS))
+SMS = ("-m", "Hello {name}")
+
+
+@pytest.fixture
+def jobs(tool: Tool) -> Jobs:
+    return Jobs(tool)
+
+
+@pytest.fixture
+def customers(home: Path) -> str:
+    return table(home, "phone,name", f"{ANA},Ana", f"{LUIS},Luis", "+57 300 123 4567,Ana María", f"{EVA},Eva")
+
+
+@pytest.fixture
+def broken(home: Path) -> str:
+    return table(home, "phone,name", f"{ANA},Ana", "nobody,Luis", f"{EVA},", name="broken.csv")
+
+
+def refused(done: Outcome, code: int, *parts: str) -> None:
+    """One message that holds these parts, and nothing on standard output."""
+    assert (done.code, done.out) == (code, "")
+    assert all(part in done.err for part in parts), done.err
+
+
+# --- dry run
+
+
+@each_command
+def test_a_dry_run_reads_the_balance_and_stops(
+    command: str, customers: str, jobs: Jobs, service: Service, home: Path
+) -> None:
+    service.will(answer({"status": 41}))
+    done = jobs(*command.split(), customers, *COMMANDS[command], "--dry-run", "--json")
+    assert done.code == 0
+    assert [each.path for each in service.received] == ["/api/v1/balance"]
+    assert files(home) == []
+    firsts = {
+        "sms bulk": {"sms": "Hello Ana"},
+        "call bulk": {"message": "Hello Ana"},
+        "chatapp bulk": {"body": ["Ana"]},
+        "block bulk": {"name": "Ana"},
+    }
+    assert done.document == {
+        "command": command,
+        "file": customers,
+        "recipients": 4,
+        "invalid": 0,
+        "duplicate": 1,
+        "messages": 3,
+        "segments": 3 if command == "sms bulk" else None,
+        "credits": 0 if command == "block bulk" else 3,
+        "balance": 41,
+        "first": firsts[command],
+        "invalid_rows": [],
+        "duplicate_rows": [{"line": 4, "phone": ANA, "reason": "the number stands in line 2 already"}],
+    }
+
+
+def test_a_summary_counts_segments_and_reads_them_against_the_balance(jobs: Jobs, service: Service, home: Path) -> None:
+    file = table(home, "phone,name", f"{ANA},{'x' * 200}", f"{LUIS},José ☺ {'y' * 70}", f"{EVA},Eva")
+    service.will(answer({"status": 4}))
+    done = jobs("sms", "bulk", file, "-m", "{name}", "--dry-run")
+    rows = [line.split(maxsplit=1) for line in done.out.splitlines()]
+    assert {name: value for name, value, *_ in rows if name in ("messages", "segments", "credits", "balance")} == {
+        "messages": "3",
+        "segments": "5",
+        "credits": "5",
+        "balance": "4",
+    }
+
+
+def test_the_summary_comes_before_the_first_request(customers: str, jobs: Jobs, service: Service) -> None:
+    service.always(accepting(service, balance=2))
+    done = jobs.sms(customers, "--yes")
+    assert done.code == 0
+    for line in ("recipients  4 in", "repeated    1, sent to once", "messages    3", "segments    3"):
+        assert line in done.err
+    assert "credits     about 3 of 2 left, which is NOT enough" in done.err
+    assert f"line 4: {ANA}: the number stands in line 2 already" in done.err
+    assert done.err.index("messages    3") < done.err.index("job show")
+
+
+@pytest.mark.parametrize(
+    "told", [{"status": "much"}, {"status": None, "msg": "x"}, {"status": 10**400}, {"status": "1e999999999"}], ids=str
+)
+def test_a_balance_that_is_no_number(told: dict[str, object], customers: str, jobs: Jobs, service: Service) -> None:
+    service.will(answer(json.dumps(told).encode().replace(b'"1e999999999"', b"1e999999999")))
+    done = jobs(*"sms bulk".split(), customers, *SMS, "--dry-run", "--json")
+    assert (done.code, done.document["balance"]) == (0, None)
+
+
+def test_a_balance_that_is_refused_is_noted(customers: str, jobs: Jobs, service: Service) -> None:
+    service.will(REFUSAL)
+    service.always(accepting(service))
+    done = jobs.sms(customers, "--yes")
+    assert done.code == 0
+    assert "the balance cannot be read: the service refused the request (520): NOT_NOW" in done.err
+    assert "credits left are not known" in done.err
+
+
+def test_a_service_out_of_reach_is_found_out_before_there_is_a_job(
+    customers: str, jobs: Jobs, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSGCTL_BASE_URL", "https://service.example/api/v1")
+    know_no_names(monkeypatch)
+    refused(jobs.sms(customers, "--yes"), 4, "nothing was sent")
+    assert files(home) == []
+
+
+# --- rows that cannot be sent to
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",), ("--json",), ("--dry-run", "--json")], ids=" ".join)
+@each_command
+def test_invalid_rows_stop_a_job(
+    command: str, more: tuple[str, ...], broken: str, jobs: Jobs, service: Service, home: Path
+) -> None:
+    done = jobs(*command.split(), broken, *COMMANDS[command], "--yes", *more)
+    refused(done, 2, "2 of 3 rows of", "cannot be sent to", "--skip-invalid")
+    assert "line 3: nobody: it is not a phone number" in done.err
+    assert f"line 4: {EVA}: column name is empty" in done.err
+    assert service.received == []
+    assert files(home) == []
+
+
+def test_invalid_rows_are_left_out_where_that_is_asked_for(broken: str, jobs: Jobs, service: Service) -> None:
+    service.always(accepting(service))
+    job = jobs.send(broken, "--skip-invalid", text="Hello {name}", code=6)
+    assert [phones(each) for each in sends(service)] == [[ANA]]
+    assert [(row["line"], row["phone"], row["outcome"]) for row in jobs.report(job)] == [
+        (2, ANA, "accepted"),
+        (3, "nobody", "invalid"),
+        (4, EVA, "invalid"),
+    ]
+
+
+def test_many_invalid_rows_are_counted_and_the_first_named(jobs: Jobs, service: Service, home: Path) -> None:
+    done = jobs.sms(table(home, "phone", ANA, *["x"] * 300), "--yes")
+    refused(done, 2, "300 of 301 rows", "line 3: x", "… and 280 more")
+    assert done.err.count("line ") == 20
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [((), "is empty"), (("phone,name",), "has no recipients"), (("phone", "x"), "no row of")],
+    ids=["empty", "header", "invalid"],
+)
+def test_a_file_without_recipients(lines: tuple[str, ...], said: str, jobs: Jobs, service: Service, home: Path) -> None:
+    refused(jobs.sms(table(home, *lines), "--yes", "--skip-invalid"), 2, said, "nothing was sent")
+    assert (service.received, files(home)) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["nowhere.csv", ".", "a\0b", "x\x1b[2J"])
+def test_a_file_that_cannot_be_read(name: str, jobs: Jobs, service: Service, home: Path) -> None:
+    done = jobs.sms(str(home / name) if "\0" not in name else name, "--yes")
+    refused(done, 2, "cannot be read", "nothing was sent")
+    assert "\x1b" not in done.err
+    assert (service.received, files(home)) == ([], [])
+
+
+# --- templates and options
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("sms bulk", ("-m", "Hello {nmae}")),
+        ("call bulk", ("-m", "Hello {nmae}", "--voice", "Mia")),
+        ("chatapp bulk", ("{nmae}", "--template", "hello")),
+        ("block bulk", ("--name", "{nmae}")),
+    ],
+)
+def test_an_unknown_column_is_found_before_anything(
+    command: str, options: tuple[str, ...], customers: str, jobs: Jobs, service: Service, home: Path
+) -> None:
+    done = jobs(*command.split(), customers, *options, "--yes", "--skip-invalid")
+    refused(done, 2, "{nmae}", "its columns are phone, name", "Did you mean {name}?")
+    assert (service.received, files(home)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--batch-size", "0"), "'0' is not a number of recipients for --batch-size"),
+        (("--batch-size", "many"), "'many' is not"),
+        (("--concurrency", "0"), "'0' is not"),
+        (("--concurrency", "257"), "from 1 to 256"),
+        (("--rate", "0"), "'0' is not"),
+        (("--rate", "-1"), "'-1' is not"),
+        (("--rate", "nan"), "'nan' is not"),
+        (("--max-credits", "-1"), "'-1' is not"),
+        (("--max-credits", "1.5"), "'1.5' is not"),
+        (("--phone-column", "telephone"), "has no column 'telephone'"),
+        (("--fields", "eaten"), "eaten"),
+        (("--message-file", "x.txt"), "--message and --message-file are both given"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_options_that_cannot_be_used(
+    options: tuple[str, ...], said: str, customers: str, jobs: Jobs, service: Service, home: Path
+) -> None:
+    refused(jobs("sms", "bulk", customers, *SMS, "--yes", *options), 2, said)
+    assert (service.received, files(home)) == ([], [])
+
+
+@pytest.mark.parametrize("command", ["sms bulk", "call bulk"])
+def test_the_message_is_needed(command: str, customers: str, jobs: Jobs, service: Service) -> None:
+    done = jobs(*command.split(), customers, "--yes", stdin="of another program")
+    refused(done, 2, "the message is missing")
+    assert done.unread == b"of another program"
+
+
+def test_a_message_in_gsm7_needs_fewer_segments(jobs: Jobs, service: Service, home: Path) -> None:
+    service.always(accepting(service))
+    file = table(home, "phone,name", f"{ANA},José")
+    text = "Mañana, “{name}”: " + "á" * 100
+    done = jobs("sms", "bulk", file, "-m", text, "--gsm7", "--dry-run", "--json")
+    assert done.document["segments"] == 1
+    assert done.document["first"] == {"sms": 'Mañana, "José": ' + "a" * 100}
+    refused(jobs("sms", "bulk", table(home, "phone,name", f"{ANA},☺"), "-m", "{name}", "--gsm7", "-y"), 2, "☺")
+
+
+# --- where recipients come from
+
+
+def test_standard_input_is_a_file(jobs: Jobs, service: Service) -> None:
+    service.always(accepting(service))
+    done = jobs("sms", "bulk", "-", *SMS, "--yes", "--json", stdin=f"phone;name\n{ANA};Ana\n{LUIS};Luis\n")
+    assert (done.code, done.document["file"]) == (0, "-")
+    assert sorted(dict(each.form)["sms"] for each in sends(service)) == ["Hello Ana", "Hello Luis"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"Name;Telephone\nJosé;{ANA}\n".encode("cp1252"),
+        f"\ufeffName\tTelephone\r\nJosé\t{ANA}\r\n".encode(),
+        f'{{"Telephone": {ANA}, "Name": "José"}}\n'.encode(),
+    ],
+    ids=["windows-1252", "tab", "json lines"],
+)
+def test_every_format_comes_to_the_same(content: bytes, jobs: Jobs, service: Service, home: Path) -> None:
+    (home / "customers").write_bytes(content)
+    service.always(accepting(service))
+    done = jobs.sms(str(home / "customers"), "--yes", "--phone-column", "telephone", text="Hello {name}")
+    assert done.code == 0
+    (sent,) = sends(service)
+    assert (phones(sent), dict(sent.form)["sms"]) == ([ANA], "Hello José")
+    assert ("is not UTF-8; it is read as Windows-1252" in done.err) == (b"\xe9" in content)
+
+
+# --- asking
+
+
+@each_command
+def test_without_a_terminal_nobody_can_be_asked(
+    command: str, customers: str, jobs: Jobs, service: Service, home: Path
+) -> None:
+    done = jobs(*command.split(), "-", *COMMANDS[command], stdin="phone,name\n")
+    refused(done, 2, "without a terminal nobody can be asked", "--dry-run", "--yes")
+    assert done.unread == b"phone,name\n"
+    assert (service.received, files(home)) == ([], [])
+
+
+@pytest.mark.parametrize("reply", ["n\n", "\n", "", "yess\n"])
+def test_no_is_no(reply: str, customers: str, jobs: Jobs, service: Service, home: Path) -> None:
+    service.will(answer({"status": 100}))
+    done = jobs.sms(customers, terminal=True, stdin=reply)
+    assert (done.code, "Send 3 messages? [y/N]" in done.err) == (130, True)
+    assert len(service.received) == 1
+    assert files(home) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "question"), [("sms bulk", "Send 3 messages?"), ("block bulk", "Block 3 numbers?")]
+)
+def test_yes_is_yes(command: str, question: str, customers: str, jobs: Jobs, service: Service) -> None:
+    service.always(accepting(service))
+    options = (*COMMANDS[command], "--concurrency", "1")
+    done = jobs(*command.split(), customers, *options, terminal=True, stdin="y\n")
+    assert (done.code, question in done.err) == (0, True)
+    assert sorted(phone for each in sends(service) for phone in phones(each)) == sorted([ANA, LUIS, EVA])
+
+
+def test_quiet_and_yes_say_nothing_but_the_result(customers: str, jobs: Jobs, service: Service) -> None:
+    service.always(accepting(service))
+    done = jobs.sms(customers, "--yes", "--quiet", "--json")
+    assert (done.code, done.err) == (0, "")
+    assert list(done.document) == MEMBERS
+    assert counts(done.document) == {"accepted": 3, "duplicate": 1}
+    refused(jobs.sms(customers, "--quiet", terminal=True, stdin="n\n"), 130, "messages    3", "Send 3 messages?")
+
+
+def test_a_lost_answer_about_the_balance_holds_nothing_up(customers: str, jobs: Jobs, service: Service) -> None:
+    service.will(*[reset] * 3)
+    service.always(accepting(service))
+    assert jobs.sms(customers, "--yes").code == 0

@@ -1,0 +1,308 @@
+"""The bulk commands at work: what reaches the service, and how a run ends."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import KEY
+from support.jobs import (
+    ANA,
+    EVA,
+    LUIS,
+    MEMBERS,
+    REFUSAL,
+    Jobs,
+    accepting,
+    counts,
+    files,
+    folder,
+    numbers,
+    of_phones,
+    phones,
+    sends,
+    table,
+)
+from support.leaks import files_with_key
+from support.service import Service, answer, drop, reset
+from support.tool import Tool
+
+BALANCE = answer({"status": 1000})
+
+
+@pytest.fixture
+def jobs(tool: Tool) -> Jobs:
+    return Jobs(tool)
+
+
+@pytest.fixture
+def three(home: Path) -> str:
+    return of_phones(home, [ANA, LUIS, EVA])
+
+
+def without_credentials(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    return {name: value for name, value in pairs if name not in ("client", "key")}
+
+
+# --- requests
+
+
+@pytest.mark.parametrize(("options", "sizes"), [((), [100, 100, 50]), (("--batch-size", "60"), [60, 60, 60, 60, 10])])
+def test_recipients_of_one_text_share_requests(
+    options: tuple[str, ...], sizes: list[int], jobs: Jobs, service: Service, home: Path
+) -> None:
+    service.always(accepting(service))
+    job = jobs.send(of_phones(home, numbers(250)), *options)
+    assert [len(phones(each)) for each in sends(service)] == sizes
+    assert [phone for each in sends(service) for phone in phones(each)] == numbers(250)
+    assert jobs.shown(job)["requests"] == len(sizes)
+
+
+def test_only_those_of_one_text_do(jobs: Jobs, service: Service, home: Path) -> None:
+    service.always(accepting(service))
+    lines = [
+        f"{phone},{name}" for phone, name in zip(numbers(6), ["Ana", "Luis", "Ana", "Ana", "Eva", "Luis"], strict=True)
+    ]
+    jobs.send(table(home, "phone,name", *lines), "--batch-size", "2", text="Hello {name}")
+    first, second, third, fourth, fifth, sixth = numbers(6)
+    assert {(dict(each.form)["sms"], tuple(phones(each))) for each in sends(service)} == {
+        ("Hello Ana", (first, third)),
+        ("Hello Ana", (fourth,)),
+        ("Hello Luis", (second, sixth)),
+        ("Hello Eva", (fifth,)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "path", "form", "query", "body"),
+    [
+        (
+            ("sms", "bulk", "-m", "Hello {name}", "--country-code", "co"),
+            "/send-sms",
+            {"phone": ANA, "sms": "Hello Ana", "country-code": "CO"},
+            {},
+            None,
+        ),
+        (
+            ("call", "bulk", "-m", "Hello {name}", "--voice", "mia", "--retries", "2", "--leave-voicemail"),
+            "/call/send",
+            {"phone": ANA, "message": "Hello Ana", "voice": "Mia", "retries": "2", "leave-voicemail": "true"},
+            {},
+            None,
+        ),
+        (("call", "bulk", "--audio-code", "A-1"), "/call/send", {"phone": ANA, "audio-code": "A-1"}, {}, None),
+        (
+            ("chatapp", "bulk", "--template", "hello"),
+            "/chatapp/send",
+            {},
+            {"template": "hello"},
+            {"phone": ANA, "body": ["Ana", "8:00"]},
+        ),
+        (
+            ("chatapp", "bulk", "at {hour}", "--template", "hello"),
+            "/chatapp/send",
+            {},
+            {"template": "hello"},
+            {"phone": ANA, "body": ["at 8:00"]},
+        ),
+        (("block", "bulk"), "/block-phone", {"phone": ANA}, {}, None),
+        (("block", "bulk", "--name", "{name}, {hour}"), "/block-phone", {"phone": ANA, "name": "Ana, 8:00"}, {}, None),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_each_command_on_the_wire(
+    line: tuple[str, ...],
+    path: str,
+    form: Mapping[str, str],
+    query: Mapping[str, str],
+    body: Mapping[str, Any] | None,
+    jobs: Jobs,
+    service: Service,
+    home: Path,
+) -> None:
+    service.always(accepting(service))
+    file = table(home, "name,phone,hour", f"Ana,{ANA},8:00")
+    done = jobs(*line[:2], file, *line[2:], "--yes", "--json")
+    assert (done.code, counts(done.document)) == (0, {"accepted": 1})
+    (sent,) = sends(service)
+    assert sent.path == f"/api/v1{path}"
+    in_query = without_credentials(sent.query)
+    if body is not None:
+        assert (json.loads(sent.body), in_query) == (body, query)
+    else:
+        assert {**in_query, **without_credentials(sent.form)} == {**form, **query}
+    assert jobs.report(done.document["job"])[0]["id"] == f"m{ANA}"
+
+
+# --- how it ends
+
+
+def test_all_accepted(three: str, jobs: Jobs, service: Service) -> None:
+    service.always(accepting(service, credits="2"))
+    done = jobs.sms(three, "--yes", "--json")
+    document = done.document
+    assert (done.code, list(document)) == (0, MEMBERS)
+    assert document == {
+        "job": document["job"],
+        "command": "sms bulk",
+        "file": three,
+        "profile": "environment",
+        "state": "done",
+        "recipients": 3,
+        "accepted": 3,
+        "refused": 0,
+        "unknown": 0,
+        "pending": 0,
+        "invalid": 0,
+        "duplicate": 0,
+        "requests": 1,
+        "credits": 6,
+        "created": "2026-09-21T14:13:20Z",
+        "updated": "2026-09-21T14:13:20Z",
+    }
+    assert f"job {document['job']}; see it with: msgctl job show {document['job']}" in done.err
+
+
+def test_a_table_says_the_same(three: str, jobs: Jobs, service: Service) -> None:
+    service.always(accepting(service))
+    rows = [line.split(maxsplit=1) for line in jobs.sms(three, "--yes").out.splitlines()]
+    assert [name for name, *_ in rows if name != "states"] == MEMBERS
+
+
+def test_five_refusals_in_a_row_stop_a_job(jobs: Jobs, service: Service, home: Path) -> None:
+    file = of_phones(home, numbers(9))
+    service.will(BALANCE, *[REFUSAL] * 5)
+    done = jobs.sms(file, "--yes", "--json", "--batch-size", "1")
+    assert (done.code, service.unused) == (1, 0)
+    job = done.document["job"]
+    assert (done.document["state"], counts(done.document)) == ("paused", {"refused": 5, "pending": 4})
+    assert done.error["kind"] == "refused"
+    assert (done.error["error"], done.error["msg"]) == ("NOT_NOW", "phone: come back tomorrow")
+    assert "NOT_NOW: phone: come back tomorrow" in done.error["message"]
+    assert "0 of 9 recipients were accepted, 4 pending" in done.error["message"]
+    assert f"msgctl job resume {job}" in done.error["hint"]
+    assert "--resend-refused" in done.error["hint"]
+
+    service.always(accepting(service))
+    done = jobs("job", "resume", job, "--json")
+    assert (done.code, counts(done.document)) == (6, {"accepted": 4, "refused": 5})
+    done = jobs("job", "resume", job, "--resend-refused", "--json")
+    assert (done.code, counts(done.document), done.document["state"]) == (0, {"accepted": 9}, "done")
+    sent = [phone for each in sends(service) for phone in phones(each)]
+    assert sent == [*numbers(9), *numbers(5)]
+
+
+@pytest.mark.parametrize(
+    "lost", [drop, reset, answer(b"<html>"), answer({"error": "x"}, 503)], ids=["drop", "reset", "page", "503"]
+)
+def test_what_is_unknown_is_sent_again_only_where_that_is_asked_for(
+    lost: Any, three: str, jobs: Jobs, service: Service
+) -> None:
+    service.will(BALANCE, lost)
+    service.always(accepting(service))
+    done = jobs.sms(three, "--yes", "--json", "--batch-size", "1")
+    job = done.document["job"]
+    assert (done.code, counts(done.document)) == (6, {"accepted": 2, "unknown": 1})
+    assert (done.error["kind"], f"job report {job} --only unknown" in done.error["hint"]) == ("condition_not_met", True)
+    assert jobs.outcomes(job) == {ANA: "unknown", LUIS: "accepted", EVA: "accepted"}
+    assert jobs("job", "resume", job).code == 6
+    assert jobs("job", "resume", job, "--resend-refused").code == 6
+    assert len(sends(service)) == 3
+    done = jobs("job", "resume", job, "--resend-unknown", terminal=True, stdin="n\n")
+    assert (done.code, "1 recipient may have got the message already. Send it again? [y/N]" in done.err) == (130, True)
+    assert len(sends(service)) == 3
+    done = jobs("job", "resume", job, "--resend-unknown", "--json")
+    assert (done.code, counts(done.document)) == (0, {"accepted": 3})
+    assert [phones(each) for each in sends(service)][3:] == [[ANA]]
+    assert done.document["requests"] == 4
+
+
+def test_a_number_that_the_answer_leaves_out_is_unknown(three: str, jobs: Jobs, service: Service) -> None:
+    entry = {"id": "m1", "status": "queued", "credits": 1, "phone": LUIS}
+    service.will(BALANCE, answer({"id": "d1", "status": "1", "data": [entry]}))
+    job = jobs.send(three, code=6)
+    assert jobs.outcomes(job) == {ANA: "unknown", LUIS: "accepted", EVA: "unknown"}
+    (first, _) = jobs.report(job, "--only", "unknown")
+    assert first["error"] == "the answer says nothing of this number"
+    assert counts(jobs.shown(job)) == {"accepted": 1, "unknown": 2}
+
+
+def test_a_budget_stops_a_job_and_a_larger_one_goes_on(jobs: Jobs, service: Service, home: Path) -> None:
+    service.always(accepting(service, credits=3))
+    done = jobs.sms(of_phones(home, numbers(20)), "--yes", "--json", "--max-credits", "20", "--batch-size", "4")
+    assert (done.code, done.error["kind"]) == (6, "condition_not_met")
+    assert (done.document["state"], done.document["credits"]) == ("paused", 18)
+    assert "the next request could pass --max-credits 20: 18 were charged" in done.error["message"]
+    job = done.document["job"]
+    assert jobs("job", "resume", job).code == 6
+    done = jobs("job", "resume", job, "--max-credits", "60", "--json")
+    assert (done.code, done.document["credits"]) == (0, 60)
+    assert sorted(phone for each in sends(service) for phone in phones(each)) == numbers(20)
+
+
+def test_an_account_that_runs_empty(jobs: Jobs, tool: Tool, home: Path) -> None:
+    sandbox = Jobs(tool, "-p", "sandbox")
+    assert sandbox("sandbox", "reset", "--yes").code == 0
+    balance = sandbox("balance", "--json").document["status"]
+    file = of_phones(home, numbers(int(balance) + 100))
+    done = sandbox("sms", "bulk", file, "-m", "Hello", "--yes", "--batch-size", "10", "--concurrency", "1", "--json")
+    assert (done.code, done.document["accepted"], done.document["credits"]) == (1, balance, balance)
+    assert "NOT_ENOUGH_CREDITS" in done.error["message"]
+    assert sandbox("sandbox", "credit", "100").code == 0
+    done = sandbox("job", "resume", done.document["job"], "--resend-refused", "--json")
+    assert (done.code, counts(done.document)) == (0, {"accepted": balance + 100})
+
+
+# --- what is kept
+
+
+def test_no_file_of_a_job_holds_the_key(three: str, jobs: Jobs, service: Service, home: Path) -> None:
+    seen: set[str] = set()
+    leaked: set[str] = set()
+
+    def look() -> None:
+        seen.update(files(home))
+        leaked.update(files_with_key(home / "state"))
+
+    service.will(BALANCE, answer({"error": "NO", "msg": f"the key is {KEY}"}, 520))
+    service.always(accepting(service, look=look))
+    done = jobs.sms(three, "--yes", "--json", "--batch-size", "1")
+    job = done.document["job"]
+    assert {name.removeprefix(job) for name in seen} >= {".sqlite3", ".sqlite3-wal", ".sqlite3-shm"}
+    assert leaked == set()
+    assert files_with_key(home / "state") == set()
+    assert KEY not in done.err + jobs("job", "report", job).out
+    (refused,) = jobs.report(job, "--only", "refused")
+    assert "the key is" in refused["error"]
+    assert KEY not in refused["error"]
+
+
+def test_the_files_of_a_job_are_the_users_alone(three: str, jobs: Jobs, service: Service, home: Path) -> None:
+    modes: dict[str, int] = {}
+
+    def look() -> None:
+        modes.update({path.name: stat.S_IMODE(path.stat().st_mode) for path in folder(home).iterdir()})
+
+    service.always(accepting(service, look=look))
+    jobs.send(three)
+    assert len(modes) == 4
+    assert set(modes.values()) == {0o600}
+    assert stat.S_IMODE(folder(home).stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("text", ["\x1b[2J\x1b]0;x\x07", "a\u202eb", "=1+1"])
+def test_what_the_service_says_is_shown_as_text(text: str, three: str, jobs: Jobs, service: Service) -> None:
+    entry = {"id": text, "status": text, "credits": text, "phone": ANA}
+    service.will(BALANCE, answer({"data": [entry]}), *[answer({"error": text, "msg": text}, 520)] * 2)
+    done = jobs.sms(three, "--yes", "--json", "--batch-size", "1")
+    job = done.document["job"]
+    assert [(row["id"], row["credits"]) for row in jobs.report(job, "--only", "accepted")] == [(text, text)]
+    for form in ("table", "csv", "tsv"):
+        shown = jobs("job", "report", job, "-o", form)
+        assert "\x1b" not in shown.out
+        assert "\u202e" not in shown.out

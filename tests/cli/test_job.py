@@ -1,0 +1,382 @@
+"""`msgctl job`: how bulk sends stand, what became of whom, and how they go on."""
+
+from __future__ import annotations
+
+import csv
+import io
+import socket
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msgctl.jobs.store import Store
+from support.files import table as profile
+from support.files import write_config
+from support.jobs import (
+    ANA,
+    EVA,
+    LUIS,
+    MEMBERS,
+    REFUSAL,
+    Jobs,
+    accepting,
+    counts,
+    files,
+    folder,
+    numbers,
+    of_phones,
+    phones,
+    sends,
+    table,
+)
+from support.service import Service, answer, drop
+from support.tool import Outcome, Tool
+
+BALANCE = answer({"status": 1000})
+NOWHERE = "20261121-ffffff"
+OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate")
+
+
+@pytest.fixture
+def jobs(tool: Tool) -> Jobs:
+    return Jobs(tool)
+
+
+@pytest.fixture
+def mixed(jobs: Jobs, service: Service, home: Path) -> str:
+    """A job with a recipient of every outcome, that goes on at the sixth of eleven lines."""
+    first, second, third, *rest = numbers(8)
+    file = table(home, "phone", first, second, "nobody", third, first, *rest)
+    entry = {"id": "m1", "status": "queued", "credits": 2, "phone": first}
+    service.will(BALANCE, answer({"data": [entry]}), drop, *[REFUSAL] * 5)
+    return jobs.send(file, "--batch-size", "1", "--skip-invalid", code=1)
+
+
+def refused(done: Outcome, code: int, *parts: str) -> None:
+    assert (done.code, done.out) == (code, "")
+    assert all(part in done.err for part in parts), done.err
+
+
+# --- list and show
+
+
+def test_no_jobs(jobs: Jobs, home: Path) -> None:
+    done = jobs("job", "list", "--json")
+    assert (done.code, done.document, done.err) == (0, [], "")
+    assert (jobs("job", "list").out, files(home)) == ("", [])
+
+
+def test_a_job_is_listed_as_it_is_shown(mixed: str, jobs: Jobs) -> None:
+    shown = jobs.shown(mixed)
+    assert list(shown) == MEMBERS
+    assert jobs("job", "list", "--json").document == [shown]
+    assert (shown["job"], shown["command"], shown["state"]) == (mixed, "sms bulk", "paused")
+    assert {name: shown[name] for name in OUTCOMES} == {
+        "accepted": 1,
+        "refused": 5,
+        "unknown": 1,
+        "pending": 1,
+        "invalid": 1,
+        "duplicate": 1,
+    }
+    assert (shown["recipients"], shown["requests"], shown["credits"]) == (10, 7, 2)
+
+
+def test_the_oldest_job_comes_first(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
+    service.always(accepting(service))
+    made = []
+    for _ in range(3):
+        made.append(jobs.send(of_phones(home, [ANA])))
+        tool.clock.now += 86_400
+    assert [each["job"] for each in jobs("job", "list", "--json").document] == made
+    rows = list(csv.DictReader(io.StringIO(jobs("job", "list", "-o", "csv", "--fields", "job,state,accepted").out)))
+    assert rows == [{"job": job, "state": "done", "accepted": "1"} for job in made]
+
+
+def test_a_broken_ledger_does_not_hide_the_others(jobs: Jobs, service: Service, home: Path) -> None:
+    service.always(accepting(service))
+    job = jobs.send(of_phones(home, [ANA]))
+    for name, content in (("20200101-000000", b"not a ledger"), ("20990101-000000", b"")):
+        path = folder(home) / f"{name}.sqlite3"
+        path.write_bytes(content)
+        path.chmod(0o600)
+    done = jobs("job", "list", "--json")
+    assert (done.code, [each["job"] for each in done.document]) == (3, [job])
+    assert [name in done.err for name in ("20200101-000000", "20990101-000000")] == [True, True]
+    assert jobs("job", "show", "20200101-000000").code == 3
+    assert jobs("job", "show", job).code == 0
+
+
+@pytest.mark.parametrize("words", [("show",), ("resume",), ("report",), ("states",), ("remove", "--yes")], ids=" ".join)
+def test_a_job_that_is_not_there(words: tuple[str, ...], jobs: Jobs, service: Service, home: Path) -> None:
+    for job in (NOWHERE, "../" + NOWHERE, "\x1b[2J"):
+        done = jobs("job", words[0], job, *words[1:])
+        refused(done, 2, "there is no job", "msgctl job list")
+        assert "\x1b" not in done.err
+    assert (service.received, files(home)) == ([], [])
+
+
+def test_what_makes_no_request_takes_no_dry_run(mixed: str, jobs: Jobs) -> None:
+    for words in (("list",), ("show", mixed), ("report", mixed), ("remove", mixed)):
+        refused(jobs("job", *words, "--dry-run"), 2, "--dry-run has nothing to show")
+    assert jobs.shown(mixed)["job"] == mixed
+
+
+# --- report
+
+
+def test_every_recipient_is_in_the_report_in_the_order_of_the_file(mixed: str, jobs: Jobs) -> None:
+    rows = jobs.report(mixed)
+    assert [list(row) for row in rows] == [["line", "phone", "outcome", "id", "status", "credits", "error"]] * 10
+    first, second, third, *rest = numbers(8)
+    assert [row["phone"] for row in rows] == [first, second, "nobody", third, first, *rest]
+    assert [row["line"] for row in rows] == list(range(2, 12))
+    outcomes = ["accepted", "unknown", "invalid", "refused", "duplicate", *["refused"] * 4, "pending"]
+    assert [row["outcome"] for row in rows] == outcomes
+    accepted, unknown, invalid, refused, duplicate, *_, pending = rows
+    assert (accepted["id"], accepted["status"], accepted["credits"], accepted["error"]) == ("m1", "queued", 2, None)
+    assert pending["error"] is None
+    assert "NOT_NOW: phone: come back tomorrow" in refused["error"]
+    assert "it is not a phone number" in invalid["error"]
+    assert duplicate["error"] == "the number stands in line 2 already"
+    assert "may have been" in unknown["error"]
+
+
+@pytest.mark.parametrize("only", OUTCOMES)
+def test_a_report_of_one_outcome(only: str, mixed: str, jobs: Jobs) -> None:
+    rows = jobs.report(mixed, "--only", only)
+    assert rows == [row for row in jobs.report(mixed) if row["outcome"] == only]
+    assert len(rows) == jobs.shown(mixed)[only]
+
+
+def test_an_outcome_that_there_is_not(mixed: str, jobs: Jobs) -> None:
+    refused(
+        jobs("job", "report", mixed, "--only", "accept"),
+        2,
+        "'accept' is not a recipient's outcome",
+        "Did you mean accepted?",
+    )
+
+
+def test_a_report_in_every_form(mixed: str, jobs: Jobs) -> None:
+    rows = jobs.report(mixed)
+    as_text = [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]
+    for form, delimiter in (("csv", ","), ("tsv", "\t")):
+        done = jobs("job", "report", mixed, "-o", form)
+        assert list(csv.DictReader(io.StringIO(done.out), delimiter=delimiter)) == as_text
+    lines = jobs("job", "report", mixed).out.splitlines()
+    assert lines[0].split() == list(rows[0])
+    assert [line.split()[:3] for line in lines[1:]] == [[row["line"], row["phone"], row["outcome"]] for row in as_text]
+    narrow = jobs("job", "report", mixed, "-o", "csv", "--fields", "phone,outcome").out.splitlines()
+    assert narrow[:2] == ["phone,outcome", f"{numbers(1)[0]},accepted"]
+
+
+def test_a_long_report_is_whole(jobs: Jobs, service: Service, home: Path) -> None:
+    lines = [f"{phone},{'Ana' if number % 3 else 'Luis'}" for number, phone in enumerate(numbers(3000))]
+    service.always(accepting(service))
+    job = jobs.send(table(home, "phone,name", *lines), text="Hello {name}")
+    expected = [
+        {"line": line, "phone": phone, "outcome": "accepted", "id": f"m{phone}", "status": "queued", "credits": 1}
+        | {"error": None}
+        for line, phone in enumerate(numbers(3000), start=2)
+    ]
+    assert jobs.report(job) == expected
+    for form in ("csv", "table"):
+        assert len(jobs("job", "report", job, "-o", form).out.splitlines()) == 3001
+    assert jobs.report(job, "--only", "pending") == []
+
+
+# --- resume
+
+
+def test_a_job_goes_on_where_it_stopped(mixed: str, jobs: Jobs, service: Service) -> None:
+    service.always(accepting(service))
+    before = len(sends(service))
+    done = jobs("job", "resume", mixed, "--json")
+    assert (done.code, list(done.document), done.document["state"]) == (6, MEMBERS, "done")
+    assert [phones(each) for each in sends(service)[before:]] == [[numbers(8)[-1]]]
+    assert counts(done.document) == {"accepted": 2, "refused": 5, "unknown": 1, "invalid": 1, "duplicate": 1}
+
+
+def test_a_dry_run_changes_nothing_and_asks_nobody(mixed: str, jobs: Jobs, service: Service, home: Path) -> None:
+    def stored() -> list[Any]:
+        with closing(sqlite3.connect(folder(home) / f"{mixed}.sqlite3")) as db:
+            return [*db.execute("SELECT * FROM job"), *db.execute("SELECT * FROM request")]
+
+    before, asked = stored(), len(service.received)
+    for words in (
+        ("resume", "--resend-unknown", "--max-credits", "9"),
+        ("states", "--rate", "7", "--concurrency", "2"),
+    ):
+        done = jobs("job", words[0], mixed, *words[1:], "--dry-run", "--json")
+        assert (done.code, done.document) == (0, jobs.shown(mixed))
+    assert (stored(), len(service.received)) == (before, asked)
+
+
+def test_another_service_is_not_the_jobs(
+    mixed: str, jobs: Jobs, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = len(service.received)
+    write_config(profile("other", base_url="https://other.example/api/v1"))
+    for words in ((), ("-p", "other"), ("-p", "sandbox")):
+        if not words:
+            monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url + "/v2")
+        for command in ("resume", "states"):
+            refused(jobs("job", command, mixed, *words), 3, f"the job was begun with {service.base_url}")
+        monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url)
+    assert len(service.received) == asked
+
+
+def test_a_job_keeps_its_profile(jobs: Jobs, service: Service, home: Path) -> None:
+    sandbox = Jobs(jobs.tool, "-p", "sandbox")
+    done = sandbox.sms(of_phones(home, [ANA]), "--yes", "--json", "--max-credits", "0")
+    assert (done.code, counts(done.document)) == (6, {"pending": 1})
+    done = jobs("job", "resume", done.document["job"], "--max-credits", "5", "--json")
+    assert (done.code, done.document["profile"], counts(done.document)) == (0, "sandbox", {"accepted": 1})
+    assert service.received == []
+
+
+@pytest.mark.parametrize("command", ["resume", "states", "remove"])
+def test_two_do_not_work_on_one_job(command: str, mixed: str, jobs: Jobs, service: Service, home: Path) -> None:
+    asked = len(service.received)
+    with Store(folder(home)).held(mixed):
+        refused(jobs("job", command, mixed, "--yes"), 3, f"another msgctl is at work on job {mixed}")
+        shown = jobs.shown(mixed)
+        assert (shown["state"], shown["pending"]) == ("running", 1)
+        assert len(jobs.report(mixed)) == 10
+    assert len(service.received) == asked
+    assert jobs.shown(mixed)["state"] == "paused"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [(("--rate", "0"), "'0'"), (("--concurrency", "999"), "'999'"), (("--max-credits", "x"), "'x'")],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_limits_that_cannot_be_used(options: tuple[str, ...], said: str, mixed: str, jobs: Jobs) -> None:
+    refused(jobs("job", "resume", mixed, *options), 2, said)
+
+
+# --- delivery states
+
+
+class Deliveries:
+    """Answers questions for delivery states from ``states``, by message id; a behaviour in it is used as it is."""
+
+    def __init__(self, service: Service, states: Mapping[str, Any]) -> None:
+        self._service = service
+        self.states = dict(states)
+        service.always(self)
+
+    def __call__(self, connection: socket.socket) -> None:
+        message = dict(self._service.received[-1].query)["id"]
+        state = self.states.get(message, "sent")
+        behave = state if callable(state) else answer({"state": state, "id": message})
+        behave(connection)
+
+    def asked(self) -> Iterator[str]:
+        """The messages that were asked for since the last time."""
+        found = [dict(each.query)["id"] for each in self._service.received if each.path.endswith("/messages-state")]
+        self._service.received.clear()
+        yield from (message.removeprefix("m") for message in found)
+
+
+@pytest.fixture
+def sent(jobs: Jobs, service: Service, home: Path) -> str:
+    """A job of three that were accepted."""
+    service.always(accepting(service))
+    return jobs.send(of_phones(home, [ANA, LUIS, EVA]))
+
+
+def test_delivery_states_are_filled_in(sent: str, jobs: Jobs, service: Service) -> None:
+    states = Deliveries(service, {f"m{ANA}": "delivered", f"m{LUIS}": "rejected"})
+    done = jobs("job", "states", sent, "--json")
+    assert done.code == 0
+    assert done.document["states"] == {"delivered": 1, "rejected": 1, "sent": 1}
+    assert list(done.document) == [*MEMBERS[:-2], "states", *MEMBERS[-2:]]
+    assert jobs.shown(sent) == done.document
+    assert [row["status"] for row in jobs.report(sent)] == ["delivered", "rejected", "sent"]
+    assert list(states.asked()) == [ANA, LUIS, EVA]
+
+    states.states[f"m{EVA}"] = "delivered"
+    assert jobs("job", "states", sent, "--json").document["states"] == {"delivered": 2, "rejected": 1}
+    assert list(states.asked()) == [EVA], "what does not change any more is not asked for again"
+    jobs("job", "states", sent)
+    assert list(states.asked()) == []
+
+
+def test_a_state_that_cannot_be_had_leaves_the_others(sent: str, jobs: Jobs, service: Service) -> None:
+    states = Deliveries(service, {f"m{LUIS}": REFUSAL})
+    done = jobs("job", "states", sent, "--json")
+    assert (done.code, done.document["states"]) == (1, {"sent": 2})
+    assert "1 state could not be had; the first: " in done.error["message"]
+    assert "NOT_NOW" in done.error["message"]
+    assert [row["status"] for row in jobs.report(sent)] == ["sent", "queued", "sent"]
+    states.states[f"m{LUIS}"] = "delivered"
+    assert jobs("job", "states", sent, "--json").document["states"] == {"sent": 2, "delivered": 1}
+
+
+def test_a_round_that_was_stopped_goes_on(jobs: Jobs, service: Service, home: Path) -> None:
+    """The connection is lost in the middle of it: who had no answer is asked again, who had one is not."""
+    service.always(accepting(service))
+    job = jobs.send(of_phones(home, numbers(12)))
+    service.received.clear()
+    states = Deliveries(service, {f"m{phone}": drop for phone in numbers(12)[4:]})
+    done = jobs("job", "states", job, "--json")
+    assert (done.code, done.document["states"]) == (5, {"sent": 4})
+    assert "the questions stopped after 9" in done.error["message"]
+    assert f"msgctl job states {job}" in done.error["hint"]
+    assert sorted(set(states.asked())) == numbers(12)[:9]
+
+    states.states.clear()
+    assert jobs("job", "states", job, "--json").document["states"] == {"sent": 12}
+    assert list(states.asked()) == numbers(12)[4:]
+    assert jobs("job", "states", job, "--json").code == 0
+    assert list(states.asked()) == numbers(12), "the next round asks for all"
+
+
+def test_states_of_messages_that_have_none(jobs: Jobs, service: Service, home: Path) -> None:
+    service.always(accepting(service))
+    for command, options in (("block", ()), ("chatapp", ("--template", "hello"))):
+        file = of_phones(home, [ANA])
+        job = jobs(command, "bulk", file, *options, "--yes", "--json").document["job"]
+        asked = len(service.received)
+        refused(jobs("job", "states", job), 2, "have no delivery states")
+        assert len(service.received) == asked
+
+
+def test_messages_without_an_id_are_not_asked_for(jobs: Jobs, service: Service, home: Path) -> None:
+    entries = [{"id": None, "status": "blocked", "credits": 0, "phone": ANA}]
+    service.will(BALANCE, answer({"data": entries}))
+    job = jobs.send(of_phones(home, [ANA]))
+    assert jobs("job", "states", job).code == 0
+    assert jobs.report(job)[0]["status"] == "blocked"
+
+
+def test_states_in_the_sandbox(tool: Tool, home: Path) -> None:
+    sandbox = Jobs(tool, "-p", "sandbox")
+    job = sandbox.send(of_phones(home, [ANA, "573000000001", "573000000002", "573000000003"]))
+    tool.clock.now += 3600
+    done = sandbox("job", "states", job, "--json")
+    states = {row["phone"]: row["status"] for row in sandbox.report(job)}
+    assert states[ANA] == "delivered"
+    assert sorted(done.document["states"].items()) == sorted(
+        (state, list(states.values()).count(state)) for state in set(states.values())
+    )
+    assert len(set(states.values())) == 4
+
+
+# --- remove
+
+
+def test_a_job_is_removed(mixed: str, jobs: Jobs, home: Path) -> None:
+    done = jobs("job", "remove", mixed, terminal=True, stdin="n\n")
+    assert (done.code, f"Forget job {mixed}" in done.err) == (130, True)
+    assert jobs.shown(mixed)["job"] == mixed
+    done = jobs("job", "remove", mixed, terminal=True, stdin="y\n")
+    assert (done.code, done.out) == (0, "")
+    assert files(home) == []

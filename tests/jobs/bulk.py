@@ -1,0 +1,171 @@
+"""A bulk send by processes that can be killed, and what its ledger says, held against what the server saw."""
+
+from __future__ import annotations
+
+import csv
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from support.counting import CountingServer
+from support.tool import Outcome, Tool
+
+CONCURRENCY = 8
+TEXTS = ("Hola", "Buenos días", "Bom dia")
+ENDED = 60
+"""Seconds in which every process of a test has ended."""
+
+
+@dataclass
+class Running:
+    """A process of msgctl."""
+
+    process: subprocess.Popen[str]
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(ENDED)
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream:
+                stream.close()
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def wait_for_line(self, words: str) -> str:
+        """Read standard error up to a line with these words."""
+        assert self.process.stderr
+        read = []
+        for line in self.process.stderr:
+            read.append(line)
+            if words in line:
+                return "".join(read)
+        raise AssertionError(f"{words!r} was not said: {read}")
+
+    def end(self) -> Outcome:
+        """Wait for its end, which must be in words."""
+        stdout, stderr = self.process.communicate(timeout=ENDED)
+        assert "Traceback" not in stderr
+        return Outcome(self.process.returncode, stdout.encode(), stderr.encode())
+
+
+class Bulk:
+    """One job to some phones, in the environment of the test, which has to lead to the server."""
+
+    def __init__(self, folder: Path, number: int, *options: str, texts: Sequence[str] = TEXTS[:1]) -> None:
+        self.phones = [str(573000000000 + 7919 * each) for each in range(number)]
+        self._hooks = folder / "hooks"
+        self._options = options
+        self._started: list[Running] = []
+        self._file = folder / "recipients.csv"
+        lines = [f"{phone},{texts[place % len(texts)]}\n" for place, phone in enumerate(self.phones)]
+        self._file.write_text("".join(["phone,text\n", *lines]), encoding="utf-8")
+
+    def before_start(self, code: str) -> None:
+        """Have Python do something in the next processes before it starts msgctl."""
+        self._hooks.mkdir(exist_ok=True)
+        (self._hooks / "sitecustomize.py").write_text(code)
+
+    def begin(self) -> Running:
+        options = ("--concurrency", str(CONCURRENCY), *self._options)
+        return self._start("sms", "bulk", str(self._file), "-m", "{text}", "--yes", *options)
+
+    def resume(self, *options: str) -> Running:
+        return self._start("job", "resume", self.id, "--yes", *options)
+
+    def states(self, *options: str) -> Running:
+        return self._start("job", "states", self.id, *options)
+
+    def _start(self, *arguments: str) -> Running:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "msgctl", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(self._hooks), os.environ.get("PYTHONPATH", "")])},
+        )
+        self._started.append(Running(process))
+        return self._started[-1]
+
+    def close(self) -> None:
+        """End what a failed test has left running."""
+        for running in self._started:
+            running.kill()
+
+    @property
+    def ids(self) -> list[str]:
+        """The jobs that there are."""
+        return [job["job"] for job in Tool()("job", "list", "--json").document]
+
+    @property
+    def id(self) -> str:
+        (job,) = self.ids
+        return job
+
+    def shown(self) -> dict[str, Any]:
+        document: dict[str, Any] = Tool()("job", "show", self.id, "--json").document
+        return document
+
+    def rows(self) -> list[dict[str, str]]:
+        """The report."""
+        done = Tool()("job", "report", self.id, "-o", "csv")
+        assert done.code == 0, done.err
+        return list(csv.DictReader(done.out.splitlines()))
+
+    def outcomes(self) -> Counter[str]:
+        return Counter(row["outcome"] for row in self.rows())
+
+
+class NewBulk(Protocol):
+    """Makes jobs that leave nothing running behind them."""
+
+    def __call__(self, number: int, *options: str, texts: Sequence[str] = TEXTS[:1]) -> Bulk: ...
+
+
+def assert_true(bulk: Bulk, server: CountingServer) -> Counter[str]:
+    """The report names everybody once and claims nothing that did not happen; how many have which outcome."""
+    rows = bulk.rows()
+    assert [row["phone"] for row in rows] == bulk.phones
+    got = server.carried_out()
+    twice = [phone for phone, times in got.items() if times > 1]
+    assert not twice, f"got it twice: {twice}"
+    for row in rows:
+        phone, outcome = row["phone"], row["outcome"]
+        if outcome == "accepted":
+            assert server.phone_of(row["id"]) == phone, row
+        else:
+            assert outcome == "unknown" or not got[phone], row
+    counted = Counter(row["outcome"] for row in rows)
+    shown = bulk.shown()
+    assert {name: shown[name] for name in counted} == counted
+    return counted
+
+
+def send_with_kills(bulk: Bulk, server: CountingServer, *, batch: int, kills: int, seed: int) -> None:
+    """Begin a job, kill its process after random numbers of requests, and resume it until nothing is pending.
+
+    What is unknown must never be more than what was under way.
+    """
+    dice = random.Random(seed)
+    running = bulk.begin()
+    unknown = 0
+    for kill in range(kills):
+        arrived = len(server.dispatches)
+        # Intents whose requests did not come to leave will not arrive any more.
+        to_come = len(bulk.phones) // batch - arrived - kill * CONCURRENCY
+        share = 2 * max(0, to_come) // (kills - kill + 1)
+        server.wait_for(arrived + dice.randint(0 if kill else 1, max(kill == 0, share)))
+        running.kill()
+        lost = bulk.shown()["unknown"] - unknown
+        assert 0 <= lost <= CONCURRENCY * batch
+        unknown += lost
+        running = bulk.resume()
+    done = running.end()
+    assert done.code == (6 if unknown else 0), done.err

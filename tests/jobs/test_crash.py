@@ -1,0 +1,213 @@
+"""What is left of a job when its process, its connections, its disk or its clock fail: nobody out, nobody twice.
+
+The tests run at a size for every day; ``CRASH_TESTS=full pytest tests/jobs/test_crash.py`` runs ten thousand
+recipients through twenty-five kills. ``CRASH_TESTS=required`` fails what cannot be tested on a machine.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+import pytest
+
+from jobs.bulk import CONCURRENCY, TEXTS, Bulk, NewBulk, assert_true, send_with_kills
+from support.counting import CountingServer, Decision, Dispatch, Fault, at_random
+
+FULL = os.environ.get("CRASH_TESTS") == "full"
+REQUIRED = os.environ.get("CRASH_TESTS") in ("full", "required")
+NUMBER, KILLS = (10_000, 25) if FULL else (1_500, 6)
+BATCH = 10
+LOSSES = (Fault.CUT_BEFORE, Fault.CUT_AFTER, Fault.HALF)
+
+
+@pytest.mark.parametrize("texts", [TEXTS[:1], TEXTS], ids=["one text", "several texts"])
+def test_killed_at_any_moment(texts: tuple[str, ...], counter: CountingServer, new_bulk: NewBulk) -> None:
+    bulk = new_bulk(NUMBER, "--batch-size", str(BATCH), texts=texts)
+    send_with_kills(bulk, counter, batch=BATCH, kills=KILLS, seed=len(texts))
+    outcomes = assert_true(bulk, counter)
+    assert outcomes.keys() <= {"accepted", "unknown"}
+    assert max(counter.arrived().values()) == 1
+    assert counter.carried_out().keys() | {r["phone"] for r in bulk.rows() if r["outcome"] == "unknown"} == set(
+        bulk.phones
+    )
+
+
+@pytest.mark.parametrize(
+    ("decide", "kills"),
+    [
+        pytest.param(at_random(1, Fault.CUT_BEFORE, share=0.1), 0, id="cut before the work"),
+        pytest.param(at_random(2, Fault.CUT_AFTER, share=0.1), 0, id="cut after the work"),
+        pytest.param(at_random(3, Fault.REFUSED, share=0.1), 0, id="refused now and then"),
+        pytest.param(at_random(4, *LOSSES, Fault.REFUSED, share=0.3), KILLS, id="everything, and kills"),
+    ],
+)
+def test_answers_that_fail(decide: Decision, kills: int, counter: CountingServer, new_bulk: NewBulk) -> None:
+    counter.decide = decide
+    bulk = new_bulk(NUMBER, "--batch-size", str(BATCH))
+    with_kills = bulk.begin()
+    dice = random.Random(kills)
+    for _ in range(kills):
+        counter.wait_for(len(counter.dispatches) + dice.randint(1, 20))
+        with_kills.kill()
+        with_kills = bulk.resume()
+    done = with_kills.end()
+    while bulk.shown()["pending"]:
+        assert done.code == 1, done.err  # five failures in a row
+        done = bulk.resume().end()
+    outcomes = assert_true(bulk, counter)
+    assert done.code == 6
+    assert sum(outcomes.values()) == NUMBER
+    fate = {phone: dispatch.fault for dispatch in counter.dispatches for phone in dispatch.phones}
+    assert max(counter.arrived().values()) == 1
+    for row in bulk.rows():
+        fault = fate.get(row["phone"])
+        assert (row["outcome"] == "refused") <= (fault is Fault.REFUSED)
+        assert (fault in LOSSES) <= (row["outcome"] == "unknown")
+
+
+def test_refused_and_unknown_ones_are_sent_again_only_where_that_is_asked_for(
+    counter: CountingServer, new_bulk: NewBulk
+) -> None:
+    fates = {1: Fault.REFUSED, 3: Fault.CUT_BEFORE}
+    counter.decide = lambda number, _: fates.get(number, Fault.NONE)
+    bulk = new_bulk(50, "--batch-size", str(BATCH), "--concurrency", "1")
+    assert bulk.begin().end().code == 6
+    assert bulk.outcomes() == {"accepted": 30, "refused": 10, "unknown": 10}
+    assert bulk.resume().end().code == 6
+    assert len(counter.dispatches) == 5
+    assert bulk.resume("--resend-refused").end().code == 6
+    assert [len(counter.dispatches), bulk.outcomes()["accepted"]] == [6, 40]
+    assert bulk.resume("--resend-unknown").end().code == 0
+    assert assert_true(bulk, counter) == {"accepted": 50}
+
+
+def test_a_request_leaves_after_its_intent_and_with_the_answers_before_it_on_the_disk(
+    counter: CountingServer, new_bulk: NewBulk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, kept = Path(os.environ["XDG_STATE_HOME"]), tmp_path / "kept"
+
+    def keep(dispatch: Dispatch) -> None:
+        if dispatch.number == 4:
+            shutil.copytree(state, kept)
+
+    counter.on_arrival = keep
+    bulk = new_bulk(50, "--batch-size", str(BATCH), "--concurrency", "1")
+    assert bulk.begin().end().code == 0
+    monkeypatch.setenv("XDG_STATE_HOME", str(kept))
+    assert bulk.outcomes() == {"accepted": 30, "unknown": 10, "pending": 10}
+
+
+def test_of_two_at_work_on_a_job_the_second_is_refused(counter: CountingServer, new_bulk: NewBulk) -> None:
+    bulk = new_bulk(200, "--batch-size", str(BATCH))
+    counter.hold()
+    first = bulk.begin()
+    counter.wait_for(CONCURRENCY)
+    for second in (bulk.resume("--resend-unknown"), bulk.states()):
+        done = second.end()
+        assert done.code == 3
+        assert "another msgctl is at work on job" in done.err
+    assert bulk.shown()["state"] == "running"
+    counter.release()
+    assert first.end().code == 0
+    assert assert_true(bulk, counter) == {"accepted": 200}
+
+
+def test_two_that_resume_at_once(counter: CountingServer, new_bulk: NewBulk) -> None:
+    bulk = new_bulk(300, "--batch-size", str(BATCH))
+    begun = bulk.begin()
+    counter.wait_for(3)
+    begun.kill()
+    counter.hold()  # so that the one that is first is not done before the other one looks
+    arrived = len(counter.dispatches)
+    with ThreadPoolExecutor() as pool:
+        ends = [pool.submit(each.end) for each in (bulk.resume(), bulk.resume())]
+        counter.wait_for(arrived + CONCURRENCY)
+        first = next(as_completed(ends)).result()
+        assert first.code == 3
+        assert "another msgctl is at work" in first.err
+        counter.release()
+    assert {end.result().code for end in ends} <= {0, 3, 6}
+    assert assert_true(bulk, counter)["pending"] == 0
+    assert max(counter.arrived().values()) == 1
+
+
+TURNED_BACK = "import time; now = time.time; time.time = lambda: now() - {seconds}"
+
+
+def test_the_clock_set_back(counter: CountingServer, new_bulk: NewBulk) -> None:
+    bulk = new_bulk(300, "--batch-size", str(BATCH), "--rate", "100000")
+    running = None
+    for number, seconds in enumerate((0, 7_200, 864_000_000), start=1):  # at last, before the job was made
+        bulk.before_start(TURNED_BACK.format(seconds=seconds))
+        running = bulk.resume() if running else bulk.begin()
+        counter.wait_for(7 * number)
+        running.kill()
+    bulk.before_start(TURNED_BACK.format(seconds=1_700_000_000))  # as where the clock's battery is empty
+    assert bulk.resume().end().code in (0, 6)
+    assert assert_true(bulk, counter)["pending"] == 0
+    assert max(counter.arrived().values()) == 1
+    assert bulk.shown()["created"] > "2026"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A disk of half a MiB, on which the jobs are."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounting = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k,mode=700", "tmpfs", disk], check=False)
+    if mounting.returncode:
+        assert not REQUIRED
+        pytest.skip("a disk cannot be mounted by this user")
+    monkeypatch.setenv("XDG_STATE_HOME", str(disk))
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
+
+
+def test_the_disk_becomes_full(counter: CountingServer, small_disk: Path, new_bulk: NewBulk) -> None:
+    bulk = new_bulk(3_000, "--batch-size", str(BATCH))
+    _stops_for_want_of_room(bulk, counter)
+    subprocess.run(["mount", "-o", "remount,size=64m", small_disk], check=True)
+    _goes_on(bulk, counter)
+
+
+def test_files_may_not_grow(counter: CountingServer, new_bulk: NewBulk) -> None:
+    bulk = new_bulk(3_000, "--batch-size", str(BATCH))
+    bulk.before_start("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))")
+    _stops_for_want_of_room(bulk, counter)
+    bulk.before_start("")
+    _goes_on(bulk, counter)
+
+
+def _stops_for_want_of_room(bulk: Bulk, counter: CountingServer) -> None:
+    for running in (bulk.begin, bulk.resume):
+        done = running().end()
+        assert done.code == 3, done.err
+        assert "cannot be used" in done.err or "could not be written" in done.err
+        assert bulk.id in done.err
+        outcomes = assert_true(bulk, counter)
+        assert outcomes["pending"] > 0
+        assert outcomes["unknown"] <= 2 * CONCURRENCY * BATCH
+
+
+def _goes_on(bulk: Bulk, counter: CountingServer) -> None:
+    assert bulk.resume().end().code in (0, 6)
+    outcomes = assert_true(bulk, counter)
+    assert outcomes["pending"] == 0
+    assert outcomes["unknown"] <= 2 * CONCURRENCY * BATCH
+    assert max(counter.arrived().values()) == 1
+
+
+def test_no_room_for_a_job_at_all(counter: CountingServer, small_disk: Path, new_bulk: NewBulk) -> None:
+    done = new_bulk(30_000).begin().end()
+    assert done.code == 3
+    assert "full" in done.err
+    assert not counter.dispatches
+    assert not [path for path in small_disk.rglob("*") if path.is_file() and path.stat().st_size]

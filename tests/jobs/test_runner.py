@@ -1,0 +1,173 @@
+"""A job at work, also where things go wrong on this side: the disk is full, a mistake of ours, somebody stops it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.making import ORDER, Said, Service, accept, opened, refuse, rows, run, write
+from msgctl.errors import ConfigurationError, OutcomeUnknownError
+from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.records import Totals
+from msgctl.jobs.runner import Runner
+
+ANSWERS_REFUSED = "CREATE TRIGGER full BEFORE UPDATE ON request BEGIN SELECT raise(ABORT, 'disk I/O error'); END"
+INTENTS_REFUSED = "CREATE TRIGGER full BEFORE INSERT ON request BEGIN SELECT raise(ABORT, 'disk I/O error'); END"
+
+
+def job(folder: Path, number: int = 40, **members: Any) -> Path:
+    order = replace(ORDER, **{"batch_size": 1, "concurrency": 4, **members})
+    return write(folder / "job.sqlite3", rows(number), order)
+
+
+def after(ledger: Ledger) -> Totals:
+    """The totals as the next process finds them, which takes what was under way for unknown."""
+    with closing(opened(ledger.path)) as found:
+        found.db.execute("DROP TRIGGER IF EXISTS full")
+        found.recover()
+        return found.totals
+
+
+def test_everybody_gets_one_message_by_many_threads(tmp_path: Path) -> None:
+    service = Service()
+    with closing(opened(job(tmp_path, 300, batch_size=7, concurrency=16))) as ledger:
+        assert run(ledger, service) is None
+        assert (ledger.totals.accepted, ledger.totals.under_way) == (300, 0)
+    phones = [phone for phones in service.asked for phone in phones]
+    assert (len(phones), len(set(phones))) == (300, 300)
+    assert service.closed == 16, "every thread closes its connection"
+
+
+def test_an_intent_is_on_the_disk_before_its_request_leaves(tmp_path: Path) -> None:
+    seen: list[tuple[str, ...]] = []
+
+    def look(phones: Sequence[str]) -> list[dict[str, Any]]:
+        with closing(opened(path)) as found:
+            states = found.db.execute(
+                """SELECT state FROM request JOIN recipient ON recipient.content = request.content
+                AND line BETWEEN first AND last WHERE phone = ?""",
+                (phones[0],),
+            ).fetchall()
+        seen.append(tuple(state for (state,) in states))
+        return accept(phones)
+
+    path = job(tmp_path, 10)
+    with closing(opened(path)) as ledger:
+        assert run(ledger, Service(otherwise=look)) is None
+    assert seen == [("under way",)] * 10
+
+
+@pytest.mark.parametrize("trigger", [ANSWERS_REFUSED, INTENTS_REFUSED], ids=["answers", "intents"])
+def test_nothing_more_leaves_when_the_ledger_cannot_be_written(trigger: str, tmp_path: Path) -> None:
+    with closing(opened(job(tmp_path))) as ledger:
+
+        def fill_up(phones: Sequence[str]) -> list[dict[str, Any]]:
+            ledger.db.execute(trigger.replace("TRIGGER", "TRIGGER IF NOT EXISTS"))
+            return accept(phones)
+
+        service = Service(accept, accept, otherwise=fill_up)
+        error = run(ledger, service)
+        assert isinstance(error, ConfigurationError)
+        assert "disk I/O error" in error.message
+        told = after(ledger)
+    # Those that had left when the first answer came back.
+    assert len(service.asked) <= 2 + 4
+    assert told.accepted + told.unknown == len(service.asked)
+    assert told.pending == 40 - len(service.asked)
+    if trigger == ANSWERS_REFUSED:
+        assert "the answers to" in error.message
+        assert f"the answers to {told.unknown} request" in error.message
+        assert told.unknown > 0
+    else:
+        assert told.unknown == 0, "an answer that is here is written without what was to come next"
+
+
+def test_a_disk_that_is_full_loses_no_answer_and_nobody(tmp_path: Path) -> None:
+    with closing(opened(job(tmp_path, 2000, batch_size=100, concurrency=3))) as ledger:
+        (pages,) = ledger.db.execute("PRAGMA page_count").fetchone()
+        ledger.db.execute(f"PRAGMA max_page_count = {pages + 4}")
+        service = Service()
+        error = run(ledger, service)
+        assert isinstance(error, ConfigurationError)
+        assert (error.exit_code, "full" in error.message) == (3, True)
+        told = after(ledger)
+    asked = sum(map(len, service.asked))
+    assert 0 < asked < 2000
+    assert told.accepted + told.unknown == asked
+    assert told.unknown <= 300, "what was under way"
+    assert told.pending == 2000 - asked
+    with closing(opened(tmp_path / "job.sqlite3")) as ledger:
+        assert run(ledger, service) is None
+    phones = [phone for phones in service.asked for phone in phones]
+    assert (len(phones), len(set(phones))) == (2000, 2000)
+
+
+def broken(_: Sequence[str]) -> list[dict[str, Any]]:
+    raise ZeroDivisionError("a mistake of ours, with the-secret in it")
+
+
+def test_a_mistake_of_ours_leaves_it_open_whether_something_was_sent(tmp_path: Path) -> None:
+    with closing(opened(job(tmp_path, 10, concurrency=1))) as ledger:
+        assert run(ledger, Service(accept, broken)) is None
+        assert (ledger.totals.accepted, ledger.totals.unknown) == (9, 1)
+        (error,) = ledger.db.execute("SELECT error FROM request WHERE state = 'unknown'").fetchone()
+    assert "mistake of its own (ZeroDivisionError" in error
+    assert "the-secret" not in error
+
+
+@pytest.mark.parametrize(
+    "error", [ConfigurationError("the certificates cannot be read"), ZeroDivisionError()], ids=["error", "mistake"]
+)
+def test_threads_that_cannot_begin_end_the_job(error: Exception, tmp_path: Path) -> None:
+    def connect() -> Any:
+        raise error
+
+    with closing(opened(job(tmp_path))) as ledger:
+        runner = Runner(ledger, connect)
+        runner.start()
+        assert runner.wait(30)
+        stopped_by = runner.finish()
+        assert ledger.totals.pending == 40
+    assert stopped_by is not None
+    assert stopped_by is error or isinstance(stopped_by, OutcomeUnknownError)
+
+
+def test_what_is_under_way_finishes_when_somebody_stops_a_job(tmp_path: Path) -> None:
+    with closing(opened(job(tmp_path, 10, concurrency=1))) as ledger:
+
+        def stop(phones: Sequence[str]) -> list[dict[str, Any]]:
+            runner.stop()
+            return accept(phones)
+
+        service = Service(accept, stop)
+        runner = Runner(ledger, service.connect)
+        runner.start()
+        assert runner.wait(30)
+        assert runner.finish() is None
+        assert (len(service.asked), ledger.totals.accepted, ledger.totals.pending) == (2, 2, 8)
+        assert runner.totals == ledger.totals
+
+
+@pytest.mark.parametrize("said", [accept, refuse], ids=["accepted", "refused"])
+def test_a_job_with_nothing_pending_asks_nothing(said: Said, tmp_path: Path) -> None:
+    service = Service(otherwise=said)
+    with closing(opened(job(tmp_path, 3))) as ledger:
+        run(ledger, service)
+        run(ledger, service)
+    assert len(service.asked) == 3
+
+
+def test_what_never_left_leaves_again_before_the_others(tmp_path: Path) -> None:
+    from jobs.making import miss
+
+    service = Service(accept, miss, miss)
+    with closing(opened(job(tmp_path, 6, batch_size=2, concurrency=1))) as ledger:
+        assert run(ledger, service) is None
+        assert (ledger.totals.accepted, ledger.totals.requests) == (6, 3)
+    first, second, third = sorted(set(service.asked))
+    assert service.asked == [first, second, second, second, third]

@@ -1,0 +1,133 @@
+"""A job that is stopped: by a person, by its budget, by the service. What is under way is waited for, and told."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+
+import pytest
+
+from jobs.bulk import CONCURRENCY, Bulk, NewBulk, Running, assert_true
+from support.counting import CountingServer, Fault
+
+BATCH = 10
+UNDER_WAY = CONCURRENCY * BATCH
+STOPPING = "waiting for what is under way"
+
+
+def _held(bulk: Bulk, counter: CountingServer) -> Running:
+    """A job with as many requests under way as there may be, none of which is answered."""
+    counter.hold()
+    running = bulk.begin()
+    counter.wait_for(CONCURRENCY)
+    return running
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_first_signal_lets_finish_what_is_under_way(
+    number: int, counter: CountingServer, new_bulk: NewBulk
+) -> None:
+    bulk = new_bulk(300, "--batch-size", str(BATCH))
+    running = _held(bulk, counter)
+    running.signal(number)
+    running.wait_for_line(STOPPING)
+    counter.release()
+    done = running.end()
+    assert done.code == 130
+    assert f"{UNDER_WAY} of 300 recipients were accepted, 220 pending" in done.err
+    assert f"msgctl job resume {bulk.id}" in done.err
+    assert assert_true(bulk, counter) == {"accepted": UNDER_WAY, "pending": 220}
+    assert len(counter.dispatches) == CONCURRENCY
+    assert bulk.resume().end().code == 0
+    assert assert_true(bulk, counter) == {"accepted": 300}
+
+
+@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
+def test_the_second_signal_stops_at_once(second: int, counter: CountingServer, new_bulk: NewBulk) -> None:
+    bulk = new_bulk(300, "--batch-size", str(BATCH))
+    running = _held(bulk, counter)
+    running.signal(signal.SIGINT)
+    running.wait_for_line(STOPPING)
+    running.signal(second)
+    done = running.end()
+    assert done.code == 130
+    assert f"msgctl job resume {bulk.id}" in done.err
+    counter.release()
+    assert assert_true(bulk, counter) == {"unknown": UNDER_WAY, "pending": 220}
+    assert bulk.resume().end().code == 6
+    assert assert_true(bulk, counter) == {"unknown": UNDER_WAY, "accepted": 220}
+
+
+@pytest.mark.parametrize("most", [100, 101, 299])
+def test_the_budget_holds_where_messages_cost_more_than_estimated(
+    most: int, counter: CountingServer, new_bulk: NewBulk
+) -> None:
+    counter.price = 3
+    bulk = new_bulk(200, "--batch-size", str(BATCH), "--max-credits", str(most))
+    done = bulk.begin().end()
+    assert done.code == 6
+    assert f"--max-credits {most}" in done.err
+    assert most - 3 < counter.charged <= most
+    assert bulk.shown()["credits"] == counter.charged
+    assert bulk.resume().end().code == 6
+    assert counter.charged <= most
+    assert bulk.resume("--max-credits", "600").end().code == 0
+    assert counter.charged == 600
+
+
+def test_the_budget_counts_what_may_have_been_charged(counter: CountingServer, new_bulk: NewBulk) -> None:
+    counter.price = 3
+    counter.decide = lambda number, _: Fault.CUT_AFTER if number % 3 == 0 else Fault.NONE
+    bulk = new_bulk(200, "--batch-size", str(BATCH), "--max-credits", "300")
+    done = bulk.begin().end()
+    assert done.code == 6
+    assert "300" in done.err
+    assert counter.charged <= 300
+    running = bulk.resume("--max-credits", "400")
+    running.end()
+    assert 300 < counter.charged <= 400
+    assert_true(bulk, counter)
+
+
+def test_five_refusals_in_a_row_stop_the_job_with_the_words_of_the_service(
+    counter: CountingServer, new_bulk: NewBulk
+) -> None:
+    counter.decide = lambda number, _: Fault.REFUSED if number > 2 else Fault.NONE
+    bulk = new_bulk(300, "--batch-size", str(BATCH), "--concurrency", "2")
+    done = bulk.begin().end()
+    assert done.code == 1
+    assert "the route is closed" in done.err
+    assert f"msgctl job resume {bulk.id}" in done.err
+    assert 7 <= len(counter.dispatches) <= 8  # one more may have been under way
+    refused = BATCH * (len(counter.dispatches) - 2)
+    assert assert_true(bulk, counter) == {"accepted": 20, "refused": refused, "pending": 280 - refused}
+    counter.decide = lambda *_: Fault.NONE
+    assert bulk.resume().end().code == 6
+    assert assert_true(bulk, counter) == {"accepted": 300 - refused, "refused": refused}
+    assert bulk.resume("--resend-refused").end().code == 0
+    assert assert_true(bulk, counter) == {"accepted": 300}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_delivery_states_are_asked_for_in_rounds_that_can_be_stopped(
+    number: int, counter: CountingServer, new_bulk: NewBulk
+) -> None:
+    counter.state = lambda message: "queued" if message.endswith("0") else "delivered"
+    bulk = new_bulk(600)
+    assert bulk.begin().end().code == 0
+    running = bulk.states("--concurrency", "2")
+    counter.wait_for_questions(300)
+    running.signal(number)
+    assert running.end().code == (130 if number == signal.SIGINT else -signal.SIGKILL)
+    stopped_after = len(counter.questions)
+    assert stopped_after < 600
+    assert bulk.states().end().code == 0
+    asked = Counter(counter.questions)
+    assert {counter.phone_of(message) for message in asked} == set(bulk.phones)
+    again = sum(asked.values()) - len(asked)
+    assert again <= (0 if number == signal.SIGINT else 202)  # answers that were not written yet, and two under way
+    queued = sum(message.endswith("0") for message in asked)
+    assert bulk.shown()["states"] == {"delivered": 600 - queued, "queued": queued}
+    counter.questions.clear()
+    assert bulk.states().end().code == 0  # a new round
+    assert Counter(counter.questions) == {message: 1 for message in asked if message.endswith("0")}

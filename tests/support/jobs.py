@@ -1,0 +1,121 @@
+"""Jobs as a person makes them: files of recipients, a service that accepts what is sent, the folder of ledgers."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from support.service import Behaviour, Received, Service, answer
+from support.tool import Outcome, Tool
+
+ANA, LUIS, EVA = "573001234567", "573007654321", "573009999999"
+
+MEMBERS = [
+    *("job", "command", "file", "profile", "state", "recipients"),
+    *("accepted", "refused", "unknown", "pending", "invalid", "duplicate"),
+    *("requests", "credits", "created", "updated"),
+]
+"""What `job show` gives, in its order; `states` stands before `created` when some are known."""
+
+REFUSAL = answer({"error": "NOT_NOW", "msg": "phone: come back tomorrow"}, 520)
+
+
+def folder(home: Path) -> Path:
+    return home / "state" / "msgctl" / "jobs"
+
+
+def files(home: Path) -> list[str]:
+    """What stands in the folder of jobs."""
+    return sorted(path.name for path in folder(home).iterdir()) if folder(home).exists() else []
+
+
+def numbers(count: int) -> list[str]:
+    return [f"57300{number:07}" for number in range(count)]
+
+
+def table(home: Path, *lines: str, name: str = "customers.csv") -> str:
+    """A file of recipients; the path to it."""
+    path = home / name
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+def of_phones(home: Path, phones: Iterable[str]) -> str:
+    return table(home, "phone", *phones)
+
+
+def phones(request: Received) -> list[str]:
+    """To whom a request goes."""
+    members = json.loads(request.body) if request.body.startswith(b"{") else dict(request.form)
+    return str(members["phone"]).split(",")
+
+
+def sends(service: Service) -> list[Received]:
+    """The requests that arrived, but for those that read."""
+    return [each for each in service.received if not each.path.endswith(("/balance", "/messages-state"))]
+
+
+def accepting(
+    service: Service, *, credits: object = 1, balance: object = 1000, look: Callable[[], object] = lambda: None
+) -> Behaviour:
+    """Tells the balance, and accepts the dispatches of one connection at a time, looking around at each."""
+
+    def behave(connection: socket.socket) -> None:
+        request = service.received[-1]
+        if request.path.endswith("/balance"):
+            answer({"status": balance})(connection)
+            return
+        look()
+        if request.path.endswith(("/chatapp/send", "/block-phone")):
+            answer({"id": f"m{phones(request)[0]}", "status": "sent", "phone": phones(request)[0]})(connection)
+            return
+        status = "state" if request.path.endswith("/call/send") else "status"
+        data = [{"id": f"m{each}", status: "queued", "credits": credits, "phone": each} for each in phones(request)]
+        answer({"id": "d1", "status": "1", "data": data})(connection)
+
+    return behave
+
+
+class Jobs:
+    """Bulk commands and what came of them, one request at a time."""
+
+    def __init__(self, tool: Tool, *common: str) -> None:
+        self.tool = tool
+        self._common = common
+
+    def __call__(self, *arguments: str, **given: Any) -> Outcome:
+        done = self.tool(*self._common, *arguments, **given)
+        assert "Traceback" not in done.err
+        return done
+
+    def sms(self, file: str, *more: str, text: str = "Hello", **given: Any) -> Outcome:
+        return self("sms", "bulk", file, "-m", text, "--concurrency", "1", *more, **given)
+
+    def send(self, file: str, *more: str, text: str = "Hello", code: int = 0) -> str:
+        """Send to a file; the id of the job."""
+        done = self.sms(file, "--yes", "--json", *more, text=text)
+        assert done.code == code, done.err
+        return str(done.document["job"])
+
+    def shown(self, job: str) -> Any:
+        done = self("job", "show", job, "--json")
+        assert (done.code, done.err) == (0, "")
+        return done.document
+
+    def report(self, job: str, *more: str) -> Any:
+        done = self("job", "report", job, "--json", *more)
+        assert (done.code, done.err) == (0, "")
+        return done.document
+
+    def outcomes(self, job: str) -> dict[str, str]:
+        """What became of each phone."""
+        return {row["phone"]: row["outcome"] for row in self.report(job)}
+
+
+def counts(document: Any) -> dict[str, int]:
+    """The outcomes of a job that are not zero."""
+    outcomes = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate")
+    return {name: document[name] for name in outcomes if document[name]}

@@ -1,0 +1,69 @@
+"""A command in a terminal of its own that has to be left as it was."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+from functools import partial
+
+import pytest
+
+RUN = (sys.executable, "-m", "msgctl")
+PATIENCE = 60.0
+"""Seconds after which a process that should have ended fails the test."""
+
+# Python 3.12 warns of a fork in a process with threads; those of a test's server do not matter here.
+forks = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+
+
+class Tty:
+    """A command in a terminal of its own, 20 columns wide; ``shown`` is all that came to the screen."""
+
+    def __init__(self, *words: str, stderr: int | None = None, **env: str) -> None:
+        self._outer, self._inner = pty.openpty()
+        fcntl.ioctl(self._inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 20, 0, 0))
+        self._settings = termios.tcgetattr(self._inner)
+        self.process = subprocess.Popen(
+            [*RUN, *words],
+            stdin=self._inner,
+            stdout=self._inner,
+            stderr=self._inner if stderr is None else stderr,
+            start_new_session=True,
+            preexec_fn=partial(fcntl.ioctl, self._inner, termios.TIOCSCTTY, 0),  # noqa: PLW1509 (it takes no lock)
+            env={**os.environ, **env},
+        )
+        self._end = os.pidfd_open(self.process.pid)
+        self.shown = b""
+
+    def read_until(self, pattern: bytes) -> bool:
+        """Read until something is shown; false where the command ends without it."""
+        while not re.search(pattern, self.shown):
+            ready, _, _ = select.select([self._outer, self._end], [], [], PATIENCE)
+            assert ready, self.shown
+            if self._outer not in ready:
+                return False
+            self.shown += os.read(self._outer, 65536)
+        return True
+
+    def write(self, typed: bytes) -> None:
+        os.write(self._outer, typed)
+
+    def end(self) -> int:
+        """Wait until the command has ended, and give its exit code; it has to leave the terminal as it was."""
+        self.read_until(rb"(?!)")
+        left = termios.tcgetattr(self._inner)
+        self.hang_up()
+        assert left == self._settings
+        return self.process.wait(PATIENCE)
+
+    def hang_up(self) -> None:
+        """Close the terminal, as a window is closed."""
+        for descriptor in (self._inner, self._outer, self._end):
+            os.close(descriptor)

@@ -1,0 +1,192 @@
+"""SIGINT, SIGTERM and SIGHUP at every moment of every command: it stops, says what is known, and leaves no trace."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import threading
+from pathlib import Path
+from subprocess import PIPE
+from zlib import crc32
+
+import pytest
+
+from conftest import KEY
+from msgctl.cli.tree import operation_of
+from support.commands import SENDS
+from support.effort import EFFORT
+from support.examples import FIRST, Example, line_of, write_files
+from support.files import config_file, table, write_config
+from support.runs import DOCUMENTED, NEVER_SAID, ended_well
+from support.service import Service, answer, silent
+from support.tool import Tool
+from support.tty import PATIENCE, RUN, Tty, forks
+
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SEND = SENDS["sms send"].line
+READABLE = answer({"id": "m1", "status": "7", "state": "delivered", "urlShort": "https://s.example/1"})
+"""An answer that is readable as any record."""
+
+each_signal = pytest.mark.parametrize("number", STOPPING, ids=lambda number: number.name)
+
+
+@pytest.fixture(autouse=True)
+def world(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
+    """The files that the examples read, the job that they are about, and a profile that leads to a server."""
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path)
+    write_config(f'default_profile = "main"\n{table("main", base_url=service.base_url, key=KEY)}')
+    service.always(READABLE)
+    return service
+
+
+# --- while a process starts
+
+
+def moments(example: Example) -> list[tuple[signal.Signals, int]]:
+    """Signals, and after how many lines of what Python tells of its imports; chosen once and for all."""
+    chosen = [crc32(f"{example.line} {number}".encode()) for number in range(EFFORT)]
+    return [(STOPPING[each % 3], each % 1500) for each in chosen]
+
+
+@pytest.mark.parametrize("example", FIRST, ids=line_of)
+def test_a_signal_at_any_moment_ends_a_command_without_a_traceback(example: Example) -> None:
+    for number, lines in moments(example):
+        command = [RUN[0], "-v", *RUN[1:], *example.words]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=PIPE, stderr=PIPE, text=True) as child:
+            assert child.stdout is not None
+            assert child.stderr is not None
+            # Before its own first import Python alone decides what becomes of a signal.
+            skipped = next((line for line in child.stderr if "typer" in line), "")
+            told = [line for line, _ in zip(child.stderr, range(lines), strict=False)]
+            child.send_signal(number)
+            _, rest = child.communicate(timeout=PATIENCE)
+        assert skipped or example.words == []
+        said = "".join(told) + rest
+        assert [words for words in NEVER_SAID if words in said] == []
+        assert child.returncode in {*DOCUMENTED, -number}
+
+
+# --- while a request is under way
+
+
+def stopped_at_its_request(words: list[str], number: signal.Signals, world: Service, stdin: bytes) -> tuple[int, str]:
+    """Run a command, and send it a signal when its first request has arrived, before that is answered."""
+    children: list[subprocess.Popen[bytes]] = []
+    started = threading.Event()
+
+    def stop(connection: socket.socket) -> None:
+        assert started.wait(PATIENCE)
+        children[0].send_signal(number)
+        READABLE(connection)
+
+    world.always(stop)
+    with subprocess.Popen([*RUN, *words], stdin=PIPE, stdout=subprocess.DEVNULL, stderr=PIPE) as child:
+        children.append(child)
+        started.set()
+        _, said = child.communicate(stdin, PATIENCE)
+    return child.returncode, said.decode()
+
+
+REQUESTS = [example for example in FIRST if operation_of(example.node.command) and example.node.path != "profile add"]
+STOPS = [
+    (example, STOPPING[(place + further) % 3])
+    for place, example in enumerate(REQUESTS)
+    for further in range(min(EFFORT, 3))
+]
+
+
+@pytest.mark.parametrize(("example", "number"), STOPS, ids=lambda each: line_of(each) or each.name)
+def test_a_signal_interrupts_a_request(example: Example, number: signal.Signals, world: Service) -> None:
+    words = [word for word in example.words if word not in ("-n", "--dry-run", "--last")]
+    code, said = stopped_at_its_request([*words, "--yes"], number, world, example.stdin)
+    assert ended_well(code, said)
+    assert code == 130
+    assert len(world.received) == 1
+
+
+@each_signal
+def test_a_send_that_was_under_way_is_told_and_noted_as_unknown(
+    number: signal.Signals, world: Service, tool: Tool
+) -> None:
+    code, said = stopped_at_its_request([*SEND, "--json"], number, world, b"")
+    error = json.loads(said)
+    assert (code, error["kind"], error["exit_code"]) == (130, "interrupted", 130)
+    assert "may have been carried out" in error["message"]
+    assert [entry["outcome"] for entry in tool("history", "--json").document] == ["unknown"]
+
+
+@pytest.mark.parametrize("ignored", [signal.SIGINT, signal.SIGHUP], ids=["background", "nohup"])
+def test_a_signal_that_whoever_started_it_ignores_stays_ignored(ignored: signal.Signals, world: Service) -> None:
+    children: list[subprocess.Popen[bytes]] = []
+    started = threading.Event()
+
+    def disturb(connection: socket.socket) -> None:
+        assert started.wait(PATIENCE)
+        children[0].send_signal(ignored)
+        READABLE(connection)
+
+    world.will(disturb)
+    script = f'trap \'\' {ignored.name.removeprefix("SIG")}; exec "$0" "$@"'
+    with subprocess.Popen(["sh", "-c", script, *RUN, *SEND], stdout=subprocess.DEVNULL, stderr=PIPE) as child:
+        children.append(child)
+        started.set()
+        _, said = child.communicate(timeout=PATIENCE)
+    assert (child.returncode, said) == (0, b"")
+
+
+# --- on a terminal, which is left as it was
+
+
+@forks
+@each_signal
+def test_the_echo_is_back_after_a_key_was_not_given(number: signal.Signals) -> None:
+    before = config_file().read_bytes()
+    tty = Tty("profile", "add", "new", "--base-url", "https://service.example/api/v1", "--client", "1")
+    assert tty.read_until(b"Key: $")
+    tty.process.send_signal(number)
+    assert tty.end() == 130
+    assert ended_well(130, tty.shown.decode().replace("\r", ""), coloured=True)
+    assert config_file().read_bytes() == before
+
+
+@forks
+@each_signal
+def test_a_job_finishes_what_is_under_way_and_a_second_signal_ends_it(number: signal.Signals, world: Service) -> None:
+    arrived = threading.Event()
+
+    def hold(connection: socket.socket) -> None:
+        arrived.set()
+        silent(connection)
+
+    world.will(READABLE, hold)
+    tty = Tty("sms", "bulk", "customers.csv", "-m", "Hola", "--yes")
+    assert arrived.wait(PATIENCE)
+    tty.process.send_signal(number)
+    assert tty.read_until(b"Stopping")
+    tty.process.send_signal(number)
+    assert tty.end() == 130
+    assert ended_well(130, tty.shown.decode().replace("\r", ""), coloured=True)
+
+
+@forks
+@pytest.mark.parametrize("words", [SEND, ("state", "watch", "m1"), ("sms", "bulk", "customers.csv", "-m", "x", "-y")])
+def test_a_terminal_that_is_closed_interrupts(words: tuple[str, ...], world: Service, tmp_path: Path) -> None:
+    arrived, closed = threading.Event(), threading.Event()
+
+    def hold(connection: socket.socket) -> None:
+        arrived.set()
+        assert closed.wait(PATIENCE)
+        READABLE(connection)
+
+    world.always(hold)
+    with (tmp_path / "said").open("w+b") as said:
+        tty = Tty(*words, stderr=said.fileno())
+        assert arrived.wait(PATIENCE)
+        tty.hang_up()
+        closed.set()
+        assert tty.process.wait(PATIENCE) == 130
+        said.seek(0)
+        assert b"interrupted" in said.read()
