@@ -76,13 +76,14 @@ def write_files(folder: Path) -> None:
         (folder / name).write_text(content, encoding="utf-8")
 
 
-def write_job() -> None:
-    """A job of the sandbox that has not begun."""
+def write_job(profile: str = profiles.SANDBOX, base_url: str = profiles.SANDBOX_URL) -> None:
+    """A job that has not begun; of the sandbox, unless another profile is named."""
     store = Store(paths.jobs_folder())
     private.folder(store.folder)
-    order = Order("sms bulk", SEND_SMS.name, "customers.csv", profiles.SANDBOX, profiles.SANDBOX_URL, {})
+    order = Order("sms bulk", SEND_SMS.name, "customers.csv", profile, base_url, {})
     intake = Intake(store.path(JOB), order, created=1_790_000_000.0)
-    intake.take([Row(2, "573001234567", ())], Wording({"sms": Template.parse("Hello", ())}, str, in_segments=True))
+    rows = [Row(2, "573001234567", ()), Row(3, "573007654321", ())]
+    intake.take(rows, Wording({"sms": Template.parse("Hello", ())}, str, in_segments=True))
     intake.finish()
 
 

@@ -85,12 +85,16 @@ class Tool:
         *arguments: str,
         stdin: bytes | str | None = None,
         terminal: bool = False,
+        screen: bool = False,
         sleep: Callable[[float], None] | None = None,
     ) -> Outcome:
-        """Run a command line. ``stdin`` left out is an empty pipe; ``terminal`` makes all three streams terminals."""
+        """Run a command line. ``stdin`` left out is an empty pipe.
+
+        ``terminal`` makes all three streams terminals, ``screen`` the two outputs.
+        """
         content = stdin.encode() if isinstance(stdin, str) else stdin or b""
         source = Stream(content, terminal=terminal)
-        out, err = Stream(terminal=terminal), Stream(terminal=terminal)
+        out, err = Stream(terminal=terminal or screen), Stream(terminal=terminal or screen)
         app = App(
             stdin=source,
             stdout=out,

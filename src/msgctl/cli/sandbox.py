@@ -15,8 +15,8 @@ from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from msgctl.cli.remote_sandbox import RemoteSandbox
     from msgctl.sandbox.local import LocalSandbox
-    from msgctl.sandbox.remote import RemoteSandbox
 
 app = group(
     """The emulator behind `-p sandbox`: nothing is really sent.
@@ -109,7 +109,7 @@ def _served(run: App, base_url: str | None) -> RemoteSandbox | None:
         base_url = run.profile.base_url
     if base_url is None:
         return None
-    from msgctl.sandbox.remote import RemoteSandbox
+    from msgctl.cli.remote_sandbox import RemoteSandbox
 
     return run.remember(RemoteSandbox(base_url, seconds=run.options.seconds))
 

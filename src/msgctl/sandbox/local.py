@@ -1,4 +1,4 @@
-"""The sandbox of this machine, with the same methods as one that is served (`remote`)."""
+"""The sandbox of this machine, with the same methods as one that is served (`msgctl.cli.remote_sandbox`)."""
 
 from __future__ import annotations
 
