@@ -7,7 +7,6 @@ a power cut. A ledger is used by one thread at a time; that one process works on
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -29,7 +28,7 @@ class Ledger:
     def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
         self.path = path
         self._clock = clock
-        with database.explained(path):
+        with database.understood(path):
             self.db = database.connect(path)
             try:
                 database.check(self.db, path, schema.APPLICATION_ID, schema.VERSION)
@@ -38,9 +37,6 @@ class Ledger:
                 self.order = self._read_order()
                 self.totals = self._count()
                 self._end = self._furthest()
-            except (TypeError, ValueError) as error:
-                self.db.close()
-                raise sqlite3.DatabaseError("it holds what no ledger holds") from error
             except BaseException:
                 self.db.close()
                 raise
@@ -54,7 +50,7 @@ class Ledger:
         """Make all changes of a block durable together, or none of them. Raises ConfigurationError."""
         before, end = copy(self.totals), self._end
         try:
-            with database.explained(self.path), database.transaction(self.db):
+            with database.understood(self.path), database.transaction(self.db):
                 yield
         except BaseException:
             self.totals, self._end = before, end
@@ -247,7 +243,8 @@ class Ledger:
         with database.explained(self.path):
             return dict(
                 self.db.execute(
-                    "SELECT state, count(*) FROM delivery WHERE state IS NOT NULL GROUP BY state ORDER BY 2 DESC, 1"
+                    """SELECT CAST(state AS TEXT), count(*) FROM delivery WHERE state IS NOT NULL
+                    GROUP BY 1 ORDER BY 2 DESC, 1"""
                 )
             )
 
@@ -264,7 +261,7 @@ class Ledger:
         return latest or self.created
 
     def _read_order(self) -> Order:
-        return Order(**json.loads(self._member("order") or ""))
+        return Order.of(json.loads(self._member("order") or ""))
 
     def _member(self, name: str) -> str | None:
         row = self.db.execute("SELECT value FROM job WHERE name = ?", (name,)).fetchone()
@@ -288,6 +285,7 @@ class Ledger:
             """SELECT state, sum(size), sum(missing), sum(attempts), sum(credits), sum(lost), sum(estimate)
             FROM request GROUP BY state"""
         ):
+            database.require(int, size, missing, attempts, charged, lost, estimate)
             self._move(None, State(state), size, missing)
             totals.requests += attempts
             totals.credits += charged
