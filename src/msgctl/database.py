@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from msgctl.errors import ConfigurationError
+from msgctl.errors import ConfigurationError, place_of
 from msgctl.text import clean
 
 MOST_WAIT = 10.0
@@ -19,6 +19,7 @@ _HINTS = {
     sqlite3.SQLITE_FULL: "Free some space on the disk, then try again.",
     sqlite3.SQLITE_BUSY: "Another program holds it; try again when that is done.",
 }
+_SENSELESS = (TypeError, ValueError, IndexError, OverflowError, AttributeError)
 _CHECK = "Check that you may read and write the file and its folder."
 
 
@@ -37,6 +38,23 @@ def explained(path: Path) -> Iterator[None]:
         raise ConfigurationError(
             f"{clean(str(path))} cannot be used: {error.strerror or type(error).__name__}", _CHECK
         ) from error
+
+
+@contextmanager
+def understood(path: Path) -> Iterator[None]:
+    """Like `explained`, around what is made of a file's content: anybody may have put something else into it."""
+    with explained(path):
+        try:
+            yield
+        except _SENSELESS as error:
+            raise sqlite3.DatabaseError(f"it holds what msgctl never put there ({place_of(error)})") from error
+
+
+def require(kind: type, *values: object) -> None:
+    """See that values out of a file are of the kind that was put there. Raises TypeError."""
+    for value in values:
+        if not isinstance(value, kind):
+            raise TypeError(f"{type(value).__name__}, not {kind.__name__}")
 
 
 def create(path: Path) -> sqlite3.Connection:

@@ -1,4 +1,4 @@
-"""Whatever a server answers, to whatever command: the right exit code, one message, and nothing that acts on a terminal.
+"""Whatever a server answers to whatever command: the right exit code, one message, and nothing that acts on a terminal.
 
 The codes follow from the contract of the command line ("Requests" and "Exit codes"), see `codes`.
 """
@@ -138,9 +138,7 @@ def test_the_table_is_large_enough() -> None:
 
 
 @pytest.mark.parametrize("hostile", ANSWERS, ids=name_of)
-def test_every_command_survives_every_answer(
-    hostile: Hostile, lines: list[Line], server: Service, tool: Tool
-) -> None:
+def test_every_command_survives_every_answer(hostile: Hostile, lines: list[Line], server: Service, tool: Tool) -> None:
     server.always(hostile.behaviour)
     turn = ANSWERS.index(hostile)
     is_shown = hostile.name.endswith("in every field")

@@ -7,7 +7,6 @@ a power cut. A ledger is used by one thread at a time; that one process works on
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -35,7 +34,7 @@ class Ledger:
         self._under_way: dict[int, tuple[State, int, int]] = {}
         self._none_waits = False
         self._last_content: tuple[int, dict[str, Any], int] = (0, {}, 0)
-        with database.explained(path):
+        with database.understood(path):
             self.db = database.connect(path)
             try:
                 database.check(self.db, path, schema.APPLICATION_ID, schema.VERSION)
@@ -46,9 +45,6 @@ class Ledger:
                 self._number, *place = self._furthest()
                 self._upcoming = Upcoming(self.db, (place[0], place[1]))
                 self._batch = Batch(self.db)
-            except (TypeError, ValueError) as error:
-                self.db.close()
-                raise sqlite3.DatabaseError("it holds what no ledger holds") from error
             except BaseException:
                 self.db.close()
                 raise
@@ -63,7 +59,7 @@ class Ledger:
         before = copy(self.totals), self._number, dict(self._under_way)
         place = self._upcoming.place
         try:
-            with database.explained(self.path), database.transaction(self.db):
+            with database.understood(self.path), database.transaction(self.db):
                 yield
                 self._batch.write()
         except BaseException:
@@ -255,7 +251,8 @@ class Ledger:
         with database.explained(self.path):
             return dict(
                 self.db.execute(
-                    "SELECT state, count(*) FROM delivery WHERE state IS NOT NULL GROUP BY state ORDER BY 2 DESC, 1"
+                    """SELECT CAST(state AS TEXT), count(*) FROM delivery WHERE state IS NOT NULL
+                    GROUP BY 1 ORDER BY 2 DESC, 1"""
                 )
             )
 
@@ -272,7 +269,7 @@ class Ledger:
         return latest or self.created
 
     def _read_order(self) -> Order:
-        return Order(**json.loads(self._member("order") or ""))
+        return Order.of(json.loads(self._member("order") or ""))
 
     def _member(self, name: str) -> str | None:
         row = self.db.execute("SELECT value FROM job WHERE name = ?", (name,)).fetchone()
@@ -296,6 +293,7 @@ class Ledger:
             """SELECT state, sum(size), sum(missing), sum(attempts), sum(credits), sum(lost), sum(estimate)
             FROM request GROUP BY state"""
         ):
+            database.require(int, size, missing, attempts, charged, lost, estimate)
             self._move(None, State(state), size, missing)
             totals.requests += attempts
             totals.credits += charged

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -41,11 +42,26 @@ class Order:
 
     @cached_property
     def performs(self) -> Operation:
-        """The operation of its requests. Raises KeyError where this msgctl has none of that name."""
+        """The operation of its requests."""
         return {each.name: each for each in operations.OPERATIONS}[self.operation]
 
     def document(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    def of(cls, document: Any) -> Order:
+        """The order that `document` gave. Raises TypeError and ValueError where it is none."""
+        order = cls(**document)
+        texts = (order.command, order.operation, order.file, order.profile, order.base_url)
+        numbers = (order.batch_size, order.concurrency, order.max_credits or 0)
+        if not all(isinstance(text, str) for text in texts) or not all(type(number) is int for number in numbers):
+            raise TypeError("a member of the order is of another kind")
+        rate = 1.0 if order.rate is None else order.rate
+        if min(order.batch_size, order.concurrency) < 1 or (order.max_credits or 0) < 0 or not 0 < rate < math.inf:
+            raise ValueError("a limit of the order is none")
+        if not isinstance(order.fixed, dict) or order.operation not in {each.name for each in operations.OPERATIONS}:
+            raise ValueError("nothing can be sent by the order")
+        return order
 
 
 class Entry(NamedTuple):
