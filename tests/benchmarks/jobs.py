@@ -4,7 +4,8 @@ Run it as ``python tests/benchmarks/jobs.py [NAME...]``; without names, everythi
 rate. TMPDIR says on which disk the ledgers are; one in memory (tmpfs) does not tell much. Rates are measured where
 requests arrive, from the first to the last: reading the file and writing the report are not in them.
 
-`wrk` is the ceiling; a library that `cc` makes slows syncs down (under strace everything is slow). What is missing is left out, and said.
+`wrk` is the ceiling; a library that `cc` makes slows syncs down (under strace everything is slow). What is missing is
+left out, and said.
 """
 
 from __future__ import annotations
