@@ -24,7 +24,7 @@ MOST_EXAMPLES = 20
 """Rows that are named for each thing that is wrong; the ledger names all."""
 
 _REMEMBERED = 1024
-_CACHE_KIB = 8192
+_CACHE_KIB = 4096
 
 
 @dataclass(slots=True)
