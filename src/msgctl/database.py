@@ -15,12 +15,13 @@ from msgctl.text import clean
 MOST_WAIT = 10.0
 """Seconds that a transaction waits for one of another process."""
 
+_CHECK = "Check that you may read and write the file and its folder."
 _HINTS = {
     sqlite3.SQLITE_FULL: "Free some space on the disk, then try again.",
     sqlite3.SQLITE_BUSY: "Another program holds it; try again when that is done.",
 }
-_SENSELESS = (TypeError, ValueError, IndexError, OverflowError, AttributeError)
-_CHECK = "Check that you may read and write the file and its folder."
+SENSELESS = (TypeError, ValueError, IndexError, OverflowError, AttributeError)
+"""What is raised where something is made of values that are not what was put into a file."""
 
 
 @contextmanager
@@ -46,7 +47,7 @@ def understood(path: Path) -> Iterator[None]:
     with explained(path):
         try:
             yield
-        except _SENSELESS as error:
+        except SENSELESS as error:
             raise sqlite3.DatabaseError(f"it holds what msgctl never put there ({place_of(error)})") from error
 
 

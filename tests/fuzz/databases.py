@@ -99,8 +99,18 @@ def described(schema: Iterable[str]) -> Tables:
     with closing(sqlite3.connect(":memory:")) as db:
         for statement in schema:
             db.execute(statement)
-        names = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'").fetchall()
-        return {name: [row[1] for row in db.execute(f"PRAGMA table_info({name})")] for (name,) in sorted(names)}
+        return _tables(db)
+
+
+def tables_of(path: Path) -> Tables:
+    """The tables in a file."""
+    with closing(sqlite3.connect(path)) as db:
+        return _tables(db)
+
+
+def _tables(db: sqlite3.Connection) -> Tables:
+    names = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'").fetchall()
+    return {name: [row[1] for row in db.execute(f"PRAGMA table_info({name})")] for (name,) in sorted(names)}
 
 
 def change(path: Path, wanted: Iterable[Change] = ()) -> None:

@@ -59,7 +59,6 @@ def ledger(world: World) -> Path:
     (path,) = [each for each in (world.home / "state/msgctl/jobs").glob("*.sqlite3") if "3f9a2c" not in each.name]
     assert world.run(["job", "states", path.stem]).code in (0, 6)
     change(path)
-    world.home.with_name(f"{world.home.name}-kept").rename(world.home.with_name("before"))
     world.keep()
     return path
 

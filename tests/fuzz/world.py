@@ -39,6 +39,7 @@ class World:
     def keep(self) -> None:
         """From here on, every run begins with what the folder holds now."""
         kept = self.home.with_name(f"{self.home.name}-kept")
+        shutil.rmtree(kept, ignore_errors=True)
         shutil.copytree(self.home, kept)
         self._kept = kept
 

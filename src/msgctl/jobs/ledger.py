@@ -213,7 +213,8 @@ class Ledger:
 
     def begin_round(self) -> int:
         """The number of the round of questions that was stopped, or else of a new one."""
-        number = int(self._member("round") or 0)
+        with database.understood(self.path):
+            number = int(self._member("round") or 0)
         if self._member("round_is_open") == "yes":
             return number
         with self.transaction():
@@ -243,8 +244,10 @@ class Ledger:
 
     def delivery_state(self, line: int) -> tuple[str | None, int]:
         """The delivery state of a recipient and the round in which it was asked for; None and 0 before the first."""
-        row = self.db.execute("SELECT state, round FROM delivery WHERE line = ?", (line,)).fetchone()
-        return row or (None, 0)
+        with database.understood(self.path):
+            row = self.db.execute("SELECT state, round FROM delivery WHERE line = ?", (line,)).fetchone() or (None, 0)
+            database.require(str, row[0] or "")
+            return row[0], int(row[1])
 
     def delivery_states(self) -> dict[str, int]:
         """How many recipients are in each delivery state, the most frequent first."""
