@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -65,13 +65,13 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
+        self.opened = ExitStack()
+        self.path = Path(self.opened.enter_context(tempfile.TemporaryDirectory())) / "job.sqlite3"
         self.sent: dict[int, Sent] = {}
         self.request_of: dict[int, int] = {}
 
     def teardown(self) -> None:
-        self.ledger.close()
-        self.folder.cleanup()
+        self.opened.close()
 
     @initialize(
         found=st.lists(
@@ -92,8 +92,8 @@ class LedgerMachine(RuleBasedStateMachine):
                 self.excluded[line] = "duplicate"
             else:
                 self.text_of[line], self.phone_of[line] = text, phone(number)
-        self.path = write(Path(self.folder.name) / "job.sqlite3", rows)
-        self.ledger = opened(self.path)
+        self.ledger = opened(write(self.path, rows))
+        self.opened.callback(self.end)
 
     # --- what can happen
 
@@ -141,10 +141,13 @@ class LedgerMachine(RuleBasedStateMachine):
         sent.outcome, sent.entries = AFTER[event], entries
         sent.leavings -= event is Event.NEVER_LEFT
 
+    def end(self) -> None:
+        self.ledger.close()
+
     @rule()
     def end_and_look(self) -> None:
         """The process ends without a word; another one looks at what it left."""
-        self.ledger.close()
+        self.end()
         self.ledger = opened(self.path)
 
     @rule()

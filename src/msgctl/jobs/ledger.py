@@ -234,8 +234,7 @@ class Ledger:
         with self.transaction():
             self.db.executemany(
                 """INSERT INTO delivery (line, state, error, round) VALUES (?, ?, ?, ?) ON CONFLICT (line) DO UPDATE
-                SET state = coalesce(excluded.state, state), error = excluded.error,
-                round = max(round, excluded.round)""",
+                SET state = coalesce(excluded.state, state), error = excluded.error, round = excluded.round""",
                 (
                     (each.line, each.state, each.fault and each.fault.message, number if each.is_answered else 0)
                     for each in heard
