@@ -378,7 +378,7 @@ def test_it_says_why_a_proxy_is_not_used(tool: Tool, service: Service, monkeypat
 @pytest.mark.parametrize(
     ("name", "validity", "parts"),
     [
-        ("other.example", {}, ["base URL", "certificate"]),
+        ("other.example", {}, ["base URL", "another address"]),
         ("127.0.0.1", {"ends_in_days": -2}, ["expired", "clock", "renew"]),
     ],
 )
@@ -390,6 +390,16 @@ def test_a_certificate_that_does_not_hold_is_4(
     with secured(authority, monkeypatch, name, **validity) as server:
         Report(tool).failed("TLS", 4, *parts)
     assert server.received == []
+
+
+@pytest.mark.usefixtures("trusted")
+def test_a_certificate_of_another_name_is_told_so(
+    tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with secured(authority, monkeypatch, "other.example") as server, proxying(server.port) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
+        Report(tool).failed("TLS", 4, HOST, "base URL", "belongs to another name")
 
 
 def test_an_authority_that_is_not_known_is_4(
@@ -532,6 +542,16 @@ def test_nothing_that_the_service_says_shows_the_key(tool: Tool, service: Servic
             done = tool("doctor", *options)
             assert done.out
             assert not shows_key(done.stdout + done.stderr)
+
+
+def test_a_certificate_with_the_key_in_it_does_not_show_it(
+    tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile = trustme.CA(organization_name=KEY)
+    hostile.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+    with secured(hostile, monkeypatch, "127.0.0.1"):
+        assert "by ***" in Report(tool)["TLS"]["found"]
 
 
 # --- how it is shown
