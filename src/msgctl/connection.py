@@ -11,6 +11,7 @@ import select
 import socket
 import ssl
 import time
+from email import errors as mail
 from http.client import HTTPException, HTTPResponse
 from typing import Any
 
@@ -21,9 +22,19 @@ from msgctl.timed import Deadline, Incoming, TooMuchError, send
 
 MOST_HEAD_BYTES = 256 * 1024
 """The longest head of an answer, in bytes, with all the interim answers (1xx) before it."""
+MOST_INTERIM = 100
+"""The most interim answers before an answer, of other kinds than 100 Continue: to read each takes its time."""
 MOST_IDLE = 4.0
 """Seconds after which a connection is not used again; many servers close theirs after five."""
 
+# What a head is reproached with that names a content type of several parts: the body, which is not there yet.
+_OF_THE_BODY = (
+    mail.CloseBoundaryNotFoundDefect,
+    mail.InvalidMultipartContentTransferEncodingDefect,
+    mail.MultipartInvariantViolationDefect,
+    mail.NoBoundaryInMultipartDefect,
+    mail.StartBoundaryNotFoundDefect,
+)
 _LENGTH = re.compile(r"[0-9]{1,18}", re.A)
 _KEEP_ALIVE = re.compile(r"\btimeout=([0-9]{1,6})\b", re.I | re.A)
 
@@ -121,12 +132,14 @@ def _read_head(incoming: Any, method: str, deadline: Deadline) -> HTTPResponse:
     Raises HTTPException where they are not HTTP, contradict each other, or leave open where the body ends.
     """
     incoming.expect(deadline, MOST_HEAD_BYTES)
-    while True:
+    for _ in range(1 + MOST_INTERIM):
         response = HTTPResponse(incoming, method=method)
         response.begin()
         if response.status >= 200:
             break
-    if response.headers.defects:
+    else:
+        raise HTTPException("no answer follows the interim ones")
+    if not all(isinstance(defect, _OF_THE_BODY) for defect in response.headers.defects):
         raise HTTPException("a header line is none")
     lengths = {length.strip() for line in response.headers.get_all("content-length", []) for length in line.split(",")}
     if len(lengths) > 1 or not all(_LENGTH.fullmatch(length) for length in lengths):

@@ -9,11 +9,14 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 MASK = "***"
 LEAST_MASKED = 6
 """Shorter keys are no secrets, and to mask them would garble every text that holds their letters."""
 
+_OTHERWISE = {" ": ("+",), "'": ("'\"'\"'", "'\\''")}
+"""Characters as a form and a shell write them."""
 _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
 
 _JSON_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
@@ -51,11 +54,11 @@ class Credential:
         return (("client", str(self.client)), ("key", self.key.reveal()))
 
     def mask(self, text: str) -> str:
-        """``text`` without the key, however it is spelled: raw, percent-encoded, or escaped in JSON or HTML."""
+        """``text`` without the key, however it is spelled: raw, percent-encoded, escaped in JSON or HTML, quoted."""
         key = self.key.reveal()
         if len(key) < LEAST_MASKED:
             return text
-        return re.sub("".join(map(_spelled, key)), MASK, text)
+        return _pattern(key).sub(MASK, text)
 
     def mask_body(self, body: bytes) -> bytes:
         """A body of any kind without the key. Its encoding, which nothing tells reliably, may be one of the usual two.
@@ -77,13 +80,25 @@ class Credential:
         return string[0] if masked == text else json.dumps(masked)
 
 
+@lru_cache(maxsize=4)
+def _pattern(key: str) -> re.Pattern[str]:
+    """A pattern for a key in any spelling. It takes long to make, and an answer can hold a million texts."""
+    return re.compile("".join(map(_spelled, key)))
+
+
 def _spelled(char: str) -> str:
     """A pattern for the ways to write a character; encoders differ in which they escape, and in the case of digits."""
-    percent = "".join(f"%{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
+    utf8 = char.encode("utf-8", "surrogateescape")
     units = char.encode("utf-16-be", "surrogatepass").hex()
     escaped = "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
-    exact = {char, json.dumps(char)[1:-1], _HTML.get(char, char), f"\\{char}", *("+" if char == " " else "")}
-    any_case = {percent, escaped, f"&#{ord(char)};", f"&#x{ord(char):x};", f"&#x{ord(char):02x};"}
+    exact = {char, json.dumps(char)[1:-1], _HTML.get(char, char), f"\\{char}", *_OTHERWISE.get(char, ())}
+    exact.add(utf8.decode("latin-1"))  # how a header is read
+    any_case = {escaped, f"&#{ord(char)};", f"&#x{ord(char):x};", f"&#x{ord(char):02x};"}
     exactly = "|".join(re.escape(each) for each in sorted(exact, key=len, reverse=True))
-    in_any_case = "|".join(re.escape(each) for each in sorted(any_case))
+    in_any_case = "|".join([_percent(utf8), _percent(char.encode("latin-1", "ignore")), *map(re.escape, any_case)])
     return f"(?:(?i:{in_any_case})|{exactly})"
+
+
+def _percent(encoded: bytes) -> str:
+    """A pattern for percent-encoded bytes, encoded again any number of times, as in a URL within a URL."""
+    return "".join(f"%(?:25)*{byte:02x}" for byte in encoded) or "(?!)"

@@ -225,7 +225,7 @@ def _not_reached(host: str, error: Exception) -> NotReachedError:
         return NotReachedError(f"the name {host} cannot be looked up", CHECK_ADDRESS, passing=passing)
     if isinstance(error, ssl.SSLCertVerificationError):
         return NotReachedError(
-            f"the certificate of {host} cannot be trusted: {error.verify_message}",
+            f"the certificate of {host} cannot be trusted: {error.verify_message.rstrip('.')}",
             OWN_AUTHORITY if _knows_authorities() else NO_AUTHORITIES,
             passing=False,
         )

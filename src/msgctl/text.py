@@ -42,6 +42,11 @@ def clean(text: str) -> str:
     return "".join(escape(char) if is_unsafe(char) else char for char in text)
 
 
+def storable(text: str) -> str:
+    """Text that UTF-8 can hold: half of a surrogate pair, which JSON can spell, is written visibly."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def shorten(text: str, limit: int = 200) -> str:
     """Clean text of at most ``limit`` characters, for a message that quotes something of unknown length."""
     cleaned = clean(text[: limit + 1])

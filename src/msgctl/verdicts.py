@@ -79,11 +79,10 @@ class Judge:
 
     def _advice(self, request: Request, reply: Reply) -> str | None:
         if 300 <= reply.status < 400:
-            location = reply.header("location")
+            location = self._credential.mask(reply.header("location") or "")
             where = _origin(self._base_url, location) if location else "nowhere"
-            shown = shorten(self._credential.mask(where))
             return (
-                f"Redirects are not followed, since the key would travel along; it points to {shown}. "
+                f"Redirects are not followed, since the key would travel along; it points to {shorten(where)}. "
                 "Check the base URL, and before sending again the delivery state or the balance."
             )
         if reply.status in (404, 405):

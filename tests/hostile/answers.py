@@ -8,22 +8,13 @@ import socket
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from conftest import KEY
 from contract import records
 from contract.records import Field, Record
+from hostile.holding import Verdict
 from support.service import Behaviour, answer, drip, drop, raw, reset, silent
-
-
-class Verdict(Enum):
-    """What an answer amounts to, in the words of the contract ("Exit codes" and "Requests")."""
-
-    READABLE = "a 200 that can be read"
-    UNREADABLE = "a 200 that cannot be read"
-    REFUSED = "an answer other than 200"
-    LOST = "the request went out and no usable answer came back"
 
 
 @dataclass(frozen=True)
@@ -35,7 +26,8 @@ class Hostile:
     verdicts: tuple[Verdict, ...]
 
 
-READABLE, UNREADABLE, REFUSED, LOST = ((verdict,) for verdict in Verdict)
+READABLE, UNREADABLE = (Verdict.READABLE,), (Verdict.UNREADABLE,)
+REFUSED, LOST = (Verdict.REFUSED,), (Verdict.LOST,)
 EITHER = READABLE + UNREADABLE
 FALSE_LENGTH = LOST + UNREADABLE
 
@@ -121,51 +113,19 @@ def flood(piece: bytes, times: int, before: bytes = b"", after: bytes = b"") -> 
 BROKEN_HTTP: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
     "no status line": (raw(b"Content-Type: application/json\r\n\r\n" + BODY), LOST),
     "HTTP/0.9, a body alone": (raw(BODY), LOST),
-    "HTTP/0.9 by name": (headed(first=b"HTTP/0.9 200 OK\r\n"), LOST + READABLE),
     "HTTP/2 preface": (raw(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), LOST),
-    "HTTP/2 settings frame": (raw(b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"), LOST),
-    "HTTP/2.0 by name": (headed(first=b"HTTP/2.0 200 OK\r\n"), LOST),
-    "HTTP/1.0": (headed(first=b"HTTP/1.0 200 OK\r\n"), READABLE),
-    "HTTP/11": (headed(first=b"HTTP/11 200 OK\r\n"), LOST),
-    "lower-case http": (headed(first=b"http/1.1 200 ok\r\n"), LOST),
-    "ICY": (headed(first=b"ICY 200 OK\r\n"), LOST),
-    "a status of two digits": (headed(first=b"HTTP/1.1 20 OK\r\n"), LOST),
     "a status of four digits": (headed(first=b"HTTP/1.1 2000 OK\r\n"), LOST),
-    "a negative status": (headed(first=b"HTTP/1.1 -200 OK\r\n"), LOST),
-    "a signed status": (headed(first=b"HTTP/1.1 +200 OK\r\n"), LOST + READABLE),
-    "a status with an underscore": (headed(first=b"HTTP/1.1 2_00 OK\r\n"), LOST + READABLE),
-    "a status in other digits": (headed(first="HTTP/1.1 ２００ OK\r\n".encode()), LOST),
-    "a status of 5,000 digits": (headed(first=b"HTTP/1.1 " + b"2" * 5000 + b" OK\r\n"), LOST),
-    "no status at all": (headed(first=b"HTTP/1.1\r\n"), LOST),
-    "a reason of escape sequences": (headed(first=b"HTTP/1.1 200 \x1b[2J\x1b]0;x\x07\r\n"), READABLE),
     "a first line of 1 MB": (raw(b"HTTP/1.1 200 " + b"x" * 1_000_000 + b"\r\n\r\n"), LOST),
-    "empty lines before it": (raw(b"\r\n" * 10 + OK + LENGTH + b"\r\n" + BODY), LOST + READABLE),
-    "bare line feeds": (raw((OK + LENGTH).replace(b"\r", b"") + b"\n" + BODY), READABLE),
-    "a bare carriage return": (headed(b"X: a\rX-Other: b"), READABLE + LOST),
     "a header without a colon": (headed(b"Connection close"), LOST),
-    "a header without a name": (headed(b": nothing"), LOST),
-    "a space before the colon": (headed(b"X-Odd : 1"), LOST),
     "a header line of 1 MB": (headed(b"X-Long: " + b"x" * 1_000_000), LOST),
-    "a header name of 60,000 characters": (headed(b"x" * 60_000 + b": 1"), READABLE),
     "100,000 headers": (flood(b"X-More: 1\r\n", 100_000, before=OK), LOST),
-    "101 headers": (headed(*[b"X-More: 1"] * 101), LOST + READABLE),
     "NUL in a header": (headed(b"X-Odd: a\0b", b"Content-Type: application/json\0"), READABLE + LOST),
-    "escape sequences in headers": (headed(b"X-Odd: \x1b[31m\x9b\xff", b"Content-Type: \x1b]0;x\x07"), READABLE),
-    "direction marks in headers": (headed("X-Odd: \u202e\u2066".encode()), READABLE),
     "a folded header": (headed(b"X-Odd: a", b"\tb", b" c"), READABLE),
-    "a head that begins folded": (headed(b" X-Odd: a"), LOST),
-    "From, as in a mailbox": (headed(b"From someone Sat Nov 21 2026"), READABLE + LOST),
-    "a cookie of nonsense": (headed(b"Set-Cookie: =;;;=\xff; expires=never; domain=."), READABLE),
     "101 Switching Protocols": (raw(b"HTTP/1.1 101 Go\r\nUpgrade: h2c\r\n\r\n" + bytes(9)), LOST),
     "ten interim answers": (then(raw(b"HTTP/1.1 103 Hints\r\nLink: </x>\r\n\r\n" * 10), answer(BODY)), READABLE),
     "interim answers without end": (flood(b"HTTP/1.1 100 Continue\r\n\r\n", 40_000), LOST),
     "102 without end": (flood(b"HTTP/1.1 102 Processing\r\nX: y\r\n\r\n", 40_000), LOST),
-    "an interim answer with a body": (raw(b"HTTP/1.1 103 Hints\r\nContent-Length: 2\r\n\r\n{}"), LOST),
-    "mail": (raw(b"220 mail.example ESMTP\r\n"), LOST),
-    "SSH": (raw(b"SSH-2.0-OpenSSH_9.6\r\n"), LOST),
-    "the request itself, sent back": (raw(b"POST /api/v1/send-sms HTTP/1.1\r\n\r\n"), LOST),
     "every byte there is": (raw(bytes(range(256)) * 64), LOST),
-    "zeros": (raw(bytes(100_000)), LOST),
 }  # fmt: skip
 
 # --- how long the body is
@@ -174,38 +134,18 @@ LENGTHS: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
     "longer than its length": (sized(b"5"), UNREADABLE),
     "shorter than its length": (sized(b"9999"), LOST),
     "a negative length": (sized(b"-1"), LOST),
-    "a signed length": (sized(b"+%d" % len(BODY)), LOST),
     "a huge length": (sized(b"9" * 17), FALSE_LENGTH),
-    "a length of 5,000 digits": (sized(b"9" * 5000), LOST),
-    "a length that is none": (sized(b"all of it"), LOST),
-    "a length of nothing": (sized(b""), LOST),
-    "a length in hexadecimal": (sized(b"0x%x" % len(BODY)), LOST),
     "two lengths that differ": (sized(b"%d\r\nContent-Length: 5" % len(BODY)), LOST),
-    "two lengths in a list": (sized(b"5, %d" % len(BODY)), LOST),
-    "the same length twice": (sized(b"%d, %d" % (len(BODY), len(BODY))), READABLE + LOST),
     "no length": (raw(OK + b"Connection: close\r\n\r\n" + BODY), READABLE),
-    "no length, and half of it": (raw(OK + b"Connection: close\r\n\r\n" + BODY[:-9]), UNREADABLE),
     "data after the body": (raw(OK + LENGTH + b"\r\n" + BODY + b"GET / HTTP/1.1\r\n\r\n" * 9), READABLE),
-    "another answer after it": (raw((OK + LENGTH + b"\r\n" + BODY) * 3), READABLE),
     "chunks": (raw(CHUNKED + CHUNKS + b"0\r\n\r\n"), READABLE),
     "chunks and a false length": (raw(OK + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n" + CHUNKS
                                       + b"0\r\n\r\n"), READABLE + LOST),
-    "chunks of one byte": (raw(CHUNKED + b"".join(b"1\r\n%c\r\n" % byte for byte in BODY) + b"0\r\n\r\n"), READABLE),
     "a chunk of negative size": (raw(CHUNKED + b"-5\r\n" + BODY), LOST),
-    "a chunk of no size": (raw(CHUNKED + b"\r\n" + BODY), LOST),
-    "a chunk size that is none": (raw(CHUNKED + b"zz\r\n" + BODY), LOST),
-    "a chunk of 2^64 bytes": (raw(CHUNKED + b"10000000000000000\r\n" + BODY), LOST),
-    "a chunk size of 1 MB": (raw(CHUNKED + b"1" * 1_000_000), LOST),
     "a chunk shorter than it says": (raw(CHUNKED + b"fff\r\n" + BODY), LOST),
-    "a chunk without its end": (raw(CHUNKED + CHUNKS.rstrip()), LOST),
     "no last chunk": (raw(CHUNKED + CHUNKS), LOST),
     "a chunk extension of 1 MB": (raw(CHUNKED + b"1;" + b"x" * 1_000_000), LOST),
-    "odd chunk extensions": (raw(CHUNKED + CHUNKS.replace(b"\r\n", b';\x1b[31m="\r\n', 1) + b"0;x\r\n\r\n"), READABLE),
-    "trailers": (raw(CHUNKED + CHUNKS + b"0\r\nContent-Length: 1\r\nX: \x1b\r\n\r\n"), READABLE),
-    "a trailer of 1 MB": (raw(CHUNKED + CHUNKS + b"0\r\nX: " + b"x" * 1_000_000), LOST + READABLE),
     "100,000 trailers": (flood(b"X: y\r\n", 100_000, CHUNKED + CHUNKS + b"0\r\n", b"\r\n"), READABLE + LOST),
-    "another transfer encoding": (headed(b"Transfer-Encoding: gzip"), LOST),
-    "chunked twice": (headed(b"Transfer-Encoding: chunked, chunked"), LOST),
 }  # fmt: skip
 
 # --- content codings, which were not asked for
@@ -226,13 +166,8 @@ def coded(coding: bytes, body: bytes, first: bytes = OK) -> Behaviour:
 
 CODED: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
     "a bomb in gzip": (coded(b"gzip", gzip.compress(_ZEROS, 1)), UNREADABLE),
-    "a bomb in gzip twice": (coded(b"gzip, gzip", gzip.compress(gzip.compress(_ZEROS, 1))), UNREADABLE),
     "a bomb in deflate": (coded(b"deflate", zlib.compress(_ZEROS, 1)), UNREADABLE),
     "a bomb in br": (coded(b"br", _BROTLI), UNREADABLE),
-    "a bomb in zstd": (coded(b"zstd", b"\x28\xb5\x2f\xfd\x80" + b"\xff" * 8), UNREADABLE),
-    "a refusal that is a bomb": (coded(b"gzip", gzip.compress(_ZEROS, 1), b"HTTP/1.1 520 No\r\n"), REFUSED),
-    "gzip that is none": (coded(b"gzip", BODY), UNREADABLE),
-    "a coding that nobody knows": (coded(b"\x1b[31m", BODY), UNREADABLE),
     "gzip that is not named": (answer(gzip.compress(BODY)), UNREADABLE),
 }
 
@@ -248,75 +183,139 @@ def at_once(connection: socket.socket) -> None:
 ENDS: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
     "closed before the answer": (drop, LOST),
     "reset before the answer": (reset, LOST),
-    "closed in the first line": (raw(b"HTTP/1.1 2"), LOST),
-    "reset in the first line": (then(raw(b"HTTP/1.1 2"), reset), LOST),
-    "closed in the head": (raw(OK + b"Content-Le"), LOST),
     "reset in the head": (at_once, LOST),
-    "closed after the head": (raw(OK + LENGTH + b"\r\n"), LOST),
-    "reset in the body": (then(raw(OK + LENGTH + b"\r\n" + BODY[:20]), reset), LOST),
     "closed in the body": (raw(OK + LENGTH + b"\r\n" + BODY[:-1]), LOST),
     "closed in the body of a refusal": (raw(b"HTTP/1.1 520 No\r\nContent-Length: 99\r\n\r\n{"), REFUSED),
     "reset in the body of a refusal": (then(raw(b"HTTP/1.1 520 No\r\nContent-Length: 99\r\n\r\n{"), reset), REFUSED),
 }
 
+# --- variants
+
+MORE: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
+    "HTTP/0.9 by name": (headed(first=b"HTTP/0.9 200 OK\r\n"), LOST + READABLE),
+    "HTTP/2 settings frame": (raw(b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"), LOST),
+    "HTTP/2.0 by name": (headed(first=b"HTTP/2.0 200 OK\r\n"), LOST),
+    "a status of two digits": (headed(first=b"HTTP/1.1 20 OK\r\n"), LOST),
+    "no status at all": (headed(first=b"HTTP/1.1\r\n"), LOST),
+    "a reason of escape sequences": (headed(first=b"HTTP/1.1 200 \x1b[2J\x1b]0;x\x07\r\n"), READABLE),
+    "a bare carriage return": (headed(b"X: a\rX-Other: b"), READABLE + LOST),
+    "bare line feeds": (raw((OK + LENGTH).replace(b"\r", b"") + b"\n" + BODY), READABLE),
+    "a header without a name": (headed(b": nothing"), LOST),
+    "a space before the colon": (headed(b"X-Odd : 1"), LOST),
+    "escape sequences in headers": (headed(b"X-Odd: \x1b[31m\x9b\xff", b"Content-Type: \x1b]0;x\x07"), READABLE),
+    "an interim answer with a body": (raw(b"HTTP/1.1 103 Hints\r\nContent-Length: 2\r\n\r\n{}"), LOST),
+    "the request itself, sent back": (raw(b"POST /api/v1/send-sms HTTP/1.1\r\n\r\n"), LOST),
+    "a length that is none": (sized(b"all of it"), LOST),
+    "chunks of one byte": (raw(CHUNKED + b"".join(b"1\r\n%c\r\n" % byte for byte in BODY) + b"0\r\n\r\n"), READABLE),
+    "a chunk without its end": (raw(CHUNKED + CHUNKS.rstrip()), LOST),
+    "another transfer encoding": (headed(b"Transfer-Encoding: gzip"), LOST),
+    "a trailer of 1 MB": (raw(CHUNKED + CHUNKS + b"0\r\nX: " + b"x" * 1_000_000), LOST + READABLE),
+    "a refusal that is a bomb": (coded(b"gzip", gzip.compress(_ZEROS, 1), b"HTTP/1.1 520 No\r\n"), REFUSED),
+    "gzip that is none": (coded(b"gzip", BODY), UNREADABLE),
+    "reset in the first line": (then(raw(b"HTTP/1.1 2"), reset), LOST),
+    "closed in the head": (raw(OK + b"Content-Le"), LOST),
+    "reset in the body": (then(raw(OK + LENGTH + b"\r\n" + BODY[:20]), reset), LOST),
+    "HTTP/11": (headed(first=b"HTTP/11 200 OK\r\n"), LOST),
+    "ICY": (headed(first=b"ICY 200 OK\r\n"), LOST),
+    "a signed status": (headed(first=b"HTTP/1.1 +200 OK\r\n"), LOST + READABLE),
+    "a status with an underscore": (headed(first=b"HTTP/1.1 2_00 OK\r\n"), LOST + READABLE),
+    "a status of 5,000 digits": (headed(first=b"HTTP/1.1 " + b"2" * 5000 + b" OK\r\n"), LOST),
+    "lower-case http": (headed(first=b"http/1.1 200 ok\r\n"), LOST),
+    "a header name of 60,000 characters": (headed(b"x" * 60_000 + b": 1"), READABLE),
+    "101 headers": (headed(*[b"X-More: 1"] * 101), LOST + READABLE),
+    "direction marks in headers": (headed("X-Odd: \u202e\u2066".encode()), READABLE),
+    "a cookie of nonsense": (headed(b"Set-Cookie: =;;;=\xff; expires=never; domain=."), READABLE),
+    "mail": (raw(b"220 mail.example ESMTP\r\n"), LOST),
+    "SSH": (raw(b"SSH-2.0-OpenSSH_9.6\r\n"), LOST),
+    "zeros": (raw(bytes(100_000)), LOST),
+    "From, as in a mailbox": (headed(b"From someone Sat Nov 21 2026"), READABLE + LOST),
+    "empty lines before it": (raw(b"\r\n" * 10 + OK + LENGTH + b"\r\n" + BODY), LOST + READABLE),
+    "a status in other digits": (headed(first="HTTP/1.1 ２００ OK\r\n".encode()), LOST),
+    "a negative status": (headed(first=b"HTTP/1.1 -200 OK\r\n"), LOST),
+    "HTTP/1.0": (headed(first=b"HTTP/1.0 200 OK\r\n"), READABLE),
+    "a head that begins folded": (headed(b" X-Odd: a"), LOST),
+    "a signed length": (sized(b"+%d" % len(BODY)), LOST),
+    "a length of 5,000 digits": (sized(b"9" * 5000), LOST),
+    "a length of nothing": (sized(b""), LOST),
+    "two lengths in a list": (sized(b"5, %d" % len(BODY)), LOST),
+    "a chunk of no size": (raw(CHUNKED + b"\r\n" + BODY), LOST),
+    "a chunk size that is none": (raw(CHUNKED + b"zz\r\n" + BODY), LOST),
+    "a chunk size of 1 MB": (raw(CHUNKED + b"1" * 1_000_000), LOST),
+    "odd chunk extensions": (raw(CHUNKED + CHUNKS.replace(b"\r\n", b';\x1b[31m="\r\n', 1) + b"0;x\r\n\r\n"), READABLE),
+    "trailers": (raw(CHUNKED + CHUNKS + b"0\r\nContent-Length: 1\r\nX: \x1b\r\n\r\n"), READABLE),
+    "no length, and half of it": (raw(OK + b"Connection: close\r\n\r\n" + BODY[:-9]), UNREADABLE),
+    "the same length twice": (sized(b"%d, %d" % (len(BODY), len(BODY))), READABLE + LOST),
+    "another answer after it": (raw((OK + LENGTH + b"\r\n" + BODY) * 3), READABLE),
+    "a bomb in zstd": (coded(b"zstd", b"\x28\xb5\x2f\xfd\x80" + b"\xff" * 8), UNREADABLE),
+    "a coding that nobody knows": (coded(b"\x1b[31m", BODY), UNREADABLE),
+    "a bomb in gzip twice": (coded(b"gzip, gzip", gzip.compress(gzip.compress(_ZEROS, 1))), UNREADABLE),
+    "closed in the first line": (raw(b"HTTP/1.1 2"), LOST),
+    "closed after the head": (raw(OK + LENGTH + b"\r\n"), LOST),
+    "a length in hexadecimal": (sized(b"0x%x" % len(BODY)), LOST),
+    "a chunk of 2^64 bytes": (raw(CHUNKED + b"10000000000000000\r\n" + BODY), LOST),
+    "chunked twice": (headed(b"Transfer-Encoding: chunked, chunked"), LOST),
+}  # fmt: skip
+
 # --- bodies of a 200
 
 BODIES: dict[str, tuple[bytes, tuple[Verdict, ...]]] = {
     "empty": (b"", UNREADABLE),
-    "white space": (b" \r\n\t ", UNREADABLE),
     "null": (b"null", UNREADABLE),
-    "true": (b"true", UNREADABLE),
-    "a number": (b"1500", UNREADABLE),
-    "a string": (b'"status"', UNREADABLE),
     "an array": (b"[%s]" % BODY, UNREADABLE),
-    "an empty object": (b"{}", UNREADABLE),
-    "an object of another shape": (b'{"result": "ok", "balance": 5}', UNREADABLE),
     "the error record": (b'{"error": "invalid_parameter", "msg": "The parameter phone is invalid"}', UNREADABLE),
-    "nothing but null": (body_of(None), UNREADABLE + READABLE),
-    "arrays for values": (body_of([1]), UNREADABLE),
-    "objects for values": (b'{"id": {}, "status": {"a": 1}, "state": {}, "urlShort": {}}', UNREADABLE),
     "values for arrays": (b'{"id": 1, "status": 1, "state": 1, "urlShort": 1, "data": 7, "metrics": 7}', EITHER),
-    "arrays of arrays": (b'{"id": 1, "status": 1, "state": 1, "urlShort": 1, "data": [[]], "metrics": [[]]}', EITHER),
     "true and false": (body_of(True), READABLE),
     "half a document": (BODY[:-1], UNREADABLE),
+    "HTML": (b"<!DOCTYPE html><html><body><h1>Welcome</h1><script>alert(1)</script></body></html>", UNREADABLE),
+    "a control character in a string": (BODY.replace(b"data", b"da\x1bta"), UNREADABLE),
+    "a byte order mark": (b"\xef\xbb\xbf" + BODY, READABLE),
+    "UTF-16": (BODY.decode().encode("utf-16"), UNREADABLE),
+    "overlong UTF-8": (BODY.replace(b"1", b"\xc0\xb1"), UNREADABLE),
+    "NaN": (BODY[:-1] + b', "more": NaN}', UNREADABLE),
+    "a member twice": (b'{"status": {"a": 1}, "id": [], ' + BODY[1:], READABLE),
+    "10,000 unknown members": (BODY[:-1] + b"".join(b',"n%d":%d' % (n, n) for n in range(10_000)) + b"}", READABLE),
+    "900 brackets": (BODY[:-1] + b',"more":' + b"[" * 900 + b"]" * 900 + b"}", EITHER),
+    "200,000 brackets": (BODY[:-1] + b',"more":' + b"[" * 200_000 + b"]" * 200_000 + b"}", UNREADABLE),
+    "2,000 entries": (b'{"status":1,"id":"d","state":1,"urlShort":1,"data":[' + b"{}," * 1999 + b"{}]}", READABLE),
+}  # fmt: skip
+
+MORE_BODIES: dict[str, tuple[bytes, tuple[Verdict, ...]]] = {
+    "an object of another shape": (b'{"result": "ok", "balance": 5}', UNREADABLE),
+    "arrays for values": (body_of([1]), UNREADABLE),
+    "arrays of arrays": (b'{"id": 1, "status": 1, "state": 1, "urlShort": 1, "data": [[]], "metrics": [[]]}', EITHER),
     "two documents": (BODY + BODY, UNREADABLE),
+    "a member twice, the last one wrong": (
+        BODY[:-1] + b', "status": [], "id": [], "state": [], "urlShort": []}',
+        UNREADABLE,
+    ),
+    "Infinity": (BODY[:-1] + b', "more": [-Infinity]}', UNREADABLE),
+    "200,000 objects in one another": (b'{"id":' * 200_000, UNREADABLE),
+    "unknown members of other names": (BODY[:-1] + b',"":1,"__class__":{"a":[]},"a.b":2,"data.0":3,"0":4}', READABLE),
+    "text of escape sequences": (b"\x1b[2J\x1b]0;x\x07\x9b31m\r\nError: none", UNREADABLE),
+    "white space": (b" \r\n\t ", UNREADABLE),
+    "true": (b"true", UNREADABLE),
+    "a string": (b'"status"', UNREADABLE),
     "a comma at the end": (BODY[:-1] + b",}", UNREADABLE),
     "a comment": (b"/* ok */" + BODY, UNREADABLE),
     "single quotes": (b"{'status': 1}", UNREADABLE),
     "a call for JSONP": (b"callback(%s)" % BODY, UNREADABLE),
-    "HTML": (b"<!DOCTYPE html><html><body><h1>Welcome</h1><script>alert(1)</script></body></html>", UNREADABLE),
     "XML": (b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c">]><status>&b;</status>', UNREADABLE),
-    "text of escape sequences": (b"\x1b[2J\x1b]0;x\x07\x9b31m\r\nError: none", UNREADABLE),
-    "a control character in a string": (BODY.replace(b"data", b"da\x1bta"), UNREADABLE),
-    "a byte order mark": (b"\xef\xbb\xbf" + BODY, READABLE),
     "two byte order marks": (b"\xef\xbb\xbf" * 2 + BODY, UNREADABLE),
-    "UTF-16": (BODY.decode().encode("utf-16"), UNREADABLE),
     "UTF-16 without a mark": (BODY.decode().encode("utf-16-be"), UNREADABLE),
     "UTF-32": (BODY.decode().encode("utf-32"), UNREADABLE),
     "Latin-1": (body_of("ñ").decode().encode("latin-1"), UNREADABLE),
-    "overlong UTF-8": (BODY.replace(b"1", b"\xc0\xb1"), UNREADABLE),
     "surrogates in UTF-8": (BODY.replace(b"1", b"\xed\xa0\x80"), UNREADABLE),
-    "NaN": (BODY[:-1] + b', "more": NaN}', UNREADABLE),
-    "Infinity": (BODY[:-1] + b', "more": [-Infinity]}', UNREADABLE),
-    "a member twice": (b'{"status": {"a": 1}, "id": [], ' + BODY[1:], READABLE),
-    "a member twice, the last one wrong": (BODY[:-1] + b', "status": [], "id": [], "state": [], "urlShort": []}',
-                                           UNREADABLE),
-    "10,000 unknown members": (BODY[:-1] + b"".join(b',"n%d":%d' % (n, n) for n in range(10_000)) + b"}", READABLE),
-    "unknown members of other names": (BODY[:-1] + b',"":1,"__class__":{"a":[]},"a.b":2,"data.0":3,"0":4}', READABLE),
-    "900 brackets": (BODY[:-1] + b',"more":' + b"[" * 900 + b"]" * 900 + b"}", EITHER),
-    "200,000 brackets": (BODY[:-1] + b',"more":' + b"[" * 200_000 + b"]" * 200_000 + b"}", UNREADABLE),
-    "200,000 objects in one another": (b'{"id":' * 200_000, UNREADABLE),
-    "2,000 entries": (b'{"status":1,"id":"d","state":1,"urlShort":1,"data":[' + b"{}," * 1999 + b"{}]}", READABLE),
-}  # fmt: skip
+    "objects for values": (b'{"id": {}, "status": {"a": 1}, "state": {}, "urlShort": {}}', UNREADABLE),
+    "an empty object": (b"{}", UNREADABLE),
+    "nothing but null": (body_of(None), UNREADABLE + READABLE),
+    "a number": (b"1500", UNREADABLE),
+}
 
 NUMBERS: dict[str, bytes] = {
     "10,000 digits": b"9" * 10_000,
     "an exponent that fills the memory": b"1e999999999",
     "an exponent that nobody can hold": b"1e99999999999999999999",
-    "an exponent of nothing": b"-1e-999999999",
     "10,000 decimals": b"0." + b"3" * 10_000,
-    "minus nothing": b"-0",
-    "beyond 64 bits": b"18446744073709551616",
 }
 """Numbers that stand for every value in a record."""
 
@@ -325,10 +324,10 @@ TEXTS: dict[str, str] = {
     "line ends and a forged error": "a\r\nError: forged\n{}\x0b\x0c\x1c\u2028b\u2029c",
     "direction marks": "\u202eabc\u2066\u2067\u2069\u061c\u200f\ufeff\u200b\u2060\u00ad\u180e\U000e0041\U000e007f",
     "a lone surrogate": "a\ud800b\udfff",
-    "markup and formulas": "=cmd|' /C calc'!A0 [bold red]x[/] [/] [link=file:///etc/passwd]y[/link] %s {0.x} ${HOME}",
+    "markup and formulas": "=cmd|' /C calc'!A0 [bold red]x[/] [/] [link=file:///etc/passwd]y[/link]" " %s {0.x} ${HOME} `id`",
     "odd characters": "\ue000\uffff\U0010fffd\U000e0fff" + "e" + "\u0301" * 500,
     "an empty text": "",
-    "100,000 characters": "x" * 100_000,
+    "2,000 characters": "x" * 2_000,
 }  # fmt: skip
 """Texts that stand for every value in a record, and are the name of an unknown member of it."""
 
@@ -354,7 +353,7 @@ def _bodies() -> Iterator[Hostile]:
 # --- statuses, redirects, content types
 
 HTML = b"<!DOCTYPE html><html><body><h1>Something went wrong</h1></body></html>"
-STATUSES = (201, 204, 205, 206, 304, 407, 408, 429, 503, 511, 520, 599, 999)
+STATUSES = (201, 204, 206, 304, 407, 429, 503, 520, 999)
 ELSEWHERE = "https://other.example/?key={key}"
 LOCATIONS = {
     "to another host, with the key": "https://other.example/login?key={key}&next=%2F{key}",
@@ -379,26 +378,32 @@ def redirect(status: int, location: str) -> Behaviour:
 def _statuses() -> Iterator[Hostile]:
     for status in STATUSES:
         yield Hostile(f"{status} with the record of a 200", answer(BODY, status), REFUSED)
-    for status in (204, 304, 500):
+    for status in (204, 500):
         yield Hostile(f"{status} with an HTML page", answer(HTML, status, {"Content-Type": "text/html"}), REFUSED)
-    for status in (301, 302, 303, 307, 308):
+    for status in (301, 303, 308):
         yield Hostile(f"{status} to another host", redirect(status, ELSEWHERE), REFUSED)
-    for name, location in LOCATIONS.items():
-        yield Hostile(f"a redirect {name}", redirect(302, location), REFUSED + LOST)
-    for kind in ("text/html", "", "application/xml; charset=utf-16", "\x1b[31m", "multipart/mixed; boundary=x"):
+    for kind in ("text/html", "\x1b[31m", "multipart/mixed; boundary=x"):
         yield Hostile(f"JSON as {kind!r}", answer(BODY, headers={"Content-Type": kind}), READABLE)
 
 
+def _redirects() -> Iterator[Hostile]:
+    for name, location in LOCATIONS.items():
+        yield Hostile(f"a redirect {name}", redirect(302, location), REFUSED + LOST)
+
+
 ANSWERS: tuple[Hostile, ...] = (
-    *(
-        Hostile(name, *entry)
-        for table in (BROKEN_HTTP, LENGTHS, CODED, ENDS)
-        for name, entry in table.items()
-    ),
+    *(Hostile(name, *entry) for table in (BROKEN_HTTP, LENGTHS, CODED, ENDS) for name, entry in table.items()),
     *_bodies(),
     *_statuses(),
-)  # fmt: skip
+)
 """The answers that every command gets."""
+
+VARIANTS: tuple[Hostile, ...] = (
+    *(Hostile(name, *entry) for name, entry in MORE.items()),
+    *(Hostile(f"{name}, as a body", answer(body), verdicts) for name, (body, verdicts) in MORE_BODIES.items()),
+    *_redirects(),
+)
+"""Variants of them, for one command that reads and one that sends."""
 
 SLOW: tuple[Hostile, ...] = (
     Hostile("silence", silent, LOST),

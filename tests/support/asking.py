@@ -8,8 +8,8 @@ from __future__ import annotations
 import shutil
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from conftest import KEY
 from contract.interface import BASE_PATH
 from msgctl import paths, profiles
 from msgctl.jobs.ledger import Ledger
@@ -86,7 +86,7 @@ def _of_examples() -> list[Line]:
         words = example.words
         if {"--dry-run", "-n"} & set(words) or example.node.words[0] == "profile":
             continue
-        words += ["--max-wait", "2"] if example.node.path == "state watch" else []
+        words += ["--max-wait", "1"] if example.node.path == "state watch" else []
         if "--rate" in words:  # which takes its time
             at = words.index("--rate")
             words = words[:at] + words[at + 2 :]
@@ -98,9 +98,4 @@ def _check_of_a_new_profile(base_url: str) -> Line:
     """The one command whose examples make no request, and whose option does."""
     assert any(node.path == "profile add" for node in COMMANDS)
     words = ("profile", "add", "checked", "--base-url", base_url, "--client", "1", "--key-stdin", "--check", "--force")
-    return Line("profile add", words, b"another-k3y\n")
-
-
-def ledgers() -> list[Path]:
-    """The files of all jobs."""
-    return [path for path in paths.jobs_folder().iterdir() if path.is_file()]
+    return Line("profile add", words, KEY.encode())

@@ -19,6 +19,7 @@ from typing import Any
 
 from msgctl.answers import Number
 from msgctl.history.file import BrokenError, connect, explained, transaction
+from msgctl.text import storable
 
 MOST_DISPATCHES = 10_000
 """The newest dispatches, which are kept."""
@@ -89,7 +90,7 @@ class History:
         with self._writing("FULL"):
             self._db.execute(
                 "INSERT INTO dispatches (time, profile, base_url, command, message) VALUES (?, ?, ?, ?, ?)",
-                [_storable(text) for text in noted],
+                [storable(text) for text in noted],
             )
             number: int = self._db.execute("SELECT last_insert_rowid()").fetchone()[0]
             self._insert(number, map(Entry, phones))
@@ -137,16 +138,13 @@ class History:
             self._db.execute("DELETE FROM entries WHERE dispatch NOT IN (SELECT number FROM dispatches)")
 
     def _insert(self, number: int, entries: Iterable[Entry]) -> None:
+        rows = (
+            (number, position, each.phone, each.outcome.value, each.id, each.status, each.credits)
+            for position, each in enumerate(entries)
+        )
         self._db.executemany(
             "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                (
-                    number,
-                    position,
-                    *map(_storable, (each.phone, each.outcome.value, each.id, each.status, each.credits)),
-                )
-                for position, each in enumerate(entries)
-            ),
+            ([storable(value) if isinstance(value, str) else value for value in row] for row in rows),
         )
 
     @contextmanager
@@ -197,8 +195,3 @@ def _document(row: tuple[Any, ...]) -> Document:
     charged = document["credits"]
     document["credits"] = Number(charged) if charged is not None and _NUMBER.fullmatch(charged) else None
     return document
-
-
-def _storable(text: str | None) -> str | None:
-    """Text as SQLite takes it: a service may send half of a surrogate pair."""
-    return None if text is None else text.encode("utf-8", "backslashreplace").decode()

@@ -15,6 +15,7 @@ from msgctl.jobs import reading
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.limits import Failures, Pace
 from msgctl.jobs.records import Heard
+from msgctl.text import storable
 
 _COMMIT_EVERY = 200
 """Answers that are written together; what is lost of them is asked for again."""
@@ -136,7 +137,7 @@ class Round:
                     client = client or self._connect()
                     answer = client.perform(request.build(operations.MESSAGES_STATE, {"id": message}))
                     state = answer.document.get("state")
-                    self._answers.put(Heard(line, None if state is None else str(state), None))
+                    self._answers.put(Heard(line, None if state is None else storable(str(state)), None))
                 except MsgctlError as error:
                     self._answers.put(Heard(line, None, error))
                 except Exception as error:  # noqa: BLE001 (who waits for the answer must get one)

@@ -88,7 +88,8 @@ def pack(entries: Sequence[Entry | None]) -> str | None:
     absent = [place for place, entry in enumerate(entries) if entry is None]
     said = [entry or _NOTHING for entry in entries] if absent else entries
     ids, statuses, prices = zip(*said, strict=True)
-    return _encode([ids, _once(statuses), _once(prices), absent])
+    # Half of a surrogate pair, which JSON can spell and SQLite not keep, becomes a question mark.
+    return _encode([ids, _once(statuses), _once(prices), absent]).encode("utf-8", "replace").decode()
 
 
 def unpack(text: str | None) -> list[Entry | None]:

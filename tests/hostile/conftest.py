@@ -1,0 +1,50 @@
+"""A hostile server, and the command lines that ask it for something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conftest import KEY
+from support.asking import Line, asking
+from support.examples import write_files
+from support.service import Service, running
+from support.tool import Tool
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Service]:
+    with running() as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("asking")
+
+
+@pytest.fixture(scope="session")
+def lines(server: Service, folder: Path) -> list[Line]:
+    """A line for every command that makes a request."""
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+            patch.setenv(variable, str(folder))
+        lead_to(server.base_url, patch)
+        patch.chdir(folder)
+        write_files(folder)
+        return asking(Tool(), server)
+
+
+@pytest.fixture(autouse=True)
+def work(server: Service, lines: list[Line], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of the files that the lines read, and the environment that leads to the server."""
+    lead_to(server.base_url, monkeypatch)
+    monkeypatch.chdir(folder)
+
+
+def lead_to(base_url: str, patch: pytest.MonkeyPatch) -> None:
+    patch.setenv("MSGCTL_BASE_URL", base_url)
+    patch.setenv("MSGCTL_CLIENT", "12345")
+    patch.setenv("MSGCTL_KEY", KEY)

@@ -1,0 +1,187 @@
+"""Whatever keeps a request from leaving, on the way through a proxy or at the handshake: 4, and nothing was sent."""
+
+from __future__ import annotations
+
+import datetime
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from conftest import KEY
+from hostile.holding import FORMS, Verdict, hold, ran
+from support.asking import Line
+from support.service import PATIENCE, Behaviour, drop, raw, reset, running
+from support.tool import Tool
+
+HOST = "service.invalid"
+NOT_REACHED = (Verdict.NOT_REACHED,)
+LONG_AGO = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(autouse=True)
+def trusted(authority: trustme.CA, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = home / "authority.pem"
+    authority.cert_pem.write_to_path(str(file))
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+
+
+def nothing_leaves(name: str, lines: list[Line], tool: Tool) -> None:
+    """Every command ends with 4 and one message that says that nothing was sent."""
+    for number, line in enumerate(lines):
+        if "--base-url" in line.words or line.path.startswith("sandbox "):  # they lead elsewhere, or say it otherwise
+            continue
+        form = FORMS[number % len(FORMS)]
+        outcome = ran(line, tool, form, "--timeout", "5")
+        hold(name, NOT_REACHED, line, form, outcome)
+        if outcome.code == 4:
+            assert "nothing was sent" in " ".join(outcome.err.split()), (name, line.path, outcome.err)
+
+
+# --- TLS
+
+
+def certified(authority: trustme.CA, *names: str, **validity: Any) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(*names, **validity).configure_cert(context)
+    return context
+
+
+def self_signed(authority: trustme.CA) -> ssl.SSLContext:
+    """A certificate that nobody but itself vouches for."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    another = trustme.CA()
+    with another.private_key_pem.tempfile() as key, another.cert_pem.tempfile() as certificate:
+        context.load_cert_chain(certificate, key)
+    return context
+
+
+def of_another_time(authority: trustme.CA) -> ssl.SSLContext:
+    context = certified(authority, "127.0.0.1")
+    context.minimum_version = ssl.TLSVersion.TLSv1
+    context.maximum_version = ssl.TLSVersion.TLSv1_1
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    return context
+
+
+CONTEXTS: dict[str, Callable[[trustme.CA], ssl.SSLContext]] = {
+    "a certificate that has expired": lambda ca: certified(ca, "127.0.0.1", not_after=LONG_AGO),
+    "a certificate for another name": lambda ca: certified(ca, "other.example"),
+    "a certificate for no address": lambda ca: certified(ca, "*.0.0.1", "localhost"),
+    "an unknown authority": lambda ca: certified(trustme.CA(), "127.0.0.1"),
+    "a certificate signed by itself": self_signed,
+}
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_a_certificate_that_cannot_be_trusted_gets_no_request(
+    name: str, authority: trustme.CA, lines: list[Line], tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(CONTEXTS[name](authority)) as service:
+        monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url)
+        nothing_leaves(name, lines, tool)
+        assert service.received == []
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1:DeprecationWarning")
+def test_tls_of_another_time_gets_no_request(
+    authority: trustme.CA, lines: list[Line], tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(of_another_time(authority)) as service:
+        monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url)
+        nothing_leaves("TLS 1.1", lines, tool)
+        assert service.received == []
+
+
+ALERT = b"\x15\x03\x03\x00\x02\x02\x28"
+"""A fatal alert: handshake_failure (RFC 8446, 6.2)."""
+HELLO = b"\x16\x03\x03\x00\x7a\x02\x00\x00\x76\x03\x03" + bytes(32)
+"""The beginning of a server's hello."""
+
+HANDSHAKES: dict[str, Behaviour] = {
+    "closed at once": drop,
+    "reset at once": reset,
+    "plain HTTP": raw(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"),
+    "another protocol": raw(b"220 mail.example ESMTP\r\n"),
+    "zeros": raw(bytes(5000)),
+    "an alert": raw(ALERT),
+    "half a hello": raw(HELLO),
+    "a record of a length that is none": raw(b"\x16\x03\x03\xff\xff" + bytes(70_000)),
+}
+
+
+@pytest.mark.parametrize("name", HANDSHAKES)
+def test_a_handshake_that_fails_gets_no_request(
+    name: str, lines: list[Line], tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with answering(HANDSHAKES[name]) as (port, read):
+        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://127.0.0.1:{port}/api/v1")
+        nothing_leaves(name, lines, tool)
+    assert read
+    assert all(b"HTTP/1.1" not in first for first in read)
+
+
+@contextmanager
+def answering(behaviour: Behaviour) -> Iterator[tuple[int, list[bytes]]]:
+    """A port where whatever comes first is answered so; gives what came."""
+    read: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accept() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                connection.settimeout(PATIENCE)
+                with ExitStack() as stack:
+                    stack.enter_context(connection)
+                    stack.push(lambda kind, *_: kind is not None and issubclass(kind, OSError))
+                    read.append(connection.recv(65536))
+                    behaviour(connection)
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1], read
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(PATIENCE)
+
+
+# --- a proxy that is to open a tunnel
+
+TUNNELS: dict[str, Behaviour] = {
+    "closed at once": drop,
+    "reset": reset,
+    "no HTTP": raw(bytes(range(256)) * 9),
+    "half a head": raw(b"HTTP/1.1 200 OK\r\nX: y"),
+    "a first line of 1 MB": raw(b"HTTP/1.1 200 " + b"x" * 1_000_000),
+    "100,000 headers": raw(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000),
+    "interim answers without end": raw(b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000),
+    "an answer that is not 200": raw(b"HTTP/1.1 407 \x1b[31mNo\r\nProxy-Authenticate: Basic\r\n\r\n"),
+    "a redirect with the key": raw(f"HTTP/1.1 302 Go\r\nLocation: http://x/?{KEY}\r\n\r\n".encode()),
+    "a tunnel to no TLS": raw(b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n{}"),
+    "a tunnel that is cut": raw(b"HTTP/1.1 200 OK\r\n\r\n"),
+}
+
+
+@pytest.mark.parametrize("name", TUNNELS)
+def test_a_proxy_that_opens_no_tunnel_gets_no_request(
+    name: str, lines: list[Line], tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
+    with running() as proxy:
+        proxy.always(TUNNELS[name])
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+        nothing_leaves(name, lines, tool)
+        assert {request.method for request in proxy.received} == {"CONNECT"}
