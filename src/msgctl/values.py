@@ -137,14 +137,14 @@ def seconds(text: str, what: str, least: float = 0.0, most: float = LONGEST_TIME
     return number
 
 
-def decimal(text: str, what: str, most: float) -> float:
-    """A number over 0 and up to ``most``; fractions are allowed."""
+def decimal(text: str, what: str, least: float, most: float) -> float:
+    """A number from ``least`` to ``most``; fractions are allowed."""
     try:
         number = float(text) if _DECIMAL.fullmatch(text) else float("nan")
     except ValueError:
         number = float("nan")
-    if not 0 < number <= most:  # false for NaN as well
-        raise UsageError(f"{quote(text)} is not {what}: allowed is a number over 0, up to {most:.10g}")
+    if not least <= number <= most:  # false for NaN as well
+        raise UsageError(f"{quote(text)} is not {what}: allowed is a number from {least:g} to {most:.10g}")
     return number
 
 

@@ -13,9 +13,11 @@ from typing import Any
 
 _INTENTS = """INSERT INTO request (number, content, first, last, size, estimate, state, attempts, updated)
     VALUES {rows}"""
-_RESULTS = """WITH heard (number, state, charged, missing, answer, error, updated, not_left) AS (VALUES {rows})
+_RESULTS = """WITH heard (number, state, charged, missing, answer, error, updated, not_left, doubtful)
+    AS (VALUES {rows})
     UPDATE request SET state = heard.state, credits = credits + charged, missing = heard.missing,
-    answer = heard.answer, error = heard.error, updated = heard.updated, attempts = attempts - not_left
+    answer = heard.answer, error = heard.error, updated = heard.updated, attempts = attempts - not_left,
+    lost = lost + doubtful
     FROM heard WHERE request.number = heard.number"""
 
 

@@ -15,14 +15,21 @@ from msgctl.jobs.states import Event
 from msgctl.operations import Operation
 from msgctl.request import Request
 
+LONGEST_ATTEMPT = 3600.0
+"""Seconds; the client's own limit, --timeout, is never longer."""
+
 _PHONES = re.compile("[0-9]{5,15}(,[0-9]{5,15})*", re.ASCII)
 
 
 def dispatch(client: Client, order: Order, intent: Intent) -> Result:
     """Make the request of an intent once, and tell what became of it; nothing is raised."""
     try:
-        answer = client.perform(prepared(order, intent))
-        return Result(intent.number, Event.ANSWERED, entries(answer, intent.phones))
+        # One attempt: what does not leave comes back for another turn, at the job's pace.
+        answer = client.perform(prepared(order, intent), within=LONGEST_ATTEMPT)
+        said = entries(answer, intent.phones)
+        if client.mask_body(answer.body) != answer.body:
+            said = tuple(entry and entry.masked(client.mask) for entry in said)
+        return Result(intent.number, Event.ANSWERED, said)
     except MsgctlError as error:
         return Result(intent.number, _event(error), fault=error)
     except Exception as error:  # noqa: BLE001 (its recipients must not stay under way)

@@ -29,6 +29,7 @@ class Ledger:
 
     def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
         self.path = path
+        self.is_in_use = False
         self._clock = clock
         # What this process knows without asking: what it has under way, whether nothing waits, and the last content.
         self._under_way: dict[int, tuple[State, int, int]] = {}
@@ -50,6 +51,8 @@ class Ledger:
                 raise
 
     def close(self) -> None:
+        if self.is_in_use:  # by a thread that nobody waits for any more: the process ends, and with it the connection
+            return
         with database.explained(self.path):
             self.db.close()
 
@@ -73,11 +76,12 @@ class Ledger:
 
     def recover(self) -> None:
         """Take what an earlier process left under way for unknown: nobody is here any more to hear the answer."""
+        unheard = OutcomeUnknownError("msgctl ended before the answer was here")
         with self.transaction():
-            for number in self._numbers(State.UNDER_WAY):
-                self.record(
-                    Result(number, Event.LOSS, fault=OutcomeUnknownError("msgctl ended before the answer was here"))
-                )
+            for number in (*self._numbers(State.UNDER_WAY), *self._numbers(State.UNDER_WAY_AGAIN)):
+                self.record(Result(number, Event.LOSS, fault=unheard))
+            self._batch.write()
+            self._put(State.AGAIN, Event.CALLED_OFF)
 
     def change(self, order: Order) -> None:
         """Replace the order, whose limits may be others from now on."""
@@ -90,8 +94,7 @@ class Ledger:
         """Let the requests in some states wait for their turn again; the user has asked for it."""
         with self.transaction():
             for state in states:
-                for number in self._numbers(state):
-                    self._send_again(number, state)
+                self._put(state, Event.RESENDING)
 
     def intend(self, most: int) -> Intent | None:
         """Write the intent of the next request, of at most ``most`` recipients where it is a new one.
@@ -114,19 +117,18 @@ class Ledger:
         known = self._under_way.pop(result.number, None)
         state, size, estimate = known or self._request(result.number)
         after = step(state, result.event)
-        charged = result.charged + result.unpriced * (estimate // size)
-        error = result.fault and result.fault.message
+        charged = result.charged
         not_left = result.event is Event.NEVER_LEFT
-        self._batch.results.append(
-            (result.number, after, charged, result.missing, result.packed, error, self._clock(), not_left)
-        )
+        # What was charged without being said is as doubtful as what became of a lost request.
+        doubtful = estimate if result.event is Event.LOSS else result.unpriced * (estimate // size)
+        said = (charged, result.missing, result.packed, _why(result, after))
+        self._batch.results.append((result.number, after, *said, self._clock(), not_left, doubtful))
         self._move(state, after, size, result.missing)
         self._none_waits &= after is not State.WAITING
         self.totals.credits += charged
         self.totals.requests -= not_left
         self.totals.promised -= estimate
-        if after is State.UNKNOWN:
-            self.totals.doubtful += estimate
+        self.totals.doubtful += doubtful
         return estimate // size
 
     def _intend_anew(self, most: int) -> Intent | None:
@@ -158,18 +160,22 @@ class Ledger:
         self.totals.promised += estimate
         group = Upcoming(self.db, (content, first - 1)).take(size)
         phones = group.phones if group else ()
+        if len(phones) != size:
+            raise ValueError("a request of other recipients than it says")
         return Intent(number, phones, self._content(content)[0], estimate)
 
-    def _send_again(self, number: int, state: State) -> None:
-        _, size, estimate = self._request(number)
-        after = step(state, Event.RESENDING)
+    def _put(self, state: State, event: Event) -> None:
+        """Take all requests in a state, none of which is under way, into another one."""
+        after = step(state, event)
+        size = self.in_state(state)
+        self.db.execute("UPDATE request SET state = ?, updated = ? WHERE state = ?", (after, self._clock(), state))
         self._none_waits = False
-        # What an unknown request may have cost stays on the account, now as something that was lost.
-        self.db.execute(
-            "UPDATE request SET state = ?, lost = lost + ?, updated = ? WHERE number = ?",
-            (after, estimate if state is State.UNKNOWN else 0, self._clock(), number),
-        )
         self._move(state, after, size, 0)
+
+    def in_state(self, state: State) -> int:
+        """How many recipients have a request in a state."""
+        (size,) = self.db.execute("SELECT total(size) FROM request WHERE state = ?", (state,)).fetchone()
+        return int(size)
 
     def _waiting(self) -> tuple[int, int, int] | None:
         """Number, content and first line of the first request that waits for its turn again."""
@@ -177,7 +183,7 @@ class Ledger:
             return None
         self._batch.write()
         row: tuple[int, int, int] | None = self.db.execute(
-            "SELECT number, content, first FROM request WHERE state = 'waiting' ORDER BY number LIMIT 1"
+            "SELECT number, content, first FROM request WHERE state IN ('waiting', 'again') ORDER BY number LIMIT 1"
         ).fetchone()
         self._none_waits = row is None
         return row
@@ -299,11 +305,19 @@ class Ledger:
             self._move(None, State(state), size, missing)
             totals.requests += attempts
             totals.credits += charged
-            totals.promised += estimate if state == State.UNDER_WAY else 0
-            totals.doubtful += lost + (estimate if state == State.UNKNOWN else 0)
+            totals.promised += estimate if state in (State.UNDER_WAY, State.UNDER_WAY_AGAIN) else 0
+            totals.doubtful += lost
         return totals
 
 
 def _counted(state: State | None) -> Outcome:
     """The total that recipients count to: what is under way is pending as long as somebody waits for its answer."""
     return Outcome.PENDING if state in (None, State.UNDER_WAY) else OUTCOMES[state]
+
+
+def _why(result: Result, after: State) -> str | None:
+    """Why a request was not accepted; what was in doubt before stays so, whatever becomes of another try."""
+    why = result.fault.message if result.fault else None
+    if after is State.UNKNOWN and result.event is not Event.LOSS:
+        return f"an earlier request may have been carried out; of the last one: {why}"
+    return why

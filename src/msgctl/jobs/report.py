@@ -100,6 +100,8 @@ class Report:
             return _row(line, phone, Outcome.PENDING)
         if fate.state is State.UNDER_WAY:
             return _row(line, phone, Outcome.PENDING) if self._running else _row(line, phone, Outcome.UNKNOWN, UNHEARD)
+        if fate.state in (State.AGAIN, State.UNDER_WAY_AGAIN):
+            return _row(line, phone, Outcome.UNKNOWN, fate.error or UNHEARD)
         if fate.state is not State.ACCEPTED:
             return _row(line, phone, OUTCOMES[fate.state], fate.error)
         if entry is None:
