@@ -19,6 +19,7 @@ CODE = """
 import sys
 import atheris
 with atheris.instrument_imports(include=["msgctl", "tomllib", "csv", "json"]):
+    import tomllib  # what is imported later is not guided by
     from fuzz.targets import TARGETS
 target, _ = TARGETS[sys.argv.pop(1)]
 atheris.Setup(sys.argv, lambda data: target(data))

@@ -87,7 +87,7 @@ documents = st.fixed_dictionaries(
 )
 
 
-@tries(150)
+@tries(110)
 @given(content=contents(SAMPLE.encode()), line=st.sampled_from(LINES))
 def test_any_bytes_in_the_file_end_well(content: bytes, line: tuple[str, ...], world: World) -> None:
     world.renew()
@@ -96,7 +96,7 @@ def test_any_bytes_in_the_file_end_well(content: bytes, line: tuple[str, ...], w
     assert outcome.code == 0 or path.read_bytes() == content
 
 
-@tries(150)
+@tries(110)
 @given(document=documents, line=st.sampled_from(LINES))
 def test_any_members_of_any_kind_end_well(document: dict[str, Any], line: tuple[str, ...], world: World) -> None:
     world.renew()

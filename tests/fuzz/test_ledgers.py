@@ -63,7 +63,7 @@ def ledger(world: World) -> Path:
     return path
 
 
-@tries(250)
+@tries(180)
 @given(wanted=st.lists(changes(described(SCHEMA)), min_size=1, max_size=3), line=st.sampled_from(LINES))
 def test_any_rows_of_a_ledger_end_well(wanted: list[Change], line: tuple[str, ...], ledger: Path, world: World) -> None:
     world.renew()
@@ -71,7 +71,7 @@ def test_any_rows_of_a_ledger_end_well(wanted: list[Change], line: tuple[str, ..
     world.run([ledger.stem if word == "JOB" else word for word in ("job", *line, "--yes")])
 
 
-@tries(150)
+@tries(100)
 @given(data=st.data(), line=st.sampled_from(LINES))
 def test_any_bytes_of_a_ledger_end_well(data: st.DataObject, line: tuple[str, ...], ledger: Path, world: World) -> None:
     world.renew()

@@ -63,7 +63,7 @@ def objects(draw: Any) -> bytes:
     return "\n".join(json.dumps(line) for line in lines).encode()
 
 
-@tries(200)
+@tries(160)
 @given(content=contents(*SAMPLES) | tables() | objects(), line=st.sampled_from(LINES))
 def test_any_file_of_recipients_ends_well(content: bytes, line: tuple[str, ...], world: World) -> None:
     world.renew()

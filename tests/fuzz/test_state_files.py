@@ -57,7 +57,7 @@ def used(world: World) -> World:
 
 
 @each_file
-@tries(150)
+@tries(100)
 @given(data=st.data())
 def test_any_rows_end_well(data: st.DataObject, name: str, lines: list[list[str]], used: World) -> None:
     used.renew()
