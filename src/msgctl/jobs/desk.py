@@ -18,15 +18,17 @@ from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.limits import Budget, Failures, Pace
 from msgctl.jobs.records import Intent, Result
 
+MOST_TOGETHER = 10
+"""What is written in one commit. More at once would let all wait for the last, and then leave together again."""
+
 LONGEST_WAIT = 60.0
 """Seconds; a queue cannot be told to wait for ages."""
 
 
 @dataclass(slots=True)
 class _Turn:
-    """A thread that waits for its next request, and its result of the last one until that is written."""
+    """A thread that waits for its next request."""
 
-    result: Result | None
     intent: Intent | None = None
     served: SimpleQueue[Intent | None] = field(default_factory=SimpleQueue)
 
@@ -51,8 +53,8 @@ class Desk:
         self._pace = pace
         self._monotonic = monotonic
         self._failures = Failures()
-        # Turns, and None where something else has changed. Simple queues cost a tenth of events and conditions.
-        self._handed_in: SimpleQueue[_Turn | None] = SimpleQueue()
+        # None says that something else has changed. Simple queues cost a tenth of events and conditions.
+        self._handed_in: SimpleQueue[_Turn | Result | None] = SimpleQueue()
         self._waiting: list[_Turn] = []
         self._on_hold = False
         self._closed = False
@@ -61,11 +63,15 @@ class Desk:
         self.unwritten = 0
         self.totals = copy(ledger.totals)
 
-    def exchange(self, result: Result | None) -> Intent | None:
-        """Hand in a result and take the next request, whose intent is on the disk; None where there is no next."""
-        turn = _Turn(result)
+    def take(self) -> Intent | None:
+        """The next request, whose intent is on the disk; None where there is no next."""
+        turn = _Turn()
         self._handed_in.put(turn)
         return turn.served.get()
+
+    def hand_in(self, result: Result) -> None:
+        """Have a result written, as soon as may be."""
+        self._handed_in.put(result)
 
     def stop(self, error: MsgctlError | None = None) -> None:
         """Let nothing more leave; what is under way may be handed in."""
@@ -80,9 +86,9 @@ class Desk:
 
     def write(self) -> None:
         """Write what is handed in, until `close`; whatever happens, nobody waits for ever."""
-        while (turns := self._next()) is not None:
-            self._waiting.extend(turns)
-            results = [turn.result for turn in turns if turn.result]
+        while (handed_in := self._next()) is not None:
+            self._waiting.extend(each for each in handed_in if isinstance(each, _Turn))
+            results = [each for each in handed_in if isinstance(each, Result)]
             try:
                 self._commit(results)
             except Exception as error:  # noqa: BLE001 (the threads that wait must not wait for ever)
@@ -91,26 +97,28 @@ class Desk:
                 self._rescue(results)
             self.totals = copy(self._ledger.totals)
 
-    def _next(self) -> list[_Turn] | None:
+    def _next(self) -> list[_Turn | Result] | None:
         """What was handed in since, as soon as there is something to do; None at the end."""
-        turns = self._received(0)
-        while not turns and not self._is_due():
+        handed_in = self._received(0)
+        while not handed_in and not self._is_due():
             if self._closed:
                 return None
             paced = self._waiting and not self._on_hold
-            turns = self._received(min(self._pace.delay(self._monotonic()), LONGEST_WAIT) if paced else None)
-        return turns
+            handed_in = self._received(min(self._pace.delay(self._monotonic()), LONGEST_WAIT) if paced else None)
+        return handed_in
 
-    def _received(self, seconds: float | None) -> list[_Turn]:
+    def _received(self, seconds: float | None) -> list[_Turn | Result]:
         """All that was handed in, after waiting so long for something (None: until there is something)."""
-        turns = []
+        found: list[_Turn | Result] = []
         with suppress(Empty):
-            turn = self._handed_in.get(timeout=seconds)
+            each = self._handed_in.get(timeout=seconds)
             while True:
-                if turn:
-                    turns.append(turn)
-                turn = self._handed_in.get_nowait()
-        return turns
+                if each:
+                    found.append(each)
+                if len(found) >= MOST_TOGETHER:
+                    break
+                each = self._handed_in.get_nowait()
+        return found
 
     def _is_due(self) -> bool:
         """Whether somebody who waits can be told something: the next request, or that there is none."""

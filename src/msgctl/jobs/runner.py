@@ -5,16 +5,20 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from queue import SimpleQueue
 
 from msgctl.client import Client
 from msgctl.errors import ConfigurationError, MsgctlError, unexpected
 from msgctl.jobs import reading
 from msgctl.jobs.desk import Desk
-from msgctl.jobs.dispatch import dispatch
+from msgctl.jobs.dispatch import leave
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.limits import Budget, Pace
-from msgctl.jobs.records import Totals
+from msgctl.jobs.records import Result, Totals
 from msgctl.jobs.states import Event
+
+READERS = 2
+"""Requests under way for each thread that may read an answer meanwhile."""
 
 PAUSE = 1.0
 """Seconds that a thread waits after a request that did not reach the service."""
@@ -37,7 +41,12 @@ class Runner:
             monotonic=monotonic,
         )
         self._writer = threading.Thread(target=self._desk.write, name="ledger", daemon=True)
-        number = min(order.concurrency, max(1, ledger.totals.sendable - ledger.totals.accepted))
+        under_way = min(order.concurrency, max(1, ledger.totals.sendable - ledger.totals.accepted))
+        self._slots: SimpleQueue[None] = SimpleQueue()
+        for _ in range(under_way):
+            self._slots.put(None)
+        # Some more threads than requests under way: while they read what was answered, others are under way.
+        number = under_way + max(1, under_way // READERS)
         self._senders = [threading.Thread(target=self._send, name=f"sender {n}", daemon=True) for n in range(number)]
         self._at_work = number
         self._ended = threading.Event()
@@ -78,13 +87,22 @@ class Runner:
             )
         return error
 
+    def _leave(self, client: Client) -> Callable[[], Result] | None:
+        """Let the next request leave, and wait for its answer, with so many others at once as is allowed."""
+        self._slots.get()
+        try:
+            intent = self._desk.take()
+            return None if intent is None else leave(client, self._ledger.order, intent)
+        finally:
+            self._slots.put(None)
+
     def _send(self) -> None:
         try:
             client = self._connect()
             try:
-                result = None
-                while (intent := self._desk.exchange(result)) is not None:
-                    result = dispatch(client, self._ledger.order, intent)
+                while (heard := self._leave(client)) is not None:
+                    result = heard()
+                    self._desk.hand_in(result)
                     if result.event is Event.NEVER_LEFT:
                         self._desk.stopping.wait(PAUSE)
             finally:
