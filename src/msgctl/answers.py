@@ -81,7 +81,15 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ShapeError(f"it holds {name}, which is not JSON")
 
 
-_DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_refuse_constant)
+_SHORT = {text: Number(text) for text in map(str, range(100))}
+
+
+def _number(text: str) -> Number:
+    """A whole number; short ones are made once, since an answer can hold eight million of them."""
+    return _SHORT.get(text) or Number(text)
+
+
+_DECODER = json.JSONDecoder(parse_int=_number, parse_float=Number, parse_constant=_refuse_constant)
 
 
 def _check_members(document: Mapping[str, Any], members: Sequence[Member]) -> None:

@@ -324,7 +324,7 @@ TEXTS: dict[str, str] = {
     "line ends and a forged error": "a\r\nError: forged\n{}\x0b\x0c\x1c\u2028b\u2029c",
     "direction marks": "\u202eabc\u2066\u2067\u2069\u061c\u200f\ufeff\u200b\u2060\u00ad\u180e\U000e0041\U000e007f",
     "a lone surrogate": "a\ud800b\udfff",
-    "markup and formulas": "=cmd|' /C calc'!A0 [bold red]x[/] [/] [link=file:///etc/passwd]y[/link]" " %s {0.x} ${HOME} `id`",
+    "markup and formulas": "=cmd|'/C calc'!A0 [bold red]x[/] [/] [link=file:///etc/passwd]y[/link] %s {0.x} ${HOME}",
     "odd characters": "\ue000\uffff\U0010fffd\U000e0fff" + "e" + "\u0301" * 500,
     "an empty text": "",
     "2,000 characters": "x" * 2_000,
