@@ -41,14 +41,14 @@ def load(body: bytes) -> Any:
     try:
         text = body.decode("utf-8-sig")
         return _DECODER.decode(text)
-    except UnicodeDecodeError as error:
-        raise ShapeError("it is not UTF-8 text") from error
-    except RecursionError as error:
-        raise ShapeError("its JSON is nested too deeply") from error
+    except UnicodeDecodeError:  # which holds the body, as the other errors do
+        raise ShapeError("it is not UTF-8 text") from None
+    except RecursionError:
+        raise ShapeError("its JSON is nested too deeply") from None
     except ShapeError:
         raise
-    except ValueError as error:
-        raise ShapeError("it is not JSON") from error
+    except ValueError:
+        raise ShapeError("it is not JSON") from None
 
 
 def read(operation: Operation, body: bytes) -> Answer:
