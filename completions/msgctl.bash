@@ -7,7 +7,7 @@
 __msgctl_commands() {
     found=
     case $1 in
-    '') found='sms call chatapp job 2fa state url history balance block profile api completion sandbox' ;;
+    '') found='sms call chatapp job 2fa state url history balance block profile doctor api completion sandbox' ;;
     'sms') found='send bulk segments' ;;
     'call') found='send bulk' ;;
     'chatapp') found='send order bulk' ;;

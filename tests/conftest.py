@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,15 @@ settings.load_profile("any machine")
 
 KEY = "k3y/with+awkward&chars=%é\"'\\"
 """A key that looks different in a URL, in a form and in JSON."""
+
+
+@pytest.fixture(autouse=True, scope="session")
+def heeded_signals() -> Iterator[None]:
+    """Processes that tests start heed Ctrl-C, also where a shell runs the tests in the background, and these do not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler), signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGINT, before[0])
+    signal.signal(signal.SIGHUP, before[1])
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conftest import KEY
-from msgctl import profiles
+from msgctl import key_command
 from support.files import URL, config_file, credentials, table, write_config, written
 from support.leaks import shows_key
 from support.service import Service, answer
@@ -91,7 +91,7 @@ def test_a_key_command_that_gives_no_key_is_a_matter_of_configuration(
 def test_a_key_command_that_does_not_end_is_given_up(
     tool: Tool, server: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(profiles, "SECONDS_FOR_KEY_COMMAND", 0.05)
+    monkeypatch.setattr(key_command, "MOST_SECONDS", 0.05)
     with_command(server, "exec sleep 60")
     done = tool("balance", "-p", "main")
     assert (done.code, server.received) == (3, [])

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import threading
+from itertools import islice
 from pathlib import Path
 from subprocess import PIPE
 from zlib import crc32
@@ -60,13 +61,14 @@ def test_a_signal_at_any_moment_ends_a_command_without_a_traceback(example: Exam
             assert child.stderr is not None
             # Before its own first import Python alone decides what becomes of a signal.
             skipped = next((line for line in child.stderr if "typer" in line), "")
-            told = [line for line, _ in zip(child.stderr, range(lines), strict=False)]
+            told = list(islice(child.stderr, lines))
             child.send_signal(number)
             _, rest = child.communicate(timeout=PATIENCE)
         assert skipped or example.words == []
         said = "".join(told) + rest
         assert [words for words in NEVER_SAID if words in said] == []
-        assert child.returncode in {*DOCUMENTED, -number}
+        # Python ends by SIGINT, which a shell takes for 130, where an interrupt came while it evaluated a text.
+        assert child.returncode in {*DOCUMENTED, -number, -signal.SIGINT}
 
 
 # --- while a request is under way

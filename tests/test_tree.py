@@ -24,7 +24,7 @@ WANTED = """
     profile add, profile list, profile show, profile use, profile remove, profile path,
     sms bulk, call bulk, chatapp bulk, block bulk,
     job list, job show, job resume, job report, job states, job remove,
-    sandbox inbox, sandbox click, sandbox credit, sandbox reset, api
+    sandbox inbox, sandbox click, sandbox credit, sandbox reset, api, doctor
 """
 
 COMMON = set(

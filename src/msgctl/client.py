@@ -99,6 +99,10 @@ class Client:
         """A text without the key."""
         return self._credential.mask(text)
 
+    def key_may_be_in(self, body: bytes) -> bool:
+        """Whether JSON could hold the key; true where that cannot be told at a glance."""
+        return self._credential.may_be_in(body)
+
     def mask_body(self, body: bytes) -> bytes:
         """The body of an answer without the key, and otherwise as it is."""
         return self._credential.mask_body(body)

@@ -9,17 +9,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from msgctl.errors import ConfigurationError
+from msgctl.errors import ConfigurationError, place_of
 from msgctl.text import clean
 
 MOST_WAIT = 10.0
 """Seconds that a transaction waits for one of another process."""
 
+_CHECK = "Check that you may read and write the file and its folder."
 _HINTS = {
     sqlite3.SQLITE_FULL: "Free some space on the disk, then try again.",
     sqlite3.SQLITE_BUSY: "Another program holds it; try again when that is done.",
 }
-_CHECK = "Check that you may read and write the file and its folder."
+SENSELESS = (TypeError, ValueError, IndexError, OverflowError, AttributeError)
+"""What is raised where something is made of values that are not what was put into a file."""
 
 
 @contextmanager
@@ -37,6 +39,23 @@ def explained(path: Path) -> Iterator[None]:
         raise ConfigurationError(
             f"{clean(str(path))} cannot be used: {error.strerror or type(error).__name__}", _CHECK
         ) from error
+
+
+@contextmanager
+def understood(path: Path) -> Iterator[None]:
+    """Like `explained`, around what is made of a file's content: anybody may have put something else into it."""
+    with explained(path):
+        try:
+            yield
+        except SENSELESS as error:
+            raise sqlite3.DatabaseError(f"it holds what msgctl never put there ({place_of(error)})") from error
+
+
+def require(kind: type, *values: object) -> None:
+    """See that values out of a file are of the kind that was put there. Raises TypeError."""
+    for value in values:
+        if not isinstance(value, kind):
+            raise TypeError(f"{type(value).__name__}, not {kind.__name__}")
 
 
 def create(path: Path) -> sqlite3.Connection:

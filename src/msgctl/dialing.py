@@ -11,7 +11,8 @@ import queue
 import socket
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Any
@@ -45,14 +46,14 @@ class Dialer:
 
     def __init__(self, base_url: str) -> None:
         parts = urlsplit(base_url)
-        self._is_secure = parts.scheme == "https"
+        self.is_secure = parts.scheme == "https"
         self.host = ascii_host(parts.hostname or "")
-        usual = 443 if self._is_secure else 80
-        self._port = parts.port or usual
-        self._proxy = proxy_for(parts.scheme, self.host, self._port)
+        usual = 443 if self.is_secure else 80
+        self.port = parts.port or usual
+        self.proxy = proxy_for(parts.scheme, self.host, self.port)
         self._tls: ssl.SSLContext | None = None
         self._tls_lock = threading.Lock()
-        self.authority = self._host_and_port if self._port != usual else self._bracketed
+        self.authority = self._host_and_port if self.port != usual else self._bracketed
         """Host, and port where it is not the usual one: the value of the Host header."""
 
     @property
@@ -61,48 +62,64 @@ class Dialer:
 
     @property
     def _host_and_port(self) -> str:
-        return f"{self._bracketed}:{self._port}"
+        return f"{self._bracketed}:{self.port}"
 
     @property
     def prefix(self) -> str:
         """What stands before the path in the first line: scheme and host where an http proxy passes the request on."""
-        return f"http://{self.authority}" if self._proxy and not self._is_secure else ""
+        return f"http://{self.authority}" if self.proxy and not self.is_secure else ""
 
     @property
     def proxy_headers(self) -> Mapping[str, str]:
         """What goes along for a proxy that passes the request on."""
-        return self._proxy.headers if self._proxy and not self._is_secure else {}
+        return self.proxy.headers if self.proxy and not self.is_secure else {}
+
+    @property
+    def endpoint(self) -> tuple[str, int]:
+        """Host and port to which a connection is made: the service's, or those of the proxy before it."""
+        return (self.proxy.host, self.proxy.port) if self.proxy else (self.host, self.port)
 
     def open(self, deadline: Deadline) -> socket.socket:
         """A connection on which the next byte is the request's. Raises NotReachedError and ConfigurationError."""
-        context = self._context() if self._is_secure else None
-        try:
-            connection = self._connected(deadline)
-            return connection if context is None else self._secured(connection, context, deadline)
-        except TimeoutError:
-            raise not_in_time(self.host, deadline) from None
+        if self.is_secure:
+            self._context()  # what is wrong with it is found before anything is opened
+        connection = self.connect(deadline)
+        return self.secure(connection, deadline) if self.is_secure else connection
 
-    def _connected(self, deadline: Deadline) -> socket.socket:
-        """A connection to the service, or to the proxy before it."""
-        host, port = (self._proxy.host, self._proxy.port) if self._proxy else (self.host, self._port)
-        try:
-            return _connect(host, port, deadline)
-        except TimeoutError:
-            raise
-        except (OSError, UnicodeError) as error:
-            raise _not_reached(host, error) from error
+    def addresses(self, deadline: Deadline) -> list[str]:
+        """The addresses of the `endpoint`. Raises NotReachedError."""
+        host, port = self.endpoint
+        with self._failures(host, deadline):
+            return list(dict.fromkeys(str(address[0]) for _, address in _look_up(host, port, deadline)))
 
-    def _secured(self, connection: socket.socket, context: ssl.SSLContext, deadline: Deadline) -> socket.socket:
-        """The connection after the handshake with the service, through the proxy's tunnel if there is one."""
-        try:
-            if self._proxy:
-                self._open_tunnel(connection, self._proxy, deadline)
+    def connect(self, deadline: Deadline) -> socket.socket:
+        """A connection that leads to the service, not yet secured. Raises NotReachedError."""
+        host, port = self.endpoint
+        with self._failures(host, deadline):
+            connection = _connect(host, port, deadline)
+        if self.proxy and self.is_secure:
+            with self._failures(self.host, deadline, connection):
+                self._open_tunnel(connection, self.proxy, deadline)
+        return connection
+
+    def secure(self, connection: socket.socket, deadline: Deadline) -> ssl.SSLSocket:
+        """The connection after the handshake with the service. Raises NotReachedError and ConfigurationError."""
+        with self._failures(self.host, deadline, connection):
             connection.settimeout(deadline.left())
-            return context.wrap_socket(connection, server_hostname=self.host)
+            return self._context().wrap_socket(connection, server_hostname=self.host)
+
+    @contextmanager
+    def _failures(self, host: str, deadline: Deadline, connection: socket.socket | None = None) -> Iterator[None]:
+        """Close the connection where the block fails, and say that ``host`` was not reached."""
+        try:
+            yield
         except BaseException as error:
-            connection.close()
-            if isinstance(error, OSError) and not isinstance(error, TimeoutError):
-                raise _not_reached(self.host, error) from error
+            if connection is not None:
+                connection.close()
+            if isinstance(error, TimeoutError):
+                raise not_in_time(self.host, deadline) from None
+            if isinstance(error, (OSError, UnicodeError)):
+                raise _not_reached(host, error) from error
             raise
 
     def _open_tunnel(self, connection: socket.socket, proxy: Proxy, deadline: Deadline) -> None:

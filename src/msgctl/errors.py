@@ -158,13 +158,18 @@ class StoppedError(MsgctlError):
 
 
 def unexpected(error: Exception) -> MsgctlError:
-    """A mistake in msgctl itself: where it is, but not what it held, which could be a key."""
+    """A mistake in msgctl itself."""
+    return OutcomeUnknownError(
+        f"msgctl stopped at a mistake of its own ({place_of(error)})",
+        "If it was sending, that may have happened. Please report it.",
+    )
+
+
+def place_of(error: Exception) -> str:
+    """What kind of exception was raised, and where, but not what it held, which could be a key."""
     import traceback  # only a run that fails needs it
     from pathlib import Path
 
     frames = traceback.extract_tb(error.__traceback__)
     place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
-    return OutcomeUnknownError(
-        f"msgctl stopped at a mistake of its own ({type(error).__name__}{place})",
-        "If it was sending, that may have happened. Please report it.",
-    )
+    return f"{type(error).__name__}{place}"

@@ -98,7 +98,7 @@ def write(path: Path, content: bytes) -> None:
     except OSError as error:
         raise _unusable("write", path, error) from error
     with suppress(OSError):  # the new file is in its place, whatever its folder's disk says now
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
 
 
 def _replace(target: Path, content: bytes) -> None:
@@ -116,7 +116,7 @@ def _replace(target: Path, content: bytes) -> None:
         raise
 
 
-def _sync_folder(path: Path) -> None:
+def sync_folder(path: Path) -> None:
     """A new name is on the disk only when its folder is."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -7,7 +7,6 @@ it was named, so that nobody reaches the real service by it.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from msgctl.addresses import base_url_fault
 from msgctl.config import Document
 from msgctl.credential import Credential, Secret
 from msgctl.errors import ConfigurationError
+from msgctl.key_command import key_of_command
 from msgctl.text import clean, is_unsafe, shorten
 
 SANDBOX = "sandbox"
@@ -29,10 +29,9 @@ ENVIRONMENT = "environment"
 
 LARGEST_CLIENT = 2**63 - 1
 LONGEST_KEY = 4096
-SECONDS_FOR_KEY_COMMAND = 60
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
-_VARIABLES = {"base_url": "MSGCTL_BASE_URL", "client": "MSGCTL_CLIENT", "key": "MSGCTL_KEY"}
+VARIABLES = {"base_url": "MSGCTL_BASE_URL", "client": "MSGCTL_CLIENT", "key": "MSGCTL_KEY"}
 ALLOWED_URLS = "Allowed is https://HOST/api/v1, and plain http to a loopback address or with allow_http = true."
 WHERE_THE_KEY_IS = "It stands in the security menu of the account."
 ADD_ONE = "Store one with: msgctl profile add NAME --base-url URL --client N. Or try: msgctl -p sandbox balance"
@@ -73,10 +72,8 @@ def sandbox() -> Profile:
 
 def find(document: Document, environ: Mapping[str, str], named: str | None) -> Profile:
     """The profile to use; ``named`` is the value of ``-p``. Raises ConfigurationError."""
-    if named is not None:
-        return sandbox() if named == SANDBOX else made_of(named, stored(document, named))
-    name, members = in_use(document, environ)
-    return sandbox() if name == SANDBOX else made_of(name, members)
+    choice = chosen(document, environ, named)
+    return sandbox() if choice.name == SANDBOX else made_of(choice.name, choice.overridden())
 
 
 def in_use(document: Document, environ: Mapping[str, str]) -> tuple[str, Mapping[str, Any]]:
@@ -84,17 +81,47 @@ def in_use(document: Document, environ: Mapping[str, str]) -> tuple[str, Mapping
 
     The sandbox has no members here. Raises ConfigurationError.
     """
+    choice = chosen(document, environ, None)
+    return choice.name, choice.overridden()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which profile is used: ``by`` names it (``-p``, MSGCTL_PROFILE, ``default_profile``; None where nothing does).
+
+    ``members`` are those of the file, ``given`` what variables say in their place. The sandbox has neither.
+    """
+
+    name: str
+    by: str | None
+    members: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    given: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables of the environment that say something in its place."""
+        return tuple(VARIABLES[member] for member in self.given)
+
+    def overridden(self, *only: str) -> dict[str, Any]:
+        """The members with what variables say in their place, or in the place of some. Raises ConfigurationError."""
+        return _overridden(self.members, {each: text for each, text in self.given.items() if not only or each in only})
+
+
+def chosen(document: Document, environ: Mapping[str, str], named: str | None) -> Choice:
+    """Which profile is used, whatever its members are. Raises ConfigurationError where there is none."""
+    if named is not None:
+        return Choice(named, "-p", {} if named == SANDBOX else stored(document, named))
+    by = "MSGCTL_PROFILE" if environ.get("MSGCTL_PROFILE") else "default_profile"
     name = environ.get("MSGCTL_PROFILE") or document.get("default_profile")
     if name == SANDBOX:
-        return name, {}
-    given = {member: environ[variable] for member, variable in _VARIABLES.items() if environ.get(variable)}
-    complete = len(given) == len(_VARIABLES)
+        return Choice(name, by)
+    given = {member: environ[variable] for member, variable in VARIABLES.items() if environ.get(variable)}
+    complete = len(given) == len(VARIABLES)
     known = document.get("profiles", {})
     if name and (known or not complete):
-        chosen_by = "MSGCTL_PROFILE" if environ.get("MSGCTL_PROFILE") else "default_profile"
-        return name, _overridden(stored(document, name, chosen_by), given)
+        return Choice(name, by, stored(document, name, by), given)
     if complete:
-        return name or ENVIRONMENT, _overridden({}, given)
+        return Choice(name or ENVIRONMENT, by if name else None, {}, given)
     raise _nothing_chosen(known, given)
 
 
@@ -117,12 +144,12 @@ def _overridden(members: Mapping[str, Any], given: Mapping[str, str]) -> dict[st
 
 def _check_variable(member: str, fault: str | None, hint: str | None = None) -> None:
     if fault:
-        raise ConfigurationError(f"{_VARIABLES[member]} cannot be used: {fault}", hint)
+        raise ConfigurationError(f"{VARIABLES[member]} cannot be used: {fault}", hint)
 
 
 def _nothing_chosen(known: Mapping[str, Any], given: Mapping[str, str]) -> ConfigurationError:
     if given:
-        missing = ", ".join(variable for member, variable in _VARIABLES.items() if member not in given)
+        missing = ", ".join(variable for member, variable in VARIABLES.items() if member not in given)
         return ConfigurationError(f"no profile is chosen, and of the environment {missing} is not set", ADD_ONE)
     if known:
         names = ", ".join(clean(name) for name in sorted(known))
@@ -148,6 +175,22 @@ def stored(document: Document, name: str, chosen_by: str | None = None) -> Mappi
 
 def made_of(name: str, members: Mapping[str, Any]) -> Profile:
     """A profile made of the members of a table. Raises ConfigurationError where one cannot be used."""
+    base_url, client = base_url_of(name, members), client_of(name, members)
+    check_more(name, members)
+    return Profile(
+        name=name,
+        base_url=base_url,
+        client=client,
+        fetch_key=key_source_of(name, members),
+        country_code=members.get("country_code"),
+        app_name=members.get("app_name"),
+        voice=members.get("voice"),
+        history=members.get("history", True),
+    )
+
+
+def base_url_of(name: str, members: Mapping[str, Any]) -> str:
+    """The base URL of a profile, without a slash at its end. Raises ConfigurationError."""
     shown = shorten(name, 64)
     base_url = members.get("base_url")
     if not isinstance(base_url, str):
@@ -160,9 +203,21 @@ def made_of(name: str, members: Mapping[str, Any]) -> Profile:
             f"the base_url of profile {shown} cannot be used: {fault}",
             ALLOWED_URLS,
         )
+    return base_url.rstrip("/")
+
+
+def client_of(name: str, members: Mapping[str, Any]) -> int:
+    """The client identifier of a profile. Raises ConfigurationError."""
     client = members.get("client")
     if not isinstance(client, int) or isinstance(client, bool) or not 0 <= client <= LARGEST_CLIENT:
-        raise _member_fault(shown, "client", "missing" if client is None else "not a whole number (int64)")
+        fault = "missing" if client is None else "not a whole number (int64)"
+        raise _member_fault(shorten(name, 64), "client", fault)
+    return client
+
+
+def check_more(name: str, members: Mapping[str, Any]) -> None:
+    """Raise ConfigurationError where a member that a profile need not have cannot be used."""
+    shown = shorten(name, 64)
     history = members.get("history", True)
     if not isinstance(history, bool):
         raise ConfigurationError(
@@ -171,16 +226,6 @@ def made_of(name: str, members: Mapping[str, Any]) -> Profile:
     for member in ("country_code", "app_name", "voice"):
         if not isinstance(members.get(member, ""), str):
             raise _member_fault(shown, member, "not a string")
-    return Profile(
-        name=name,
-        base_url=base_url.rstrip("/"),
-        client=client,
-        fetch_key=_key_source(shown, members),
-        country_code=members.get("country_code"),
-        app_name=members.get("app_name"),
-        voice=members.get("voice"),
-        history=history,
-    )
 
 
 def _member_fault(name: str, member: str, fault: str) -> ConfigurationError:
@@ -190,51 +235,17 @@ def _member_fault(name: str, member: str, fault: str) -> ConfigurationError:
     )
 
 
-def _key_source(name: str, members: Mapping[str, Any]) -> Callable[[], Secret]:
+def key_source_of(name: str, members: Mapping[str, Any]) -> Callable[[], Secret]:
+    """What fetches the key of a profile when it is called. Raises ConfigurationError, then too."""
+    shown = shorten(name, 64)
     key, command = members.get("key"), members.get("key_command")
     if key is not None and command is not None:
-        raise ConfigurationError(f"profile {name} has both key and key_command", "Keep one of them.")
+        raise ConfigurationError(f"profile {shown} has both key and key_command", "Keep one of them.")
     if isinstance(command, str) and command:
-        return lambda: _key_of_command(name, command)
+        return lambda: key_of_command(shown, command)
     if isinstance(key, str) and key:
         return lambda: Secret(key)
-    raise _member_fault(name, "key_command" if command is not None else "key", "missing or not a string")
-
-
-def _key_of_command(name: str, command: str) -> Secret:
-    """The first line that a key command prints."""
-    by_hand = f"Run it by hand; msgctl profile show {name} shows it."
-    status, key = _run(name, command)
-    if status != 0:
-        raise ConfigurationError(f"the key command of profile {name} failed with exit status {status}", by_hand)
-    if not key.reveal():
-        raise ConfigurationError(f"the key command of profile {name} printed no key on its first line", by_hand)
-    return key
-
-
-def _run(name: str, command: str) -> tuple[int, Secret]:
-    """Exit status and first line of a command that the shell runs, as its user would type it."""
-    import subprocess
-
-    try:
-        done = subprocess.run(  # noqa: S602 (the user's own command, stored by the user for this purpose)
-            command,
-            shell=True,
-            # A pipe holds what the user wants to send, or the rest of a loop's input; a terminal may have to be asked.
-            stdin=None if os.isatty(0) else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            timeout=SECONDS_FOR_KEY_COMMAND,
-            env={variable: value for variable, value in os.environ.items() if variable != "MSGCTL_KEY"},
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise ConfigurationError(
-            f"the key command of profile {name} did not end within {SECONDS_FOR_KEY_COMMAND} seconds",
-            f"Run it by hand; msgctl profile show {name} shows it.",
-        ) from None
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"the key command of profile {name} cannot be run ({type(error).__name__})") from None
-    return done.returncode, Secret(done.stdout.partition(b"\n")[0].decode("utf-8", "surrogateescape").rstrip("\r"))
+    raise _member_fault(shown, "key_command" if command is not None else "key", "missing or not a string")
 
 
 def key_fault(key: str) -> str | None:

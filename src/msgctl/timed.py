@@ -31,6 +31,9 @@ class TooMuchError(Exception):
     """More came than is read."""
 
 
+BUFFER = 32 * 1024
+"""Bytes that are received at once, if there are as many: the answer about a hundred recipients."""
+
 NEAR_ENOUGH = 0.01
 """Seconds that a limit may be passed by: setting a time-out anew for less is two system calls for nothing."""
 
@@ -80,7 +83,7 @@ class Incoming(io.BufferedReader):
 
     def __init__(self, connection: socket.socket) -> None:
         self._source = _Source(connection)
-        super().__init__(self._source)
+        super().__init__(self._source, BUFFER)
 
     def makefile(self, mode: str) -> Incoming:  # noqa: ARG002
         return self

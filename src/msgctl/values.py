@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from msgctl.countries import CODES as COUNTRY_CODES
 from msgctl.errors import UsageError
-from msgctl.operations import Field
+from msgctl.operations import Field, Kind
 from msgctl.text import is_unsafe, shorten
 
 MOST_MESSAGE_BYTES = 64 * 1024
@@ -106,6 +106,24 @@ def limited(text: str, field: Field) -> str:
     return str(whole_number(text, f"allowed for {field.typed}", field.least or 0, field.most))
 
 
+def is_typed(value: object, field: Field) -> bool:
+    """Whether a value is one that these functions make of what is typed for a field (other than a phone or date)."""
+    if field.kind is Kind.BOOLEAN:
+        return isinstance(value, bool)
+    if field.kind is Kind.ARRAY:
+        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if not isinstance(value, str):
+        return False
+    try:
+        if field.name == "country-code":
+            return country_code(value) == value
+        if field.most is not None:
+            return limited(value, field) == value
+        return value in field.choices if field.choices else prose(value, field.typed) == value
+    except UsageError:
+        return False
+
+
 def seconds(text: str, what: str, least: float = 0.0, most: float = LONGEST_TIMEOUT) -> float:
     """A time in seconds, over ``least`` and up to ``most``; fractions are allowed."""
     try:
@@ -119,14 +137,14 @@ def seconds(text: str, what: str, least: float = 0.0, most: float = LONGEST_TIME
     return number
 
 
-def decimal(text: str, what: str, most: float) -> float:
-    """A number over 0 and up to ``most``; fractions are allowed."""
+def decimal(text: str, what: str, least: float, most: float) -> float:
+    """A number from ``least`` to ``most``; fractions are allowed."""
     try:
         number = float(text) if _DECIMAL.fullmatch(text) else float("nan")
     except ValueError:
         number = float("nan")
-    if not 0 < number <= most:  # false for NaN as well
-        raise UsageError(f"{quote(text)} is not {what}: allowed is a number over 0, up to {most:.10g}")
+    if not least <= number <= most:  # false for NaN as well
+        raise UsageError(f"{quote(text)} is not {what}: allowed is a number from {least:g} to {most:.10g}")
     return number
 
 

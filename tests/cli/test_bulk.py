@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -158,7 +159,7 @@ def test_invalid_rows_are_left_out_where_that_is_asked_for(broken: str, jobs: Jo
 def test_many_invalid_rows_are_counted_and_the_first_named(jobs: Jobs, service: Service, home: Path) -> None:
     done = jobs.sms(table(home, "phone", ANA, *["x"] * 300), "--yes")
     refused(done, 2, "300 of 301 rows", "line 3: x", "… and 280 more")
-    assert done.err.count("line ") == 20
+    assert len(re.findall(r"^line [0-9]+: ", done.err, re.MULTILINE)) == 20
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from support.jobs import (
     table,
 )
 from support.leaks import files_with_key
-from support.service import Service, answer, drop, reset
+from support.service import Behaviour, Service, answer, drop, reset
 from support.tool import Tool
 
 BALANCE = answer({"status": 1000})
@@ -184,7 +184,7 @@ def test_five_refusals_in_a_row_stop_a_job(jobs: Jobs, service: Service, home: P
     assert done.error["kind"] == "refused"
     assert (done.error["error"], done.error["msg"]) == ("NOT_NOW", "phone: come back tomorrow")
     assert "NOT_NOW: phone: come back tomorrow" in done.error["message"]
-    assert "0 of 9 recipients were accepted, 4 pending" in done.error["message"]
+    assert "0 of 9 recipients were accepted, 5 refused, 4 pending" in done.error["message"]
     assert f"msgctl job resume {job}" in done.error["hint"]
     assert "--resend-refused" in done.error["hint"]
 
@@ -220,6 +220,27 @@ def test_what_is_unknown_is_sent_again_only_where_that_is_asked_for(
     assert (done.code, counts(done.document)) == (0, {"accepted": 3})
     assert [phones(each) for each in sends(service)][3:] == [[ANA]]
     assert done.document["requests"] == 4
+
+
+@pytest.mark.parametrize("again", [REFUSAL, None], ids=["refused", "not sent"])
+def test_who_may_have_a_message_is_unknown_until_one_is_accepted(
+    again: Behaviour | None, three: str, jobs: Jobs, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.always(accepting(service))
+    service.will(answer({"status": 1000}), drop)
+    job = jobs.send(three, "--batch-size", "1", "--concurrency", "1", code=6)
+    if again:
+        service.will(again)
+        jobs("job", "resume", job, "--resend-unknown", "--yes")
+    else:
+        jobs("job", "resume", job, "--resend-unknown", "--yes", "--max-credits", "0")
+    assert jobs.outcomes(job) == {ANA: "unknown", LUIS: "accepted", EVA: "accepted"}
+    asked = len(sends(service))
+    for more in ([], ["--resend-refused"]):
+        assert jobs("job", "resume", job, "--yes", "--max-credits", "100", *more).code == 6
+    assert len(sends(service)) == asked
+    assert jobs("job", "resume", job, "--resend-unknown", "--yes", "--max-credits", "100").code == 0
+    assert jobs.outcomes(job) == {ANA: "accepted", LUIS: "accepted", EVA: "accepted"}
 
 
 def test_a_number_that_the_answer_leaves_out_is_unknown(three: str, jobs: Jobs, service: Service) -> None:

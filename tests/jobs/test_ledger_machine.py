@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -44,6 +44,7 @@ class Sent:
     outcome: str = "under way"
     leavings: int = 1
     lost: int = 0
+    in_doubt: bool = False
     entries: tuple[Entry | None, ...] = ()
 
     @property
@@ -52,8 +53,13 @@ class Sent:
 
     @property
     def credits(self) -> int:
+        return sum(int(said) for said in self.prices if said)
+
+    @property
+    def prices(self) -> list[str | None]:
+        """What the service said of each recipient's price; None where it is not known."""
         texts = [entry and entry.credits for entry in self.entries]
-        return sum(int(said) if said in ("0", "1", "7", "03") else self.cost for said in texts)
+        return [said if said in ("0", "1", "7", "03") else None for said in texts]
 
 
 class DoomedError(Exception):
@@ -65,13 +71,13 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
+        self.opened = ExitStack()
+        self.path = Path(self.opened.enter_context(tempfile.TemporaryDirectory())) / "job.sqlite3"
         self.sent: dict[int, Sent] = {}
         self.request_of: dict[int, int] = {}
 
     def teardown(self) -> None:
-        self.ledger.close()
-        self.folder.cleanup()
+        self.opened.close()
 
     @initialize(
         found=st.lists(
@@ -92,8 +98,8 @@ class LedgerMachine(RuleBasedStateMachine):
                 self.excluded[line] = "duplicate"
             else:
                 self.text_of[line], self.phone_of[line] = text, phone(number)
-        self.path = write(Path(self.folder.name) / "job.sqlite3", rows)
-        self.ledger = opened(self.path)
+        self.ledger = opened(write(self.path, rows))
+        self.opened.callback(self.end)
 
     # --- what can happen
 
@@ -102,7 +108,7 @@ class LedgerMachine(RuleBasedStateMachine):
         with self.ledger.transaction():
             ahead = self.ledger.peek()
             intent = self.ledger.intend(most)
-        pending = self.lines("pending")
+        pending = [*self.lines("pending"), *self.lines("again")]
         if intent is None:
             assert (ahead, pending) == (None, [])
             return
@@ -124,7 +130,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def leave_again(self, number: int, lines: list[int]) -> None:
         sent = self.sent[number]
-        assert (sent.outcome, sent.lines) == ("pending", lines)
+        assert (sent.outcome, sent.lines) == ("again" if sent.in_doubt else "pending", lines)
         sent.outcome = "under way"
         sent.leavings += 1
 
@@ -140,11 +146,18 @@ class LedgerMachine(RuleBasedStateMachine):
             self.ledger.record(Result(number, event, entries, OutcomeUnknownError("why") if not entries else None))
         sent.outcome, sent.entries = AFTER[event], entries
         sent.leavings -= event is Event.NEVER_LEFT
+        sent.lost += sent.estimate if event is Event.LOSS else sent.cost * sent.prices.count(None)
+        sent.in_doubt |= event is Event.LOSS
+        if sent.in_doubt and not entries:
+            sent.outcome = "unknown"
+
+    def end(self) -> None:
+        self.ledger.close()
 
     @rule()
     def end_and_look(self) -> None:
         """The process ends without a word; another one looks at what it left."""
-        self.ledger.close()
+        self.end()
         self.ledger = opened(self.path)
 
     @rule()
@@ -152,6 +165,9 @@ class LedgerMachine(RuleBasedStateMachine):
         self.end_and_look()
         self.ledger.recover()
         for number in self.numbers("under way"):
+            sent = self.sent[number]
+            sent.outcome, sent.in_doubt, sent.lost = "unknown", True, sent.lost + sent.estimate
+        for number in self.numbers("again"):
             self.sent[number].outcome = "unknown"
 
     @precondition(lambda self: not self.numbers("under way"))
@@ -160,8 +176,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.ledger.send_again(*states)
         for sent in self.sent.values():
             if sent.outcome in {str(state) for state in states}:
-                sent.lost += sent.estimate if sent.outcome == "unknown" else 0
-                sent.outcome = "pending"
+                sent.outcome = "again" if sent.in_doubt else "pending"
 
     # --- what cannot
 
@@ -226,12 +241,10 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def counted(self) -> Totals:
         totals = Totals(
-            under_way=len(self.lines("under way")),
+            under_way=sum(not self.is_in_doubt(line) for line in self.lines("under way")),
             requests=sum(sent.leavings for sent in self.sent.values()),
             credits=sum(sent.credits for sent in self.sent.values()),
-            doubtful=sum(
-                sent.lost + (sent.estimate if sent.outcome == "unknown" else 0) for sent in self.sent.values()
-            ),
+            doubtful=sum(sent.lost for sent in self.sent.values()),
             promised=sum(self.sent[number].estimate for number in self.numbers("under way")),
         )
         outcomes = [*self.excluded.values(), *(self.told(line, running=True) for line in self.text_of)]
@@ -254,8 +267,13 @@ class LedgerMachine(RuleBasedStateMachine):
         """The outcome of a line as the report should tell it."""
         stands = self.stands(line)
         if stands == "under way":
-            return "pending" if running else "unknown"
+            return "pending" if running and not self.is_in_doubt(line) else "unknown"
+        if stands == "again":
+            return "unknown"
         return "unknown" if stands == "accepted" and self.entry(line) is None else stands
+
+    def is_in_doubt(self, line: int) -> bool:
+        return line in self.request_of and self.sent[self.request_of[line]].in_doubt
 
     def entry(self, line: int) -> Entry | None:
         number = self.request_of.get(line)
@@ -279,7 +297,11 @@ def test_every_other_step_is_impossible() -> None:
         (None, Event.INTENT): "under way",
         (State.WAITING, Event.INTENT): "under way",
         **{(State.UNDER_WAY, event): "waiting" if after == "pending" else after for event, after in AFTER.items()},
-        (State.UNKNOWN, Event.RESENDING): "waiting",
+        (State.UNKNOWN, Event.RESENDING): "again",
+        (State.AGAIN, Event.CALLED_OFF): "unknown",
+        (State.AGAIN, Event.INTENT): "under way again",
+        (State.UNDER_WAY_AGAIN, Event.ANSWERED): "accepted",
+        **{(State.UNDER_WAY_AGAIN, event): "unknown" for event in (Event.REFUSAL, Event.LOSS, Event.NEVER_LEFT)},
         (State.REFUSED, Event.RESENDING): "waiting",
     }
     for state in (None, *State):

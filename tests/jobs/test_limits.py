@@ -196,7 +196,7 @@ def test_where_no_price_is_said_the_estimate_counts(tmp_path: Path) -> None:
     service = Service(otherwise=lambda phones: [entry(each, None) for each in phones])
     with closing(opened(write(tmp_path / "job.sqlite3", rows(40), order))) as ledger:
         assert isinstance(run(ledger, service), ConditionError)
-        assert (ledger.totals.credits, ledger.totals.accepted) == (30, 30)
+        assert (ledger.totals.credits, ledger.totals.doubtful, ledger.totals.accepted) == (0, 30, 30)
     assert sorted(map(len, service.asked)) == [1, 9, 10, 10]
 
 

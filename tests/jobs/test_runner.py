@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -18,6 +19,14 @@ from msgctl.jobs.runner import Runner
 
 ANSWERS_REFUSED = "CREATE TRIGGER full BEFORE UPDATE ON request BEGIN SELECT raise(ABORT, 'disk I/O error'); END"
 INTENTS_REFUSED = "CREATE TRIGGER full BEFORE INSERT ON request BEGIN SELECT raise(ABORT, 'disk I/O error'); END"
+
+# A constraint that is looked at only by COMMIT.
+UNCOMMITTED = (
+    "PRAGMA foreign_keys = ON",
+    "CREATE TABLE another (number PRIMARY KEY)",
+    "CREATE TABLE held (number REFERENCES another (number) DEFERRABLE INITIALLY DEFERRED)",
+    "CREATE TRIGGER full AFTER INSERT ON request BEGIN INSERT INTO held VALUES (1); END",
+)
 
 
 def job(folder: Path, number: int = 40, **members: Any) -> Path:
@@ -64,13 +73,15 @@ def test_an_intent_is_on_the_disk_before_its_request_leaves(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("trigger", [ANSWERS_REFUSED, INTENTS_REFUSED], ids=["answers", "intents"])
 def test_nothing_more_leaves_when_the_ledger_cannot_be_written(trigger: str, tmp_path: Path) -> None:
-    with closing(opened(job(tmp_path))) as ledger:
+    path = job(tmp_path)
 
-        def fill_up(phones: Sequence[str]) -> list[dict[str, Any]]:
-            ledger.db.execute(trigger.replace("TRIGGER", "TRIGGER IF NOT EXISTS"))
-            return accept(phones)
+    def fill_up(phones: Sequence[str]) -> list[dict[str, Any]]:
+        with closing(sqlite3.connect(path, timeout=30)) as db:
+            db.execute(trigger.replace("TRIGGER", "TRIGGER IF NOT EXISTS"))
+        return accept(phones)
 
-        service = Service(accept, accept, otherwise=fill_up)
+    service = Service(accept, accept, otherwise=fill_up)
+    with closing(opened(path)) as ledger:
         error = run(ledger, service)
         assert isinstance(error, ConfigurationError)
         assert "disk I/O error" in error.message
@@ -85,6 +96,16 @@ def test_nothing_more_leaves_when_the_ledger_cannot_be_written(trigger: str, tmp
         assert told.unknown > 0
     else:
         assert told.unknown == 0, "an answer that is here is written without what was to come next"
+
+
+def test_nothing_leaves_whose_intent_was_written_and_not_committed(tmp_path: Path) -> None:
+    with closing(opened(job(tmp_path))) as ledger:
+        for statement in UNCOMMITTED:
+            ledger.db.execute(statement)
+        service = Service()
+        assert isinstance(run(ledger, service), ConfigurationError)
+        assert service.asked == []
+        assert (ledger.totals.pending, ledger.totals.under_way, after(ledger).pending) == (40, 0, 40)
 
 
 def test_a_disk_that_is_full_loses_no_answer_and_nobody(tmp_path: Path) -> None:

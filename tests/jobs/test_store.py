@@ -233,8 +233,9 @@ def test_a_ledger_that_was_tampered_with(damage: str, store: Store) -> None:
 
 @pytest.mark.parametrize("answer", ["{", "7", '[["m1"]]', '[{"id": "m1"}]', json.dumps([[["m1"], 2, 3, 4]])])
 def test_an_answer_that_was_tampered_with(answer: str, store: Store) -> None:
-    with closing(opened(write(store.path(JOB), rows(3)))) as ledger, ledger.transaction():
-        ledger.intend(1)
+    with closing(opened(write(store.path(JOB), rows(3)))) as ledger:
+        with ledger.transaction():
+            ledger.intend(1)
         ledger.db.execute("UPDATE request SET state = 'accepted', answer = ?", (answer,))
     with closing(opened(store.path(JOB))) as ledger, pytest.raises(ConfigurationError, match="cannot be used"):
         list(Report(ledger, running=False))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MOST_CONCURRENCY = 256
 MOST_BATCH = 1000
-MOST_RATE = 100_000.0
+LEAST_RATE, MOST_RATE = 0.001, 100_000.0
 MOST_CREDITS = 10**15
 LONGEST_EXAMPLE = 200
 
@@ -81,7 +81,9 @@ class Limits:
         return cls(
             values.whole_number(batch_size, "a number of recipients for --batch-size", 1, MOST_BATCH),
             values.whole_number(concurrency, "a number of requests for --concurrency", 1, MOST_CONCURRENCY),
-            None if rate is None else values.decimal(rate, "a number of recipients a second for --rate", MOST_RATE),
+            None
+            if rate is None
+            else values.decimal(rate, "a number of recipients a second for --rate", LEAST_RATE, MOST_RATE),
             None
             if max_credits is None
             else values.whole_number(max_credits, "a number of credits for --max-credits", 0, MOST_CREDITS),
@@ -169,6 +171,7 @@ def start(
     store = Store(paths.jobs_folder())
     job = store.new_id(run.clock())
     with store.held(job):
+        store.tidy()
         with _intake(run, store, job, order) as intake:
             with _opened(run, source) as recipients:
                 if recipients.encoding != UTF8:
@@ -191,13 +194,14 @@ def _intake(run: App, store: Store, job: str, order: Order) -> Iterator[Intake]:
     intake = Intake(store.path(job), order, created=run.clock())
     try:
         yield intake
-    except BaseException:
-        intake.discard()
-        store.forget_lock(job)
+    except MsgctlError as error:
+        if intake.is_finished:
+            error.message += f"; job {job} is there and has sent nothing"
         raise
-    if not intake.is_finished:
-        intake.discard()
-        store.forget_lock(job)
+    finally:
+        if not intake.is_finished:
+            intake.discard()
+            store.forget_lock(job)
 
 
 @contextmanager
@@ -243,6 +247,8 @@ def _approve(run: App, source: Source, order: Order, tally: Tally) -> None:
     _name_rows(run, tally)
     if fault:
         raise fault
+    if balance is not None and balance < tally.credits and (run.options.quiet or run.options.dry_run):
+        run.say(run.wrapped(f"Warning: {balance:,} credits are left, and about {tally.credits:,} are needed."))
     if not run.options.dry_run:
         run.confirm(_question(order, tally), "nothing was sent")
 
@@ -250,9 +256,11 @@ def _approve(run: App, source: Source, order: Order, tally: Tally) -> None:
 def _fault(source: Source, tally: Tally) -> UsageError | None:
     """Why a file cannot be sent to as it is."""
     if tally.invalid and not source.skip_invalid:
+        line, _, reason = tally.invalid_rows[0]
         return UsageError(
-            f"{tally.invalid:,} of {tally.recipients:,} rows of {values.quote(source.file)} cannot be sent to",
-            "Mend them, or leave them out with --skip-invalid.",
+            f"{tally.invalid:,} of {tally.recipients:,} rows of {values.quote(source.file)} cannot be sent to; the "
+            f"first is line {line}: {reason}",
+            "Mend them, or leave them out with --skip-invalid; --dry-run lists them.",
         )
     if not tally.messages:
         return UsageError(f"no row of {values.quote(source.file)} can be sent to", "Mend the rows.")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from msgctl.answers import Answer
     from msgctl.client import Client
+    from msgctl.credential import Credential
     from msgctl.exchange import Outgoing, Reply
     from msgctl.output.printer import Printer
     from msgctl.sandbox.emulator import Emulator
@@ -114,9 +115,12 @@ class App:
 
     @cached_property
     def client(self) -> Client:
+        return self.connect(self.profile.credential())
+
+    def connect(self, credential: Credential) -> Client:
+        """A client of the profile's service, for a credential that was fetched. It is closed at the end of the run."""
         from msgctl.client import Client
 
-        credential = self.profile.credential()
         if self.profile.is_sandbox:
             self.note("sandbox: answered by the emulator on this machine; nothing was really sent")
         return self.remember(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ from msgctl import paths, profiles, values
 from msgctl.cli.bulk import Limits, MaxCredits, OtherConcurrency, Rate
 from msgctl.cli.context import App
 from msgctl.cli.report import report as report_error
+from msgctl.cli.terminal import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.text import clean
@@ -27,7 +29,7 @@ app = group("Bulk sends: how they stand, and how they go on.")
 
 Job = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]
 
-LISTED = ("job", "command", "state", "recipients", "accepted", "refused", "unknown", "pending", "created")
+LISTED = ("job", "command", "state", "recipients", "accepted", "unknown", "pending")
 OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate")
 
 
@@ -47,7 +49,7 @@ def list_jobs(ctx: typer.Context) -> None:
             jobs.append(_summary(run, store, job))
         except ConfigurationError as error:  # one broken file does not hide the others
             failures.append(error)
-    run.own(jobs, LISTED, SHOWN)
+    run.own(sorted(jobs, key=itemgetter("created")), LISTED, SHOWN)
     for failure in failures:
         report_error(failure, run)
     if failures:
@@ -103,8 +105,8 @@ def resume(
             return
         ledger.change(order)
         ledger.recover()
-        if resend_unknown and ledger.totals.unknown:
-            run.confirm(_warning(ledger.totals.unknown), "nothing was sent")
+        if resend_unknown and (unknown := ledger.in_state(State.UNKNOWN)):
+            run.confirm(_warning(unknown), "nothing was sent")
         again = [state for state, asked in ((State.UNKNOWN, resend_unknown), (State.REFUSED, resend_refused)) if asked]
         ledger.send_again(*again)
         working.run_to_the_end(run, job, ledger)
@@ -170,9 +172,20 @@ def remove(ctx: typer.Context, job: Job) -> None:
     run.refuse_dry_run("job remove")
     store = _store()
     store.find(job)
-    run.confirm(f"Forget job {job}, and to whom it sent?")
+    if not (run.options.yes or is_terminal(run.stdin)):
+        raise UsageError(f"what is known of job {job} would be lost, and nobody can be asked", "Say so with --yes.")
+    run.confirm(f"Forget job {job}, and to whom it sent?{_open_ends(run, store, job)}")
     store.remove(job)
     run.note(f"job {job} is forgotten")
+
+
+def _open_ends(run: App, store: Store, job: str) -> str:
+    """What would never be known of a job that is forgotten."""
+    with suppress(ConfigurationError):  # a broken one can be forgotten, too
+        document = _summary(run, store, job)
+        ends = [f"{document[name]:,} {name}" for name in ("unknown", "pending") if document[name]]
+        return f" {' and '.join(ends)} of its recipients." if ends else ""
+    return ""
 
 
 def _store() -> Store:
@@ -203,8 +216,12 @@ def _at_work(run: App, job: str) -> Iterator[Ledger]:
 def _summary(run: App, store: Store, job: str) -> dict[str, Any]:
     from msgctl.jobs.report import summary
 
+    running = store.is_running(job)
     with _opened(run, store, job) as ledger:
-        return summary(job, ledger, running=store.is_running(job))
+        document = summary(job, ledger, running=running)
+    if running and not store.is_running(job):  # it ended meanwhile, and what was under way is known now
+        return _summary(run, store, job)
+    return document
 
 
 def _check_account(run: App, ledger: Ledger) -> None:

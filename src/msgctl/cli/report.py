@@ -18,7 +18,8 @@ from msgctl.text import clean, shorten
 
 def report(error: MsgctlError, app: App, arguments: Sequence[str] = ()) -> int:
     """Say what happened on standard error and give the exit code."""
-    error.message += _consequence(error, app)
+    if consequence := _consequence(error, app):
+        error.message = error.message.rstrip(".") + consequence
     as_json = app.options.format is Format.JSON or (not app.is_understood and _asks_for_json(arguments))
     if isinstance(error, StoppedError) and is_terminal(app.stderr):
         app.say("")  # away from ^C, and from a prompt

@@ -34,6 +34,7 @@ PARTS = (
     Part(ACCOUNT, "balance", "balance", "Credits left in the account."),
     Part(ACCOUNT, "block", "block", "Numbers that get no message any more."),
     Part(ACCOUNT, "profile", "profile", "Stored accounts: base URL, client and key."),
+    Part(ACCOUNT, "doctor", "doctor", "Find out why it does not work, and say what to mend."),
     Part(ACCOUNT, "api", "api", "Make any request, with the credentials of the profile."),
     Part(ACCOUNT, "completion", "completion", "Print the script by which a shell completes msgctl."),
     Part(TEST, "sandbox", "sandbox", "An emulator of the service on this machine."),

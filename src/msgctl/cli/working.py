@@ -10,9 +10,17 @@ from msgctl.cli import signals
 from msgctl.cli.context import App
 from msgctl.cli.progress import GLANCE, Progress, Standing
 from msgctl.cli.terminal import is_terminal
-from msgctl.errors import ConditionError, MsgctlError, StoppedError
+from msgctl.errors import (
+    ConditionError,
+    MsgctlError,
+    NotReachedError,
+    OutcomeUnknownError,
+    ServiceError,
+    StoppedError,
+)
 from msgctl.jobs.delivery import Round
 from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.limits import FAILURES_IN_A_ROW
 from msgctl.jobs.records import Totals
 from msgctl.jobs.report import SHOWN, settled, summary
 from msgctl.jobs.runner import Runner
@@ -57,7 +65,7 @@ def _send(run: App, job: str, ledger: Ledger) -> MsgctlError | None:
         run.carried_out |= runner.totals.requests > before
     totals = settled(ledger.totals, running=False)
     if error:
-        return _stopped_by(error, totals, go_on)
+        return _stopped_by(error, totals, f"{go_on}{_with_credits(error, ledger)}", job)
     if stopped and totals.pending:
         return StoppedError(f"interrupted; {_told(totals)}", go_on)
     return _unfinished(totals, job)
@@ -121,20 +129,29 @@ def _standing(totals: Totals) -> Standing:
     return Standing(totals.sendable - totals.pending, totals.sendable, counts(totals))
 
 
-def _stopped_by(error: MsgctlError, totals: Totals, go_on: str) -> MsgctlError:
+def _stopped_by(error: MsgctlError, totals: Totals, go_on: str, job: str) -> MsgctlError:
     """The error that stopped a job, with what that means for its recipients."""
     if isinstance(error, ConditionError):
         error.message += f"; {_told(totals)}"
     else:
-        error.message = f"the job stopped: {error.message}. {_told(totals).capitalize()}"
+        in_a_row = f"after {FAILURES_IN_A_ROW} requests in a row that failed; the last: "
+        why = in_a_row if isinstance(error, (ServiceError, NotReachedError, OutcomeUnknownError)) else "because "
+        error.message = f"the job stopped {why}{error.message}. In all, {_told(totals)}"
     again = f" (--resend-refused sends to the {totals.refused:,} refused ones again)" if totals.refused else ""
-    error.hint = f"{error.hint or ''} {go_on}{again}".strip()
+    unknown = f" What is unknown: msgctl job report {job} --only unknown" if totals.unknown else ""
+    error.hint = f"{error.hint or ''} {go_on}{again}.{unknown}".strip()
     return error
+
+
+def _with_credits(error: MsgctlError, ledger: Ledger) -> str:
+    """What to add where the job came to its most credits: it would stop again at once."""
+    is_spent = isinstance(error, ConditionError) and ledger.order.max_credits is not None
+    return " --max-credits N, with a higher number" if is_spent else ""
 
 
 def _unfinished(totals: Totals, job: str) -> MsgctlError | None:
     """What is wrong with a job that has nothing pending; None where every recipient was accepted."""
-    others = {name: getattr(totals, name) for name in ("refused", "unknown", "invalid")}
+    others = {name: getattr(totals, name) for name in ("unknown", "refused", "invalid")}
     if not any(others.values()):
         return None
     named = ", ".join(f"{number:,} {name}" for name, number in others.items() if number)
@@ -145,8 +162,10 @@ def _unfinished(totals: Totals, job: str) -> MsgctlError | None:
 
 
 def _told(totals: Totals) -> str:
-    unknown = f", {totals.unknown:,} unknown" if totals.unknown else ""
-    return f"{totals.accepted:,} of {totals.sendable:,} recipients were accepted{unknown}, {totals.pending:,} pending"
+    """What became of all recipients, in a sentence whose numbers add up."""
+    numbers = [("refused", totals.refused), ("unknown", totals.unknown), ("pending", totals.pending)]
+    others = "".join(f", {number:,} {name}" for name, number in numbers if number)
+    return f"{totals.accepted:,} of {totals.sendable:,} recipients were accepted{others}"
 
 
 @contextmanager

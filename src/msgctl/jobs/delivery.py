@@ -52,6 +52,7 @@ class Round:
         self.failed = 0
 
     def start(self) -> None:
+        self._ledger.is_in_use = True
         self._conductor.start()
         for asker in self._askers:
             asker.start()
@@ -68,6 +69,7 @@ class Round:
         self._conductor.join()
         for asker in self._askers:
             asker.join()
+        self._ledger.is_in_use = False
         return self._stopped_by
 
     def _conduct(self) -> None:

@@ -11,11 +11,15 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
+from threading import Event
 
 from msgctl.errors import MsgctlError, unexpected
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.limits import Budget, Failures, Pace
 from msgctl.jobs.records import Intent, Result
+
+LONGEST_WAIT = 60.0
+"""Seconds; a queue cannot be told to wait for ages."""
 
 
 @dataclass(slots=True)
@@ -52,7 +56,7 @@ class Desk:
         self._waiting: list[_Turn] = []
         self._on_hold = False
         self._closed = False
-        self.is_stopping = False
+        self.stopping = Event()
         self.stopped_by: MsgctlError | None = None
         self.unwritten = 0
         self.totals = copy(ledger.totals)
@@ -66,7 +70,7 @@ class Desk:
     def stop(self, error: MsgctlError | None = None) -> None:
         """Let nothing more leave; what is under way may be handed in."""
         self.stopped_by = self.stopped_by or error
-        self.is_stopping = True
+        self.stopping.set()
         self._handed_in.put(None)
 
     def close(self) -> None:
@@ -94,7 +98,7 @@ class Desk:
             if self._closed:
                 return None
             paced = self._waiting and not self._on_hold
-            turns = self._received(self._pace.delay(self._monotonic()) if paced else None)
+            turns = self._received(min(self._pace.delay(self._monotonic()), LONGEST_WAIT) if paced else None)
         return turns
 
     def _received(self, seconds: float | None) -> list[_Turn]:
@@ -112,7 +116,7 @@ class Desk:
         """Whether somebody who waits can be told something: the next request, or that there is none."""
         if not self._waiting:
             return False
-        return self.is_stopping or not (self._on_hold or self._pace.delay(self._monotonic()))
+        return self.stopping.is_set() or not (self._on_hold or self._pace.delay(self._monotonic()))
 
     def _commit(self, results: Sequence[Result]) -> None:
         with self._ledger.transaction():
@@ -134,7 +138,7 @@ class Desk:
         """Write the intents of the next requests for those who wait; how many of them need not wait any more."""
         self._on_hold = False
         for served, turn in enumerate(self._waiting):
-            if self.is_stopping:
+            if self.stopping.is_set():
                 continue
             now = self._monotonic()
             if self._pace.delay(now):
@@ -166,10 +170,14 @@ class Desk:
         self._waiting = []
 
     def _rescue(self, results: Sequence[Result]) -> None:
-        """Write results one by one that could not be written together with what was to come next."""
-        for result in results:
+        """Write results that could not be written together with what was to come next: all of them, or one by one.
+
+        Where the first cannot be written either, nothing can, and every try would wait again for a file that is held.
+        """
+        for number, result in enumerate(results):
             try:
                 with self._ledger.transaction():
                     self._ledger.record(result)
-            except Exception:  # noqa: BLE001 (the first fault is told; this one left an answer unwritten)
-                self.unwritten += 1
+            except Exception:  # noqa: BLE001 (the first fault is told; this one left answers unwritten)
+                self.unwritten += len(results) - number
+                return

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgctl import request
+from msgctl import request, values
 from msgctl.answers import Answer, Number
 from msgctl.client import Client
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, RefusedError, UsageError, unexpected
 from msgctl.jobs.records import Entry, Intent, Order, Result
 from msgctl.jobs.states import Event
+from msgctl.operations import Operation
 from msgctl.request import Request
+
+LONGEST_ATTEMPT = 3600.0
+"""Seconds; the client's own limit, --timeout, is never longer."""
+
+_PHONES = re.compile("[0-9]{5,15}(,[0-9]{5,15})*", re.ASCII)
 
 
 def dispatch(client: Client, order: Order, intent: Intent) -> Result:
     """Make the request of an intent once, and tell what became of it; nothing is raised."""
     try:
-        answer = client.perform(prepared(order, intent))
-        return Result(intent.number, Event.ANSWERED, entries(answer, intent.phones))
+        # One attempt: what does not leave comes back for another turn, at the job's pace.
+        answer = client.perform(prepared(order, intent), within=LONGEST_ATTEMPT)
+        said = entries(answer, intent.phones)
+        if client.key_may_be_in(answer.body):
+            said = tuple(entry and entry.masked(client.mask) for entry in said)
+        return Result(intent.number, Event.ANSWERED, said)
     except MsgctlError as error:
         return Result(intent.number, _event(error), fault=error)
     except Exception as error:  # noqa: BLE001 (its recipients must not stay under way)
@@ -26,11 +37,27 @@ def dispatch(client: Client, order: Order, intent: Intent) -> Result:
 
 
 def prepared(order: Order, intent: Intent) -> Request:
-    """The request of an intent, without credentials."""
+    """The request of an intent, without credentials. Raises UsageError where nobody could have typed it."""
     operation = order.performs
-    several = operation.field("phone").several
-    phone = intent.phones if several else intent.phones[0]
-    return request.build(operation, {**order.fixed, **intent.parameters, "phone": phone})
+    given = {**order.fixed, **intent.parameters}
+    if not _PHONES.fullmatch(",".join(intent.phones)) or not _could_be_typed(operation, given):
+        raise UsageError(
+            "the ledger holds a request that msgctl never put there", "Begin a job anew from the file of recipients."
+        )
+    phone = intent.phones if operation.field("phone").several else intent.phones[0]
+    return request.build(operation, {**given, "phone": phone})
+
+
+def _could_be_typed(operation: Operation, given: Mapping[str, Any]) -> bool:
+    """Whether values out of a ledger, which anybody may have changed, are such as the command line takes."""
+    fields = {field.name: field for field in operation.fields}
+    if not given.keys() <= fields.keys() - {"phone"}:
+        return False
+    if "audio-code" in fields and (given.get("audio-code") is None) == (given.get("message") is None):
+        return False  # interface, "Limits": one of them; a voice goes with the message
+    if given.get("audio-code") is not None and given.get("voice") is not None:
+        return False
+    return all(value is None or values.is_typed(value, fields[name]) for name, value in given.items())
 
 
 def entries(answer: Answer, phones: Sequence[str]) -> tuple[Entry | None, ...]:

@@ -24,7 +24,7 @@ MOST_EXAMPLES = 20
 """Rows that are named for each thing that is wrong; the ledger names all."""
 
 _REMEMBERED = 1024
-_CACHE_KIB = 8192
+_CACHE_KIB = 4096
 
 
 @dataclass(slots=True)
@@ -153,10 +153,12 @@ class Intake:
                 db.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
                 db.execute(f"PRAGMA user_version = {schema.VERSION}")
                 db.execute("COMMIT")
+                # Set here, where nobody else can have it open yet.
+                db.execute("PRAGMA journal_mode = WAL")
             _sync(self._new)
             self._new.rename(self._path)
+            self.is_finished = True
             _sync(self._path.parent)
-        self.is_finished = True
 
     def discard(self) -> None:
         """Forget a ledger that was not finished."""

@@ -7,7 +7,6 @@ a power cut. A ledger is used by one thread at a time; that one process works on
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -17,10 +16,10 @@ from typing import Any
 from msgctl import database
 from msgctl.errors import OutcomeUnknownError
 from msgctl.jobs import schema
+from msgctl.jobs.batch import Batch
 from msgctl.jobs.records import Ahead, Heard, Intent, Order, Result, Totals
 from msgctl.jobs.states import OUTCOMES, Event, Outcome, State, step
-
-_LAST_LINE = 2**63 - 1
+from msgctl.jobs.upcoming import Upcoming
 
 
 class Ledger:
@@ -30,12 +29,13 @@ class Ledger:
 
     def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
         self.path = path
+        self.is_in_use = False
         self._clock = clock
         # What this process knows without asking: what it has under way, whether nothing waits, and the last content.
         self._under_way: dict[int, tuple[State, int, int]] = {}
         self._none_waits = False
         self._last_content: tuple[int, dict[str, Any], int] = (0, {}, 0)
-        with database.explained(path):
+        with database.understood(path):
             self.db = database.connect(path)
             try:
                 database.check(self.db, path, schema.APPLICATION_ID, schema.VERSION)
@@ -43,27 +43,32 @@ class Ledger:
                 self.db.execute("PRAGMA synchronous = FULL")
                 self.order = self._read_order()
                 self.totals = self._count()
-                self._end = self._furthest()
-            except (TypeError, ValueError) as error:
-                self.db.close()
-                raise sqlite3.DatabaseError("it holds what no ledger holds") from error
+                self._number, *place = self._furthest()
+                self._upcoming = Upcoming(self.db, (place[0], place[1]))
+                self._batch = Batch(self.db)
             except BaseException:
                 self.db.close()
                 raise
 
     def close(self) -> None:
+        if self.is_in_use:  # by a thread that nobody waits for any more: the process ends, and with it the connection
+            return
         with database.explained(self.path):
             self.db.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Make all changes of a block durable together, or none of them. Raises ConfigurationError."""
-        before, end, under_way = copy(self.totals), self._end, dict(self._under_way)
+        before = copy(self.totals), self._number, dict(self._under_way)
+        place = self._upcoming.place
         try:
-            with database.explained(self.path), database.transaction(self.db):
+            with database.understood(self.path), database.transaction(self.db):
                 yield
+                self._batch.write()
         except BaseException:
-            self.totals, self._end, self._under_way = before, end, under_way
+            self.totals, self._number, self._under_way = before
+            self._upcoming.go_back(place)
+            self._batch.clear()
             self._none_waits = False
             raise
 
@@ -71,11 +76,12 @@ class Ledger:
 
     def recover(self) -> None:
         """Take what an earlier process left under way for unknown: nobody is here any more to hear the answer."""
+        unheard = OutcomeUnknownError("msgctl ended before the answer was here")
         with self.transaction():
-            for number in self._numbers(State.UNDER_WAY):
-                self.record(
-                    Result(number, Event.LOSS, fault=OutcomeUnknownError("msgctl ended before the answer was here"))
-                )
+            for number in (*self._numbers(State.UNDER_WAY), *self._numbers(State.UNDER_WAY_AGAIN)):
+                self.record(Result(number, Event.LOSS, fault=unheard))
+            self._batch.write()
+            self._put(State.AGAIN, Event.CALLED_OFF)
 
     def change(self, order: Order) -> None:
         """Replace the order, whose limits may be others from now on."""
@@ -88,75 +94,61 @@ class Ledger:
         """Let the requests in some states wait for their turn again; the user has asked for it."""
         with self.transaction():
             for state in states:
-                for number in self._numbers(state):
-                    self._send_again(number, state)
+                self._put(state, Event.RESENDING)
 
     def intend(self, most: int) -> Intent | None:
         """Write the intent of the next request, of at most ``most`` recipients where it is a new one.
 
         None where nothing is pending. It counts from the commit of the surrounding transaction on.
         """
-        if not self._none_waits:
-            row = self.db.execute(
-                "SELECT number, content, first, last FROM request WHERE state = 'waiting' ORDER BY number LIMIT 1"
-            ).fetchone()
-            if row:
-                return self._intend_again(*row)
-            self._none_waits = True
-        return self._intend_anew(most)
+        waiting = self._waiting()
+        return self._intend_again(*waiting) if waiting else self._intend_anew(most)
 
     def peek(self) -> Ahead | None:
         """What the next request will be; None where nothing is pending."""
-        row = self.db.execute(
-            "SELECT estimate, size FROM request WHERE state = 'waiting' ORDER BY number LIMIT 1"
-        ).fetchone()
-        if row:
-            return Ahead(row[0] // row[1], row[1])
-        place = self._place()
-        return Ahead(self._content(place[0])[1], None) if place else None
+        if waiting := self._waiting():
+            _, size, estimate = self._request(waiting[0])
+            return Ahead(estimate // size, size)
+        content = self._upcoming.content()
+        return None if content is None else Ahead(self._content(content)[1], None)
 
     def record(self, result: Result) -> int:
         """Write what became of a request that was under way; the estimated credits of each of its recipients."""
         known = self._under_way.pop(result.number, None)
         state, size, estimate = known or self._request(result.number)
         after = step(state, result.event)
-        charged = result.charged + result.unpriced * (estimate // size)
-        self.db.execute(
-            """UPDATE request SET state = ?, credits = credits + ?, missing = ?, answer = ?, error = ?, updated = ?,
-            attempts = attempts - ? WHERE number = ?""",
-            (after, charged, result.missing, result.packed,
-             result.fault and result.fault.message, self._clock(),
-             result.event is Event.NEVER_LEFT, result.number),
-        )  # fmt: skip
+        charged = result.charged
+        not_left = result.event is Event.NEVER_LEFT
+        # What was charged without being said is as doubtful as what became of a lost request.
+        doubtful = estimate if result.event is Event.LOSS else result.unpriced * (estimate // size)
+        said = (charged, result.missing, result.packed, _why(result, after))
+        self._batch.results.append((result.number, after, *said, self._clock(), not_left, doubtful))
         self._move(state, after, size, result.missing)
         self._none_waits &= after is not State.WAITING
         self.totals.credits += charged
-        self.totals.requests -= result.event is Event.NEVER_LEFT
+        self.totals.requests -= not_left
         self.totals.promised -= estimate
-        if after is State.UNKNOWN:
-            self.totals.doubtful += estimate
+        self.totals.doubtful += doubtful
         return estimate // size
 
     def _intend_anew(self, most: int) -> Intent | None:
-        content, lines, phones = self._next_recipients(most)
-        if not lines:
+        group = self._upcoming.take(most)
+        if group is None:
             return None
+        content, lines, phones = group
         parameters, cost = self._content(content)
-        first, last, size = lines[0], lines[-1], len(lines)
-        state = step(None, Event.INTENT)
-        number = self.db.execute(
-            """INSERT INTO request (content, first, last, size, estimate, state, attempts, updated)
-            VALUES (?, ?, ?, ?, ?, ?, 1, ?)""",
-            (content, first, last, size, cost * size, state, self._clock()),
-        ).lastrowid
-        self._end = (content, last)
-        self._under_way[number or 0] = (state, size, cost * size)
+        size, state = len(lines), step(None, Event.INTENT)
+        self._number += 1
+        self._batch.intents.append(
+            (self._number, content, lines[0], lines[-1], size, cost * size, state, 1, self._clock())
+        )
+        self._under_way[self._number] = (state, size, cost * size)
         self._move(None, state, size, 0)
         self.totals.requests += 1
         self.totals.promised += cost * size
-        return Intent(number or 0, phones, parameters, cost * size)
+        return Intent(self._number, phones, parameters, cost * size)
 
-    def _intend_again(self, number: int, content: int, first: int, last: int) -> Intent:
+    def _intend_again(self, number: int, content: int, first: int) -> Intent:
         state, size, estimate = self._request(number)
         after = step(state, Event.INTENT)
         self.db.execute(
@@ -166,39 +158,35 @@ class Ledger:
         self._move(state, after, size, 0)
         self.totals.requests += 1
         self.totals.promised += estimate
-        _, phones = self._recipients(content, first, last, size)
+        group = Upcoming(self.db, (content, first - 1)).take(size)
+        phones = group.phones if group else ()
+        if len(phones) != size:
+            raise ValueError("a request of other recipients than it says")
         return Intent(number, phones, self._content(content)[0], estimate)
 
-    def _send_again(self, number: int, state: State) -> None:
-        _, size, estimate = self._request(number)
-        after = step(state, Event.RESENDING)
+    def _put(self, state: State, event: Event) -> None:
+        """Take all requests in a state, none of which is under way, into another one."""
+        after = step(state, event)
+        size = self.in_state(state)
+        self.db.execute("UPDATE request SET state = ?, updated = ? WHERE state = ?", (after, self._clock(), state))
         self._none_waits = False
-        # What an unknown request may have cost stays on the account, now as something that was lost.
-        self.db.execute(
-            "UPDATE request SET state = ?, lost = lost + ?, updated = ? WHERE number = ?",
-            (after, estimate if state is State.UNKNOWN else 0, self._clock(), number),
-        )
         self._move(state, after, size, 0)
 
-    def _next_recipients(self, most: int) -> tuple[int, list[int], tuple[str, ...]]:
-        """A content, and lines and phones of its next recipients without a request; none at the end."""
-        content, after = self._end
-        lines, phones = self._recipients(content, after + 1, _LAST_LINE, most)
-        if not lines and (place := self._place()):
-            content, after = place
-            lines, phones = self._recipients(content, after + 1, _LAST_LINE, most)
-        return content, lines, phones
+    def in_state(self, state: State) -> int:
+        """How many recipients have a request in a state."""
+        (size,) = self.db.execute("SELECT total(size) FROM request WHERE state = ?", (state,)).fetchone()
+        return int(size)
 
-    def _place(self) -> tuple[int, int] | None:
-        """The content of the next recipient without a request, and the line that it comes after."""
-        content, line = self._end
-        row = self.db.execute(
-            "SELECT content FROM recipient WHERE (content, line) > (?, ?) ORDER BY content, line LIMIT 1",
-            (content, line),
-        ).fetchone()
-        if row is None:
+    def _waiting(self) -> tuple[int, int, int] | None:
+        """Number, content and first line of the first request that waits for its turn again."""
+        if self._none_waits:
             return None
-        return (content, line) if row[0] == content else (row[0], -1)
+        self._batch.write()
+        row: tuple[int, int, int] | None = self.db.execute(
+            "SELECT number, content, first FROM request WHERE state IN ('waiting', 'again') ORDER BY number LIMIT 1"
+        ).fetchone()
+        self._none_waits = row is None
+        return row
 
     def _move(self, state: State | None, after: State, size: int, missing: int) -> None:
         """Take the recipients of a request from one total to another."""
@@ -211,6 +199,7 @@ class Ledger:
         setattr(self.totals, outcome, getattr(self.totals, outcome) + size)
 
     def _request(self, number: int) -> tuple[State, int, int]:
+        self._batch.write()
         state, size, estimate = self.db.execute(
             "SELECT state, size, estimate FROM request WHERE number = ?", (number,)
         ).fetchone()
@@ -219,23 +208,6 @@ class Ledger:
     def _numbers(self, state: State) -> list[int]:
         rows = self.db.execute("SELECT number FROM request WHERE state = ? ORDER BY number", (state,))
         return [number for (number,) in rows]
-
-    def _recipients(self, content: int, first: int, last: int, most: int) -> tuple[list[int], tuple[str, ...]]:
-        """Lines and phones of a content, from the first to the last line.
-
-        They come in one row: at every row the thread has to wait for its turn among all those that send.
-        """
-        lines, phones = self.db.execute(
-            """SELECT group_concat(line), group_concat(phone) FROM (
-            SELECT line, phone FROM recipient WHERE content = ? AND line BETWEEN ? AND ? ORDER BY line LIMIT ?)""",
-            (content, first, last, most),
-        ).fetchone()
-        if lines is None:
-            return [], ()
-        found = [*map(int, lines.split(","))]
-        if found != sorted(found):  # SQLite keeps the order, but does not promise it
-            raise sqlite3.DatabaseError("its recipients come in no order")
-        return found, tuple(phones.split(","))
 
     def _content(self, content: int) -> tuple[dict[str, Any], int]:
         if self._last_content[0] != content:
@@ -247,7 +219,8 @@ class Ledger:
 
     def begin_round(self) -> int:
         """The number of the round of questions that was stopped, or else of a new one."""
-        number = int(self._member("round") or 0)
+        with database.understood(self.path):
+            number = int(self._member("round") or 0)
         if self._member("round_is_open") == "yes":
             return number
         with self.transaction():
@@ -267,8 +240,7 @@ class Ledger:
         with self.transaction():
             self.db.executemany(
                 """INSERT INTO delivery (line, state, error, round) VALUES (?, ?, ?, ?) ON CONFLICT (line) DO UPDATE
-                SET state = coalesce(excluded.state, state), error = excluded.error,
-                round = max(round, excluded.round)""",
+                SET state = coalesce(excluded.state, state), error = excluded.error, round = excluded.round""",
                 (
                     (each.line, each.state, each.fault and each.fault.message, number if each.is_answered else 0)
                     for each in heard
@@ -277,15 +249,18 @@ class Ledger:
 
     def delivery_state(self, line: int) -> tuple[str | None, int]:
         """The delivery state of a recipient and the round in which it was asked for; None and 0 before the first."""
-        row = self.db.execute("SELECT state, round FROM delivery WHERE line = ?", (line,)).fetchone()
-        return row or (None, 0)
+        with database.understood(self.path):
+            row = self.db.execute("SELECT state, round FROM delivery WHERE line = ?", (line,)).fetchone() or (None, 0)
+            database.require(str, row[0] or "")
+            return row[0], int(row[1])
 
     def delivery_states(self) -> dict[str, int]:
         """How many recipients are in each delivery state, the most frequent first."""
         with database.explained(self.path):
             return dict(
                 self.db.execute(
-                    "SELECT state, count(*) FROM delivery WHERE state IS NOT NULL GROUP BY state ORDER BY 2 DESC, 1"
+                    """SELECT CAST(state AS TEXT), count(*) FROM delivery WHERE state IS NOT NULL
+                    GROUP BY 1 ORDER BY 2 DESC, 1"""
                 )
             )
 
@@ -302,7 +277,7 @@ class Ledger:
         return latest or self.created
 
     def _read_order(self) -> Order:
-        return Order(**json.loads(self._member("order") or ""))
+        return Order.of(json.loads(self._member("order") or ""))
 
     def _member(self, name: str) -> str | None:
         row = self.db.execute("SELECT value FROM job WHERE name = ?", (name,)).fetchone()
@@ -311,10 +286,10 @@ class Ledger:
     def _set(self, name: str, value: str) -> None:
         self.db.execute("INSERT OR REPLACE INTO job VALUES (?, ?)", (name, value))
 
-    def _furthest(self) -> tuple[int, int]:
-        """Content and line of the last recipient that has a request."""
-        row = self.db.execute("SELECT content, last FROM request ORDER BY number DESC LIMIT 1").fetchone()
-        return row or (0, -1)
+    def _furthest(self) -> tuple[int, int, int]:
+        """The number of the last request, and content and line of its last recipient."""
+        row = self.db.execute("SELECT number, content, last FROM request ORDER BY number DESC LIMIT 1").fetchone()
+        return row or (0, 0, -1)
 
     def _count(self) -> Totals:
         totals = Totals()
@@ -326,14 +301,23 @@ class Ledger:
             """SELECT state, sum(size), sum(missing), sum(attempts), sum(credits), sum(lost), sum(estimate)
             FROM request GROUP BY state"""
         ):
+            database.require(int, size, missing, attempts, charged, lost, estimate)
             self._move(None, State(state), size, missing)
             totals.requests += attempts
             totals.credits += charged
-            totals.promised += estimate if state == State.UNDER_WAY else 0
-            totals.doubtful += lost + (estimate if state == State.UNKNOWN else 0)
+            totals.promised += estimate if state in (State.UNDER_WAY, State.UNDER_WAY_AGAIN) else 0
+            totals.doubtful += lost
         return totals
 
 
 def _counted(state: State | None) -> Outcome:
     """The total that recipients count to: what is under way is pending as long as somebody waits for its answer."""
     return Outcome.PENDING if state in (None, State.UNDER_WAY) else OUTCOMES[state]
+
+
+def _why(result: Result, after: State) -> str | None:
+    """Why a request was not accepted; what was in doubt before stays so, whatever becomes of another try."""
+    why = result.fault.message if result.fault else None
+    if after is State.UNKNOWN and result.event is not Event.LOSS:
+        return f"an earlier request may have been carried out; of the last one: {why}"
+    return why

@@ -69,7 +69,7 @@ class Budget:
         if self.most is None or not ahead.cost:
             return wanted
         if not self._is_known:
-            if totals.under_way:
+            if totals.promised:
                 return None
             wanted = ahead.size or 1
         left = self.most - totals.credits - self._price * (totals.doubtful + totals.promised)

@@ -28,14 +28,17 @@ class Recipient(NamedTuple):
 
 def excluded(ledger: Ledger) -> Iterator[tuple[int, str, str, str]]:
     """Line, phone, outcome and reason of the rows that nobody can send to, in the order of the file."""
-    with database.explained(ledger.path):
-        yield from ledger.db.execute("SELECT line, phone, outcome, reason FROM excluded ORDER BY line")
+    with database.understood(ledger.path):
+        for row in ledger.db.execute("SELECT line, phone, outcome, reason FROM excluded ORDER BY line"):
+            database.require(int, row[0])
+            database.require(str, *row[1:])
+            yield row
 
 
 def recipients(ledger: Ledger) -> Iterator[Recipient]:
     """The recipients that can be sent to, in the order of the file."""
     fates = _Fates(ledger.db)
-    with database.explained(ledger.path):
+    with database.understood(ledger.path):
         (contents,) = ledger.db.execute("SELECT max(id) FROM content").fetchone()
         # With one content its key has the order of lines already, and nothing needs to be sorted.
         where = "WHERE content = 1" if contents == 1 else ""
@@ -43,12 +46,14 @@ def recipients(ledger: Ledger) -> Iterator[Recipient]:
             f"""SELECT content, line, phone, (SELECT state FROM delivery WHERE delivery.line = recipient.line)
             FROM recipient {where} ORDER BY line"""  # noqa: S608 (both texts are ours)
         ):
+            database.require(int, content, line)
+            database.require(str, phone, state or "")
             yield Recipient(line, phone, *fates.of(content, line), state)
 
 
 def accepted(ledger: Ledger) -> Iterator[tuple[int, str]]:
     """Line and message id of all that was accepted, in the order in which it left."""
-    with database.explained(ledger.path):
+    with database.understood(ledger.path):
         for content, first, last, answer in ledger.db.execute(
             "SELECT content, first, last, answer FROM request WHERE state = ? ORDER BY number", (State.ACCEPTED,)
         ):
@@ -58,12 +63,13 @@ def accepted(ledger: Ledger) -> Iterator[tuple[int, str]]:
             ).fetchall()
             for (line,), entry in zip(lines, _entries(answer), strict=False):
                 if entry and entry.id:
+                    database.require(int, line)
                     yield line, entry.id
 
 
 def charges(ledger: Ledger) -> Iterator[tuple[int, Sequence[Entry | None]]]:
     """For each request that was accepted the estimated credits a recipient, and what was charged."""
-    with database.explained(ledger.path):
+    with database.understood(ledger.path):
         for cost, answer in ledger.db.execute(
             "SELECT estimate / size, answer FROM request WHERE state = ?", (State.ACCEPTED,)
         ):
@@ -108,6 +114,8 @@ class _Fates:
         if row is None or row[1] < line:
             return None
         first, last, state, error, answer = row
+        database.require(int, first, last)
+        database.require(str, error or "")
         (passed,) = self._db.execute(
             "SELECT count(*) FROM recipient WHERE content = ? AND line >= ? AND line < ?", (content, first, line)
         ).fetchone()
@@ -120,7 +128,7 @@ class _Fates:
 
 
 def _entries(answer: str | None) -> list[Entry | None]:
-    try:
-        return unpack(answer)
-    except (TypeError, ValueError, IndexError) as error:
-        raise sqlite3.DatabaseError("an answer in it cannot be read") from error
+    entries = unpack(answer)
+    for entry in entries:
+        database.require(str, *(each or "" for each in entry or ()))
+    return entries

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from itertools import repeat
+from types import NoneType
 from typing import Any, NamedTuple
 
 from msgctl import operations
@@ -41,11 +42,26 @@ class Order:
 
     @cached_property
     def performs(self) -> Operation:
-        """The operation of its requests. Raises KeyError where this msgctl has none of that name."""
+        """The operation of its requests."""
         return {each.name: each for each in operations.OPERATIONS}[self.operation]
 
     def document(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    def of(cls, document: Any) -> Order:
+        """The order that `document` gave. Raises TypeError and ValueError where it is none."""
+        order = cls(**document)
+        texts = (order.command, order.operation, order.file, order.profile, order.base_url)
+        numbers = (order.batch_size, order.concurrency, order.max_credits or 0)
+        if not all(isinstance(text, str) for text in texts) or not all(type(number) is int for number in numbers):
+            raise TypeError("a member of the order is of another kind")
+        rate = 1.0 if order.rate is None else order.rate
+        if min(order.batch_size, order.concurrency) < 1 or (order.max_credits or 0) < 0 or not 0 < rate < math.inf:
+            raise ValueError("a limit of the order is none")
+        if not isinstance(order.fixed, dict) or order.operation not in {each.name for each in operations.OPERATIONS}:
+            raise ValueError("nothing can be sent by the order")
+        return order
 
 
 class Entry(NamedTuple):
@@ -54,6 +70,10 @@ class Entry(NamedTuple):
     id: str | None
     status: str | None
     credits: str | None
+
+    def masked(self, mask: Callable[[str], str]) -> Entry:
+        """Without the key, which the service may say again."""
+        return Entry(*(text and mask(text) for text in self))
 
     @property
     def charged(self) -> int | None:
@@ -80,25 +100,23 @@ def unpack(text: str | None) -> list[Entry | None]:
     """The entries of a text. Raises ValueError, TypeError and IndexError for one that `pack` did not write."""
     if text is None:
         return []
-    ids, statuses, prices, absent = json.loads(text)
-    entries: list[Entry | None] = list(map(Entry, ids, _each(statuses), _each(prices)))
-    if len(entries) != len(ids):
-        raise ValueError("its columns have different lengths")
+    ids, *others, absent = json.loads(text)
+    statuses, prices = (values if isinstance(values, list) else [values] * len(ids) for values in others)
+    if not {str, NoneType}.issuperset(map(type, [*ids, *statuses, *prices])):
+        raise TypeError("its columns hold something else than texts")
+    entries: list[Entry | None] = [Entry(*said) for said in zip(ids, statuses, prices, strict=True)]
     for place in absent:
         entries[place] = None
     return entries
 
 
 _NOTHING = Entry(None, None, None)
+_CREDITS = Entry._fields.index("credits")  # by its place it is found faster than by its name
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
 def _once(values: tuple[str | None, ...]) -> str | tuple[str | None, ...] | None:
     return values[0] if values.count(values[0]) == len(values) else values
-
-
-def _each(values: Any) -> Any:
-    return values if isinstance(values, list) else repeat(values)
 
 
 class Ahead(NamedTuple):
@@ -146,11 +164,14 @@ class Result:
     missing: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        found = {"packed": pack(self.entries), "missing": self.entries.count(None)}
-        prices = Counter([entry and entry.credits for entry in self.entries])
+        prices = Counter(entry and entry[_CREDITS] for entry in self.entries)
         charged = {price: Entry(None, None, price).charged for price in prices}
-        found["charged"] = sum((charged[price] or 0) * times for price, times in prices.items())
-        found["unpriced"] = sum(times for price, times in prices.items() if charged[price] is None)
+        found = {
+            "packed": pack(self.entries),
+            "charged": sum((charged[price] or 0) * times for price, times in prices.items()),
+            "unpriced": sum(times for price, times in prices.items() if charged[price] is None),
+            "missing": self.entries.count(None),
+        }
         for name, value in found.items():
             object.__setattr__(self, name, value)
 

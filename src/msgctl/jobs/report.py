@@ -9,6 +9,7 @@ from heapq import merge
 from operator import itemgetter
 from typing import Any
 
+from msgctl import database
 from msgctl.jobs import reading
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reading import Recipient
@@ -31,6 +32,8 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
     """A job in numbers, as ``job show`` prints it."""
     totals = settled(ledger.totals, running=running)
     states = ledger.delivery_states()
+    with database.understood(ledger.path):
+        created, updated = timestamp(ledger.created), timestamp(ledger.updated())
     return {
         "job": job,
         "command": ledger.order.command,
@@ -42,8 +45,8 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
         "requests": totals.requests,
         "credits": totals.credits,
         **({"states": states} if states else {}),
-        "created": timestamp(ledger.created),
-        "updated": timestamp(ledger.updated()),
+        "created": created,
+        "updated": updated,
     }
 
 
@@ -97,6 +100,8 @@ class Report:
             return _row(line, phone, Outcome.PENDING)
         if fate.state is State.UNDER_WAY:
             return _row(line, phone, Outcome.PENDING) if self._running else _row(line, phone, Outcome.UNKNOWN, UNHEARD)
+        if fate.state in (State.AGAIN, State.UNDER_WAY_AGAIN):
+            return _row(line, phone, Outcome.UNKNOWN, fate.error or UNHEARD)
         if fate.state is not State.ACCEPTED:
             return _row(line, phone, OUTCOMES[fate.state], fate.error)
         if entry is None:

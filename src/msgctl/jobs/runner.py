@@ -14,6 +14,10 @@ from msgctl.jobs.dispatch import dispatch
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.limits import Budget, Pace
 from msgctl.jobs.records import Totals
+from msgctl.jobs.states import Event
+
+PAUSE = 1.0
+"""Seconds that a thread waits after a request that did not reach the service."""
 
 
 class Runner:
@@ -33,7 +37,7 @@ class Runner:
             monotonic=monotonic,
         )
         self._writer = threading.Thread(target=self._desk.write, name="ledger", daemon=True)
-        number = min(order.concurrency, max(1, ledger.totals.pending))
+        number = min(order.concurrency, max(1, ledger.totals.sendable - ledger.totals.accepted))
         self._senders = [threading.Thread(target=self._send, name=f"sender {n}", daemon=True) for n in range(number)]
         self._at_work = number
         self._ended = threading.Event()
@@ -45,6 +49,7 @@ class Runner:
         return self._desk.totals
 
     def start(self) -> None:
+        self._ledger.is_in_use = True
         self._writer.start()
         for sender in self._senders:
             sender.start()
@@ -63,6 +68,7 @@ class Runner:
         self._writer.join()
         for sender in self._senders:
             sender.join()
+        self._ledger.is_in_use = False
         error, unwritten = self._desk.stopped_by, self._desk.unwritten
         if error and unwritten:
             return ConfigurationError(
@@ -79,6 +85,8 @@ class Runner:
                 result = None
                 while (intent := self._desk.exchange(result)) is not None:
                     result = dispatch(client, self._ledger.order, intent)
+                    if result.event is Event.NEVER_LEFT:
+                        self._desk.stopping.wait(PAUSE)
             finally:
                 client.close()
         except Exception as error:  # noqa: BLE001 (it is told by `finish`)

@@ -24,6 +24,7 @@ SCHEMA = (
         line INTEGER PRIMARY KEY, phone TEXT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL)""",
     # Its recipients are those of the content from the first to the last line. `answer` holds what the
     # service said of each of them (see records.pack); `missing` counts those of whom it said nothing.
+    # `lost` are the estimated credits of tries that may have been carried out without an answer.
     """CREATE TABLE request (
         number INTEGER PRIMARY KEY, content INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
         size INTEGER NOT NULL, estimate INTEGER NOT NULL, state TEXT NOT NULL, attempts INTEGER NOT NULL,
@@ -35,5 +36,5 @@ SCHEMA = (
 
 INDEXES = (
     "CREATE INDEX request_range ON request (content, first)",
-    "CREATE INDEX request_waiting ON request (number) WHERE state = 'waiting'",
+    "CREATE INDEX request_waiting ON request (number) WHERE state IN ('waiting', 'again')",
 )

@@ -2,16 +2,18 @@
 
 A recipient that can be sent to has no request at first, and is then in the state of its request::
 
-                                      ┌──────────────── never left ─────────────────┐
-                                      v                                             │
-    (no request) ── intent ──> ── under way ── answered 200 ──────────────> accepted
-                                 ^    │  │  │
-                                 │    │  │  └── certainly not carried out ─> refused ──┐
-                          intent │    │  └── no usable answer ────────────> unknown ──┤
-                                 │    └── the process ended ──────────────> unknown    │
-                                 └── waiting <── never left ── (under way)             │
-                                        ^                                              │
-                                        └───────────────── asked to send again ────────┘
+    (no request) ──intent──> under way ──answered with 200────────────────────────> accepted
+                               │ │ │
+                               │ │ └──certainly not carried out──> refused ──┐
+                               │ └──never left──────────────────> waiting <──┘ asked to send it again
+                               │                                    │
+                               │                                    └──intent──> under way
+                               └──no usable answer, or the process ended──> unknown
+
+    unknown ──asked to send it again──> again ──intent──> under way again ──answered with 200──> accepted
+       ^ ^                                │                     │
+       │ └──the run that was asked ended──┘                     │
+       └──whatever else becomes of it: the first try is as doubtful as before
 
 A row that cannot be sent to is ``invalid``, one whose phone stood there before ``duplicate``; both stay so.
 """
@@ -37,6 +39,8 @@ class State(StrEnum):
 
     WAITING = "waiting"
     UNDER_WAY = "under way"
+    AGAIN = "again"
+    UNDER_WAY_AGAIN = "under way again"
     ACCEPTED = "accepted"
     REFUSED = "refused"
     UNKNOWN = "unknown"
@@ -51,6 +55,7 @@ class Event(StrEnum):
     LOSS = "no usable answer came, or the process ended before one"
     NEVER_LEFT = "it did not leave this machine"
     RESENDING = "the user asked to send it again"
+    CALLED_OFF = "the run in which it was to be sent again is over"
 
 
 TRANSITIONS = {
@@ -60,14 +65,23 @@ TRANSITIONS = {
     (State.UNDER_WAY, Event.REFUSAL): State.REFUSED,
     (State.UNDER_WAY, Event.LOSS): State.UNKNOWN,
     (State.UNDER_WAY, Event.NEVER_LEFT): State.WAITING,
-    (State.UNKNOWN, Event.RESENDING): State.WAITING,
+    (State.UNKNOWN, Event.RESENDING): State.AGAIN,
+    (State.AGAIN, Event.CALLED_OFF): State.UNKNOWN,
+    (State.AGAIN, Event.INTENT): State.UNDER_WAY_AGAIN,
+    (State.UNDER_WAY_AGAIN, Event.ANSWERED): State.ACCEPTED,
+    (State.UNDER_WAY_AGAIN, Event.REFUSAL): State.UNKNOWN,
+    (State.UNDER_WAY_AGAIN, Event.LOSS): State.UNKNOWN,
+    (State.UNDER_WAY_AGAIN, Event.NEVER_LEFT): State.UNKNOWN,
     (State.REFUSED, Event.RESENDING): State.WAITING,
 }
-"""Every step there is. Nothing leads from accepted to anywhere: whoever got a message gets no second one."""
+"""Every step there is. Nothing leads from accepted to anywhere: whoever got a message gets no second one. And nothing
+but an acceptance leads out of doubt: whoever may have got one is unknown until then."""
 
 OUTCOMES = {
     State.WAITING: Outcome.PENDING,
     State.UNDER_WAY: Outcome.UNKNOWN,  # of a process that is gone; while one is at work, it is still open
+    State.AGAIN: Outcome.UNKNOWN,
+    State.UNDER_WAY_AGAIN: Outcome.UNKNOWN,
     State.ACCEPTED: Outcome.ACCEPTED,
     State.REFUSED: Outcome.REFUSED,
     State.UNKNOWN: Outcome.UNKNOWN,

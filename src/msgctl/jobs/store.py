@@ -86,9 +86,23 @@ class Store:
         """Delete a job that nobody is at work on. Raises ConfigurationError."""
         path = self.path(job)
         with self.held(job), database.explained(path):
-            for suffix in ("-wal", "-shm", "-journal", ""):
+            # Without its log a ledger would forget what was under way: it is no job any more before that goes.
+            path.rename(path.with_name(f".{path.name}.gone"))
+            private.sync_folder(self.folder)
+            for suffix in ("-wal", "-shm", "-journal"):
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
+            path.with_name(f".{path.name}.gone").unlink(missing_ok=True)
             self.forget_lock(job)
+
+    def tidy(self) -> None:
+        """Delete what jobs left that did not come to be, or were not removed to the end."""
+        for ending in (f"{SUFFIX}.new", f"{SUFFIX}.gone"):
+            for path in self.folder.glob(f".*{ending}"):
+                job = path.name.removeprefix(".").removesuffix(ending)
+                if _ID.fullmatch(job) and not self.is_running(job):
+                    with suppress(OSError):
+                        path.unlink()
+                        self.forget_lock(job)
 
     def forget_lock(self, job: str) -> None:
         """Take away the lock of a job that came to nothing."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgctl import answers, operations
 from msgctl.answers import Answer
-from msgctl.output import jsontext, views
+from msgctl.output import checklist, jsontext, views
 from msgctl.output.cells import cell, reach
 from msgctl.output.delimited import csv_lines, tsv_lines
 from msgctl.output.fields import finder
@@ -125,6 +125,18 @@ class Printer:
         self.screen.write_bytes(text.encode())
         self.screen.flush()
 
+    def checklist(self, documents: Iterable[Document], columns: Sequence[str]) -> None:
+        """Print what checks found, each as soon as it comes where a table was asked for, else all at the end.
+
+        The columns are the check, how it ended, what it found, and what to do.
+        """
+        if self.format is not Format.TABLE or self.fields:
+            self.own(list(documents), columns)
+            return
+        for document in documents:
+            self._draw(checklist.lines(self._texts(document, columns), self.screen.width))
+            self.screen.flush()
+
     def body(self, body: bytes, head: Sequence[str] = ()) -> None:
         """Print the body of an answer of any kind, exactly as it came, and before it the lines of its head, clean.
 
@@ -211,6 +223,9 @@ class Printer:
 
     def _pairs(self, document: Document, columns: Sequence[str]) -> list[tuple[str, str]]:
         return [(cell(name), cell(reach(document, name))) for name in self.fields or columns]
+
+    def _texts(self, document: Document, columns: Sequence[str]) -> list[str]:
+        return [cell(reach(document, name)) for name in columns]
 
     def _own_json(self, document: Document | Collection[Document]) -> None:
         pieces = iter([jsontext.dump(document)]) if isinstance(document, Mapping) else _array(document)

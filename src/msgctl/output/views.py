@@ -49,9 +49,9 @@ _TEXTS = {"sms", "message", "msg", "error", "urlLong", "detail", "hint", "text"}
 _NEVER_BROKEN = {"id", "dispatch_id", "phone"}
 _STATES = {"state", "status", "outcome"}
 _STYLES = {
-    "green": ("delivered", "verified", "answered", "accepted", "done"),
+    "green": ("delivered", "verified", "answered", "accepted", "done", "ok"),
     "red": ("rejected", "undelivered", "failed", "busy", "blocked", "not-answered", "refused", "invalid"),
-    "yellow": ("queued", "sent", "ringing", "pending", "unknown", "running", "paused"),
+    "yellow": ("queued", "sent", "ringing", "pending", "unknown", "running", "paused", "warning"),
 }
 _STYLE_OF_STATE = {state: style for style, states in _STYLES.items() for state in states}
 

@@ -115,9 +115,8 @@ def _group_page(name: str, command: Any) -> Iterator[str]:
     yield from _help(command)
     yield from markup.lines(before, part)
     yield roff.heading("COMMANDS" if isinstance(command, TyperGroup) else "OPTIONS")
-    for node in nodes:
-        yield from _command(node) if isinstance(command, TyperGroup) else _parameters(node)
-    yield ".PP"
+    listed = [line for node in nodes for line in (_command if isinstance(command, TyperGroup) else _parameters)(node)]
+    yield from [*listed, ".PP"] if listed else []
     yield markup.inline("The options that every command takes are in `msgctl`(1).")
     yield from markup.lines(after, part)
 

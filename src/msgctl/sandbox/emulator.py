@@ -53,7 +53,7 @@ class Emulator:
         """
         try:
             operation = _route(call)
-            return reply(self._perform(operation, read(operation, call, self._client, self._key)))
+            return self._perform(operation, read(operation, call, self._client, self._key))
         except Refusal as refusal:
             return refusal.reply()
 
@@ -61,12 +61,12 @@ class Emulator:
         """Close the state's connections; the next call opens one again."""
         self.state.close()
 
-    def _perform(self, operation: Operation, parameters: Parameters) -> dict[str, object]:
+    def _perform(self, operation: Operation, parameters: Parameters) -> Reply:
         begin = self.state.reading if operation.effect is Effect.READS else self.state.writing
         with begin() as db:
             # The time is taken when the transaction has begun, so that messages are created in their order.
             context = Context(db, self.clock(), self.random, self._origin)
-            return HANDLERS[operation.name](context, parameters)
+            return reply(HANDLERS[operation.name](context, parameters))
 
 
 _BY_PATH: Mapping[str, Operation] = {BASE_PATH + operation.path: operation for operation in OPERATIONS}

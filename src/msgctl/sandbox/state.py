@@ -15,13 +15,16 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 
-from msgctl.errors import ConfigurationError
+from msgctl.database import SENSELESS
+from msgctl.errors import ConfigurationError, place_of
 from msgctl.sandbox import schema
+from msgctl.text import clean
 
 MOST_WAIT = 30.0
 """Seconds that a transaction waits for one of another process."""
 
 _RESET = "Move it away; the sandbox of this machine is made new by: msgctl sandbox reset"
+_CHECK = "Check that you may write the file and its folder."
 _HINTS = {
     sqlite3.SQLITE_NOTADB: _RESET,
     sqlite3.SQLITE_CORRUPT: _RESET,
@@ -102,19 +105,23 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Raise ConfigurationError, with what to do about it, for what SQLite or the file system refuses."""
+    """Raise ConfigurationError, with what to do about it, for what SQLite or the file system refuses.
+
+    What is in the file may be anything: where that makes no sense, it is broken.
+    """
+    unusable = f"the sandbox's state {clean(str(path))} cannot be used"
     try:
         yield
     except sqlite3.Error as error:
         # The primary code is the low byte of the extended one.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        hint = _HINTS.get(code, "Check that you may write the file and its folder.")
-        raise ConfigurationError(f"the sandbox's state {path} cannot be used: {error}", hint) from error
-    except OSError as error:
+        raise ConfigurationError(f"{unusable}: {clean(str(error))}", _HINTS.get(code, _CHECK)) from error
+    except (*SENSELESS, KeyError) as error:
         raise ConfigurationError(
-            f"the sandbox's state {path} cannot be used: {error.strerror or error}",
-            "Check that you may write the file and its folder.",
+            f"{unusable}: it holds what was never put there ({place_of(error)})", _RESET
         ) from error
+    except OSError as error:
+        raise ConfigurationError(f"{unusable}: {error.strerror or type(error).__name__}", _CHECK) from error
 
 
 def _make_folder(folder: Path) -> None:
@@ -157,10 +164,11 @@ def _is_ready(db: sqlite3.Connection, path: Path) -> bool:
     if not tables and not application:
         return False
     if application != schema.APPLICATION_ID:
-        raise ConfigurationError(f"{path} is a database, but not the sandbox's state", _RESET)
+        raise ConfigurationError(f"{clean(str(path))} is a database, but not the sandbox's state", _RESET)
     if version != schema.VERSION:
         age = "a newer" if version > schema.VERSION else "an older"
-        raise ConfigurationError(f"the sandbox's state {path} was written by {age} msgctl (schema {version})", _RESET)
+        shown = clean(str(path))
+        raise ConfigurationError(f"the sandbox's state {shown} was written by {age} msgctl (schema {version})", _RESET)
     return True
 
 

@@ -9,6 +9,7 @@ from random import Random
 from sqlite3 import Row
 from typing import Any
 
+from msgctl.database import require
 from msgctl.errors import UsageError
 from msgctl.sandbox import clicks, delivery
 from msgctl.sandbox.dispatch import state_of, timestamp
@@ -51,8 +52,8 @@ def inbox(
     number = None if phone is None else _text("phone", phone).removeprefix("+")
     with state.reading() as db:
         rows = db.execute(query, (after, number, kind, -1 if limit is None else limit)).fetchall()
-    now = clock()
-    return [_received(row, now) for row in reversed(rows)]
+        now = clock()
+        return [_received(row, now) for row in reversed(rows)]
 
 
 def click(
@@ -134,6 +135,8 @@ def _received(row: Row, now: float) -> dict[str, Any]:
         "id": row["id"],
     }
     message.update({name: row[name] for name in ("voice", "audio_code", "template") if row[name] is not None})
+    require(int, message["number"])
+    require(str, *(value or "" for name, value in message.items() if name != "number"))
     return message
 
 

@@ -72,5 +72,5 @@ def quoted(text: str, limit: int = 40) -> str:
 
 def reply(document: Mapping[str, object], *, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
     """An answer with a JSON object, its members in their order."""
-    text = json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n"
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
     return Reply(status, text.encode(), {"content-type": "application/json", **(headers or {})})

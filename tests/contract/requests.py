@@ -1,0 +1,100 @@
+"""Whether a request is one that the interface allows, by its transcription; whatever command made it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from contract import interface
+from contract.interface import ENDPOINTS, Endpoint, Parameter
+from support.service import Received
+
+_PHONE = "[0-9]{5,15}"  # surface.md, PHONE
+_INT64 = 2**63 - 1
+
+
+def faults(request: Received) -> list[str]:
+    """What the interface forbids in a request; empty where there is nothing."""
+    path = urlsplit(request.target).path
+    endpoint = ENDPOINTS.get((request.method, path.removeprefix(interface.BASE_PATH)))
+    if endpoint is None or not path.startswith(interface.BASE_PATH):
+        return [f"there is no {request.method} {path}"]
+    try:
+        query = _pairs(urlsplit(request.target).query)
+        form = _pairs(request.body.decode("ascii")) if endpoint.content_type == interface.FORM else []
+        document = json.loads(request.body) if endpoint.content_type == interface.JSON else {}
+    except ValueError as error:  # no ASCII, no UTF-8 behind a percent sign, no JSON
+        return [f"its parameters cannot be read: {error}"]
+    return [*_of_form(endpoint, request, query, form, document), *_of_values(endpoint, dict(query) | dict(form))]
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    return parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text), errors="strict")
+
+
+def _of_form(
+    endpoint: Endpoint, request: Received, query: list[tuple[str, str]], form: list[tuple[str, str]], document: Any
+) -> Iterator[str]:
+    """What is in a place where it should not be, there twice, or in no form that the endpoint takes."""
+    for place, pairs in (("query", query), ("form", form)):
+        known = {each.name for each in endpoint.parameters if each.place == place}
+        yield from (f"{name} in the {place}" for name, _ in pairs if name not in known)
+        yield from (
+            f"{name} {number} times" for name, number in Counter(name for name, _ in pairs).items() if number > 1
+        )
+    if not isinstance(document, dict):
+        yield "a body that is no object"
+    if endpoint.content_type is None and request.body:
+        yield "a body"
+    if request.headers.get("content-type") != endpoint.content_type:
+        yield f"the content type {request.headers.get('content-type')}"
+    if endpoint.accept and request.headers.get("accept") != endpoint.accept:
+        yield f"it accepts {request.headers.get('accept')}"
+
+
+def _of_values(endpoint: Endpoint, given: dict[str, str]) -> Iterator[str]:
+    for parameter in endpoint.parameters:
+        if parameter.place == "json":
+            continue
+        value = given.get(parameter.name)
+        if value is None:
+            if parameter.presence == "required" or (parameter.unless and parameter.unless not in given):
+                yield f"{parameter.name} is missing"
+            continue
+        if not value.strip():
+            yield f"{parameter.name} is empty"
+        if excluded := given.keys() & set(parameter.excludes):
+            yield f"{parameter.name} with {', '.join(excluded)}"
+        if not _is_allowed(parameter, value):
+            yield f"{parameter.name} is {value!r}"
+    if "since" in given and given["since"] > given.get("until", ""):
+        yield "since is after until"
+
+
+def _is_allowed(parameter: Parameter, value: str) -> bool:
+    if parameter.name == "client":
+        return _is_digits(value) and int(value) <= _INT64
+    if parameter.name == "phone":
+        pattern = f"{_PHONE}(,{_PHONE})*" if parameter.several else _PHONE
+        phones = value.split(",")
+        return re.fullmatch(pattern, value, re.ASCII) is not None and len(set(phones)) == len(phones)
+    if parameter.maximum is not None:
+        return _is_digits(value) and 1 <= int(value) <= parameter.maximum
+    if parameter.type == "boolean":
+        return value in ("true", "false")
+    if parameter.format == "YYYY-MM-DD":
+        return re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII) is not None and date.fromisoformat(value) is not None
+    if parameter.format == "ISO 3166":
+        return re.fullmatch("[A-Z]{2}", value, re.ASCII) is not None
+    if parameter.format == "months":
+        return _is_digits(value)
+    return not parameter.values or value in parameter.values
+
+
+def _is_digits(value: str) -> bool:
+    return re.fullmatch(r"\d{1,19}", value, re.ASCII) is not None

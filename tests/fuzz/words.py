@@ -1,0 +1,188 @@
+"""Command lines out of the tree's own grammar, and what hostile hands make of them. Nothing here names a command."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from support.examples import EXAMPLES, Example
+from support.tree import COMMANDS, Node
+
+BYTES = [b"\xff", b"\xed\xa0\x80", b"\xc3", b"a\x80b", b"\xf4\x90\x80\x80"]
+"""Arguments that are no text; Python makes lone surrogates of them (PEP 383)."""
+
+NASTY = [
+    *(
+        "",
+        " ",
+        "-",
+        "--",
+        "---",
+        "-h",
+        "--help",
+        "-V",
+        "@",
+        "=",
+        "=1",
+        "'",
+        '"',
+        "\\",
+        "%",
+        "%zz",
+        "{",
+        "{}",
+        "{x}",
+        "{{",
+    ),
+    *("0", "-1", "+1", "1.5", "1e9", "1e-9", "nan", "inf", "-0", "00", "1_0", "٣", "９", "²", "0x10"),
+    *(str(number) for power in (31, 32, 63, 64) for number in (2**power - 1, 2**power, -(2**power))),
+    *("3600", "3601", "65535", "65536", "9" * 19, "9" * 20, "9" * 5000, "1e999", "0.1", "4", "256", "257", "1000"),
+    *(
+        "\x1b[2J",
+        "\x1b]0;title\x07",
+        "\x9b31m",
+        "\u202eabc",
+        "\u2066",
+        "\x7f",
+        "a\nb",
+        "a\rb",
+        "\t",
+        "\u2028",
+        "\ufeff",
+    ),
+    *("a" * 300, "é" * 300, "😀" * 100, "a" * 70_000, "漢字", "e\u0301", "\U000e0001", "\u200d"),
+    *(
+        "573001234567",
+        "+57 300 123 45.67",
+        "573001234567,573007654321",
+        "573001234567,",
+        ",",
+        "12345",
+        "1" * 15,
+        "1" * 16,
+    ),
+    *("today", "yesterday", "7d", "999999d", "0001-01-01", "9999-12-31", "2026-02-30", "10000-01-01", "-7d"),
+    *("CO", "co", "XX", "ß", "ﬃ", "Mia", "mariana", "MARIAN", "date", "operatingsystem", "browser"),
+    *(
+        "json",
+        "csv",
+        "tsv",
+        "table",
+        "xml",
+        "main",
+        "sandbox",
+        "nobody",
+        "id,phone",
+        "data.id",
+        "a..b",
+        "0.0.0",
+        ".",
+        ",",
+    ),
+    *("https://example.com/", "http://", "https://a b", "//x", "http://[::1", "https://x:99999", "file:///etc/passwd"),
+    *("http://127.0.0.1:1/api/v1", "https://service.example/api/v1", "http://u:p@127.0.0.1:1/", "HTTP://127.0.0.1:0"),
+    *(
+        "customers.csv",
+        "notice.txt",
+        "body.json",
+        "order.json",
+        "nothing.txt",
+        ".",
+        "/",
+        "/dev/null",
+        "a/../b",
+        "~",
+        "~x",
+    ),
+    *("config/msgctl/config.toml", "state/msgctl/sandbox.sqlite3", "memory", "20261121-3f9a2c", "20261121-ffffff"),
+    *(
+        "sms",
+        "send",
+        "balance",
+        "show",
+        "list",
+        "exit 3",
+        "echo k",
+        "127.0.0.1",
+        "::1",
+        "0.0.0.0",
+        "127.0.0.0/8",
+        "::/0",
+    ),
+    *(
+        "503",
+        "503:0.1",
+        "drop:1:/send-sms",
+        "delay=1e9",
+        "delay=-1",
+        "html:2",
+        "GET",
+        "POST",
+        "/balance",
+        "a=b",
+        "=b",
+        "a=",
+    ),
+    *(each.decode("utf-8", "surrogateescape") for each in BYTES),
+]
+
+# No letters of ASCII among those at random: what a shell is given must not happen to be a command.
+texts = st.text(
+    st.characters(exclude_characters="\0", exclude_categories=["Ll", "Lu"]) | st.sampled_from("éñß漢"), max_size=12
+)
+values = st.sampled_from(NASTY) | st.sampled_from(NASTY) | texts
+stdins = st.none() | st.sampled_from(
+    [b"", b"573001234567\n", b"{}", b"[]", b"\xff\xfe", b"\x00", b"phone\n573001234567\n"]
+)
+
+Draw = Any
+
+
+def spellings(node: Node) -> list[tuple[str, bool]]:
+    """Every spelling of every option of a command, and whether it takes a value."""
+    found = [each for each in node.command.params if each.param_type_name == "option"]
+    return [(name, not each.is_flag) for each in found for name in (*each.opts, *each.secondary_opts)]
+
+
+@st.composite
+def typed_options(draw: Draw, node: Node) -> list[str]:
+    """An option in one of the forms in which it can be typed, its value anything."""
+    name, takes_value = draw(st.sampled_from(spellings(node)))
+    if name.startswith("--") and draw(st.integers(0, 9)) == 0:
+        name = name[: draw(st.integers(3, len(name)))]
+    if not takes_value and draw(st.integers(0, 9)):
+        return [name]
+    value = draw(values)
+    form = draw(st.integers(0, 2))
+    joined = f"{name}={value}" if name.startswith("--") else name + value
+    return [[name, value], [joined], [name]][form]
+
+
+@st.composite
+def changed(draw: Draw, node: Node, words: list[str]) -> list[str]:
+    """A command line with one thing in it made wrong, or another than it was."""
+    place = draw(st.integers(0, len(words)))
+    before, after = words[:place], words[place:]
+    kind = draw(st.integers(0, 7))
+    if kind <= 3:
+        return [*before, *draw(typed_options(node)), *after]
+    if kind == 4:
+        return [*before, draw(values), *after[1:]]
+    if kind == 5:
+        return [*before, *after[1:]]
+    if kind == 6:
+        return [*before, *after[:1], *after]
+    return [*before, draw(st.sampled_from(["--", "-", "", draw(values)])), *after]
+
+
+@st.composite
+def command_lines(draw: Draw) -> tuple[list[str], bytes | None]:
+    """A command line and its standard input: an example of a command, or its bare name, with some changes."""
+    node = draw(st.sampled_from(COMMANDS))
+    shown = [each for each in EXAMPLES if each.node is node]
+    example = draw(st.sampled_from([*shown, Example(node, f"msgctl {node.path}")]))
+    words = example.words
+    for _ in range(draw(st.integers(0, 4))):
+        words = draw(changed(node, words))
+    return words, draw(st.just(example.stdin) | stdins)
