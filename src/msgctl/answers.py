@@ -69,12 +69,14 @@ def credits_left(answer: Answer) -> Decimal | None:
     """The credits of a ResponseBalance, which are in its ``status``; None where that is not a number."""
     from decimal import Decimal, InvalidOperation  # a short command does without
 
+    text = str(answer.document.get("status"))
     try:
-        left = Decimal(str(answer.document.get("status")))
+        left = Decimal(text)
     except InvalidOperation:
         return None
-    # An exponent of a billion would be written out.
-    return left if left.is_finite() and abs(left.adjusted()) < MOST_DIGITS else None
+    # An exponent of a billion would be written out, and so would ten thousand decimals.
+    is_sane = left.is_finite() and abs(left.adjusted()) < MOST_DIGITS and len(text) < 2 * MOST_DIGITS
+    return left if is_sane else None
 
 
 def _refuse_constant(name: str) -> NoReturn:

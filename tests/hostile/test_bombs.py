@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgctl
 from hostile.answers import CHUNKED, CODED, Hostile
-from hostile.holding import CSV, Verdict, hold
+from hostile.holding import CSV, READABLE, REFUSED, UNREADABLE, hold
 from support.asking import Line
 from support.service import Service, answer, raw
 from support.tool import Outcome
@@ -40,22 +40,26 @@ def filled(head: bytes, piece: bytes, tail: bytes, size: int = 16 * MIB) -> byte
 
 
 HEAD = b'{"status":1,"id":"d","more":['
-READABLE, UNREADABLE, REFUSED = (Verdict.READABLE,), (Verdict.UNREADABLE,), (Verdict.REFUSED,)
-BOMBS: tuple[Hostile, ...] = (
-    *(Hostile(name, *entry) for name, entry in CODED.items()),
-    Hostile("gzip that is not named", answer(gzip.compress(bytes(100 * MIB), 1)), UNREADABLE),
-    Hostile("16 MiB of brackets", answer(filled(b'{"status":', b"[", b"")), UNREADABLE),
-    Hostile("16 MiB and a little", answer(filled(HEAD, b"1,", b"1]}") + b" " * 100), UNREADABLE),
-    Hostile("chunks without end", raw(CHUNKED + (b"100000\r\n" + b" " * MIB + b"\r\n") * 40), UNREADABLE),
-)
 
-DEAR: tuple[Hostile, ...] = (
-    Hostile("16 MiB of numbers", answer(filled(HEAD, b"1,", b"1]}")), READABLE),
-    Hostile("4 MiB of objects", answer(filled(HEAD, b"{},", b"1]}", 4 * MIB)), READABLE),
-    Hostile("4 MiB of controls", answer(filled(b'{"status":1,"id":"', b"\xc2\x9b", b'"}', 4 * MIB)), READABLE),
-    Hostile("4 MiB of errors", answer(filled(b'{"error":[', b'"a",', b'1],"msg":""}', 4 * MIB), 520), REFUSED),
-)
-"""Those that take seconds to read."""
+
+def cheap_bombs() -> list[Hostile]:
+    return [
+        *(Hostile(name, *entry) for name, entry in CODED.items()),
+        Hostile("gzip that is not named", answer(gzip.compress(bytes(32 * MIB), 1)), UNREADABLE),
+        Hostile("16 MiB of brackets", answer(filled(b'{"status":', b"[", b"")), UNREADABLE),
+        Hostile("16 MiB and a little", answer(filled(HEAD, b"1,", b"1]}") + b" " * 100), UNREADABLE),
+        Hostile("chunks without end", raw(CHUNKED + (b"100000\r\n" + b" " * MIB + b"\r\n") * 20), UNREADABLE),
+    ]
+
+
+def dear_bombs() -> list[Hostile]:
+    """Those that take seconds to read."""
+    return [
+        Hostile("16 MiB of numbers", answer(filled(HEAD, b"1,", b"1]}")), READABLE),
+        Hostile("4 MiB of objects", answer(filled(HEAD, b"{},", b"1]}", 4 * MIB)), READABLE),
+        Hostile("2 MiB of controls", answer(filled(b'{"status":1,"id":"', b"\xc2\x9b", b'"}', 2 * MIB)), READABLE),
+        Hostile("4 MiB of errors", answer(filled(b'{"error":[', b'"a",', b'1],"msg":""}', 4 * MIB), 520), REFUSED),
+    ]
 
 
 def run_all(lines: list[list[str]]) -> list[Outcome]:
@@ -75,7 +79,8 @@ def run_all(lines: list[list[str]]) -> list[Outcome]:
 
 def test_no_answer_fills_the_memory_or_takes_for_ever(lines: list[Line], server: Service) -> None:
     read, send = (line for path in ("balance show", "block add") for line in lines if line.path == path)
-    asked = [(bomb, read) for bomb in (*BOMBS, *DEAR)] + [(bomb, send) for bomb in BOMBS]
+    bombs = cheap_bombs()
+    asked = [(bomb, read) for bomb in bombs + dear_bombs()] + [(bomb, send) for bomb in bombs]
     server.will(*(bomb.behaviour for bomb, _ in asked))
     outcomes = run_all([["--quiet", *CSV, *line.words] for _, line in asked])
     for (bomb, line), outcome in zip(asked, outcomes, strict=True):
