@@ -6,9 +6,11 @@ The one exception is what the service itself sends back in a 200: a result is pr
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import pickle
 import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -30,11 +32,12 @@ from msgctl import operations as ops
 from msgctl.cli.context import App
 from msgctl.cli.tree import operation_of
 from msgctl.credential import LEAST_MASKED, MASK, Credential, Secret
-from msgctl.errors import ConfigurationError, MsgctlError
+from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, UsageError
+from msgctl.exchange import Outgoing
 from support.examples import EXAMPLES, FIRST, Example, write_files
 from support.files import config_file, table, write_config
 from support.leaks import files_with_key, shows_key
-from support.service import PATIENCE, Behaviour, Received, Service, answer, drop, raw, reset
+from support.service import PATIENCE, Behaviour, Received, Service, answer, drop, raw, reset, running
 from support.tool import Outcome, Tool
 
 
@@ -53,6 +56,11 @@ SPELLINGS = {
     "in JSON with escaped slashes": json.dumps(KEY)[1:-1].replace("/", "\\/"),
     "in JSON beyond ASCII": json.dumps(KEY, ensure_ascii=False)[1:-1],
     "in HTML": KEY.replace("&", "&amp;").replace('"', "&quot;").replace("'", "&#39;"),
+    "in a shell": shlex.quote(KEY),
+    "in a shell, by hand": "'" + KEY.replace("'", "'\\''") + "'",
+    "in a URL within a URL": quote(quote(quote(KEY, safe=""))),
+    "quoted as Latin-1": quote(KEY.encode("latin-1")),
+    "as a header is read": KEY.encode().decode("latin-1"),
     "in hexadecimal HTML": KEY.replace("&", "&amp;").replace('"', "&#x22;").replace("'", "&#x27;"),
 }
 
@@ -220,7 +228,7 @@ def test_the_rest_of_what_the_service_says_stays(tool: Tool, service: Service, s
     service.will(answer({"error": "denied", "msg": f"the key {SPELLINGS[spelling]} is not of this account"}, 520))
     done = tool("balance", "--json")
     assert done.code == 1
-    assert done.error["msg"] == f"the key {MASK} is not of this account"
+    assert done.error["msg"].replace("'", "") == f"the key {MASK} is not of this account"
 
 
 def test_a_number_that_is_the_key_is_not_shown_either(
@@ -284,11 +292,12 @@ def objects(service: Service) -> dict[str, Any]:
         "Profile": profile,
         "Client": app.client,
         "Request": request.build(ops.BALANCE, {}),
+        "Outgoing": Outgoing("POST", "/api/v1/send-sms", f"key={KEY}", {}, KEY.encode()),
         "App": app,
     }
 
 
-NAMES = ("Secret", "Credential", "Profile", "Client", "Request", "App")
+NAMES = ("Secret", "Credential", "Profile", "Client", "Request", "Outgoing", "App")
 
 
 def in_percent(it: object) -> str:
@@ -308,6 +317,16 @@ def test_no_object_with_a_key_is_pickled(objects: dict[str, Any], name: str, pro
         pickle.dumps(objects[name], protocol)
 
 
+@pytest.mark.parametrize("name", ["Credential", "Profile"])
+def test_no_object_with_a_key_is_taken_apart(objects: dict[str, Any], name: str) -> None:
+    members = {each.name: getattr(objects[name], each.name) for each in dataclasses.fields(objects[name])}
+    assert not shows_key(repr(members))
+    try:
+        assert not shows_key(repr(dataclasses.asdict(objects[name])))
+    except TypeError as error:
+        assert "a secret" in str(error)  # noqa: PT017 (either is right)
+
+
 def test_a_secret_is_not_copied_into_plain_text(objects: dict[str, Any]) -> None:
     for do in (copy.copy, copy.deepcopy):
         with pytest.raises(TypeError):
@@ -324,8 +343,8 @@ def with_locals(error: BaseException) -> str:
 
 
 def test_a_traceback_with_its_locals_does_not_show_the_key(objects: dict[str, Any]) -> None:
-    def fail(secret: Secret, credential: Credential, profile: Any, http: Any, made: Any, app: Any) -> None:
-        raise RuntimeError(f"{secret} {credential} {profile} {http} {made} {app}")
+    def fail(secret: Secret, credential: Credential, *others: Any) -> None:
+        raise RuntimeError(f"{secret} {credential} {others}")
 
     with pytest.raises(RuntimeError) as raised:
         fail(*objects.values())
@@ -353,13 +372,70 @@ def test_what_a_key_command_printed_is_not_in_the_locals_of_its_error(command: s
     assert not shows_key(with_locals(raised.value))
 
 
-@pytest.mark.parametrize("behaviour", [drop, answer({"error": "no"}, 520), answer(b"no JSON")])
-def test_no_error_carries_the_key(objects: dict[str, Any], service: Service, behaviour: Behaviour) -> None:
-    service.always(behaviour)
+def echo(service: Service, head: bytes) -> Behaviour:
+    """What was sent, after something, and the end of the connection."""
+
+    def behave(connection: socket) -> None:
+        received = service.received[-1]
+        connection.sendall(head + received.target.encode() + b" " + received.body)
+
+    return behave
+
+
+HEADS = {
+    "nothing": b"",
+    "a first line": b"HTTP/1.1 ",
+    "a status": b"HTTP/1.1 2x0 ",
+    "a header": b"HTTP/1.1 200 OK\r\n",
+    "a length": b"HTTP/1.1 200 OK\r\nContent-Length: ",
+    "half a body": b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n",
+    "a chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "a body": b"HTTP/1.1 200 OK\r\n\r\n",
+    "a body of no encoding": b"HTTP/1.1 200 OK\r\n\r\n\xff",
+    "a body of JSON": b'HTTP/1.1 200 OK\r\n\r\n{"status": NaN, "',
+    "an error": b"HTTP/1.1 520 No\r\n\r\n",
+}
+SEND = request.build(ops.SEND_SMS, {"phone": ("573001234567",), "sms": "Hola"})
+
+
+@pytest.mark.parametrize("made", [request.build(ops.BALANCE, {}), SEND], ids=["a read", "a send"])
+@pytest.mark.parametrize("head", [*HEADS, "no answer", "a reset"])
+def test_an_error_and_what_it_came_from_do_not_carry_the_key(
+    objects: dict[str, Any], service: Service, head: str, made: request.Request
+) -> None:
+    ends = {"no answer": drop, "a reset": reset}
+    service.always(ends.get(head) or echo(service, HEADS[head]))
+    http = client.Client(service.base_url, objects["Credential"], sleep=lambda _: None)
     with pytest.raises(MsgctlError) as raised:
-        objects["Client"].perform(objects["Request"])
+        http.perform(made)
+    http.close()
     error = raised.value
-    assert not shows_key(f"{error} {error!r} {error.message} {error.hint} {error.details()} {vars(error)}")
+    assert not shows_key(f"{error.message} {error.hint} {error.details()} {vars(error)}")
+    for each in chain(error):
+        assert not shows_key(f"{each} {each!r} {each.args!r} {vars(each)}")
+    assert not shows_key(with_locals(error))
+
+
+def test_an_error_on_the_way_does_not_carry_the_key(objects: dict[str, Any], service: Service) -> None:
+    with running() as gone:
+        base_url = gone.base_url
+    http = client.Client(base_url, objects["Credential"], sleep=lambda _: None)
+    with pytest.raises(NotReachedError) as raised:
+        http.perform(SEND)
+    assert not shows_key(with_locals(raised.value))
+
+
+def test_a_request_that_is_too_long_does_not_show_the_key(objects: dict[str, Any]) -> None:
+    with pytest.raises(UsageError) as raised:
+        objects["Client"].perform(request.build(ops.MESSAGES_STATE, {"id": "m" * 70_000}))
+    assert not shows_key(with_locals(raised.value))
+
+
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what it came from, as far as a traceback shows it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 # --- processes

@@ -41,14 +41,14 @@ def load(body: bytes) -> Any:
     try:
         text = body.decode("utf-8-sig")
         return _DECODER.decode(text)
-    except UnicodeDecodeError as error:
-        raise ShapeError("it is not UTF-8 text") from error
-    except RecursionError as error:
-        raise ShapeError("its JSON is nested too deeply") from error
+    except UnicodeDecodeError:  # which holds the body, as the other errors do
+        raise ShapeError("it is not UTF-8 text") from None
+    except RecursionError:
+        raise ShapeError("its JSON is nested too deeply") from None
     except ShapeError:
         raise
-    except ValueError as error:
-        raise ShapeError("it is not JSON") from error
+    except ValueError:
+        raise ShapeError("it is not JSON") from None
 
 
 def read(operation: Operation, body: bytes) -> Answer:
@@ -69,19 +69,29 @@ def credits_left(answer: Answer) -> Decimal | None:
     """The credits of a ResponseBalance, which are in its ``status``; None where that is not a number."""
     from decimal import Decimal, InvalidOperation  # a short command does without
 
+    text = str(answer.document.get("status"))
     try:
-        left = Decimal(str(answer.document.get("status")))
+        left = Decimal(text)
     except InvalidOperation:
         return None
-    # An exponent of a billion would be written out.
-    return left if left.is_finite() and abs(left.adjusted()) < MOST_DIGITS else None
+    # An exponent of a billion would be written out, and so would ten thousand decimals.
+    is_sane = left.is_finite() and abs(left.adjusted()) < MOST_DIGITS and len(text) < 2 * MOST_DIGITS
+    return left if is_sane else None
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ShapeError(f"it holds {name}, which is not JSON")
 
 
-_DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_refuse_constant)
+_SHORT = {text: Number(text) for text in map(str, range(100))}
+
+
+def _number(text: str) -> Number:
+    """A whole number; short ones are made once, since an answer can hold eight million of them."""
+    return _SHORT.get(text) or Number(text)
+
+
+_DECODER = json.JSONDecoder(parse_int=_number, parse_float=Number, parse_constant=_refuse_constant)
 
 
 def _check_members(document: Mapping[str, Any], members: Sequence[Member]) -> None:

@@ -150,7 +150,7 @@ class Client:
             reply = self._line.exchange(outgoing, seconds)
         except LostError as error:
             outcome = "no answer"
-            raise outcome_unknown(request, str(error)) from error
+            raise outcome_unknown(request, str(error)) from None
         except KeyboardInterrupt:
             outcome = "interrupted"
             raise
@@ -162,17 +162,20 @@ class Client:
 
     def _prepared(self, request: Request) -> Outgoing:
         """The request as it travels. Raises UsageError where it is too long for a URL; its text does not show it."""
+        outgoing = self._outgoing(request)
+        if len(outgoing.target) > LONGEST_TARGET:
+            raise UsageError(f"{request.operation.name} cannot be asked for: a value is too long for a URL")
+        return outgoing
+
+    def _outgoing(self, request: Request) -> Outgoing:
         query, form = request.with_credentials(self._credential.parameters())
-        outgoing = Outgoing(
+        return Outgoing(
             request.operation.method,
             self._path + request.operation.path,
             encoded(query),
             request.headers,
             encoded(form).encode("ascii") if request.json is None else request.json,
         )
-        if len(outgoing.target) > LONGEST_TARGET:
-            raise UsageError(f"{request.operation.name} cannot be asked for: a value is too long for a URL")
-        return outgoing
 
 
 def _lines(base_url: str) -> Callable[[], Line]:

@@ -90,7 +90,7 @@ class Connection:
         return not poll.poll(0)
 
     def _carry(self, outgoing: Outgoing, connection: socket.socket, incoming: Incoming, deadline: Deadline) -> Reply:
-        data = self._encoded(outgoing)
+        data = memoryview(self._encoded(outgoing))  # which shows in no traceback what it holds
         try:
             deadline.left()
         except TimeoutError:
@@ -107,10 +107,10 @@ class Connection:
             reply = _read_reply(response, incoming, deadline)
         except TimeoutError:
             raise LostError(f"no answer came within {deadline.seconds:g} seconds") from None
-        except (HTTPException, TooMuchError, ValueError) as error:  # their texts may quote what was sent
-            raise LostError("the connection was closed, or what came back is not HTTP") from error
-        except OSError as error:
-            raise LostError(f"the connection was lost while {lost_while}") from error
+        except (HTTPException, TooMuchError, ValueError):  # their texts may quote what was sent
+            raise LostError("the connection was closed, or what came back is not HTTP") from None
+        except OSError:
+            raise LostError(f"the connection was lost while {lost_while}") from None
         if lost_while != "sending" and _ends_whole(response, reply, incoming):
             self._good_until = time.monotonic() + _most_idle(response)
         return reply

@@ -126,7 +126,7 @@ class Dialer:
         """Have the proxy pass on whatever comes (RFC 9110, 9.3.6)."""
         lines = [f"CONNECT {self._host_and_port} HTTP/1.1", f"Host: {self._host_and_port}"]
         lines += [f"{name}: {value}" for name, value in proxy.headers.items()]
-        send(connection, "\r\n".join([*lines, "", ""]).encode("ascii"), deadline)
+        send(connection, memoryview("\r\n".join([*lines, "", ""]).encode("ascii")), deadline)
         incoming: Any = Incoming(connection)
         incoming.expect(deadline, MOST_TUNNEL_BYTES)
         response = HTTPResponse(incoming, method="CONNECT")

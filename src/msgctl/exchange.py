@@ -42,6 +42,10 @@ class Reply(NamedTuple):
     version: str = "HTTP/1.1"
     reason: str = ""
 
+    def __repr__(self) -> str:
+        """Its status alone: what a service says may repeat what was sent."""
+        return f"Reply({self.status})"
+
     @property
     def is_success(self) -> bool:
         """Whether its status says that the request was carried out (RFC 9110, 15.3)."""

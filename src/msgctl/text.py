@@ -7,6 +7,7 @@ retitle the window or write to the clipboard, and characters that change the dir
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 
 # Zero-width joiner and non-joiner: emoji and several scripts are spelled with them, and they move nothing.
 _HARMLESS_FORMATS = "\u200c\u200d"
@@ -24,6 +25,7 @@ def is_unsafe(char: str) -> bool:
     return unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and char not in _HARMLESS_FORMATS
 
 
+@lru_cache(maxsize=1024)  # an answer can hold millions of them
 def escape(char: str) -> str:
     """A character written visibly: ``\\n``, ``\\x1b``, ``\\u202e``, ``\\U000e0001``."""
     named = _NAMED.get(char)

@@ -46,9 +46,8 @@ def limit(connection: socket.socket, deadline: Deadline) -> None:
         connection.settimeout(left)
 
 
-def send(connection: socket.socket, data: bytes, deadline: Deadline) -> None:
-    """Send all of ``data``. Raises TimeoutError and OSError."""
-    rest = memoryview(data)
+def send(connection: socket.socket, rest: memoryview, deadline: Deadline) -> None:
+    """Send all of some bytes. Raises TimeoutError and OSError."""
     while rest:
         limit(connection, deadline)
         rest = rest[connection.send(rest) :]

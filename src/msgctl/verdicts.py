@@ -46,7 +46,7 @@ class Judge:
         try:
             return answers.read(request.operation, reply.whole_body())
         except ShapeError as error:
-            raise _unreadable(request, reply, error) from error
+            raise _unreadable(request, reply, error) from None
 
     def accept(self, request: Request, reply: Reply) -> None:
         """Accept any whole reply with a status of success. Raises as `answer` does."""
@@ -55,7 +55,7 @@ class Judge:
         try:
             reply.whole_body()
         except ShapeError as error:
-            raise _unreadable(request, reply, error) from error
+            raise _unreadable(request, reply, error) from None
 
     def _refused(self, request: Request, reply: Reply) -> RefusedError:
         record = self._error_record(reply.body)

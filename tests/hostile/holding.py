@@ -33,6 +33,10 @@ class Verdict(Enum):
     NOT_REACHED = "no name, no connection, no TLS; nothing was sent"
 
 
+READABLE, UNREADABLE = (Verdict.READABLE,), (Verdict.UNREADABLE,)
+REFUSED, LOST = (Verdict.REFUSED,), (Verdict.LOST,)
+
+
 def codes(line: Line, verdict: Verdict) -> set[int]:
     """The exit codes that a command may end with.
 
@@ -84,8 +88,8 @@ def unsafe(text: str) -> set[str]:
 
 
 def errors(outcome: Outcome, form: Form) -> int:
-    """How many errors are on standard error; under --json nothing else is."""
-    said = outcome.err.splitlines()
+    """How many errors are on standard error; under --json nothing else is, but for the warnings of a job."""
+    said = [line for line in outcome.err.splitlines() if not line.startswith("Warning: ")]
     if form != JSON:
         return sum(line.startswith("Error: ") for line in said)
     return sum({"kind", "message", "exit_code"} <= json.loads(line).keys() for line in said)

@@ -30,6 +30,9 @@ class _Raw(str):
     __slots__ = ()
 
 
+_OPEN, _COMMA, _CLOSE, _NO_ELEMENTS, _END, _NO_MEMBERS = map(_Raw, ("[", ",", "]", "[]", "}", "{}"))
+
+
 def indent(text: str) -> Iterator[str]:
     """JSON text with two spaces a level, in pieces. Linear in time, flat in memory, at any depth."""
     depth = 0
@@ -63,23 +66,24 @@ def escape(text: str, *, ascii_only: bool = False) -> str:
 
 
 def dump(value: Any) -> str:
-    """Compact JSON of a value: plain Python data, or what `msgctl.answers` read, whose numbers stay as they came.
+    """Compact JSON of a value: plain Python data, or what `msgctl.answers` read, whose numbers stay as they came."""
+    return "".join(_pieces(value))
 
-    Not recursive: the depth of what a service sent is not ours to choose.
-    """
-    pieces: list[str] = []
-    stack: list[Any] = [value]
+
+def _pieces(value: Any) -> Iterator[str]:
+    """The pieces of a JSON text. Not recursive: the depth of what a service sent is not ours to choose."""
+    stack: list[Iterator[Any]] = [iter((value,))]
     while stack:
-        item = stack.pop()
-        if isinstance(item, (_Raw, Number)):
-            pieces.append(item)
-        elif isinstance(item, Mapping):
-            stack.extend(reversed(_object_parts(item)))
-        elif isinstance(item, (list, tuple)):
-            stack.extend(reversed(_array_parts(item)))
+        for item in stack[-1]:
+            if isinstance(item, (_Raw, Number)):
+                yield item
+            elif isinstance(item, (Mapping, list, tuple)):
+                stack.append(_object_parts(item) if isinstance(item, Mapping) else _array_parts(item))
+                break
+            else:
+                yield json.dumps(item, ensure_ascii=False)
         else:
-            pieces.append(json.dumps(item, ensure_ascii=False))
-    return "".join(pieces)
+            stack.pop()
 
 
 def _new_line(depth: int, inside: int) -> str:
@@ -97,17 +101,19 @@ def _escaped(char: str) -> str:
     return json.dumps(char)[1:-1] if char != "\x7f" else "\\u007f"
 
 
-def _object_parts(members: Mapping[str, Any]) -> list[Any]:
-    parts: list[Any] = [_Raw("{")]
+def _object_parts(members: Mapping[str, Any]) -> Iterator[Any]:
+    before = "{"
     for name, value in members.items():
-        parts += (_Raw(("," if len(parts) > 1 else "") + json.dumps(name, ensure_ascii=False) + ":"), value)
-    return [*parts, _Raw("}")]
+        yield _Raw(f"{before}{json.dumps(name, ensure_ascii=False)}:")
+        yield value
+        before = ","
+    yield _END if members else _NO_MEMBERS
 
 
-def _array_parts(elements: list[Any] | tuple[Any, ...]) -> list[Any]:
-    parts: list[Any] = [_Raw("[")]
+def _array_parts(elements: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
+    before = _OPEN
     for element in elements:
-        if len(parts) > 1:
-            parts.append(_Raw(","))
-        parts.append(element)
-    return [*parts, _Raw("]")]
+        yield before
+        yield element
+        before = _COMMA
+    yield _CLOSE if elements else _NO_ELEMENTS

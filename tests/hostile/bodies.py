@@ -1,0 +1,127 @@
+"""Bodies of a 200: JSON and what is none, and texts and numbers that stand for every value of a record."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from contract import records
+from contract.records import Field, Record
+from hostile.holding import READABLE, UNREADABLE, Verdict
+
+EITHER = READABLE + UNREADABLE
+SCALAR = "1"
+
+
+def everything(text: Any) -> dict[str, Any]:
+    """A record that answers every operation of the interface: ``text`` in every field, and in one more."""
+    merged: dict[str, Any] = {}
+    for record in vars(records).values():
+        if isinstance(record, Record):
+            merged.update(_members(record.fields, text))
+    entries = [field for record in (records.SMS, records.CALL) for field in _field(record, "data").fields]
+    merged["data"] = [_members(entries, text)] * 2
+    return {**merged, str(text): text}
+
+
+def _members(fields: Any, text: Any) -> dict[str, Any]:
+    return {field.name: _value(field, text) for field in fields}
+
+
+def _value(field: Field, text: Any) -> Any:
+    inside = _members(field.fields, text)
+    if field.type.startswith("array"):
+        return [inside]
+    return inside if field.fields else text
+
+
+def _field(record: Record, name: str) -> Field:
+    return next(field for field in record.fields if field.name == name)
+
+
+def body_of(text: Any) -> bytes:
+    """The record of everything as JSON; what UTF-8 can hold stands in it unescaped."""
+    try:
+        return json.dumps(everything(text), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(everything(text)).encode()
+
+
+BODY = body_of(SCALAR)
+
+BODIES: dict[str, tuple[bytes, tuple[Verdict, ...]]] = {
+    "empty": (b"", UNREADABLE),
+    "an array": (b"[%s]" % BODY, UNREADABLE),
+    "the error record": (b'{"error": "invalid_parameter", "msg": "The parameter phone is invalid"}', UNREADABLE),
+    "true and false": (body_of(True), READABLE),
+    "HTML": (b"<!DOCTYPE html><html><body><h1>Welcome</h1><script>alert(1)</script></body></html>", UNREADABLE),
+    "UTF-16": (BODY.decode().encode("utf-16"), UNREADABLE),
+    "NaN": (BODY[:-1] + b', "more": NaN}', UNREADABLE),
+    "a member twice": (b'{"status": {"a": 1}, "id": [], ' + BODY[1:], READABLE),
+    "200,000 brackets": (BODY[:-1] + b',"more":' + b"[" * 200_000 + b"]" * 200_000 + b"}", UNREADABLE),
+}  # fmt: skip
+
+MORE_BODIES: dict[str, tuple[bytes, tuple[Verdict, ...]]] = {
+    "null": (b"null", UNREADABLE),
+    "values for arrays": (b'{"id": 1, "status": 1, "state": 1, "urlShort": 1, "data": 7, "metrics": 7}', EITHER),
+    "half a document": (BODY[:-1], UNREADABLE),
+    "10,000 unknown members": (BODY[:-1] + b"".join(b',"n%d":%d' % (n, n) for n in range(10_000)) + b"}", READABLE),
+    "2,000 entries": (b'{"status":1,"id":"d","state":1,"urlShort":1,"data":[' + b"{}," * 1999 + b"{}]}", READABLE),
+    "900 brackets": (BODY[:-1] + b',"more":' + b"[" * 900 + b"]" * 900 + b"}", EITHER),
+    "a byte order mark": (b"\xef\xbb\xbf" + BODY, READABLE),
+    "overlong UTF-8": (BODY.replace(b"1", b"\xc0\xb1"), UNREADABLE),
+    "a control character in a string": (BODY.replace(b"data", b"da\x1bta"), UNREADABLE),
+    "an object of another shape": (b'{"result": "ok", "balance": 5}', UNREADABLE),
+    "arrays for values": (body_of([1]), UNREADABLE),
+    "arrays of arrays": (b'{"id": 1, "status": 1, "state": 1, "urlShort": 1, "data": [[]], "metrics": [[]]}', EITHER),
+    "two documents": (BODY + BODY, UNREADABLE),
+    "a member twice, the last one wrong": (
+        BODY[:-1] + b', "status": [], "id": [], "state": [], "urlShort": []}',
+        UNREADABLE,
+    ),
+    "Infinity": (BODY[:-1] + b', "more": [-Infinity]}', UNREADABLE),
+    "200,000 objects in one another": (b'{"id":' * 200_000, UNREADABLE),
+    "unknown members of other names": (BODY[:-1] + b',"":1,"__class__":{"a":[]},"a.b":2,"data.0":3,"0":4}', READABLE),
+    "text of escape sequences": (b"\x1b[2J\x1b]0;x\x07\x9b31m\r\nError: none", UNREADABLE),
+    "white space": (b" \r\n\t ", UNREADABLE),
+    "true": (b"true", UNREADABLE),
+    "a string": (b'"status"', UNREADABLE),
+    "a comma at the end": (BODY[:-1] + b",}", UNREADABLE),
+    "a comment": (b"/* ok */" + BODY, UNREADABLE),
+    "single quotes": (b"{'status': 1}", UNREADABLE),
+    "a call for JSONP": (b"callback(%s)" % BODY, UNREADABLE),
+    "XML": (b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c">]><status>&b;</status>', UNREADABLE),
+    "two byte order marks": (b"\xef\xbb\xbf" * 2 + BODY, UNREADABLE),
+    "UTF-16 without a mark": (BODY.decode().encode("utf-16-be"), UNREADABLE),
+    "UTF-32": (BODY.decode().encode("utf-32"), UNREADABLE),
+    "Latin-1": (body_of("ñ").decode().encode("latin-1"), UNREADABLE),
+    "surrogates in UTF-8": (BODY.replace(b"1", b"\xed\xa0\x80"), UNREADABLE),
+    "objects for values": (b'{"id": {}, "status": {"a": 1}, "state": {}, "urlShort": {}}', UNREADABLE),
+    "an empty object": (b"{}", UNREADABLE),
+    "nothing but null": (body_of(None), UNREADABLE + READABLE),
+    "a number": (b"1500", UNREADABLE),
+}
+
+NUMBERS: dict[str, bytes] = {
+    "10,000 digits": b"9" * 10_000,
+    "an exponent that fills the memory": b"1e999999999",
+    "10,000 decimals": b"0." + b"3" * 10_000,
+}
+"""Numbers that stand for every value in a record."""
+
+TEXTS: dict[str, str] = {
+    "escape sequences": "\x1b[2J\x1b]0;title\x07\x1b]52;c;Y2F0\x07\x9b31m\x9d0;title\x9c\0\x7f\x85",
+    "line ends and a forged error": "a\r\nError: forged\n{}\x0b\x0c\x1c\u2028b\u2029c",
+    "direction marks": "\u202eabc\u2066\u2067\u2069\u061c\u200f\ufeff\u200b\u2060\u00ad\u180e\U000e0041\U000e007f",
+    "a lone surrogate": "a\ud800b\udfff",
+    "markup and formulas": "=cmd|'/C calc'!A0 [bold red]x[/] [/] [link=file:///etc/passwd]y[/link] %s {0.x} ${HOME}",
+    "odd characters": "\ue000\uffff\U0010fffd\U000e0fff" + "e" + "\u0301" * 500,
+    "an empty text": "",
+    "2,000 characters": "x" * 2_000,
+}  # fmt: skip
+"""Texts that stand for every value in a record, and are the name of an unknown member of it."""
+
+
+def of_numbers(number: bytes) -> bytes:
+    """The record of everything, with a number for every value."""
+    return body_of("NUMBER").replace(b'"NUMBER"', number).replace(b", %s: %s" % (number, number), b"")

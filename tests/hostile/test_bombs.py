@@ -1,0 +1,88 @@
+"""Answers that are small to send and large to hold, or as large as is read: memory and time stay bounded."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgctl
+from hostile.answers import CHUNKED, CODED, Hostile
+from hostile.holding import CSV, READABLE, REFUSED, UNREADABLE, hold
+from support.asking import Line
+from support.service import Service, answer, raw
+from support.tool import Outcome
+
+MOST_MEMORY = 2**30
+"""Bytes of address space."""
+MOST_SECONDS = 100
+MIB = 2**20
+
+# One process for all: it says how each run ended.
+RUN = """
+import json, resource, sys
+memory, seconds, lines = json.loads(sys.stdin.read())
+resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+from support.tool import Tool
+for words in lines:
+    outcome = Tool()(*words)
+    print(json.dumps([outcome.code, outcome.err]), flush=True)
+"""
+
+
+def filled(head: bytes, piece: bytes, tail: bytes, size: int = 16 * MIB) -> bytes:
+    """A document of all but ``size`` bytes."""
+    return head + piece * ((size - len(head) - len(tail)) // len(piece)) + tail
+
+
+HEAD = b'{"status":1,"id":"d","more":['
+
+
+def cheap_bombs() -> list[Hostile]:
+    return [
+        *(Hostile(name, *entry) for name, entry in CODED.items()),
+        Hostile("gzip that is not named", answer(gzip.compress(bytes(32 * MIB), 1)), UNREADABLE),
+        Hostile("16 MiB of brackets", answer(filled(b'{"status":', b"[", b"")), UNREADABLE),
+        Hostile("16 MiB and a little", answer(filled(HEAD, b"1,", b"1]}") + b" " * 100), UNREADABLE),
+        Hostile("chunks without end", raw(CHUNKED + (b"100000\r\n" + b" " * MIB + b"\r\n") * 20), UNREADABLE),
+    ]
+
+
+def dear_bombs() -> list[Hostile]:
+    """Those that take seconds to read."""
+    return [
+        Hostile("16 MiB of numbers", answer(filled(HEAD, b"1,", b"1]}")), READABLE),
+        Hostile("4 MiB of objects", answer(filled(HEAD, b"{},", b"1]}", 4 * MIB)), READABLE),
+        Hostile("2 MiB of controls", answer(filled(b'{"status":1,"id":"', b"\xc2\x9b", b'"}', 2 * MIB)), READABLE),
+        Hostile("4 MiB of errors", answer(filled(b'{"error":[', b'"a",', b'1],"msg":""}', 4 * MIB), 520), REFUSED),
+    ]
+
+
+def run_all(lines: list[list[str]]) -> list[Outcome]:
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        input=json.dumps([MOST_MEMORY, MOST_SECONDS, lines]),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=2 * MOST_SECONDS,
+        cwd=Path(__file__).parents[1],
+        env={**os.environ, "PYTHONPATH": str(Path(msgctl.__file__).parents[1])},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return [Outcome(code, b"", err.encode()) for code, err in map(json.loads, done.stdout.splitlines())]
+
+
+def test_no_answer_fills_the_memory_or_takes_for_ever(lines: list[Line], server: Service) -> None:
+    read, send = (line for path in ("balance show", "block add") for line in lines if line.path == path)
+    bombs = cheap_bombs()
+    asked = [(bomb, read) for bomb in bombs + dear_bombs()] + [(bomb, send) for bomb in bombs]
+    server.will(*(bomb.behaviour for bomb, _ in asked))
+    outcomes = run_all([["--quiet", *CSV, *line.words] for _, line in asked])
+    for (bomb, line), outcome in zip(asked, outcomes, strict=True):
+        hold(bomb.name, bomb.verdicts, line, CSV, outcome)
+    assert server.unused == 0
