@@ -32,7 +32,7 @@ MIB = 1024
 MEMORY = """
 import os, sys
 quiet = [(os.POSIX_SPAWN_OPEN, 1, "/dev/null", 1, 0)]
-child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=quiet)
+child = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=quiet)
 print(os.wait4(child, 0)[2].ru_maxrss)
 """
 """Runs a command from a small process, since a child is credited with the memory of its parent."""
