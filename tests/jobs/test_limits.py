@@ -180,6 +180,24 @@ def test_a_budget_is_used_as_far_as_it_goes(tmp_path: Path) -> None:
     assert [len(phones) for phones in service.asked] == [1, 4, 4, 2]
 
 
+def test_what_goes_again_keeps_to_the_limits_of_that_day(tmp_path: Path) -> None:
+    order = replace(ORDER, batch_size=10, concurrency=1)
+    with closing(opened(write(tmp_path / "job.sqlite3", rows(20), order))) as ledger:
+        run(ledger, Service(otherwise=refuse))
+        assert ledger.totals.refused == 20
+        ledger.change(replace(order, max_credits=32))
+        ledger.send_again(State.REFUSED)
+        service = Service(otherwise=charging(5))
+        assert isinstance(run(ledger, service), ConditionError)
+        assert [len(phones) for phones in service.asked] == [1, 5]
+        assert (ledger.totals.credits, ledger.totals.accepted, ledger.totals.pending) == (30, 6, 14)
+        ledger.change(replace(order, max_credits=None))
+        service = Service()
+        assert run(ledger, service) is None
+    phones = [phone for asked in service.asked for phone in asked]
+    assert (len(phones), len(set(phones))) == (14, 14)
+
+
 def test_until_a_price_is_known_requests_go_one_by_one(tmp_path: Path) -> None:
     order = replace(ORDER, batch_size=10, concurrency=4, max_credits=1000)
     free = charging(0)  # as for a number that is blocked

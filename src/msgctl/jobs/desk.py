@@ -162,10 +162,10 @@ class Desk:
 
     def _allowed(self) -> int | None:
         """How many recipients the next request may have; None where that is known only after an answer."""
-        ahead = self._ledger.peek() if self._budget.most is not None else None
-        if ahead is None:
+        cost = self._ledger.peek() if self._budget.most is not None else None
+        if cost is None:
             return self._size
-        size = self._budget.allows(ahead, self._size, self._ledger.totals)
+        size = self._budget.allows(cost, self._size, self._ledger.totals)
         if size == 0:
             self.stop(self._budget.used_up(self._ledger.totals))
         return size

@@ -17,7 +17,7 @@ from msgctl import database
 from msgctl.errors import OutcomeUnknownError
 from msgctl.jobs import schema
 from msgctl.jobs.batch import Batch
-from msgctl.jobs.records import Ahead, Heard, Intent, Order, Result, Totals
+from msgctl.jobs.records import Heard, Intent, Order, Result, Totals
 from msgctl.jobs.states import OUTCOMES, Event, Outcome, State, step
 from msgctl.jobs.upcoming import Upcoming
 
@@ -97,20 +97,20 @@ class Ledger:
                 self._put(state, Event.RESENDING)
 
     def intend(self, most: int) -> Intent | None:
-        """Write the intent of the next request, of at most ``most`` recipients where it is a new one.
+        """Write the intent of the next request, of at most ``most`` recipients.
 
         None where nothing is pending. It counts from the commit of the surrounding transaction on.
         """
         waiting = self._waiting()
-        return self._intend_again(*waiting) if waiting else self._intend_anew(most)
+        return self._intend_again(*waiting, most) if waiting else self._intend_anew(most)
 
-    def peek(self) -> Ahead | None:
-        """What the next request will be; None where nothing is pending."""
+    def peek(self) -> int | None:
+        """Estimated credits of each recipient of the next request; None where nothing is pending."""
         if waiting := self._waiting():
             _, size, estimate = self._request(waiting[0])
-            return Ahead(estimate // size, size)
+            return estimate // size
         content = self._upcoming.content()
-        return None if content is None else Ahead(self._content(content)[1], None)
+        return None if content is None else self._content(content)[1]
 
     def record(self, result: Result) -> int:
         """Write what became of a request that was under way; the estimated credits of each of its recipients."""
@@ -148,7 +148,9 @@ class Ledger:
         self.totals.promised += cost * size
         return Intent(self._number, phones, parameters, cost * size)
 
-    def _intend_again(self, number: int, content: int, first: int) -> Intent:
+    def _intend_again(self, number: int, content: int, first: int, most: int) -> Intent:
+        if self._request(number)[1] > most:
+            self._split(number, content, first, most)
         state, size, estimate = self._request(number)
         after = step(state, Event.INTENT)
         self.db.execute(
@@ -163,6 +165,25 @@ class Ledger:
         if len(phones) != size:
             raise ValueError("a request of other recipients than it says")
         return Intent(number, phones, self._content(content)[0], estimate)
+
+    def _split(self, number: int, content: int, first: int, most: int) -> None:
+        """Make two of a request that waits, the first of ``most`` recipients: the limits may have become narrower."""
+        _, size, estimate = self._request(number)
+        cost = estimate // size
+        lines = self.db.execute(
+            "SELECT line FROM recipient WHERE content = ? AND line >= ? ORDER BY line LIMIT ?",
+            (content, first, most + 1),
+        ).fetchall()
+        self._number += 1
+        self.db.execute(
+            """INSERT INTO request (number, content, first, last, size, estimate, state, attempts, error, updated)
+            SELECT ?, content, ?, last, ?, ?, state, 0, error, updated FROM request WHERE number = ?""",
+            (self._number, lines[most][0], size - most, cost * (size - most), number),
+        )
+        self.db.execute(
+            "UPDATE request SET last = ?, size = ?, estimate = ? WHERE number = ?",
+            (lines[most - 1][0], most, cost * most, number),
+        )
 
     def _put(self, state: State, event: Event) -> None:
         """Take all requests in a state, none of which is under way, into another one."""
@@ -287,9 +308,12 @@ class Ledger:
         self.db.execute("INSERT OR REPLACE INTO job VALUES (?, ?)", (name, value))
 
     def _furthest(self) -> tuple[int, int, int]:
-        """The number of the last request, and content and line of its last recipient."""
-        row = self.db.execute("SELECT number, content, last FROM request ORDER BY number DESC LIMIT 1").fetchone()
-        return row or (0, 0, -1)
+        """The highest number of a request, and content and line of the last recipient that has one."""
+        (number,) = self.db.execute("SELECT max(number) FROM request").fetchone()
+        place = self.db.execute(
+            "SELECT content, last FROM request ORDER BY content DESC, first DESC LIMIT 1"
+        ).fetchone()
+        return (number, *place) if place else (0, 0, -1)
 
     def _count(self) -> Totals:
         totals = Totals()

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from msgctl.errors import ConditionError, MsgctlError
-from msgctl.jobs.records import Ahead, Entry, Totals
+from msgctl.jobs.records import Entry, Totals
 
 SHARE_OF_A_SECOND = 5
 """A request has at most a fifth of a second's recipients: one more or less is 2 % of ten seconds."""
@@ -63,18 +63,19 @@ class Budget:
             self._price = max(self._price, Fraction(max(charged), cost))
             self._is_known = True
 
-    def allows(self, ahead: Ahead, size: int, totals: Totals) -> int | None:
-        """How many recipients the next request may have, up to ``size``; None while that has to wait for an answer."""
-        wanted = ahead.size or size
-        if self.most is None or not ahead.cost:
-            return wanted
+    def allows(self, cost: int, size: int, totals: Totals) -> int | None:
+        """How many recipients the next request may have, up to ``size``, each at an estimate of ``cost`` credits.
+
+        None while that has to wait for an answer.
+        """
+        if self.most is None or not cost:
+            return size
         if not self._is_known:
             if totals.promised:
                 return None
-            wanted = ahead.size or 1
+            size = 1
         left = self.most - totals.credits - self._price * (totals.doubtful + totals.promised)
-        affordable = max(0, int(left / (self._price * ahead.cost)))
-        return min(wanted, affordable) if ahead.size is None or affordable >= wanted else 0
+        return min(size, max(0, int(left / (self._price * cost))))
 
     def used_up(self, totals: Totals) -> ConditionError:
         """Why nothing more may leave."""

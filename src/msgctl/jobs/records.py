@@ -119,13 +119,6 @@ def _once(values: tuple[str | None, ...]) -> str | tuple[str | None, ...] | None
     return values[0] if values.count(values[0]) == len(values) else values
 
 
-class Ahead(NamedTuple):
-    """The next request: credits a recipient, estimated, and its size where that is settled."""
-
-    cost: int
-    size: int | None
-
-
 @dataclass(frozen=True, slots=True)
 class Intent:
     """A request that is about to leave, and whose intent is on the disk.
