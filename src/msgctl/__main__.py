@@ -17,9 +17,20 @@ def main() -> int:
         _die_of_interrupts()
         from msgctl.cli import run
 
-        return run(sys.argv[1:])
+        return _end(run(sys.argv[1:]))
     except KeyboardInterrupt:
         return 130
+
+
+def _end(code: int) -> int:
+    """The exit code; where threads were left behind, by a second Ctrl-C, the process ends with it at once.
+
+    They may be about to write to a stream that Python is taking down. All that was to be said is written by now.
+    """
+    threading = sys.modules.get("threading")
+    if threading is not None and threading.active_count() > 1:
+        os._exit(code)
+    return code
 
 
 def _die_of_interrupts() -> None:
