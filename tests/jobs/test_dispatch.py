@@ -70,6 +70,13 @@ def test_order_is_not_trusted_where_an_entry_names_another_phone() -> None:
     assert ids(named(A, "a"), named(A, "again"), named(C, "c")) in (["a", None, "c"], ["again", None, "c"])
 
 
+def test_an_entry_with_a_country_code_is_about_the_phone_without() -> None:
+    without = ("3001234567", "3007654321")
+    assert ids(named("573007654321", "b"), named("573001234567", "a"), phones=without) == ["a", "b"]
+    assert ids(named("34999000111", "x"), named("34999000222", "y"), phones=without) == [None, None]
+    assert ids(named("573001234567", "x"), named("523001234567", "y"), phones=without) == [None, None]
+
+
 def test_entries_that_name_no_phone_stand_in_order() -> None:
     assert ids({"id": "a"}, {"id": "b"}, {"id": None, "status": "rejected"}) == ["a", "b", None]
 

@@ -17,6 +17,9 @@ from msgctl.jobs.states import Event
 from msgctl.operations import Operation
 from msgctl.request import Request
 
+_LEAST_DIGITS = 5
+"""Of a phone number; fewer could be the end of many."""
+
 LONGEST_ATTEMPT = 3600.0
 """Seconds; the client's own limit, --timeout, is never longer."""
 
@@ -85,8 +88,9 @@ def _could_be_typed(operation: Operation, given: Mapping[str, Any]) -> bool:
 def entries(answer: Answer, phones: Sequence[str]) -> tuple[Entry | None, ...]:
     """What an answer says of each phone; None where it says nothing.
 
-    An entry belongs to the phone that it names. Where some are spelled otherwise than they were sent, say with the
-    country code before them, entries belong to the phones in their order, if there are as many and none names another.
+    An entry belongs to the phone that it names, also with a country code that was not sent, or without one that was,
+    if no other can be meant. Where no entry names a number, they belong to the phones in their order, if there are as
+    many.
     """
     if not answer.operation.answer.entries:
         return (_entry(answer.document),) * len(phones)
@@ -94,13 +98,28 @@ def entries(answer: Answer, phones: Sequence[str]) -> tuple[Entry | None, ...]:
     if [entry.get("phone") for entry in found] == [*phones]:  # as nearly always
         return _entries(found)
     named = [_digits(entry.get("phone")) for entry in found]
-    sent = set(phones)
-    if len(found) == len(phones) and all(
-        name == phone or name not in sent for name, phone in zip(named, phones, strict=True)
-    ):
+    if len(found) == len(phones) and not any(name.isdecimal() for name in named):
         return _entries(found)
-    by_phone = dict(zip(named, found, strict=True))
-    return tuple(_entry(by_phone[phone]) if phone in by_phone else None for phone in phones)
+    places = {name: place for place, name in enumerate(named)}
+    sent = set(phones)
+    tails: dict[str, list[int]] = {}
+    for place, name in enumerate(named):
+        if name not in sent and len(name) >= _LEAST_DIGITS:
+            tails.setdefault(name[-_LEAST_DIGITS:], []).append(place)
+    meant = (_place(phone, places, tails, named) for phone in phones)
+    return tuple(None if place is None else _entry(found[place]) for place in meant)
+
+
+def _place(phone: str, places: Mapping[str, int], tails: Mapping[str, list[int]], named: Sequence[str]) -> int | None:
+    """Where the entry is that can only be about a phone; ``tails`` are the others by their last digits."""
+    if phone in places:
+        return places[phone]
+    alike = [
+        place
+        for place in tails.get(phone[-_LEAST_DIGITS:], ())
+        if named[place].endswith(phone) or phone.endswith(named[place])
+    ]
+    return alike[0] if len(alike) == 1 else None
 
 
 def _entries(found: Sequence[Mapping[str, Any]]) -> tuple[Entry, ...]:
