@@ -76,6 +76,8 @@ def explained(path: Path) -> Iterator[None]:
         if code in _BROKEN:
             raise BrokenError(message, _CLEAR) from error
         raise ConfigurationError(message, _HINTS.get(code, _MAY_WRITE)) from error
+    except UnicodeDecodeError as error:
+        raise BrokenError(f"the history {shown} cannot be used: it holds what is no text", _CLEAR) from error
     except OSError as error:
         message = f"the history {shown} cannot be used: {error.strerror or type(error).__name__}"
         raise ConfigurationError(message, _MAY_WRITE) from error
