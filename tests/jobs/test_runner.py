@@ -15,7 +15,7 @@ from jobs.making import ORDER, Said, Service, accept, opened, refuse, rows, run,
 from msgctl.errors import ConfigurationError, OutcomeUnknownError
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.records import Totals
-from msgctl.jobs.runner import READERS, Runner
+from msgctl.jobs.runner import Runner
 
 ANSWERS_REFUSED = "CREATE TRIGGER full BEFORE UPDATE ON request BEGIN SELECT raise(ABORT, 'disk I/O error'); END"
 INTENTS_REFUSED = "CREATE TRIGGER full BEFORE INSERT ON request BEGIN SELECT raise(ABORT, 'disk I/O error'); END"
@@ -49,7 +49,7 @@ def test_everybody_gets_one_message_by_many_threads(tmp_path: Path) -> None:
         assert (ledger.totals.accepted, ledger.totals.under_way) == (300, 0)
     phones = [phone for phones in service.asked for phone in phones]
     assert (len(phones), len(set(phones))) == (300, 300)
-    assert service.closed == 16 + 16 // READERS, "every thread closes its connection"
+    assert service.closed == 16, "every thread closes its connection"
 
 
 def test_an_intent_is_on_the_disk_before_its_request_leaves(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from queue import SimpleQueue
 
 from msgctl.client import Client
 from msgctl.errors import ConfigurationError, MsgctlError, unexpected
@@ -16,9 +15,6 @@ from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.limits import Budget, Pace
 from msgctl.jobs.records import Result, Totals
 from msgctl.jobs.states import Event
-
-READERS = 2
-"""Requests under way for each thread that may read an answer meanwhile."""
 
 PAUSE = 1.0
 """Seconds that a thread waits after a request that did not reach the service."""
@@ -41,12 +37,7 @@ class Runner:
             monotonic=monotonic,
         )
         self._writer = threading.Thread(target=self._desk.write, name="ledger", daemon=True)
-        under_way = min(order.concurrency, max(1, ledger.totals.sendable - ledger.totals.accepted))
-        self._slots: SimpleQueue[None] = SimpleQueue()
-        for _ in range(under_way):
-            self._slots.put(None)
-        # Some more threads than requests under way: while they read what was answered, others are under way.
-        number = under_way + max(1, under_way // READERS)
+        number = min(order.concurrency, max(1, ledger.totals.sendable - ledger.totals.accepted))
         self._senders = [threading.Thread(target=self._send, name=f"sender {n}", daemon=True) for n in range(number)]
         self._at_work = number
         self._ended = threading.Event()
@@ -88,13 +79,12 @@ class Runner:
         return error
 
     def _leave(self, client: Client) -> Callable[[], Result] | None:
-        """Let the next request leave, and wait for its answer, with so many others at once as is allowed."""
-        self._slots.get()
-        try:
-            intent = self._desk.take()
-            return None if intent is None else leave(client, self._ledger.order, intent)
-        finally:
-            self._slots.put(None)
+        """Let the next request leave, and wait for its answer.
+
+        Its intent is written with the result before it, or after: each thread leaves one request in doubt at most.
+        """
+        intent = self._desk.take()
+        return None if intent is None else leave(client, self._ledger.order, intent)
 
     def _send(self) -> None:
         try:
