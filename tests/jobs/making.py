@@ -12,7 +12,6 @@ from msgctl import answers, operations
 from msgctl.answers import Answer
 from msgctl.client import Client
 from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, RefusedError
-from msgctl.exchange import Reply
 from msgctl.jobs.intake import Intake
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.records import Order
@@ -98,7 +97,7 @@ class Service:
     def key_may_be_in(self, body: bytes) -> bool:
         return True
 
-    def fetch(self, request: Request, *, within: float) -> Reply:
+    def perform(self, request: Request, *, within: float) -> Answer:
         phones = tuple(dict(request.form)["phone"].split(","))
         with self._lock:
             self.asked.append(phones)
@@ -106,10 +105,7 @@ class Service:
         data = said(phones)
         with self._lock:
             self.charged += sum(int(each["credits"] or 0) for each in data)
-        return cast(Reply, told({"id": "d1", "status": "1", "data": data}))
-
-    def answer(self, request: Request, reply: Reply) -> Answer:
-        return cast(Answer, reply)
+        return told({"id": "d1", "status": "1", "data": data})
 
     def close(self) -> None:
         self.closed += 1

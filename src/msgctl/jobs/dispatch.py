@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgctl import request, values
 from msgctl.answers import Answer, Number
 from msgctl.client import Client
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, RefusedError, UsageError, unexpected
-from msgctl.exchange import Reply
 from msgctl.jobs.records import Entry, Intent, Order, Result
 from msgctl.jobs.states import Event
 from msgctl.operations import Operation
@@ -26,39 +24,20 @@ LONGEST_ATTEMPT = 3600.0
 _PHONES = re.compile("[0-9]{5,15}(,[0-9]{5,15})*", re.ASCII)
 
 
-def leave(client: Client, order: Order, intent: Intent) -> Callable[[], Result]:
-    """Make the request of an intent once; what is returned tells what became of it. Nothing is raised by either.
-
-    To read an answer takes time in which the next request can be under way already.
-    """
+def dispatch(client: Client, order: Order, intent: Intent) -> Result:
+    """Make the request of an intent once, and tell what became of it; nothing is raised."""
     try:
         made = prepared(order, intent)
         # One attempt: what does not leave comes back for another turn, at the job's pace.
-        reply = client.fetch(made, within=LONGEST_ATTEMPT)
-    except Exception as error:  # noqa: BLE001 (its recipients must not stay under way)
-        return partial(_failed, intent, error)
-    return partial(_heard, client, made, intent, reply)
-
-
-def dispatch(client: Client, order: Order, intent: Intent) -> Result:
-    """Make the request of an intent once, and tell what became of it; nothing is raised."""
-    return leave(client, order, intent)()
-
-
-def _heard(client: Client, made: Request, intent: Intent, reply: Reply) -> Result:
-    try:
-        answer = client.answer(made, reply)
+        answer = client.perform(made, within=LONGEST_ATTEMPT)
         said = entries(answer, intent.phones)
         if client.key_may_be_in(answer.body):
             said = tuple(entry and entry.masked(client.mask) for entry in said)
         return Result(intent.number, Event.ANSWERED, said)
+    except MsgctlError as error:
+        return Result(intent.number, _event(error), fault=error)
     except Exception as error:  # noqa: BLE001 (its recipients must not stay under way)
-        return _failed(intent, error)
-
-
-def _failed(intent: Intent, error: Exception) -> Result:
-    fault = error if isinstance(error, MsgctlError) else unexpected(error)
-    return Result(intent.number, _event(fault), fault=fault)
+        return Result(intent.number, Event.LOSS, fault=unexpected(error))
 
 
 def prepared(order: Order, intent: Intent) -> Request:

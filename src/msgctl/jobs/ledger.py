@@ -25,7 +25,8 @@ from msgctl.jobs.upcoming import Upcoming
 class Ledger:
     """An open ledger; ``db`` is for this package alone.
 
-    Raises ConfigurationError where the file is none, or cannot be read or written."""
+    Raises ConfigurationError where the file is none, or cannot be read or written.
+    """
 
     def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
         self.path = path

@@ -10,10 +10,10 @@ from msgctl.client import Client
 from msgctl.errors import ConfigurationError, MsgctlError, unexpected
 from msgctl.jobs import reading
 from msgctl.jobs.desk import Desk
-from msgctl.jobs.dispatch import leave
+from msgctl.jobs.dispatch import dispatch
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.limits import Budget, Pace
-from msgctl.jobs.records import Result, Totals
+from msgctl.jobs.records import Totals
 from msgctl.jobs.states import Event
 
 PAUSE = 1.0
@@ -78,20 +78,13 @@ class Runner:
             )
         return error
 
-    def _leave(self, client: Client) -> Callable[[], Result] | None:
-        """Let the next request leave, and wait for its answer.
-
-        Its intent is written with the result before it, or after: each thread leaves one request in doubt at most.
-        """
-        intent = self._desk.take()
-        return None if intent is None else leave(client, self._ledger.order, intent)
-
     def _send(self) -> None:
         try:
             client = self._connect()
             try:
-                while (heard := self._leave(client)) is not None:
-                    result = heard()
+                # A result is handed in before the next request is taken: each thread leaves one in doubt at most.
+                while (intent := self._desk.take()) is not None:
+                    result = dispatch(client, self._ledger.order, intent)
                     self._desk.hand_in(result)
                     if result.event is Event.NEVER_LEFT:
                         self._desk.stopping.wait(PAUSE)
