@@ -9,11 +9,11 @@ from heapq import merge
 from operator import itemgetter
 from typing import Any
 
-from msgctl import database
 from msgctl.jobs import reading
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reading import Recipient
 from msgctl.jobs.records import Totals
+from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import OUTCOMES, Outcome, State
 
 COLUMNS = ("line", "phone", "outcome", "id", "status", "credits", "error")
@@ -32,7 +32,7 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
     """A job in numbers, as ``job show`` prints it."""
     totals = settled(ledger.totals, running=running)
     states = ledger.delivery_states()
-    with database.understood(ledger.path):
+    with LEDGER.understood(ledger.path):
         created, updated = timestamp(ledger.created), timestamp(ledger.updated())
     return {
         "job": job,
