@@ -5,14 +5,13 @@ A dispatch that cannot be noted is made all the same, and its outcome is what it
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from msgctl import answers, paths
+from msgctl import answers, attribution, paths
 from msgctl import operations as ops
 from msgctl.answers import Answer
 from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
@@ -192,20 +191,11 @@ def _entries(answer: Answer, phones: Sequence[str | None]) -> list[Entry]:
 
 def _paired(told: Sequence[Mapping[str, Any]], phones: Sequence[str | None]) -> Iterator[_Pair]:
     """Each recipient with its entry, if any; then each entry that is nobody's."""
-    asked = set(phones)
-    by_phone = {_text(entry.get("phone")): entry for entry in told}
-    others = deque(entry for entry in told if _text(entry.get("phone")) not in asked)
-    for phone in phones:
-        entry = by_phone.get(phone)
-        if entry is None and others and _may_be(phone, _text(others[0].get("phone"))):
-            entry = others.popleft()
-        yield phone, entry
-    yield from ((None, entry) for entry in others)
-
-
-def _may_be(phone: str | None, told: str | None) -> bool:
-    """Whether the service may mean this number: it may write the country code, or leave it out, or name none."""
-    return phone is None or told is None or told.endswith(phone) or phone.endswith(told)
+    places = attribution.places(told, [phone or "" for phone in phones])
+    for phone, place in zip(phones, places, strict=True):
+        yield phone, None if place is None else told[place]
+    claimed = set(places)
+    yield from ((None, entry) for place, entry in enumerate(told) if place not in claimed)
 
 
 def _text(value: Any) -> str | None:
