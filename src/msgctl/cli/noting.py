@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from msgctl import operations as ops
 from msgctl.answers import Answer
 from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
 from msgctl.request import Request
+from msgctl.times import timestamp
 
 if TYPE_CHECKING:
     from msgctl.cli.context import App
@@ -33,11 +33,6 @@ _Pair = tuple[str | None, Mapping[str, Any] | None]
 
 MOST_UNASKED = 100
 """Entries that are noted beyond those asked for; a hostile answer could hold a million."""
-
-
-def time_of(seconds: float) -> str:
-    """Seconds since 1970 as the time of an entry: UTC, YYYY-MM-DDTHH:MM:SSZ (ISO 8601)."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @contextmanager
@@ -79,7 +74,7 @@ class _Note:
 
         profile = self._run.profile
         dispatch = Dispatch(
-            time_of(self._run.clock()),
+            timestamp(self._run.clock()),
             profile.name,
             profile.base_url,
             COMMANDS[self._request.operation.name],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from heapq import merge
 from operator import itemgetter
 from typing import Any
@@ -15,6 +14,7 @@ from msgctl.jobs.reading import Recipient
 from msgctl.jobs.records import Totals
 from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import OUTCOMES, Outcome, State
+from msgctl.times import timestamp
 
 COLUMNS = ("line", "phone", "outcome", "id", "status", "credits", "error")
 
@@ -56,11 +56,6 @@ def settled(totals: Totals, *, running: bool) -> Totals:
         return totals
     lost = totals.under_way
     return replace(totals, pending=totals.pending - lost, unknown=totals.unknown + lost, under_way=0)
-
-
-def timestamp(seconds: float) -> str:
-    """A time as the JSON forms have it: UTC, RFC 3339, whole seconds."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Report:
