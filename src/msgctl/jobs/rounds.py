@@ -33,7 +33,7 @@ def note(ledger: Ledger, number: int, heard: Iterable[Heard]) -> None:
     A question that got no answer was not asked.
     """
     with ledger.transaction():
-        ledger.db.executemany(
+        ledger.writing().executemany(
             """INSERT INTO delivery (line, state, error, round) VALUES (?, ?, ?, ?) ON CONFLICT (line) DO UPDATE
             SET state = coalesce(excluded.state, state), error = excluded.error, round = excluded.round""",
             (
