@@ -70,6 +70,15 @@ def test_no_jobs(jobs: Jobs, home: Path) -> None:
     assert (jobs("job", "list").out, files(home)) == ("", [])
 
 
+def test_who_looks_at_no_jobs_or_no_recipients_is_told_so(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
+    assert tool("job", "list", screen=True).err == "there are no jobs\n"
+    service.always(accepting(service))
+    job = jobs.send(of_phones(home, [ANA]))
+    for form, told in ((), f"no recipient of job {job} is refused\n"), (("-q",), ""), (("--json",), ""):
+        done = tool("job", "report", job, "--only", "Refused", *form, screen=True)
+        assert (done.code, done.err) == (0, told)
+
+
 def test_a_job_is_listed_as_it_is_shown(mixed: str, jobs: Jobs) -> None:
     shown = jobs.shown(mixed)
     assert list(shown) == MEMBERS

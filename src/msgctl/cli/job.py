@@ -49,7 +49,7 @@ def list_jobs(ctx: typer.Context) -> None:
             jobs.append(_summary(run, store, job))
         except ConfigurationError as error:  # one broken file does not hide the others
             failures.append(error)
-    run.own(sorted(jobs, key=itemgetter("created")), LISTED, SHOWN)
+    run.own(sorted(jobs, key=itemgetter("created")), LISTED, SHOWN, empty="" if failures else "there are no jobs")
     for failure in failures:
         report_error(failure, run)
     if failures:
@@ -136,7 +136,8 @@ def report(
     outcome = None if only is None else Outcome(values.choice(only, OUTCOMES, "recipient's outcome"))
     store = _store()
     with _opened(run, store, job) as ledger:
-        run.own(Report(ledger, outcome, running=store.is_running(job)), COLUMNS)
+        told = Report(ledger, outcome, running=store.is_running(job))
+        run.own(told, COLUMNS, empty=f"no recipient of job {job} is {outcome or 'listed'}")
 
 
 @command(app, "states", "msgctl job states 20261121-3f9a2c")

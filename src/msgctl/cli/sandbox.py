@@ -67,7 +67,7 @@ def inbox(
     run.check_own_fields((*INBOX_COLUMNS, *INBOX_MORE))
     sandbox = _sandbox(run, base_url)
     if not follow:
-        run.own(sandbox.inbox(number, wanted), INBOX_COLUMNS, INBOX_MORE)
+        run.own(sandbox.inbox(number, wanted), INBOX_COLUMNS, INBOX_MORE, empty=_emptiness(number, wanted))
         return
     try:
         run.stay()
@@ -75,6 +75,12 @@ def inbox(
     except KeyboardInterrupt:
         streams.abandon(run.stdout)
         raise typer.Exit(130) from None
+
+
+def _emptiness(phone: str | None, kind: str | None) -> str:
+    """What there is to say of an inbox without messages."""
+    of_kind = f" of kind {kind}" if kind else ""
+    return f"{phone or 'no phone'} received {'no' if phone else 'any'} message{of_kind} yet"
 
 
 def _arriving(
