@@ -22,6 +22,9 @@ from msgctl.text import is_unsafe, shorten
 MOST_MESSAGE_BYTES = 64 * 1024
 """The longest message that is taken, in bytes of UTF-8; far over the 255 segments that an SMS can have."""
 
+LEAST_LIKENESS = 0.65
+"""Of what may have been meant, from 0 to 1: mms is that near to sms, and FETCH no longer to PATCH."""
+
 LONGEST_TIMEOUT = 3600.0
 LONGEST_URL = 8192
 
@@ -79,7 +82,7 @@ def choice(text: str, allowed: Sequence[str], what: str) -> str:
     by_lowered = {name.lower(): name for name in allowed}
     found = by_lowered.get(text.lower())
     if found is None:
-        near = get_close_matches(text.lower(), by_lowered, n=1, cutoff=0.5)
+        near = get_close_matches(text.lower(), by_lowered, n=1, cutoff=LEAST_LIKENESS)
         suggestion = f"Did you mean {by_lowered[near[0]]}?" if near else None
         raise UsageError(f"{quote(text)} is not a {what}: allowed are {', '.join(allowed)}", suggestion)
     return found

@@ -88,8 +88,10 @@ def api(
 def _path(text: str) -> str:
     """The path as it travels, with its leading slash. Raises UsageError."""
     if fault := path_fault(text):
+        shown = without_secrets(text)
+        left_out = re.search("[?#]", text)  # what follows it may hold the key
         raise UsageError(
-            f"{quote(without_secrets(text))} cannot be a PATH: {fault}",
+            f"{quote(f'{shown}{left_out[0]}…' if left_out else shown)} cannot be a PATH: {fault}",
             "Give the path below the base URL, for example /balance; parameters are given with -q NAME=VALUE.",
         )
     return percent_encoded(text if text.startswith("/") else f"/{text}")
@@ -105,12 +107,16 @@ def _parameter(text: str, option: str) -> tuple[str, str]:
     if not equals:
         advice = "After api, -q is the query; --quiet has no short name there." if option == "-q" else None
         raise UsageError(f"{quote(re.split('[: ]', text)[0])} has no value in {option}: allowed is NAME=VALUE", advice)
+    if not name.strip():
+        raise UsageError(f"a parameter in {option} has no name: allowed is NAME=VALUE")
     if name in ADDED:
         raise UsageError(
             f"{name} cannot be given with {option}: it is added to every request, from the profile",
             "Leave it out; -p chooses another profile.",
         )
-    return values.words(name, f"a name in {option}"), values.prose(value, f"the value of {quote(name)} in {option}")
+    values.words(name, f"a name in {option}")
+    advice = "Nothing is ever sent empty: leave it out."
+    return name, values.prose(value, f"the value of {quote(name)} in {option}", advice)
 
 
 def _json(run: App, path: str | None, form: Parameters) -> bytes | None:
