@@ -27,7 +27,7 @@ _NAP = 0.5
 class Round:
     """One round of questions; those that an earlier, stopped round got answers to are not asked again.
 
-    ``asked`` and ``failed`` count messages, ``first_fault`` is what the first of the failed ones failed with. Used like
+    ``due`` is how many there are to ask, ``asked`` and ``failed`` count messages, ``first_fault`` is what the first of the failed ones failed with. Used like
     a `Runner`.
     """
 
@@ -48,6 +48,7 @@ class Round:
         self._askers = [threading.Thread(target=self._ask, name=f"asker {n}", daemon=True) for n in range(self._number)]
         self._stopped_by: MsgctlError | None = None
         self.first_fault: MsgctlError | None = None
+        self.due = 0
         self.asked = 0
         self.failed = 0
 
@@ -76,6 +77,7 @@ class Round:
         """Give out questions at the job's pace, and write the answers; whatever happens, nobody waits for ever."""
         try:
             number = self._ledger.begin_round()
+            self.due = self._ledger.totals.accepted - self._left_out(number)
             if self._converse(number) and not self._stopping:
                 self._ledger.end_round()
         except Exception as error:  # noqa: BLE001 (it is told by `finish`)
@@ -103,6 +105,11 @@ class Round:
                 under_way -= self._hear(heard, number)
             self._ledger.note_states(number, heard)
         return True
+
+    def _left_out(self, number: int) -> int:
+        """How many messages are not asked for in a round; those without an identifier are not known beforehand."""
+        known = reading.delivery_states(self._ledger)
+        return sum(count for state, asked_in, count in known if asked_in == number or is_final(state or ""))
 
     def _due(self, number: int) -> Iterator[tuple[int, str]]:
         """Line and message id of what is to be asked in a round: not what was asked in it, nor what is final."""

@@ -67,6 +67,12 @@ def accepted(ledger: Ledger) -> Iterator[tuple[int, str]]:
                     yield line, entry.id
 
 
+def delivery_states(ledger: Ledger) -> Iterator[tuple[str | None, int, int]]:
+    """How many recipients have which delivery state, asked for in which round: state, round and number."""
+    with database.explained(ledger.path):
+        yield from ledger.db.execute("SELECT CAST(state AS TEXT), round, count(*) FROM delivery GROUP BY 1, 2")
+
+
 def charges(ledger: Ledger) -> Iterator[tuple[int, Sequence[Entry | None]]]:
     """For each request that was accepted the estimated credits a recipient, and what was charged."""
     with database.understood(ledger.path):
