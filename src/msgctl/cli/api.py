@@ -63,8 +63,8 @@ def api(
 ) -> None:
     """Make any request, with the credentials of the profile.
 
-    For what the service adds before msgctl does. Client and key are added where the service wants them. The body of the
-    answer is printed as it came; a status other than success ends with 1.
+    It is for what msgctl has no command for. Client and key are added where the service expects them. The body of the
+    answer is printed as it came. A status that is no success gives exit code 1.
 
     A GET may be repeated, as every request that only reads. Any other request is made once, as a send.
 

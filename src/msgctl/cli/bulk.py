@@ -51,7 +51,7 @@ File = Annotated[
     str, typer.Argument(metavar="FILE", help="Recipients: CSV with a header, or JSON Lines; - is standard input.")
 ]
 PhoneColumn = Annotated[str, typer.Option("--phone-column", metavar="NAME", help="Column of the phone numbers.")]
-SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Leave out rows that nobody can send to.")]
+SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Leave out rows that cannot be sent to.")]
 BatchSize = Annotated[
     str, typer.Option("--batch-size", metavar="N", help="Most numbers in a request, where their text is the same.")
 ]
@@ -59,9 +59,9 @@ Concurrency = Annotated[str, typer.Option("--concurrency", metavar="N", help="Re
 OtherConcurrency = Annotated[
     str | None, typer.Option("--concurrency", metavar="N", help="Requests under way at once, from now on.")
 ]
-Rate = Annotated[str | None, typer.Option("--rate", metavar="N", help="Most recipients a second.")]
+Rate = Annotated[str | None, typer.Option("--rate", metavar="N", help="Recipients a second at most.")]
 MaxCredits = Annotated[
-    str | None, typer.Option("--max-credits", metavar="N", help="Stop before the job has cost more credits.")
+    str | None, typer.Option("--max-credits", metavar="N", help="Stop before the job costs more than N credits.")
 ]
 
 

@@ -15,8 +15,11 @@ from msgctl.errors import UsageError
 app = group(
     """What was sent from this machine, and what came of it.
 
-    Noted are `sms send`, `call send`, `chatapp send` and `chatapp order`, their texts included; verification codes
-    never are. A profile with `history = false` keeps no history.
+    `msgctl history` alone lists the newest 20 entries. Times are UTC; the day of --since begins at midnight of this
+    machine's time zone.
+
+    It has each `sms send`, `call send`, `chatapp send` and `chatapp order`, with its text. It never has verification
+    codes, and the recipients of a file are in their job. A profile with `history = false` keeps no history.
     """
 )
 
@@ -60,8 +63,8 @@ def list_(ctx: typer.Context, since: Since = None, phone: ToPhone = None, limit:
     So does `msgctl history` alone. There is a row for each number. The outcome is accepted, refused, not-sent, or
     unknown: the request was on its way, and may have been carried out. With -p, only what was sent with that profile.
 
-    Times are UTC; the day of --since begins at midnight of this machine's time zone. In a narrow terminal the table
-    leaves out what it has no room for of credits, status, command and profile: csv, tsv and JSON have all of them.
+    Times are UTC; the day of --since begins at midnight of this machine's time zone. Where a terminal is narrow, the
+    table leaves out credits, then status, command and profile; csv, tsv and JSON have them all.
     """
     _list(App.of(ctx), since, phone, limit)
 

@@ -90,7 +90,8 @@ def resume(
 ) -> None:
     """Go on with a job, and send to nobody twice.
 
-    What is pending is sent. What is unknown or was refused is sent again only where that is asked for."""
+    What is pending is sent. What is unknown or was refused is sent again only if an option asks for it.
+    """
     from msgctl.cli import working
     from msgctl.jobs.report import SHOWN, summary
     from msgctl.jobs.states import State
@@ -144,7 +145,7 @@ def report(
 def states(ctx: typer.Context, job: Job, concurrency: OtherConcurrency = None, rate: Rate = None) -> None:
     """Ask for the delivery states of what was accepted.
 
-    It can be stopped and repeated at will. States that do not change any more are not asked for again.
+    Stop and repeat it as you like. A state that is final, such as delivered, is not asked for again.
     """
     from msgctl.cli import working
     from msgctl.jobs.report import SHOWN, summary

@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 app = group(
     """The emulator behind `-p sandbox`: nothing is really sent.
 
-    It keeps to the interface of the service wherever the interface says something. What the interface does not show,
-    it invents, and nobody should expect the same of the service: what a message costs, the values of states and of
-    `error`, the wording and the ten minutes of a verification code, that every template and audio exists, how clicks
-    are counted. It does not carry messages, check templates, look up numbers, or retry calls. The README has the list.
+    It follows the interface of the service. What the interface does not show, it makes up, and the service may differ
+    there: what a message costs, the states, the values of `error`, the wording of codes and their ten minutes, how
+    clicks are counted. Every template and audio exists. It does not carry messages, look up numbers, or retry calls.
     """
 )
 

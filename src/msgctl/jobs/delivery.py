@@ -27,8 +27,8 @@ _NAP = 0.5
 class Round:
     """One round of questions; those that an earlier, stopped round got answers to are not asked again.
 
-    ``due`` is how many there are to ask, ``asked`` and ``failed`` count messages, and ``first_fault`` is what the first of
-    the failed ones failed with. Used like a `Runner`.
+    ``due`` is how many there are to ask. ``asked`` and ``failed`` count messages, and ``first_fault`` is what the first
+    of the failed ones failed with. Used like a `Runner`.
     """
 
     def __init__(
