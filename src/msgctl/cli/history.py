@@ -15,7 +15,7 @@ from msgctl.errors import UsageError
 app = group(
     """What was sent from this machine, and what came of it.
 
-    `msgctl history` alone lists the newest 20 entries. Times are UTC; the day of --since begins at midnight of this
+    Alone, `msgctl history` lists the newest 20 entries. Times are UTC; the day of --since begins at midnight of this
     machine's time zone.
 
     It has each `sms send`, `call send`, `chatapp send` and `chatapp order`, with its text. It never has verification

@@ -110,6 +110,8 @@ def resume(
             run.confirm(_warning(unknown), "nothing was sent")
         again = [state for state, asked in ((State.UNKNOWN, resend_unknown), (State.REFUSED, resend_refused)) if asked]
         ledger.send_again(*again)
+        if not ledger.totals.pending:
+            run.note(f"job {job} has nothing pending")
         working.run_to_the_end(run, job, ledger)
 
 

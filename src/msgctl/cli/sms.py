@@ -117,5 +117,5 @@ def segments(
 ) -> None:
     """Count the segments of a message, and say which alphabet it needs. Nothing is sent."""
     run = App.of(ctx)
-    count = asdict(counting.count(message(run, text, message_file)))
+    count = asdict(counting.count(message(run, text, message_file, "TEXT")))
     run.own({**count, "not_gsm7": list(count["not_gsm7"])}, count)
