@@ -75,6 +75,7 @@ def test_who_looks_at_no_jobs_or_no_recipients_is_told_so(jobs: Jobs, service: S
     assert tool("job", "list", screen=True).err == "there are no jobs\n"
     service.always(accepting(service))
     job = jobs.send(of_phones(home, [ANA]))
+    assert "has nothing pending" in jobs("job", "resume", job).err
     for form, told in ((), f"no recipient of job {job} is refused\n"), (("-q",), ""), (("--json",), ""):
         done = tool("job", "report", job, "--only", "Refused", *form, screen=True)
         assert (done.code, done.err) == (0, told)
