@@ -76,7 +76,7 @@ class History:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with HISTORY.explained(path):
+        with HISTORY.understood(path):
             self._db = connect(path)
 
     def close(self) -> None:

@@ -35,7 +35,7 @@ class State:
         self._idle: deque[sqlite3.Connection] = deque()
         # Waiting here is fair and wakes at once, while SQLite's own wait sleeps and looks again.
         self._writer = Lock()
-        with STATE.explained(path):
+        with STATE.understood(path):
             database.provide(path)
             with _alone(path.parent), closing(_connect(path)) as db:
                 _prepare(db, path)
