@@ -15,9 +15,9 @@ from typing import Any
 
 from msgctl import database
 from msgctl.errors import OutcomeUnknownError
-from msgctl.jobs import schema
 from msgctl.jobs.batch import Batch
 from msgctl.jobs.records import Heard, Intent, Order, Result, Totals
+from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import OUTCOMES, Event, Outcome, State, step
 from msgctl.jobs.upcoming import Upcoming
 
@@ -36,10 +36,10 @@ class Ledger:
         self._under_way: dict[int, tuple[State, int, int]] = {}
         self._none_waits = False
         self._last_content: tuple[int, dict[str, Any], int] = (0, {}, 0)
-        with database.understood(path):
-            self.db = database.connect(path)
+        with LEDGER.understood(path):
+            self.db = LEDGER.connect(path)
             try:
-                database.check(self.db, path, schema.APPLICATION_ID, schema.VERSION)
+                LEDGER.check(self.db, path)
                 self.db.execute("PRAGMA journal_mode = WAL")
                 self.db.execute("PRAGMA synchronous = FULL")
                 self.order = self._read_order()
@@ -54,7 +54,7 @@ class Ledger:
     def close(self) -> None:
         if self.is_in_use:  # by a thread that nobody waits for any more: the process ends, and with it the connection
             return
-        with database.explained(self.path):
+        with LEDGER.explained(self.path):
             self.db.close()
 
     @contextmanager
@@ -63,7 +63,7 @@ class Ledger:
         before = copy(self.totals), self._number, dict(self._under_way)
         place = self._upcoming.place
         try:
-            with database.understood(self.path), database.transaction(self.db):
+            with LEDGER.understood(self.path), database.transaction(self.db):
                 yield
                 self._batch.write()
         except BaseException:
@@ -241,7 +241,7 @@ class Ledger:
 
     def begin_round(self) -> int:
         """The number of the round of questions that was stopped, or else of a new one."""
-        with database.understood(self.path):
+        with LEDGER.understood(self.path):
             number = int(self._member("round") or 0)
         if self._member("round_is_open") == "yes":
             return number
@@ -271,14 +271,14 @@ class Ledger:
 
     def delivery_state(self, line: int) -> tuple[str | None, int]:
         """The delivery state of a recipient and the round in which it was asked for; None and 0 before the first."""
-        with database.understood(self.path):
+        with LEDGER.understood(self.path):
             row = self.db.execute("SELECT state, round FROM delivery WHERE line = ?", (line,)).fetchone() or (None, 0)
             database.require(str, row[0] or "")
             return row[0], int(row[1])
 
     def delivery_states(self) -> dict[str, int]:
         """How many recipients are in each delivery state, the most frequent first."""
-        with database.explained(self.path):
+        with LEDGER.explained(self.path):
             return dict(
                 self.db.execute(
                     """SELECT CAST(state AS TEXT), count(*) FROM delivery WHERE state IS NOT NULL
