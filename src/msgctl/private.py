@@ -21,6 +21,8 @@ MOST_WAIT = 10.0
 """Seconds that a change waits for one of another process."""
 PAUSE = 0.01
 
+MAKE_ROOM = "Free some space on the disk, then try again."
+
 
 def folder(path: Path) -> Path:
     """Make a folder and those above it (0700), where missing. Raises ConfigurationError."""
@@ -186,12 +188,13 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _unusable(
-    what: str, path: Path, error: OSError, consequence: str = "; nothing was changed"
-) -> ConfigurationError:
+def _unusable(what: str, path: Path, error: OSError, consequence: str = "; nothing was changed") -> ConfigurationError:
     return ConfigurationError(
         f"cannot {what} {clean(str(path))}: {error.strerror or type(error).__name__}{consequence}",
-        "Free some space on the disk, then try again."
-        if error.errno in (errno.ENOSPC, errno.EDQUOT)
-        else "Check the file and its folder, or name another in MSGCTL_CONFIG.",
+        MAKE_ROOM if is_full(error) else "Check the file and its folder, or name another in MSGCTL_CONFIG.",
     )
+
+
+def is_full(error: OSError) -> bool:
+    """Whether there was no room for what was to be written."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
