@@ -8,7 +8,7 @@ from heapq import merge
 from operator import itemgetter
 from typing import Any
 
-from msgctl.jobs import reading
+from msgctl.jobs import reading, rounds
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reading import Recipient
 from msgctl.jobs.records import Totals
@@ -31,7 +31,7 @@ RUNNING, PAUSED, DONE = "running", "paused", "done"
 def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
     """A job in numbers, as ``job show`` prints it."""
     totals = settled(ledger.totals, running=running)
-    states = ledger.delivery_states()
+    states = rounds.counts(ledger)
     with LEDGER.understood(ledger.path):
         created, updated = timestamp(ledger.created), timestamp(ledger.updated())
     return {
