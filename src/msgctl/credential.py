@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 MASK = "***"
 LEAST_MASKED = 6
@@ -45,12 +45,11 @@ class Secret:
         raise TypeError("a secret is not written anywhere")
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
+class Credential(NamedTuple):
     """Client identifier (int64) and account key."""
 
     client: int
-    key: Secret = field(repr=False)
+    key: Secret
 
     def parameters(self) -> tuple[tuple[str, str], ...]:
         """The parameters ``client`` and ``key`` as they travel."""
