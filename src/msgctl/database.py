@@ -21,7 +21,9 @@ _SENSELESS = (TypeError, ValueError, LookupError, OverflowError, AttributeError)
 
 _CHECK = "Check that you may read and write the file and its folder."
 _HINTS = {
-    sqlite3.SQLITE_FULL: "Free some space on the disk, then try again.",
+    sqlite3.SQLITE_FULL: private.MAKE_ROOM,
+    # Also told of a disk that is full, where SQLite finds that out in its index of the log, and of a quota.
+    sqlite3.SQLITE_IOERR: "Check that the disk works, and that there is space left on it.",
     sqlite3.SQLITE_BUSY: "Another program holds it; try again when that is done.",
 }
 # Told of a file that is not SQLite's, is damaged, or lacks a table.
@@ -66,7 +68,8 @@ class Kind:
                 raise BrokenError(message, self.mend) from error
             raise ConfigurationError(message, _HINTS.get(code, _CHECK)) from error
         except OSError as error:
-            raise ConfigurationError(f"{unusable}: {error.strerror or type(error).__name__}", _CHECK) from error
+            message = f"{unusable}: {error.strerror or type(error).__name__}"
+            raise ConfigurationError(message, private.MAKE_ROOM if private.is_full(error) else _CHECK) from error
 
     @contextmanager
     def understood(self, path: Path) -> Iterator[None]:
@@ -129,8 +132,7 @@ def create(path: Path) -> None:
 
 def provide(path: Path) -> None:
     """Make an empty file where there is none, and its folder (0700). Raises OSError."""
-    if not path.parent.is_dir():
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private.make_folder(path.parent)
     with suppress(FileExistsError):
         create(path)
 

@@ -152,6 +152,31 @@ def test_a_link_is_removed_and_not_what_it_leads_to(store: Store, tmp_path: Path
     assert (store.ids(), target.read_text()) == ([], "precious")
 
 
+@pytest.mark.parametrize("steps", range(4))
+def test_a_removal_that_did_not_come_to_its_end_does_so_later(
+    steps: int, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(store.path(OTHER), rows(1))
+    ledger = opened(write(store.path(JOB), rows(1)))
+    with ledger.transaction():
+        ledger.intend(1)
+    unlink, left = Path.unlink, iter(range(steps))
+
+    def unlink_some(path: Path, missing_ok: bool = False) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        unlink(path, missing_ok)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", unlink_some)
+        with pytest.raises(KeyboardInterrupt):
+            store.remove(JOB)
+    assert store.ids() == [OTHER]
+    store.tidy()
+    ledger.close()
+    assert [each.name for each in store.folder.iterdir()] == [f"{OTHER}.sqlite3"]
+
+
 # --- a new one
 
 

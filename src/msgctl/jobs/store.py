@@ -19,6 +19,8 @@ from msgctl.values import quote
 
 SUFFIX = ".sqlite3"
 _ID = re.compile(r"[0-9]{8}-[0-9a-f]{6}", re.ASCII)
+_LEFT = re.compile(rf"\.({_ID.pattern}){re.escape(SUFFIX)}\.(new|gone)", re.ASCII)
+"""A ledger that did not come to be, or was not removed to the end."""
 _TRIES, _PAUSE = 5, 0.02
 
 
@@ -90,20 +92,28 @@ class Store:
             # Without its log a ledger would forget what was under way: it is no job any more before that goes.
             path.rename(path.with_name(f".{path.name}.gone"))
             private.sync(self.folder)
-            for suffix in ("-wal", "-shm", "-journal"):
-                path.with_name(path.name + suffix).unlink(missing_ok=True)
+            self._delete_log(job)
             path.with_name(f".{path.name}.gone").unlink(missing_ok=True)
             self.forget_lock(job)
 
     def tidy(self) -> None:
         """Delete what jobs left that did not come to be, or were not removed to the end."""
-        for ending in (f"{SUFFIX}.new", f"{SUFFIX}.gone"):
-            for path in self.folder.glob(f".*{ending}"):
-                job = path.name.removeprefix(".").removesuffix(ending)
-                if _ID.fullmatch(job) and not self.is_running(job):
-                    with suppress(OSError):
-                        path.unlink()
-                        self.forget_lock(job)
+        with suppress(OSError):  # it is for the next one to do then
+            for left in self.folder.iterdir():
+                if (found := _LEFT.fullmatch(left.name)) and not self.is_running(found[1]):
+                    self._clear_away(left, found[1])
+
+    def _clear_away(self, left: Path, job: str) -> None:
+        with suppress(OSError):
+            if not self.path(job).exists():
+                self._delete_log(job)
+            left.unlink()
+            self.forget_lock(job)
+
+    def _delete_log(self, job: str) -> None:
+        """Delete what SQLite keeps beside a ledger."""
+        for suffix in ("-wal", "-shm", "-journal"):
+            self.folder.joinpath(f"{job}{SUFFIX}{suffix}").unlink(missing_ok=True)
 
     def forget_lock(self, job: str) -> None:
         """Take away the lock of a job that came to nothing."""
