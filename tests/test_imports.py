@@ -27,7 +27,7 @@ LAYERS = (
     {"dialing", "exchange", "request"},
     {"proxies", "timed"},
     {"addresses", "answers", "credential", "paths", "database", "private", "segments", "values"},
-    {"countries", "delivery_states", "operations", "text"},
+    {"countries", "delivery_states", "masking", "operations", "text"},
     {"errors"},
     {"__init__"},
 )

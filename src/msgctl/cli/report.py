@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -14,6 +15,9 @@ from msgctl.errors import ConfigurationError, MsgctlError, StoppedError, UsageEr
 from msgctl.operations import Effect
 from msgctl.output.form import Format
 from msgctl.text import clean, shorten
+
+
+_EXTRA = re.compile(r"(?<=unexpected extra argument).*", re.DOTALL)
 
 
 def report(error: MsgctlError, app: App, arguments: Sequence[str] = ()) -> int:
@@ -70,5 +74,7 @@ def usage(error: typer.TyperException) -> UsageError:
     """An error of the command line parser as one of ours."""
     ctx = getattr(error, "ctx", None)
     message = shorten(error.format_message().strip(), 400).rstrip(".")
+    if ctx is not None and any("--key-stdin" in parameter.opts for parameter in ctx.command.params):
+        message = _EXTRA.sub("", message)  # it may be the key
     message = message[:1].lower() + message[1:] if message else "the command line cannot be understood"
     return UsageError(message, f"See: {clean(ctx.command_path)} --help" if ctx is not None else "See: msgctl --help")
