@@ -16,7 +16,6 @@ from msgctl.operations import Effect
 from msgctl.output.form import Format
 from msgctl.text import clean, shorten
 
-
 _EXTRA = re.compile(r"(?<=unexpected extra argument).*", re.DOTALL)
 
 
