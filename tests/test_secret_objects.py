@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import gc
 import json
 import pickle
@@ -70,12 +69,10 @@ def test_no_object_with_a_key_is_pickled(objects: dict[str, Any], name: str, pro
 
 @pytest.mark.parametrize("name", ["Credential", "Profile"])
 def test_no_object_with_a_key_is_taken_apart(objects: dict[str, Any], name: str) -> None:
-    members = {each.name: getattr(objects[name], each.name) for each in dataclasses.fields(objects[name])}
-    assert not shows_key(repr(members))
-    try:
-        assert not shows_key(repr(dataclasses.asdict(objects[name])))
-    except TypeError as error:
-        assert "a secret" in str(error)  # noqa: PT017 (either is right)
+    assert not shows_key(repr(objects[name]._asdict()))
+    assert not shows_key(repr([*objects[name]]))
+    with pytest.raises(TypeError):
+        json.dumps(objects[name])
 
 
 def test_a_secret_is_not_copied_into_plain_text(objects: dict[str, Any]) -> None:

@@ -169,7 +169,7 @@ def test_a_job_finishes_what_is_under_way_and_a_second_signal_ends_it(number: si
     tty.process.send_signal(number)
     assert tty.read_until(b"Stopping")
     tty.process.send_signal(number)
-    assert tty.end() == 130
+    assert tty.end() == 130, tty.shown
     assert ended_well(130, tty.shown.decode().replace("\r", ""), coloured=True)
 
 

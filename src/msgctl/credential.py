@@ -6,7 +6,7 @@ The interface ("Account credentials") knows a client identifier and a key; both 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from msgctl.masking import MASK, masker_of
 
@@ -31,12 +31,11 @@ class Secret:
         raise TypeError("a secret is not written anywhere")
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
+class Credential(NamedTuple):
     """Client identifier (int64) and account key."""
 
     client: int
-    key: Secret = field(repr=False)
+    key: Secret
 
     def parameters(self) -> tuple[tuple[str, str], ...]:
         """The parameters ``client`` and ``key`` as they travel."""

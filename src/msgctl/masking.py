@@ -11,15 +11,15 @@ LEAST_MASKED = 6
 """Shorter keys are no secrets, and to mask them would garble every text that holds their letters."""
 
 LEAST_PLAIN = 3
-_PLAIN = re.compile("[A-Za-z0-9]+", re.ASCII)
-# ASCII letters and digits, escaped, which nobody needs to do.
-_IN_JSON = re.compile(r"\\u00(?:3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])")
-_IN_URL = re.compile(r"%(?:25)*(?:3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])")
+_PLAIN = re.compile("[A-Za-z0-9]+")
 
+# Patterns that few answers need: `re` compiles each when it is first asked for, and keeps it.
+# ASCII letters and digits, escaped, which nobody needs to do.
+_IN_JSON = r"\\u00(?:3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])"
+_IN_URL = r"%(?:25)*(?:3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])"
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
-_JSON_STRING = re.compile(_STRING, re.DOTALL)
-_JSON_STRING_OR_NUMBER = re.compile(rf"{_STRING}|[0-9.eE+-]+", re.DOTALL)
-_NUMBER = re.compile(r'"?[+-]?([0-9]+)[0-9.eE+-]*"?')
+_STRING_OR_NUMBER = rf"{_STRING}|[0-9.eE+-]+"
+_NUMBER = r'"?[+-]?([0-9]+)[0-9.eE+-]*"?'
 """A number as it is or in a string, where it may be a phone number; its group is what stands before the point."""
 _decoded = json.JSONDecoder().raw_decode
 
@@ -74,17 +74,17 @@ class Masker:
             self._row in text
             or self._shows_little
             or "&#" in text
-            or ("\\u00" in text and _IN_JSON.search(text) is not None)
-            or ("%" in text and _IN_URL.search(text) is not None)
+            or ("\\u00" in text and re.search(_IN_JSON, text) is not None)
+            or ("%" in text and re.search(_IN_URL, text) is not None)
         )
 
     def _document(self, text: str) -> str:
         if not _is_json(text):
-            return self.text(_JSON_STRING.sub(self._string, text))
+            return self.text(re.sub(_STRING, self._string, text, flags=re.DOTALL))
         # Its strings one by one: what the key ends with may look like the escape of the character after it.
         if self._key.isdecimal():
-            return _JSON_STRING_OR_NUMBER.sub(self._string_or_number, text)
-        return _JSON_STRING.sub(self._string, text)
+            return re.sub(_STRING_OR_NUMBER, self._string_or_number, text, flags=re.DOTALL)
+        return re.sub(_STRING, self._string, text, flags=re.DOTALL)
 
     def _string(self, string: re.Match[str]) -> str:
         """A JSON string without the key, also where it holds JSON itself, in which the key is escaped once more."""
@@ -102,7 +102,7 @@ class Masker:
 
         A number is the key as a whole or not at all: that a phone number has the key's digits in it tells nothing.
         """
-        number = _NUMBER.fullmatch(value[0])
+        number = re.fullmatch(_NUMBER, value[0])
         if number is None:
             return self._string(value)
         return f'"{MASK}"' if number[1] == self._key else value[0]

@@ -40,7 +40,7 @@ def read(path: Path) -> bytes | None:
     except OSError as error:
         raise _unusable("read", path, error) from error
     try:
-        _check(path, os.fstat(descriptor))
+        check(clean(str(path)), path, os.fstat(descriptor))
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             content = file.read(MOST_BYTES + 1)
     except OSError as error:
@@ -52,15 +52,22 @@ def read(path: Path) -> bytes | None:
     return content
 
 
-def _check(path: Path, status: os.stat_result) -> None:
-    shown, typed = clean(str(path)), clean(shlex.quote(str(path)))
+def check(name: str, path: Path, status: os.stat_result, is_private: bool = True) -> None:
+    """See that a file is a plain one and, where it is private, ours and nobody else's to read.
+
+    ``name`` is what messages call it. Raises ConfigurationError.
+    """
+    typed = clean(shlex.quote(str(path)))
     if not stat.S_ISREG(status.st_mode):
-        raise ConfigurationError(f"{shown} is not a plain file", "Move it away, or name another in MSGCTL_CONFIG.")
+        kind = "a symbolic link, and no" if stat.S_ISLNK(status.st_mode) else "not a"
+        raise ConfigurationError(f"{name} is {kind} plain file", "Move it away, or name another file.")
+    if not is_private:
+        return
     if status.st_uid != os.geteuid() and os.geteuid() != 0:
-        raise ConfigurationError(f"{shown} belongs to another user", f"Take it over with: sudo chown $USER {typed}")
+        raise ConfigurationError(f"{name} belongs to another user", f"Take it over with: sudo chown $USER {typed}")
     if status.st_mode & 0o077:
         raise ConfigurationError(
-            f"{shown} holds keys, and others can read it (mode {stat.S_IMODE(status.st_mode):04o})",
+            f"others can read {name} (mode {stat.S_IMODE(status.st_mode):04o})",
             f"Make it private with: chmod 600 {typed}",
         )
 
@@ -98,7 +105,7 @@ def write(path: Path, content: bytes) -> None:
     except OSError as error:
         raise _unusable("write", path, error) from error
     with suppress(OSError):  # the new file is in its place, whatever its folder's disk says now
-        sync_folder(target.parent)
+        sync(target.parent)
 
 
 def _replace(target: Path, content: bytes) -> None:
@@ -116,8 +123,8 @@ def _replace(target: Path, content: bytes) -> None:
         raise
 
 
-def sync_folder(path: Path) -> None:
-    """A new name is on the disk only when its folder is."""
+def sync(path: Path) -> None:
+    """See that a file, or the names in a folder, are on the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

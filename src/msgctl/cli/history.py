@@ -7,9 +7,9 @@ import typer
 
 from msgctl import paths, values
 from msgctl.cli.context import App
-from msgctl.cli.noting import time_of
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
+from msgctl.times import timestamp
 
 app = group(
     """What was sent from this machine, and what came of it.
@@ -75,8 +75,8 @@ def _start_of_day(run: App, text: str) -> str:
     """When a day of this machine's calendar begins, as the time of an entry."""
     day = values.day(text, run.today())
     if day.year < 1970:
-        return time_of(0)
-    return time_of(datetime(day.year, day.month, day.day).timestamp())
+        return timestamp(0)
+    return timestamp(datetime(day.year, day.month, day.day).timestamp())
 
 
 @command(app, "clear", "msgctl history clear", "msgctl history clear --yes")

@@ -17,8 +17,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from msgctl import database
 from msgctl.answers import Number
-from msgctl.history.file import BrokenError, connect, explained, transaction
+from msgctl.database import BrokenError
+from msgctl.history.file import HISTORY, connect
 from msgctl.text import storable
 
 MOST_DISPATCHES = 10_000
@@ -74,7 +76,7 @@ class History:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with explained(path):
+        with HISTORY.explained(path):
             self._db = connect(path)
 
     def close(self) -> None:
@@ -129,7 +131,7 @@ class History:
 
     def clear(self, profile: str | None = None) -> None:
         """Forget every dispatch, or those of one profile; nothing of their texts stays in the file."""
-        with explained(self._path):
+        with HISTORY.explained(self._path):
             self._db.execute("PRAGMA secure_delete = ON")
         with self._writing("FULL"):
             self._db.execute(
@@ -149,20 +151,20 @@ class History:
 
     @contextmanager
     def _writing(self, synchronous: str) -> Iterator[None]:
-        with explained(self._path):
+        with HISTORY.explained(self._path):
             self._db.execute(f"PRAGMA synchronous = {synchronous}")
-            with transaction(self._db, "BEGIN IMMEDIATE"):
+            with database.transaction(self._db):
                 yield
 
     def _read(self, condition: str, values: Document) -> list[Document]:
-        with explained(self._path):
+        with HISTORY.understood(self._path):
             return [_document(row) for row in self._db.execute(f"{_ENTRIES} WHERE {condition}", values)]
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[History | None]:
     """The history in a file, for the time of the block; None where there is no file. Raises ConfigurationError."""
-    with explained(path):
+    with HISTORY.explained(path):
         is_there = os.path.lexists(path)
     if not is_there:
         yield None
@@ -183,9 +185,8 @@ def clear(path: Path, profile: str | None = None) -> None:
     except BrokenError:
         if profile is not None:
             raise
-        with explained(path):
-            for suffix in ("", "-wal", "-shm", "-journal"):
-                path.with_name(path.name + suffix).unlink(missing_ok=True)
+        with HISTORY.explained(path):
+            database.delete(path)
 
 
 def _document(row: tuple[Any, ...]) -> Document:

@@ -7,7 +7,7 @@ a power cut. A ledger is used by one thread at a time; that one process works on
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
@@ -15,9 +15,9 @@ from typing import Any
 
 from msgctl import database
 from msgctl.errors import OutcomeUnknownError
-from msgctl.jobs import schema
 from msgctl.jobs.batch import Batch
-from msgctl.jobs.records import Heard, Intent, Order, Result, Totals
+from msgctl.jobs.records import Intent, Order, Result, Totals
+from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import OUTCOMES, Event, Outcome, State, step
 from msgctl.jobs.upcoming import Upcoming
 
@@ -36,10 +36,10 @@ class Ledger:
         self._under_way: dict[int, tuple[State, int, int]] = {}
         self._none_waits = False
         self._last_content: tuple[int, dict[str, Any], int] = (0, {}, 0)
-        with database.understood(path):
-            self.db = database.connect(path)
+        with LEDGER.understood(path):
+            self.db = LEDGER.connect(path)
             try:
-                database.check(self.db, path, schema.APPLICATION_ID, schema.VERSION)
+                LEDGER.check(self.db, path)
                 self.db.execute("PRAGMA journal_mode = WAL")
                 self.db.execute("PRAGMA synchronous = FULL")
                 self.order = self._read_order()
@@ -54,7 +54,7 @@ class Ledger:
     def close(self) -> None:
         if self.is_in_use:  # by a thread that nobody waits for any more: the process ends, and with it the connection
             return
-        with database.explained(self.path):
+        with LEDGER.explained(self.path):
             self.db.close()
 
     @contextmanager
@@ -63,7 +63,7 @@ class Ledger:
         before = copy(self.totals), self._number, dict(self._under_way)
         place = self._upcoming.place
         try:
-            with database.understood(self.path), database.transaction(self.db):
+            with LEDGER.understood(self.path), database.transaction(self.db):
                 yield
                 self._batch.write()
         except BaseException:
@@ -88,7 +88,7 @@ class Ledger:
         """Replace the order, whose limits may be others from now on."""
         if order != self.order:
             with self.transaction():
-                self._set("order", json.dumps(order.document()))
+                self.put_member("order", json.dumps(order.document()))
             self.order = order
 
     def send_again(self, *states: State) -> None:
@@ -237,61 +237,12 @@ class Ledger:
             self._last_content = (content, json.loads(text), cost)
         return self._last_content[1:]
 
-    # --- delivery states
-
-    def begin_round(self) -> int:
-        """The number of the round of questions that was stopped, or else of a new one."""
-        with database.understood(self.path):
-            number = int(self._member("round") or 0)
-        if self._member("round_is_open") == "yes":
-            return number
-        with self.transaction():
-            self._set("round", str(number + 1))
-            self._set("round_is_open", "yes")
-        return number + 1
-
-    def end_round(self) -> None:
-        with self.transaction():
-            self._set("round_is_open", "no")
-
-    def note_states(self, number: int, heard: Iterable[Heard]) -> None:
-        """Write what was heard in a round; a state that is known stays where a question failed.
-
-        A question that got no answer was not asked.
-        """
-        with self.transaction():
-            self.db.executemany(
-                """INSERT INTO delivery (line, state, error, round) VALUES (?, ?, ?, ?) ON CONFLICT (line) DO UPDATE
-                SET state = coalesce(excluded.state, state), error = excluded.error, round = excluded.round""",
-                (
-                    (each.line, each.state, each.fault and each.fault.message, number if each.is_answered else 0)
-                    for each in heard
-                ),
-            )
-
-    def delivery_state(self, line: int) -> tuple[str | None, int]:
-        """The delivery state of a recipient and the round in which it was asked for; None and 0 before the first."""
-        with database.understood(self.path):
-            row = self.db.execute("SELECT state, round FROM delivery WHERE line = ?", (line,)).fetchone() or (None, 0)
-            database.require(str, row[0] or "")
-            return row[0], int(row[1])
-
-    def delivery_states(self) -> dict[str, int]:
-        """How many recipients are in each delivery state, the most frequent first."""
-        with database.explained(self.path):
-            return dict(
-                self.db.execute(
-                    """SELECT CAST(state AS TEXT), count(*) FROM delivery WHERE state IS NOT NULL
-                    GROUP BY 1 ORDER BY 2 DESC, 1"""
-                )
-            )
-
     # --- what there is
 
     @property
     def created(self) -> float:
         """When the job was made, in seconds since 1970."""
-        return float(self._member("created") or 0)
+        return float(self.member("created") or 0)
 
     def updated(self) -> float:
         """When something last became of it."""
@@ -299,13 +250,14 @@ class Ledger:
         return latest or self.created
 
     def _read_order(self) -> Order:
-        return Order.of(json.loads(self._member("order") or ""))
+        return Order.of(json.loads(self.member("order") or ""))
 
-    def _member(self, name: str) -> str | None:
+    def member(self, name: str) -> str | None:
+        """What is said of the job as a whole, by its name."""
         row = self.db.execute("SELECT value FROM job WHERE name = ?", (name,)).fetchone()
         return row and str(row[0])
 
-    def _set(self, name: str, value: str) -> None:
+    def put_member(self, name: str, value: str) -> None:
         self.db.execute("INSERT OR REPLACE INTO job VALUES (?, ?)", (name, value))
 
     def _furthest(self) -> tuple[int, int, int]:
@@ -318,7 +270,7 @@ class Ledger:
 
     def _count(self) -> Totals:
         totals = Totals()
-        totals.pending = int(self._member("sendable") or 0)
+        totals.pending = int(self.member("sendable") or 0)
         for outcome, size in self.db.execute("SELECT outcome, count(*) FROM excluded GROUP BY outcome"):
             setattr(totals, Outcome(outcome), size)
         self.totals = totals

@@ -12,8 +12,9 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from msgctl import database, private
+from msgctl import private
 from msgctl.errors import ConfigurationError, UsageError
+from msgctl.jobs.schema import LEDGER
 from msgctl.values import quote
 
 SUFFIX = ".sqlite3"
@@ -39,7 +40,7 @@ class Store:
 
     def ids(self) -> list[str]:
         """The ids of all jobs, the oldest day first. Raises ConfigurationError."""
-        with database.explained(self.folder), suppress(FileNotFoundError):
+        with LEDGER.explained(self.folder), suppress(FileNotFoundError):
             names = [entry.name for entry in os.scandir(self.folder) if entry.name.endswith(SUFFIX)]
             return sorted(job for name in names if _ID.fullmatch(job := name.removesuffix(SUFFIX)))
         return []
@@ -71,7 +72,7 @@ class Store:
         Raises ConfigurationError where another process is at work on it.
         """
         private.folder(self.folder)
-        with database.explained(self._lock(job)):
+        with LEDGER.explained(self._lock(job)):
             descriptor = os.open(self._lock(job), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             if not _locked(descriptor):
@@ -85,10 +86,10 @@ class Store:
     def remove(self, job: str) -> None:
         """Delete a job that nobody is at work on. Raises ConfigurationError."""
         path = self.path(job)
-        with self.held(job), database.explained(path):
+        with self.held(job), LEDGER.explained(path):
             # Without its log a ledger would forget what was under way: it is no job any more before that goes.
             path.rename(path.with_name(f".{path.name}.gone"))
-            private.sync_folder(self.folder)
+            private.sync(self.folder)
             for suffix in ("-wal", "-shm", "-journal"):
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
             path.with_name(f".{path.name}.gone").unlink(missing_ok=True)
