@@ -17,8 +17,11 @@ def places(entries: Sequence[Mapping[str, Any]], phones: Sequence[str]) -> Seque
     if no other can be meant. Where no entry names a number, they belong to the phones in their order, if there are as
     many: a `range` then, as in the ordinary case, in which all are there in their order.
     """
-    named = [str(entry.get("phone")).removeprefix("+") for entry in entries]
-    if named == [*phones] or (len(named) == len(phones) and not any(name.isdecimal() for name in named)):
+    told = [entry.get("phone") for entry in entries]
+    if told == [*phones]:  # as nearly always
+        return range(len(told))
+    named = [str(phone).removeprefix("+") for phone in told]
+    if len(named) == len(phones) and not any(name.isdecimal() for name in named):
         return range(len(named))
     exact = {name: place for place, name in enumerate(named)}
     alike = _Alike(named, {*phones})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shlex
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -57,19 +56,27 @@ def check(name: str, path: Path, status: os.stat_result, is_private: bool = True
 
     ``name`` is what messages call it. Raises ConfigurationError.
     """
-    typed = clean(shlex.quote(str(path)))
     if not stat.S_ISREG(status.st_mode):
         kind = "a symbolic link, and no" if stat.S_ISLNK(status.st_mode) else "not a"
         raise ConfigurationError(f"{name} is {kind} plain file", "Move it away, or name another file.")
     if not is_private:
         return
     if status.st_uid != os.geteuid() and os.geteuid() != 0:
-        raise ConfigurationError(f"{name} belongs to another user", f"Take it over with: sudo chown $USER {typed}")
+        raise ConfigurationError(
+            f"{name} belongs to another user", f"Take it over with: sudo chown $USER {_typed(path)}"
+        )
     if status.st_mode & 0o077:
         raise ConfigurationError(
             f"others can read {name} (mode {stat.S_IMODE(status.st_mode):04o})",
-            f"Make it private with: chmod 600 {typed}",
+            f"Make it private with: chmod 600 {_typed(path)}",
         )
+
+
+def _typed(path: Path) -> str:
+    """A path as it is typed in a shell."""
+    import shlex  # only for what is wrong
+
+    return clean(shlex.quote(str(path)))
 
 
 @contextmanager

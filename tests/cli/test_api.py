@@ -139,8 +139,8 @@ def test_a_key_in_a_path_is_not_shown(tool: Tool, service: Service) -> None:
     ("given", "parts"),
     [
         ("phone", ["'phone'", "NAME=VALUE"]),
-        ("=x", ["name"]),
-        (" =x", ["name"]),
+        ("=s3cret", ["no name", "NAME=VALUE"]),
+        (" =x", ["no name"]),
         ("phone=", ["'phone'", "empty"]),
         ("phone= ", ["'phone'", "empty"]),
         ("a=b\x00", ["U+0000"]),
@@ -173,6 +173,7 @@ def test_a_body_that_is_not_json_is_not_sent(content: bytes, tool: Tool, service
         (["POST", "/x", "--input", "missing.json"], ["missing.json"]),
         (["HEAD", "/x"], ["'HEAD'", "GET, POST, PUT, PATCH, DELETE"]),
         (["GETT", "/x"], ["Did you mean GET?"]),
+        (["GET", "/balance?x=1"], ["'/balance?…'", "-q NAME=VALUE"]),
         (["GET", "/x", "-o", "csv"], ["csv"]),
         (["GET", "/x", "-o", "tsv", "-n"], ["tsv"]),
         (["GET", "/x", "--fields", "a"], ["--fields"]),
@@ -187,6 +188,12 @@ def test_what_does_not_go_together_is_refused(
 
 def test_a_query_that_no_server_takes_is_refused(tool: Tool, service: Service) -> None:
     refused(tool("api", "GET", "/x", "-q", f"a={'ñ' * 20_000}"), service, "too long for a URL")
+
+
+def test_nothing_far_from_what_was_typed_is_suggested(tool: Tool, service: Service) -> None:
+    done = tool("api", "FETCH", "/x")
+    refused(done, service, "'FETCH'")
+    assert "Did you mean" not in done.err
 
 
 # --- a dry run

@@ -103,7 +103,7 @@ class _Note:
     def _outcome(self, error: BaseException) -> Outcome:
         from msgctl.history import Outcome
 
-        if isinstance(error, RefusedError):
+        if isinstance(error, RefusedError) and error.certain:
             return Outcome.REFUSED
         nothing_sent = not self._is_intended or (isinstance(error, MsgctlError) and error.nothing_sent)
         return Outcome.NOT_SENT if nothing_sent else Outcome.UNKNOWN

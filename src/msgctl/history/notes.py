@@ -129,15 +129,17 @@ class History:
             {"profile": profile, "base_url": base_url},
         )
 
-    def clear(self, profile: str | None = None) -> None:
-        """Forget every dispatch, or those of one profile; nothing of their texts stays in the file."""
+    def clear(self, profile: str | None = None) -> int:
+        """Forget every dispatch, or those of one profile; how many entries they had. Nothing stays in the file."""
         with HISTORY.explained(self._path):
             self._db.execute("PRAGMA secure_delete = ON")
         with self._writing("FULL"):
             self._db.execute(
                 "DELETE FROM dispatches WHERE :profile IS NULL OR profile = :profile", {"profile": profile}
             )
-            self._db.execute("DELETE FROM entries WHERE dispatch NOT IN (SELECT number FROM dispatches)")
+            return self._db.execute(
+                "DELETE FROM entries WHERE dispatch NOT IN (SELECT number FROM dispatches)"
+            ).rowcount
 
     def _insert(self, number: int, entries: Iterable[Entry]) -> None:
         rows = (
@@ -176,17 +178,20 @@ def reading(path: Path) -> Iterator[History | None]:
         history.close()
 
 
-def clear(path: Path, profile: str | None = None) -> None:
-    """Empty the history, of one profile alone where it is given; a broken one is deleted. Raises ConfigurationError."""
+def clear(path: Path, profile: str | None = None) -> int | None:
+    """Empty the history, of one profile alone where it is given; how many entries it had.
+
+    None where it is broken, and was deleted. Raises ConfigurationError.
+    """
     try:
         with reading(path) as history:
-            if history is not None:
-                history.clear(profile)
+            return 0 if history is None else history.clear(profile)
     except BrokenError:
         if profile is not None:
             raise
         with HISTORY.explained(path):
             database.delete(path)
+        return None
 
 
 def _document(row: tuple[Any, ...]) -> Document:

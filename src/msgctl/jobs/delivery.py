@@ -27,8 +27,8 @@ _NAP = 0.5
 class Round:
     """One round of questions; those that an earlier, stopped round got answers to are not asked again.
 
-    ``asked`` and ``failed`` count messages, ``first_fault`` is what the first of the failed ones failed with. Used like
-    a `Runner`.
+    ``due`` is how many there are to ask. ``asked`` and ``failed`` count messages, and ``first_fault`` is what the first
+    of the failed ones failed with. Used like a `Runner`.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Round:
         self._askers = [threading.Thread(target=self._ask, name=f"asker {n}", daemon=True) for n in range(self._number)]
         self._stopped_by: MsgctlError | None = None
         self.first_fault: MsgctlError | None = None
+        self.due = 0
         self.asked = 0
         self.failed = 0
 
@@ -76,6 +77,7 @@ class Round:
         """Give out questions at the job's pace, and write the answers; whatever happens, nobody waits for ever."""
         try:
             number = rounds.begin(self._ledger)
+            self.due = self._ledger.totals.accepted - rounds.left_out(self._ledger, number)
             if self._converse(number) and not self._stopping:
                 rounds.end(self._ledger)
         except Exception as error:  # noqa: BLE001 (it is told by `finish`)

@@ -7,6 +7,7 @@ a power cut. A ledger is used by one thread at a time; that one process works on
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -15,7 +16,7 @@ from typing import Any
 
 from msgctl import database
 from msgctl.errors import OutcomeUnknownError
-from msgctl.jobs.batch import Batch
+from msgctl.jobs.batch import MOST_ROWS, Batch, Known, New
 from msgctl.jobs.records import Intent, Order, Result, Totals
 from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import OUTCOMES, Event, Outcome, State, step
@@ -59,19 +60,45 @@ class Ledger:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Make all changes of a block durable together, or none of them. Raises ConfigurationError."""
+        """Make all changes of a block durable together, or none of them. Raises ConfigurationError.
+
+        What waits in the batch is a transaction by itself; one is begun where there is more (`writing`).
+        """
         before = copy(self.totals), self._number, dict(self._under_way)
         place = self._upcoming.place
         try:
-            with LEDGER.understood(self.path), database.transaction(self.db):
+            with LEDGER.understood(self.path), self._undone_if_it_fails():
                 yield
                 self._batch.write()
+                if self.db.in_transaction:
+                    self.db.execute("COMMIT")
         except BaseException:
             self.totals, self._number, self._under_way = before
             self._upcoming.go_back(place)
             self._batch.clear()
             self._none_waits = False
             raise
+
+    @contextmanager
+    def _undone_if_it_fails(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+            raise
+
+    def writing(self) -> sqlite3.Connection:
+        """The connection, for what is to be written until the end of the `transaction` around it."""
+        if not self.db.in_transaction:
+            self.db.execute("BEGIN IMMEDIATE")
+        return self.db
+
+    def _flush(self) -> None:
+        """Let statements find what waits in the batch."""
+        if self._batch:
+            self.writing()
+            self._batch.write()
 
     # --- what leaves
 
@@ -81,7 +108,7 @@ class Ledger:
         with self.transaction():
             for number in (*self._numbers(State.UNDER_WAY), *self._numbers(State.UNDER_WAY_AGAIN)):
                 self.record(Result(number, Event.LOSS, fault=unheard))
-            self._batch.write()
+            self._flush()
             self._put(State.AGAIN, Event.CALLED_OFF)
 
     def change(self, order: Order) -> None:
@@ -115,15 +142,17 @@ class Ledger:
 
     def record(self, result: Result) -> int:
         """Write what became of a request that was under way; the estimated credits of each of its recipients."""
-        known = self._under_way.pop(result.number, None)
-        state, size, estimate = known or self._request(result.number)
+        under_way = self._under_way.pop(result.number, None)
+        state, size, estimate = under_way or self._request(result.number)
         after = step(state, result.event)
         charged = result.charged
         not_left = result.event is Event.NEVER_LEFT
         # What was charged without being said is as doubtful as what became of a lost request.
         doubtful = estimate if result.event is Event.LOSS else result.unpriced * (estimate // size)
-        said = (charged, result.missing, result.packed, _why(result, after))
-        self._batch.results.append((result.number, after, *said, self._clock(), not_left, doubtful))
+        known = Known(-not_left, doubtful, charged, result.missing, result.packed, _why(result, after))
+        self._batch.record(result.number, self._clock(), after, known)
+        if len(self._batch) >= MOST_ROWS:
+            self._flush()
         self._move(state, after, size, result.missing)
         self._none_waits &= after is not State.WAITING
         self.totals.credits += charged
@@ -140,9 +169,10 @@ class Ledger:
         parameters, cost = self._content(content)
         size, state = len(lines), step(None, Event.INTENT)
         self._number += 1
-        self._batch.intents.append(
-            (self._number, content, lines[0], lines[-1], size, cost * size, state, 1, self._clock())
-        )
+        new = New(content, lines[0], lines[-1], size, cost * size)
+        self._batch.intend(self._number, self._clock(), state, new)
+        if len(self._batch) >= MOST_ROWS:
+            self._flush()
         self._under_way[self._number] = (state, size, cost * size)
         self._move(None, state, size, 0)
         self.totals.requests += 1
@@ -154,7 +184,7 @@ class Ledger:
             self._split(number, content, first, most)
         state, size, estimate = self._request(number)
         after = step(state, Event.INTENT)
-        self.db.execute(
+        self.writing().execute(
             "UPDATE request SET state = ?, attempts = attempts + 1, updated = ? WHERE number = ?",
             (after, self._clock(), number),
         )
@@ -176,12 +206,12 @@ class Ledger:
             (content, first, most + 1),
         ).fetchall()
         self._number += 1
-        self.db.execute(
+        self.writing().execute(
             """INSERT INTO request (number, content, first, last, size, estimate, state, attempts, error, updated)
             SELECT ?, content, ?, last, ?, ?, state, 0, error, updated FROM request WHERE number = ?""",
             (self._number, lines[most][0], size - most, cost * (size - most), number),
         )
-        self.db.execute(
+        self.writing().execute(
             "UPDATE request SET last = ?, size = ?, estimate = ? WHERE number = ?",
             (lines[most - 1][0], most, cost * most, number),
         )
@@ -190,7 +220,9 @@ class Ledger:
         """Take all requests in a state, none of which is under way, into another one."""
         after = step(state, event)
         size = self.in_state(state)
-        self.db.execute("UPDATE request SET state = ?, updated = ? WHERE state = ?", (after, self._clock(), state))
+        self.writing().execute(
+            "UPDATE request SET state = ?, updated = ? WHERE state = ?", (after, self._clock(), state)
+        )
         self._none_waits = False
         self._move(state, after, size, 0)
 
@@ -203,7 +235,7 @@ class Ledger:
         """Number, content and first line of the first request that waits for its turn again."""
         if self._none_waits:
             return None
-        self._batch.write()
+        self._flush()
         row: tuple[int, int, int] | None = self.db.execute(
             "SELECT number, content, first FROM request WHERE state IN ('waiting', 'again') ORDER BY number LIMIT 1"
         ).fetchone()
@@ -221,7 +253,7 @@ class Ledger:
         setattr(self.totals, outcome, getattr(self.totals, outcome) + size)
 
     def _request(self, number: int) -> tuple[State, int, int]:
-        self._batch.write()
+        self._flush()
         state, size, estimate = self.db.execute(
             "SELECT state, size, estimate FROM request WHERE number = ?", (number,)
         ).fetchone()
@@ -258,7 +290,7 @@ class Ledger:
         return row and str(row[0])
 
     def put_member(self, name: str, value: str) -> None:
-        self.db.execute("INSERT OR REPLACE INTO job VALUES (?, ?)", (name, value))
+        self.writing().execute("INSERT OR REPLACE INTO job VALUES (?, ?)", (name, value))
 
     def _furthest(self) -> tuple[int, int, int]:
         """The highest number of a request, and content and line of the last recipient that has one."""

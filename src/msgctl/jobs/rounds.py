@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from msgctl import database
+from msgctl.delivery_states import is_final
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.records import Heard
 from msgctl.jobs.schema import LEDGER
@@ -33,7 +34,7 @@ def note(ledger: Ledger, number: int, heard: Iterable[Heard]) -> None:
     A question that got no answer was not asked.
     """
     with ledger.transaction():
-        ledger.db.executemany(
+        ledger.writing().executemany(
             """INSERT INTO delivery (line, state, error, round) VALUES (?, ?, ?, ?) ON CONFLICT (line) DO UPDATE
             SET state = coalesce(excluded.state, state), error = excluded.error, round = excluded.round""",
             (
@@ -49,6 +50,13 @@ def last_heard(ledger: Ledger, line: int) -> tuple[str | None, int]:
         row = ledger.db.execute("SELECT state, round FROM delivery WHERE line = ?", (line,)).fetchone() or (None, 0)
         database.require(str, row[0] or "")
         return row[0], int(row[1])
+
+
+def left_out(ledger: Ledger, number: int) -> int:
+    """How many messages a round does not ask for: their state is final, or they were asked for in it already."""
+    with LEDGER.explained(ledger.path):
+        known = ledger.db.execute("SELECT CAST(state AS TEXT), round, count(*) FROM delivery GROUP BY 1, 2").fetchall()
+    return sum(count for state, asked_in, count in known if asked_in == number or is_final(state or ""))
 
 
 def counts(ledger: Ledger) -> dict[str, int]:
