@@ -28,7 +28,7 @@ LAYERS = (
     {"proxies", "timed"},
     {"addresses", "answers", "credential", "database", "paths", "segments", "values"},
     {"private"},
-    {"attribution", "countries", "delivery_states", "operations", "text", "times"},
+    {"attribution", "countries", "delivery_states", "masking", "operations", "text", "times"},
     {"errors"},
     {"__init__"},
 )

@@ -165,12 +165,9 @@ def _refuse_columns(run: App) -> None:
 
 
 def _print(run: App, reply: Reply, *, include: bool) -> None:
-    """Print a reply. Only the body of a success is exact: an error may repeat the request, and with it the key."""
-    mask = run.client.mask
     head = [f"{reply.version} {reply.status} {reply.reason}".rstrip()]
     head += [*(f"{name}: {value}" for name, value in reply.headers), ""]
-    body = reply.body if reply.is_success else run.client.mask_body(reply.body)
-    run.printer.body(body, [mask(line) for line in head] if include else ())
+    run.printer.body(reply.body, head if include else ())
 
 
 def _accept(client: Client, made: Request, reply: Reply) -> None:

@@ -56,7 +56,8 @@ def _told(error: typer.TyperException, ctx: Any) -> tuple[str, str | None]:
     if parameter is not None and said.startswith("Missing"):
         return _missing(parameter)
     if extra := _EXTRA.fullmatch(said):
-        return f"there is no place for {quote(extra[1])}", _taken(ctx)
+        may_be_a_key = ctx is not None and "--key-stdin" in _options(ctx.command)
+        return f"there is no place for {'one more argument' if may_be_a_key else quote(extra[1])}", _taken(ctx)
     return shorten(said[:1].lower() + said[1:], 400) or "the command line cannot be understood", None
 
 

@@ -68,7 +68,7 @@ def serve(
     port: Port = "8520",
     host: Host = "127.0.0.1",
     client: Client = "1",
-    key: Key = "sandbox",
+    key: Key = "sandbox-key",
     credits: Credits = None,
     state: Kept = MEMORY,
     allow_ip: AllowIp = None,

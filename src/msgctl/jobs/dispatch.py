@@ -27,10 +27,7 @@ def dispatch(client: Client, order: Order, intent: Intent) -> Result:
         made = prepared(order, intent)
         # One attempt: what does not leave comes back for another turn, at the job's pace.
         answer = client.perform(made, within=LONGEST_ATTEMPT)
-        said = entries(answer, intent.phones)
-        if client.key_may_be_in(answer.body):
-            said = tuple(entry and entry.masked(client.mask) for entry in said)
-        return Result(intent.number, Event.ANSWERED, said)
+        return Result(intent.number, Event.ANSWERED, entries(answer, intent.phones))
     except MsgctlError as error:
         return Result(intent.number, _event(error), fault=error)
     except Exception as error:  # noqa: BLE001 (its recipients must not stay under way)
