@@ -312,6 +312,15 @@ def test_without_a_folder_for_temporary_files_another_is_asked_for(tool: Tool, m
     assert "TMPDIR" in refused.err
 
 
+def test_a_state_beside_nothing_is_refused(tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    refused = tool("sandbox", "serve", "--port", "0", "--state", "kept.sqlite3")
+    assert (refused.code, refused.out) == (3, "")
+    assert "kept.sqlite3" in refused.err
+
+
 def test_a_port_that_is_taken_is_named(service: Service, tool: Tool) -> None:
     refused = tool("sandbox", "serve", "--port", str(service.port))
     assert refused.code == 3

@@ -135,13 +135,21 @@ def _state(where: str, credits: str | None) -> Iterator[State]:
     with ExitStack() as stack:
         if where == MEMORY:
             where = str(Path(stack.enter_context(_folder())) / "state.sqlite3")
-        path = Path(values.words(where, "--state")).absolute()
+        path = _whole_path(values.words(where, "--state"))
         is_new = not path.is_file() or path.stat().st_size == 0
         state = State(path)
         stack.callback(state.close)
         if amount is not None and is_new:  # a server that is started again goes on with what was left
             tools.set_credit(state, amount)
         yield state
+
+
+def _whole_path(where: str) -> Path:
+    """Raises ConfigurationError where there is no working folder any more that a path could begin at."""
+    try:
+        return Path(where).absolute()
+    except OSError:
+        raise ConfigurationError(f"--state is {quote(where)}, which leads nowhere", "Give it a whole path.") from None
 
 
 def _folder() -> tempfile.TemporaryDirectory[str]:

@@ -52,12 +52,18 @@ def standard() -> tuple[TextIO, TextIO, TextIO]:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 (open to the end)
-    if sys.stdin is sys.__stdin__:
-        source = io.BufferedReader(Source(sys.stdin.fileno(), "rb", closefd=False))
-        sys.stdin = io.TextIOWrapper(source, encoding=sys.stdin.encoding, errors=sys.stdin.errors)
+    sys.stdin = _waiting(sys.stdin)
     sys.stdout = _patient(sys.stdout)
     sys.stderr = _patient(sys.stderr)
     return sys.stdin, sys.stdout, sys.stderr
+
+
+def _waiting(stream: TextIO) -> TextIO:
+    """The stream over a `Source`, where it is the process's own and has not been replaced."""
+    if stream is not sys.__stdin__:
+        return stream
+    source = Source(stream.fileno(), "rb", closefd=False)
+    return io.TextIOWrapper(io.BufferedReader(source), encoding=stream.encoding, errors=stream.errors)
 
 
 def _patient(stream: TextIO) -> TextIO:
