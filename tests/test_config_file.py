@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from conftest import KEY
 from msgctl import config
 from msgctl.errors import ConfigurationError
+from msgctl.profiles import key_fault
 from support.examples import FIRST, Example, line_of, write_files
 from support.files import URL, config_file, table, write_config, written
 from support.leaks import shows_key
@@ -198,11 +199,23 @@ def test_a_member_that_is_missing_is_named(tool: Tool, missing: str) -> None:
     assert (done.code, f"{missing} of profile main is missing" in done.err) == (3, True)
 
 
-@pytest.mark.parametrize("key", ["a\\u001bb", "   ", "a\\nb", "\\u202e", "x" * 5000])
-def test_a_key_that_no_account_has_is_refused_and_not_shown(tool: Tool, key: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "fault"),
+    [
+        ("a\\u001bb", "it holds control characters"),
+        ("   ", "it is empty"),
+        ("a\\nb", "it holds control characters"),
+        ("\\u202e", "it holds control characters"),
+        ("x" * 4097, "it is longer than 4096 characters"),
+    ],
+)
+def test_a_key_that_no_account_has_is_refused_and_not_shown(tool: Tool, key: str, fault: str) -> None:
     write_config(f'[profiles.main]\nbase_url = "{URL}"\nclient = 1\nkey = "{key}"\n')
     done = tool("-p", "main", "balance")
     assert (done.code, is_one_message(done)) == (3, True)
+    assert f"the key of profile main cannot be used: {fault}" in done.err
+    assert "security menu" in done.err
+    assert key_fault("x" * 4096) is None
     assert "xxx" not in done.err
 
 

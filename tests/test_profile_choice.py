@@ -104,7 +104,11 @@ def test_a_default_that_the_interface_does_not_know_is_a_matter_of_configuration
     assert tool(*words, *(word for option in given.values() for word in option)).code == 0
 
 
-def test_with_all_three_variables_no_file_is_needed(tool: Tool, service: Service) -> None:
+@pytest.mark.parametrize("named", ["", "work"])
+def test_with_all_three_variables_no_file_is_needed(
+    tool: Tool, service: Service, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSGCTL_PROFILE", named)
     service.will(answer({"status": 7}))
     assert tool("balance").code == 0
     assert credentials(service) == ("12345", KEY)
@@ -160,7 +164,22 @@ def test_a_profile_that_is_named_and_does_not_exist_is_never_replaced_by_another
     monkeypatch.setenv("MSGCTL_PROFILE", "nobody")
     done = tool("balance", *words)
     assert (done.code, two.received) == (3, [])
+    assert ("'nobody', which MSGCTL_PROFILE names" in done.err) is (not words)
     assert "nobody" in done.err
+    assert "other" in done.err
+
+
+def test_a_profile_that_is_named_where_there_is_none_is_named(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSGCTL_PROFILE", "work")
+    done = tool("balance")
+    assert (done.code, "there is no profile 'work', which MSGCTL_PROFILE names" in done.err) == (3, True)
+
+
+def test_a_default_that_does_not_exist_is_named_with_what_names_it(tool: Tool, two: Service) -> None:
+    write_config('default_profile = "nobody"\n' + table("other"))
+    done = tool("balance")
+    assert (done.code, two.received) == (3, [])
+    assert "there is no profile 'nobody', which default_profile names" in done.err
     assert "other" in done.err
 
 

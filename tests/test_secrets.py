@@ -290,6 +290,7 @@ def objects(service: Service) -> dict[str, Any]:
         "Secret": credential.key,
         "Credential": credential,
         "Profile": profile,
+        "Choice": profiles.Choice("main", "-p", {"key": KEY}, {"key": KEY}),
         "Client": app.client,
         "Request": request.build(ops.BALANCE, {}),
         "Outgoing": Outgoing("POST", "/api/v1/send-sms", f"key={KEY}", {}, KEY.encode()),
@@ -297,7 +298,7 @@ def objects(service: Service) -> dict[str, Any]:
     }
 
 
-NAMES = ("Secret", "Credential", "Profile", "Client", "Request", "Outgoing", "App")
+NAMES = ("Secret", "Credential", "Profile", "Choice", "Client", "Request", "Outgoing", "App")
 
 
 def in_percent(it: object) -> str:
