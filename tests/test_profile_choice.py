@@ -155,6 +155,18 @@ def test_a_variable_that_cannot_be_used_is_named(
     assert "hidden-word" not in done.err
     assert "\x1b" not in done.err
     assert len(done.err) < 500
+    assert {"BASE_URL": "https://HOST/api/v1", "KEY": "security menu", "CLIENT": "int64"}[variable] in done.err
+
+
+@pytest.mark.parametrize(
+    ("line", "code"), [("allow_http = true", 0), ("allow_http = false", 3), ('allow_http = "yes"', 3), ("", 3)]
+)
+def test_plain_http_of_the_environment_needs_a_profile_that_allows_it(
+    tool: Tool, line: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_config('default_profile = "main"\n' + table("main", line))
+    monkeypatch.setenv("MSGCTL_BASE_URL", "http://service.example/api/v1")
+    assert tool("balance", "-n").code == code
 
 
 @pytest.mark.parametrize("words", [["-p", "nobody"], []])
