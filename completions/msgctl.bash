@@ -325,7 +325,9 @@ __msgctl_offer_options() {
     local word left=
     __msgctl_options "$command"
     for word in $found; do
-        [[ $given == *" $word "* || $word != $1 ]] || left+=" $word"
+        [[ $word == $1 && " $left " != *" $word "* ]] || continue
+        __msgctl_option "$command" "$word" # what was given before the command may be another one there: -q of api
+        [[ $given == *" ${same##* } "* ]] || left+=" $word"
     done
     __msgctl_offer '' "$left"
 }

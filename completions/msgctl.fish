@@ -16,17 +16,17 @@ function __msgctl_commands
     case '2fa'
         printf '%s\t%s\n' 'send-sms' 'Send a verification code by SMS' 'send-call' 'Speak a verification code in a call' 'send-chatapp' 'Send a verification code by chat app' 'verify' 'Verify a code that was sent'
     case 'state'
-        printf '%s\t%s\n' 'get' 'Show the delivery state of each message' 'watch' 'Wait until each message comes to a state; end with 6 if one does not'
+        printf '%s\t%s\n' 'get' 'Show the delivery state of each message' 'watch' 'Wait until each message comes to a state; exit with 6 if one does not'
     case 'url'
         printf '%s\t%s\n' 'shorten' 'Make a short URL' 'stats' 'Show the clicks on a short URL'
     case 'history'
         printf '%s\t%s\n' 'list' 'List what was sent, the newest last' 'clear' 'Forget what was sent'
     case 'balance'
-        printf '%s\t%s\n' 'show' 'Show the credits left; msgctl balance alone does the same' 'check' 'End with 0 while at least N credits are left, else with 6'
+        printf '%s\t%s\n' 'show' 'Show the credits left; msgctl balance alone does the same' 'check' 'Exit with 0 while at least N credits are left, else with 6'
     case 'block'
         printf '%s\t%s\n' 'add' 'Stop all sending to a number' 'bulk' 'Block each number in a file, as a job'
     case 'profile'
-        printf '%s\t%s\n' 'add' 'Store an account; its key is asked for without echo' 'list' 'List the profiles, without their keys' 'show' 'Show a profile, without its key' 'use' 'Make a profile the default' 'remove' 'Remove a profile and its key' 'path' 'Print where the profiles are stored'
+        printf '%s\t%s\n' 'add' 'Store an account; ask for its key, and do not show it' 'list' 'List the profiles, without their keys' 'show' 'Show a profile, without its key' 'use' 'Make a profile the default' 'remove' 'Remove a profile and its key' 'path' 'Print where the profiles are stored'
     case 'sandbox'
         printf '%s\t%s\n' 'serve' 'Serve the sandbox over HTTP until it is stopped' 'inbox' 'Show what the phones received: texts and codes, the newest last' 'click' 'Visit a short URL; what is not given is made up' 'credit' 'Set the credits of the sandbox account' 'reset' 'Forget everything, and start with 1000 credits again'
     end
@@ -38,25 +38,25 @@ function __msgctl_options
     case 'sms send'
         printf '%s\t%s\n' '-m' 'Text of the message' '--message' 'Text of the message' '--message-file' 'Read the message from a file; - is standard input' '--country-code' 'ISO 3166 country code, for example CO' '--gsm7' 'Write the message with the letters of GSM-7, á as a, so that it needs fewer segments'
     case 'sms bulk'
-        printf '%s\t%s\n' '-m' 'Text of the message, with {column} in it' '--message' 'Text of the message, with {column} in it' '--message-file' 'Read the template from a file; - is standard input' '--country-code' 'ISO 3166 country code, for example CO' '--gsm7' 'Write the message with the letters of GSM-7, á as a, so that it needs fewer segments' '--phone-column' 'Column of the phone numbers' '--skip-invalid' 'Leave out rows that nobody can send to' '--batch-size' 'Most numbers in a request, where their text is the same' '--concurrency' 'Requests under way at once' '--rate' 'Most recipients a second' '--max-credits' 'Stop before the job has cost more credits'
+        printf '%s\t%s\n' '-m' 'Text of the message, with {column} in it' '--message' 'Text of the message, with {column} in it' '--message-file' 'Read the template from a file; - is standard input' '--country-code' 'ISO 3166 country code, for example CO' '--gsm7' 'Write the message with the letters of GSM-7, á as a, so that it needs fewer segments' '--phone-column' 'Column of the phone numbers' '--skip-invalid' 'Leave out rows that cannot be sent to' '--batch-size' 'Most numbers in a request, where their text is the same' '--concurrency' 'Requests under way at once' '--rate' 'Recipients a second at most' '--max-credits' 'Stop before the job costs more than N credits'
     case 'sms segments'
         printf '%s\t%s\n' '--message-file' 'Read the message from a file; - is standard input'
     case 'call send'
         printf '%s\t%s\n' '-m' 'Text of the message' '--message' 'Text of the message' '--message-file' 'Read the message from a file; - is standard input' '--voice' 'Voice that speaks it: Marian, Penelope, Conchita, Mia, Lucia, Enrique, Miguel' '--audio-code' 'Stored audio to play instead of a message' '--retries' 'Attempts to call, 1 to 3' '--leave-voicemail' 'Leave a voicemail message when nobody answers' '--no-leave-voicemail' 'Leave a voicemail message when nobody answers' '--country-code' 'ISO 3166 country code, for example CO'
     case 'call bulk'
-        printf '%s\t%s\n' '-m' 'Text of the message, with {column} in it' '--message' 'Text of the message, with {column} in it' '--message-file' 'Read the template from a file; - is standard input' '--voice' 'Voice that speaks it: Marian, Penelope, Conchita, Mia, Lucia, Enrique, Miguel' '--audio-code' 'Stored audio to play instead of a message' '--retries' 'Attempts to call, 1 to 3' '--leave-voicemail' 'Leave a voicemail message when nobody answers' '--no-leave-voicemail' 'Leave a voicemail message when nobody answers' '--country-code' 'ISO 3166 country code, for example CO' '--phone-column' 'Column of the phone numbers' '--skip-invalid' 'Leave out rows that nobody can send to' '--batch-size' 'Most numbers in a request, where their text is the same' '--concurrency' 'Requests under way at once' '--rate' 'Most recipients a second' '--max-credits' 'Stop before the job has cost more credits'
+        printf '%s\t%s\n' '-m' 'Text of the message, with {column} in it' '--message' 'Text of the message, with {column} in it' '--message-file' 'Read the template from a file; - is standard input' '--voice' 'Voice that speaks it: Marian, Penelope, Conchita, Mia, Lucia, Enrique, Miguel' '--audio-code' 'Stored audio to play instead of a message' '--retries' 'Attempts to call, 1 to 3' '--leave-voicemail' 'Leave a voicemail message when nobody answers' '--no-leave-voicemail' 'Leave a voicemail message when nobody answers' '--country-code' 'ISO 3166 country code, for example CO' '--phone-column' 'Column of the phone numbers' '--skip-invalid' 'Leave out rows that cannot be sent to' '--batch-size' 'Most numbers in a request, where their text is the same' '--concurrency' 'Requests under way at once' '--rate' 'Recipients a second at most' '--max-credits' 'Stop before the job costs more than N credits'
     case 'chatapp send'
         printf '%s\t%s\n' '--template' 'Name of the template' '--body' 'Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
     case 'chatapp order'
         printf '%s\t%s\n' '--template' 'Name of the template' '--body' 'Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
     case 'chatapp bulk'
-        printf '%s\t%s\n' '--template' 'Name of the template' '--phone-column' 'Column of the phone numbers' '--skip-invalid' 'Leave out rows that nobody can send to' '--concurrency' 'Requests under way at once' '--rate' 'Most recipients a second' '--max-credits' 'Stop before the job has cost more credits'
+        printf '%s\t%s\n' '--template' 'Name of the template' '--phone-column' 'Column of the phone numbers' '--skip-invalid' 'Leave out rows that cannot be sent to' '--concurrency' 'Requests under way at once' '--rate' 'Recipients a second at most' '--max-credits' 'Stop before the job costs more than N credits'
     case 'job resume'
-        printf '%s\t%s\n' '--resend-unknown' 'Send again what may have arrived already: some may get it twice' '--resend-refused' 'Send again what the service refused' '--concurrency' 'Requests under way at once, from now on' '--rate' 'Most recipients a second' '--max-credits' 'Stop before the job has cost more credits'
+        printf '%s\t%s\n' '--resend-unknown' 'Send again what may have arrived already: some may get it twice' '--resend-refused' 'Send again what the service refused' '--concurrency' 'Requests under way at once, from now on' '--rate' 'Recipients a second at most' '--max-credits' 'Stop before the job costs more than N credits'
     case 'job report'
         printf '%s\t%s\n' '--only' 'Only recipients with this outcome: accepted, refused, unknown, pending, invalid, duplicate'
     case 'job states'
-        printf '%s\t%s\n' '--concurrency' 'Requests under way at once, from now on' '--rate' 'Most recipients a second'
+        printf '%s\t%s\n' '--concurrency' 'Requests under way at once, from now on' '--rate' 'Recipients a second at most'
     case '2fa send-sms'
         printf '%s\t%s\n' '--app-name' 'Name of the application that the code is for' '--country-code' 'ISO 3166 country code, for example CO'
     case '2fa send-call'
@@ -66,13 +66,13 @@ function __msgctl_options
     case '2fa verify'
         printf '%s\t%s\n' '--app-name' 'Name of the application that the code is for' '--code' 'The code received; - reads it from standard input' '--country-code' 'ISO 3166 country code, for example CO'
     case 'state get'
-        printf '%s\t%s\n' '--last' 'Look at the messages that were sent last, as the history has them'
+        printf '%s\t%s\n' '--last' 'Show what this profile sent last, by the history of this machine'
     case 'state watch'
         printf '%s\t%s\n' '--until' 'State to wait for, repeatable; any final state if left out' '--interval' 'Seconds between two looks' '--max-wait' 'Seconds to wait in all'
     case 'url shorten'
-        printf '%s\t%s\n' '--name' 'Name of the short URL, by which its statistics are read' '--alias' 'Wanted last part of the short URL' '--premium' 'Make a premium URL, with complete statistics' '--group-name' 'Group that the URL belongs to' '--domain-name' 'Domain of the short URL' '--expiration-months' 'Months until the statistics expire; 0 for the service\'s default'
+        printf '%s\t%s\n' '--name' 'Name of the short URL, by which its statistics are read' '--alias' 'Ending of the short URL that you want' '--premium' 'Make a premium URL, with complete statistics' '--group-name' 'Group that the URL belongs to' '--domain-name' 'Domain of the short URL' '--expiration-months' 'Months until the statistics expire; 0 for the service\'s default'
     case 'url stats'
-        printf '%s\t%s\n' '--since' 'First day: YYYY-MM-DD, today, yesterday, or 7d' '--until' 'Last day; today if left out' '--category' 'One category alone; the last six are of premium URLs: date, hour, country, device, operatingSystem, region, city, brand, model, browser, lang'
+        printf '%s\t%s\n' '--since' 'First day: YYYY-MM-DD, today, yesterday, or 7d' '--until' 'Last day; today if left out' '--category' 'Only this category; region and those after it need a premium URL: date, hour, country, device, operatingSystem, region, city, brand, model, browser, lang'
     case 'history'
         printf '%s\t%s\n' '--since' 'First day: YYYY-MM-DD, today, yesterday, or 7d' '--phone' 'Only what was sent to this number' '--limit' 'Only the newest N entries'
     case 'history list'
@@ -82,13 +82,13 @@ function __msgctl_options
     case 'block add'
         printf '%s\t%s\n' '--name' 'Name of the contact'
     case 'block bulk'
-        printf '%s\t%s\n' '--name' 'Name of the contact, with {column} in it' '--phone-column' 'Column of the phone numbers' '--skip-invalid' 'Leave out rows that nobody can send to' '--concurrency' 'Requests under way at once' '--rate' 'Most recipients a second'
+        printf '%s\t%s\n' '--name' 'Name of the contact, with {column} in it' '--phone-column' 'Column of the phone numbers' '--skip-invalid' 'Leave out rows that cannot be sent to' '--concurrency' 'Requests under way at once' '--rate' 'Recipients a second at most'
     case 'profile add'
         printf '%s\t%s\n' '--base-url' 'Where the service is; it ends in /api/v1' '--client' 'Client identifier of the account' '--key-stdin' 'Read the key from standard input' '--key-command' 'Store a command that prints the key, not the key' '--country-code' 'Default for --country-code' '--app-name' 'Default for --app-name' '--voice' 'Default for --voice' '--allow-http' 'Allow plain http, which shows the key to the network' '--check' 'Ask for the balance first; store only if it comes' '--force' 'Replace a profile of the same name'
     case 'api'
         printf '%s\t%s\n' '-f' 'A field of the form body; may be given again' '--form' 'A field of the form body; may be given again' '-q' 'A parameter of the query; may be given again' '--query' 'A parameter of the query; may be given again' '--input' 'Send the JSON of this file as the body; - is standard input' '-i' 'Print the status line and the headers first' '--include' 'Print the status line and the headers first' '--quiet' 'No notes or progress on standard error'
     case 'sandbox serve'
-        printf '%s\t%s\n' '--port' 'Port to listen on; 0 takes a free one' '--host' 'Address to listen on' '--client' 'Client identifier that is let in' '--key' 'Key that is let in, a made-up one' '--credits' 'Credits of a new state, 1000 if left out' '--state' 'Keep everything in a file, or in memory' '--allow-ip' 'Let only these addresses call the interface; repeatable' '--fault' 'Go wrong as KIND[:PROBABILITY][:PATH] says; repeatable' '--seed' 'Meet the same faults in every run'
+        printf '%s\t%s\n' '--port' 'Port to listen on; 0 takes a free one' '--host' 'Address to listen on' '--client' 'Client identifier that is let in' '--key' 'Key that is let in; make one up' '--credits' 'Credits of a new state, 1000 if left out' '--state' 'Keep everything in this file' '--allow-ip' 'Let only these addresses call the interface; repeatable' '--fault' 'Make requests fail: KIND[:PROBABILITY][:PATH]; repeatable' '--seed' 'Make the same faults in every run'
     case 'sandbox inbox'
         printf '%s\t%s\n' '--kind' 'Only one kind: sms, call or chatapp' '--follow' 'Go on printing what arrives, until Ctrl-C' '--base-url' 'A sandbox that is served, as msgctl sandbox serve printed it'
     case 'sandbox click'
@@ -547,8 +547,14 @@ end
 
 # The options of the command $argv[1] without those in the rest of the arguments.
 function __msgctl_offer_options
+    set -l offered
     for line in (__msgctl_options $argv[1])
-        contains -- (string split \t -- $line)[1] $argv[2..-1]; or echo $line
+        set -l word (string split \t -- $line)[1]
+        contains -- $word $offered; and continue
+        set -a offered $word
+        # What was given before the command may be another one there: -q of api.
+        set -l option (__msgctl_option $argv[1] $word)
+        contains -- $option[-1] $argv[2..-1]; or echo $line
     end
 end
 

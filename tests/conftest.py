@@ -16,8 +16,8 @@ from support.tool import Tool
 settings.register_profile("any machine", deadline=None)  # how long an example takes is the machine's affair
 settings.load_profile("any machine")
 
-KEY = "k3y/with+awkward&chars=%é\"'\\"
-"""A key that looks different in a URL, in a form and in JSON."""
+KEY = "k3y/with +awkward&chars=%é\"'\\"
+"""A key that looks different in a URL, in a form, in JSON, in HTML and in a shell."""
 
 
 @pytest.fixture(autouse=True, scope="session")

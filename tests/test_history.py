@@ -7,6 +7,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -123,8 +124,12 @@ def test_half_of_a_surrogate_pair_is_no_reason_to_fail(path: Path, history: Hist
     assert found(path)[0]["id"] == "\\ud800"
 
 
+def wait(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_file, "HISTORY", replace(history_file.HISTORY, most_wait=seconds))
+
+
 def test_many_that_begin_at_once_make_one_history(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history_file, "MOST_WAIT", 60)  # however slow the machine is
+    wait(60, monkeypatch)  # however slow the machine is
     together = threading.Barrier(8)
     faults: list[Exception] = []
 
@@ -157,7 +162,7 @@ def test_whoever_reads_keeps_nobody_from_sending(path: Path, history: History) -
 def test_a_writer_that_does_not_end_is_waited_for_and_then_named(
     path: Path, history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history_file, "MOST_WAIT", 0.01)
+    wait(0.01, monkeypatch)
     with closing(sqlite3.connect(path, isolation_level=None)) as db, closing(History(path)) as other:
         db.execute("BEGIN IMMEDIATE")
         with pytest.raises(ConfigurationError, match="locked") as caught:

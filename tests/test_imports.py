@@ -26,8 +26,9 @@ LAYERS = (
     {"connection", "verdicts"},
     {"dialing", "exchange", "request"},
     {"proxies", "timed"},
-    {"addresses", "answers", "credential", "paths", "database", "private", "segments", "values"},
-    {"countries", "delivery_states", "operations", "text"},
+    {"addresses", "answers", "credential", "database", "paths", "segments", "values"},
+    {"private"},
+    {"attribution", "countries", "delivery_states", "masking", "operations", "text", "times"},
     {"errors"},
     {"__init__"},
 )

@@ -6,7 +6,6 @@ import os
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -195,7 +194,7 @@ def failing(error: BaseException) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-@pytest.mark.parametrize(("module", "call"), [(os, "fsync"), (os, "replace"), (os, "rename"), (tempfile, "mkstemp")])
+@pytest.mark.parametrize(("module", "call"), [(os, "fsync"), (os, "replace"), (os, "rename"), (os, "open")])
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
     file: Path, module: Any, call: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import termios
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,6 +20,7 @@ import pytest
 from msgctl import answers
 from msgctl.errors import ConfigurationError
 from msgctl.sandbox import state
+from msgctl.sandbox.schema import STATE
 from support.service import Service, answer
 from support.tool import Tool
 
@@ -108,7 +110,7 @@ def wait_until_full(pipe: int) -> None:
 def test_a_reset_leaves_a_state_alone_that_is_in_use(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = home / "state.sqlite3"
     state.State(path).close()
-    monkeypatch.setattr(state, "MOST_WAIT", 0.05)
+    monkeypatch.setattr(state, "STATE", replace(STATE, most_wait=0.05))
     other = sqlite3.connect(path, isolation_level=None)
     try:
         other.execute("BEGIN IMMEDIATE")

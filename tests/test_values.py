@@ -195,7 +195,7 @@ def ranged(text: str) -> object:
         (values.long_url, "http://", r"\(it has no host\)", "For example https://"),
         (values.long_url, "http://a.example:0", r"\(its port is 0\)", "For example https://"),
         (values.long_url, "http://a{}.example", r"\(its host is malformed\)", "For example https://"),
-        (lambda text: values.words(text, "--name"), " ", "^--name is empty$", "Give --name a value"),
+        (lambda text: values.words(text, "--name"), " ", "^--name is empty$", "Give it a value"),
         (lambda text: values.words(text, "--name"), "a\tb", "control character U.0009 at position 2: ", "Take it out"),
         (values.message, "", "^the message is empty$", "-m TEXT"),
         (values.message, "x" * 65537, "the message is 65537 bytes long: allowed are 65536", "Send a shorter text"),

@@ -43,7 +43,7 @@ def base_url_fault(text: str, *, allow_http: bool = False) -> str | None:
     if not parts.netloc:
         return "it names no host"
     if "@" in parts.netloc:
-        return "it holds a user name or password"
+        return "it holds a user name or password: take that out, since client and key are the credentials"
     if "?" in text or "#" in text:
         return "it holds a query or a fragment"
     return _host_fault(parts, allow_http=allow_http)

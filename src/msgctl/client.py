@@ -11,6 +11,7 @@ import copy
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from urllib.parse import urlsplit
 
 from msgctl.addresses import percent_encoded
@@ -32,7 +33,7 @@ class Client:
     """Performs requests against one base URL with one credential, over a connection that is kept; for one thread.
 
     ``seconds`` bounds each attempt as a whole. ``log`` is told of each request and answer, credentials never. ``local``
-    answers requests in the place of the network.
+    answers requests in the place of the network. Where the service repeats the key, it is masked in all that comes out.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Client:
         self._log = log
         self._sleep = sleep
         self._clock = clock
-        self._judge = Judge(self._base_url, credential, is_local=local is not None)
+        self._judge = Judge(self._base_url, is_local=local is not None)
         self._new_line = _lines(base_url) if local is None else lambda: LocalLine(local)
         self._line = self._new_line()
 
@@ -79,7 +80,7 @@ class Client:
             return self._judge.answer(request, self._reply(request, within))
 
     def fetch(self, request: Request, *, within: float | None = None) -> Reply:
-        """Make a request and give the reply as it came, whatever its status. Raises as `perform` does otherwise."""
+        """Make a request and give the reply, whatever its status and its body. Raises as `perform` does otherwise."""
         with self._interruptible(request):
             return self._reply(request, within)
 
@@ -94,18 +95,6 @@ class Client:
         for a body that is not whole.
         """
         self._judge.accept(request, reply)
-
-    def mask(self, text: str) -> str:
-        """A text without the key."""
-        return self._credential.mask(text)
-
-    def key_may_be_in(self, body: bytes) -> bool:
-        """Whether JSON could hold the key; true where that cannot be told at a glance."""
-        return self._credential.may_be_in(body)
-
-    def mask_body(self, body: bytes) -> bytes:
-        """The body of an answer without the key, and otherwise as it is."""
-        return self._credential.mask_body(body)
 
     @contextmanager
     def _interruptible(self, request: Request) -> Iterator[None]:
@@ -156,9 +145,19 @@ class Client:
             raise
         else:
             outcome = str(reply.status)
-            return reply
+            return self._without_key(reply)
         finally:
             self._log(f"< {outcome} {named} {(self._clock() - started) * 1000:.0f} ms")
+
+    def _without_key(self, reply: Reply) -> Reply:
+        """A reply in which the service does not repeat the key: from here on nothing can show or store it."""
+        head = "\n".join([reply.reason, *chain.from_iterable(reply.headers)])
+        body = self._credential.mask_body(reply.body)
+        mask = self._credential.mask
+        if body is reply.body and mask(head) == head:
+            return reply
+        headers = tuple((mask(name), mask(value)) for name, value in reply.headers)
+        return reply._replace(body=body, headers=headers, reason=mask(reply.reason))
 
     def _prepared(self, request: Request) -> Outgoing:
         """The request as it travels. Raises UsageError where it is too long for a URL; its text does not show it."""

@@ -1,96 +1,152 @@
-"""SQLite files of one user: private, known by their mark, and every fault explained."""
+"""SQLite files of one user: made private, known by their mark, and every fault explained.
+
+What differs between the history, the ledgers of jobs and the sandbox's state is a `Kind`; the rest stands here.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+from msgctl import private
 from msgctl.errors import ConfigurationError, place_of
 from msgctl.text import clean
 
-MOST_WAIT = 10.0
-"""Seconds that a transaction waits for one of another process."""
+_SENSELESS = (TypeError, ValueError, LookupError, OverflowError, AttributeError)
+"""What is raised where something is made of values that are not what was put into a file."""
 
 _CHECK = "Check that you may read and write the file and its folder."
 _HINTS = {
-    sqlite3.SQLITE_FULL: "Free some space on the disk, then try again.",
+    sqlite3.SQLITE_FULL: private.MAKE_ROOM,
+    # Also told of a disk that is full, where SQLite finds that out in its index of the log, and of a quota.
+    sqlite3.SQLITE_IOERR: "Check that the disk works, and that there is space left on it.",
     sqlite3.SQLITE_BUSY: "Another program holds it; try again when that is done.",
 }
-SENSELESS = (TypeError, ValueError, IndexError, OverflowError, AttributeError)
-"""What is raised where something is made of values that are not what was put into a file."""
+# Told of a file that is not SQLite's, is damaged, or lacks a table.
+_BROKEN = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR}
 
 
-@contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Raise ConfigurationError, with what to do about it, for what SQLite or the file system refuses."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        # The primary code is the low byte of the extended one.
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        raise ConfigurationError(
-            f"{clean(str(path))} cannot be used: {clean(str(error))}", _HINTS.get(code, _CHECK)
-        ) from error
-    except OSError as error:
-        raise ConfigurationError(
-            f"{clean(str(path))} cannot be used: {error.strerror or type(error).__name__}", _CHECK
-        ) from error
+class BrokenError(ConfigurationError):
+    """A file that holds what this msgctl cannot read; only another one in its place helps."""
 
 
-@contextmanager
-def understood(path: Path) -> Iterator[None]:
-    """Like `explained`, around what is made of a file's content: anybody may have put something else into it."""
-    with explained(path):
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of file.
+
+    ``name`` is what a message calls one, ``application`` the mark in its header, ``version`` that of its tables,
+    ``mend`` what the user can do about a broken one, and ``most_wait`` how many seconds a transaction waits for one of
+    another process. Nobody else may read one that ``is_private``, and no link may lead it elsewhere.
+    """
+
+    name: str
+    application: int
+    version: int
+    mend: str
+    most_wait: float
+    is_private: bool = True
+
+    def shown(self, path: Path) -> str:
+        """What a message calls a file of this kind."""
+        return f"{self.name} {clean(str(path))}"
+
+    @contextmanager
+    def explained(self, path: Path) -> Iterator[None]:
+        """Raise ConfigurationError, with what to do about it, for what SQLite or the file system refuses."""
+        unusable = f"{self.shown(path)} cannot be used"
         try:
             yield
-        except SENSELESS as error:
-            raise sqlite3.DatabaseError(f"it holds what msgctl never put there ({place_of(error)})") from error
+        except sqlite3.Error as error:
+            # The primary code is the low byte of the extended one.
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+            message = f"{unusable}: {clean(str(error))}"
+            if code in _BROKEN:
+                raise BrokenError(message, self.mend) from error
+            raise ConfigurationError(message, _HINTS.get(code, _CHECK)) from error
+        except OSError as error:
+            message = f"{unusable}: {error.strerror or type(error).__name__}"
+            raise ConfigurationError(message, private.MAKE_ROOM if private.is_full(error) else _CHECK) from error
+
+    @contextmanager
+    def understood(self, path: Path) -> Iterator[None]:
+        """Like `explained`, around what is made of a file's content: anybody may have put something else into it."""
+        with self.explained(path):
+            try:
+                yield
+            except _SENSELESS as error:
+                raise sqlite3.DatabaseError(f"it holds what msgctl never put there ({place_of(error)})") from error
+
+    def connect(self, path: Path) -> sqlite3.Connection:
+        """A connection to a file that is there, which any thread may use.
+
+        Raises ConfigurationError where the file is not ours alone, OSError and sqlite3.Error where it cannot be used.
+        """
+        private.check(self.shown(path), path, path.lstat() if self.is_private else path.stat(), self.is_private)
+        return sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=rw",
+            uri=True,
+            timeout=self.most_wait,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+
+    def check(self, db: sqlite3.Connection, path: Path) -> None:
+        """See that a file is of this kind and version. Raises ConfigurationError, and sqlite3.Error."""
+        (application,) = db.execute("PRAGMA application_id").fetchone()
+        if application != self.application:
+            raise ConfigurationError(f"{clean(str(path))} is a database, but not {self.name}", "Move it away.")
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        if version != self.version:
+            age = "a newer" if version > self.version else "an older"
+            raise BrokenError(f"{self.shown(path)} was written by {age} msgctl (schema {version})", self.mend)
+
+    def build(self, db: sqlite3.Connection, schema: Iterable[str]) -> None:
+        """Make the tables, in the transaction that is open, and mark the file as one of this kind."""
+        for statement in schema:
+            db.execute(statement)
+        db.execute(f"PRAGMA user_version = {self.version}")
+        db.execute(f"PRAGMA application_id = {self.application}")
+
+    def prepare(self, db: sqlite3.Connection, path: Path, schema: Iterable[str]) -> None:
+        """Make the tables where the file is empty; whoever else does so at the same time waits, and finds them.
+
+        Raises ConfigurationError for what is not of this kind and version, and sqlite3.Error.
+        """
+        with transaction(db, "BEGIN"):
+            if not _is_empty(db):
+                self.check(db, path)
+                return
+        with transaction(db):
+            if _is_empty(db):
+                self.build(db, schema)
 
 
-def require(kind: type, *values: object) -> None:
-    """See that values out of a file are of the kind that was put there. Raises TypeError."""
-    for value in values:
-        if not isinstance(value, kind):
-            raise TypeError(f"{type(value).__name__}, not {kind.__name__}")
-
-
-def create(path: Path) -> sqlite3.Connection:
-    """A new file (0600; SQLite would make it readable for all), and a connection to it. Raises FileExistsError."""
+def create(path: Path) -> None:
+    """Make an empty file (0600; SQLite would make it readable for all). Raises FileExistsError and OSError."""
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
-    return connect(path)
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """A connection to a file that is there, private and ours. Raises OSError, sqlite3.Error, ConfigurationError."""
-    _check_file(path)
-    return sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw",
-        uri=True,
-        timeout=MOST_WAIT,
-        isolation_level=None,
-        check_same_thread=False,
-    )
+def provide(path: Path) -> None:
+    """Make an empty file where there is none, and its folder (0700). Raises OSError."""
+    private.make_folder(path.parent)
+    with suppress(FileExistsError):
+        create(path)
 
 
-def check(db: sqlite3.Connection, path: Path, application: int, version: int) -> None:
-    """See that a file is what it should be. Raises ConfigurationError."""
-    (found,) = db.execute("PRAGMA application_id").fetchone()
-    if found != application:
-        raise ConfigurationError(f"{clean(str(path))} is a database, but of another kind", "Move it away.")
-    (written,) = db.execute("PRAGMA user_version").fetchone()
-    if written != version:
-        age = "a newer" if written > version else "an older"
-        raise ConfigurationError(f"{clean(str(path))} was written by {age} msgctl (schema {written})", "Use that one.")
+def delete(path: Path) -> None:
+    """Delete a file with all that SQLite keeps beside it. Raises OSError."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 @contextmanager
-def transaction(db: sqlite3.Connection) -> Iterator[None]:
+def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
     """Commit what a block did, or nothing of it."""
-    db.execute("BEGIN IMMEDIATE")
+    db.execute(begin)
     try:
         yield
         db.execute("COMMIT")
@@ -100,14 +156,14 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def _check_file(path: Path) -> None:
-    status = path.lstat()
-    if not stat.S_ISREG(status.st_mode):
-        raise ConfigurationError(f"{clean(str(path))} is not a plain file", "Move it away.")
-    if status.st_uid != os.geteuid() and os.geteuid() != 0:
-        raise ConfigurationError(f"{clean(str(path))} belongs to another user", "Move it away.")
-    if status.st_mode & 0o077:
-        raise ConfigurationError(
-            f"others can read {clean(str(path))} (mode {stat.S_IMODE(status.st_mode):04o})",
-            f"Make it private with: chmod 600 '{clean(str(path))}'",
-        )
+def require(kind: type, *values: object) -> None:
+    """See that values out of a file are of the kind that was put there. Raises TypeError."""
+    for value in values:
+        if not isinstance(value, kind):
+            raise TypeError(f"{type(value).__name__}, not {kind.__name__}")
+
+
+def _is_empty(db: sqlite3.Connection) -> bool:
+    (application,) = db.execute("PRAGMA application_id").fetchone()
+    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return not application and not tables

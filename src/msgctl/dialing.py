@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import queue
 import socket
 import ssl
 import threading
@@ -200,6 +199,8 @@ def _look_up(host: str, port: int, deadline: Deadline) -> list[Address]:
         pass
     else:
         return [(socket.AF_INET6 if version == 6 else socket.AF_INET, (host, port))]
+    import queue  # an address alone needs none
+
     found: queue.SimpleQueue[list[Address] | Exception] = queue.SimpleQueue()
 
     def look_up() -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from msgctl.answers import ShapeError
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(NamedTuple):
     """A request as it travels, credentials in it: ``path`` and ``query`` percent-encoded, the query without its ``?``.
 
     ``headers`` are those that the interface names; those of the connection (Host, Content-Length) are not among them.
@@ -18,9 +17,13 @@ class Outgoing:
 
     method: str
     path: str
-    query: str = field(default="", repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = field(default=b"", repr=False)
+    query: str = ""
+    headers: Mapping[str, str] = MappingProxyType({})
+    body: bytes = b""
+
+    def __repr__(self) -> str:
+        """Without credentials."""
+        return f"Outgoing({self.method} {self.path})"
 
     @property
     def target(self) -> str:

@@ -329,7 +329,7 @@ URL_SHORT = Operation(
     (
         Field("name", "--name", "Name of the short URL, by which its statistics are read."),
         Field("url-long", "LONG_URL", "The URL that the short one leads to."),
-        Field("alias", "--alias", "Wanted last part of the short URL.", required=False),
+        Field("alias", "--alias", "Ending of the short URL that you want.", required=False),
         Field(
             "is-premium",
             "--premium",
@@ -362,7 +362,7 @@ URL_STATISTIC = Operation(
         Field(
             "category",
             "--category",
-            "One category alone; the last six are of premium URLs.",
+            "Only this category; region and those after it need a premium URL.",
             required=False,
             choices=PLAIN_CATEGORIES + PREMIUM_CATEGORIES,
         ),

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from msgctl.addresses import base_url_fault
 from msgctl.config import Document
@@ -37,19 +37,22 @@ WHERE_THE_KEY_IS = "It stands in the security menu of the account."
 ADD_ONE = "Store one with: msgctl profile add NAME --base-url URL --client N. Or try: msgctl -p sandbox balance"
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(NamedTuple):
     """What a command needs to know of an account; the key is fetched only when `credential` is called."""
 
     name: str
     base_url: str
     client: int
-    fetch_key: Callable[[], Secret] = field(repr=False)
+    fetch_key: Callable[[], Secret]
     country_code: str | None = None
     app_name: str | None = None
     voice: str | None = None
     history: bool = True
     """Whether its dispatches are noted on this machine."""
+
+    def __repr__(self) -> str:
+        """Its name alone: what fetches the key may hold it."""
+        return f"Profile({self.name!r})"
 
     @property
     def is_sandbox(self) -> bool:
@@ -85,8 +88,7 @@ def in_use(document: Document, environ: Mapping[str, str]) -> tuple[str, Mapping
     return choice.name, choice.overridden()
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """Which profile is used: ``by`` names it (``-p``, MSGCTL_PROFILE, ``default_profile``; None where nothing does).
 
     ``members`` are those of the file, ``given`` what variables say in their place. The sandbox has neither.
@@ -94,8 +96,12 @@ class Choice:
 
     name: str
     by: str | None
-    members: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    given: Mapping[str, str] = field(default_factory=dict, repr=False)
+    members: Mapping[str, Any] = MappingProxyType({})
+    given: Mapping[str, str] = MappingProxyType({})
+
+    def __repr__(self) -> str:
+        """Without what it is made of, which may be a key."""
+        return f"Choice({self.name!r}, by={self.by!r})"
 
     @property
     def variables(self) -> tuple[str, ...]:

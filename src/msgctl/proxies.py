@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import base64
 import os
-from dataclasses import dataclass, field
+from typing import NamedTuple
 from urllib.parse import SplitResult, unquote_to_bytes, urlsplit
 
 from msgctl.addresses import is_loopback
 from msgctl.errors import ConfigurationError
 
 
-@dataclass(frozen=True, slots=True)
-class Proxy:
+class Proxy(NamedTuple):
     """An HTTP proxy; ``headers`` hold its credentials, if it wants any (RFC 7617)."""
 
     host: str
     port: int
-    headers: dict[str, str] = field(repr=False)
+    headers: dict[str, str]
+
+    def __repr__(self) -> str:
+        """Without credentials."""
+        return f"Proxy({self.host!r}, {self.port})"
 
 
 def proxy_for(scheme: str, host: str, port: int) -> Proxy | None:

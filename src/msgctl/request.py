@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from urllib.parse import quote_plus
 
 from msgctl import __version__, answers
-from msgctl.credential import MASK
 from msgctl.errors import UsageError
+from msgctl.masking import MASK
 from msgctl.operations import Operation, Place
 
 Value = str | bool | Sequence[str] | None

@@ -23,6 +23,11 @@ from msgctl.text import is_unsafe, shorten
 MOST_MESSAGE_BYTES = 64 * 1024
 """The longest message that is taken, in bytes of UTF-8; far over the 255 segments that an SMS can have."""
 
+NOT_A_MESSAGE = "Every argument is a phone number; the message is given with -m TEXT."
+
+LEAST_LIKENESS = 0.65
+"""Of what may have been meant, from 0 to 1: mms is that near to sms, and FETCH no longer to PATCH."""
+
 LONGEST_TIMEOUT = 3600.0
 LONGEST_URL = 8192
 
@@ -47,13 +52,16 @@ def quote(text: str) -> str:
     return f"'{shorten(text, 60)}'"
 
 
-def phone(text: str) -> str:
-    """A phone number as its 5 to 15 digits. A leading ``+``, spaces, dots, dashes and parentheses are dropped."""
+def phone(text: str, advice: str | None = None) -> str:
+    """A phone number as its 5 to 15 digits. A leading ``+``, spaces, dots, dashes and parentheses are dropped.
+
+    Raises UsageError, with ``advice`` of what to do where it is given.
+    """
     match = _PHONE.fullmatch(text.translate(_READING_AIDS))
     if match is None:
         raise UsageError(
             f"{quote(text)} is not a phone number: allowed are 5 to 15 digits, with an optional + before them",
-            "Write it with its country code, for example 573001234567 or '+57 300 123 4567'.",
+            advice or "Write it with its country code, for example 573001234567 or '+57 300 123 4567'.",
         )
     return match[1]
 
@@ -70,7 +78,7 @@ def phones(texts: Iterable[str]) -> Recipients:
                 "Take the comma out, or put the number in.",
             )
         for part in parts:
-            number = phone(part)
+            number = phone(part, NOT_A_MESSAGE if any(map(str.isalpha, part)) else None)
             (repeated if number in seen else seen)[number] = None
     return Recipients(tuple(seen), tuple(repeated))
 
@@ -80,7 +88,7 @@ def choice(text: str, allowed: Sequence[str], what: str) -> str:
     by_lowered = {name.lower(): name for name in allowed}
     found = by_lowered.get(text.lower())
     if found is None:
-        near = get_close_matches(text.lower(), by_lowered, n=1, cutoff=0.5)
+        near = get_close_matches(text.lower(), by_lowered, n=1, cutoff=LEAST_LIKENESS)
         suggestion = f"Did you mean {by_lowered[near[0]]}?" if near else None
         raise UsageError(f"{quote(text)} is not a {what}: allowed are {', '.join(allowed)}", suggestion)
     return found
@@ -224,12 +232,15 @@ def _url_fault(text: str) -> str | None:
 
 def words(text: str, what: str) -> str:
     """A name or other short text on one line: not blank, no control characters; as it was typed."""
-    return _shown(text, what, allowed="", advice=f"Give {what} a value, or leave it out where it is optional.")
+    return _shown(text, what, allowed="", advice="Give it a value, or leave it out where it is optional.")
 
 
-def message(text: str) -> str:
-    """The text of a message: not blank, and without control characters but line ends and tabs; as it was given."""
-    return prose(text, "the message", "Give it with -m TEXT, --message-file PATH, or on standard input.")
+def message(text: str, typed: str = "-m TEXT") -> str:
+    """The text of a message: not blank, and without control characters but line ends and tabs; as it was given.
+
+    ``typed`` is how it is given on the command line.
+    """
+    return prose(text, "the message", f"Give it as {typed}, with --message-file PATH, or on standard input.")
 
 
 def prose(text: str, what: str, advice: str | None = None) -> str:

@@ -8,7 +8,6 @@ from urllib.parse import urljoin, urlsplit
 
 from msgctl import answers, operations
 from msgctl.answers import Answer, ShapeError
-from msgctl.credential import Credential
 from msgctl.errors import PASSING_STATUSES, MsgctlError, OutcomeUnknownError, RefusedError, UnreadableError
 from msgctl.exchange import Reply
 from msgctl.operations import Effect
@@ -34,9 +33,8 @@ CHECK_CREDENTIALS = (
 class Judge:
     """Reads the replies of the service at a base URL; ``is_local`` where that is the sandbox in this process."""
 
-    def __init__(self, base_url: str, credential: Credential, *, is_local: bool) -> None:
+    def __init__(self, base_url: str, *, is_local: bool) -> None:
         self._base_url = base_url
-        self._credential = credential
         self._is_local = is_local
 
     def answer(self, request: Request, reply: Reply) -> Answer:
@@ -58,7 +56,7 @@ class Judge:
             raise _unreadable(request, reply, error) from None
 
     def _refused(self, request: Request, reply: Reply) -> RefusedError:
-        record = self._error_record(reply.body)
+        record = _error_record(reply.body)
         said = ": ".join(_said(value) for value in (record or {}).values() if value)
         if reply.status == 520 and record is not None:
             message = f"the service refused the request ({reply.status}){': ' + said if said else ''}"
@@ -79,7 +77,7 @@ class Judge:
 
     def _advice(self, request: Request, reply: Reply) -> str | None:
         if 300 <= reply.status < 400:
-            location = self._credential.mask(reply.header("location") or "")
+            location = reply.header("location")
             where = _origin(self._base_url, location) if location else "nowhere"
             return (
                 f"Redirects are not followed, since the key would travel along; it points to {shorten(where)}. "
@@ -95,29 +93,16 @@ class Judge:
             return "Try again a little later."
         return check(request) if reply.status >= 500 else "Check the values and the base URL."
 
-    def _error_record(self, body: bytes) -> dict[str, Any] | None:
-        """``error`` and ``msg`` of the service's error record, without the key; None where the body is no record."""
-        try:
-            document = answers.load(body)
-        except ShapeError:
-            return None
-        if not isinstance(document, dict) or (document and not document.keys() & {"error", "msg"}):
-            return None
-        try:
-            return {name: self._masked(document[name]) for name in ("error", "msg") if name in document}
-        except RecursionError:  # no error of a service is nested a thousand times
-            return None
 
-    def _masked(self, value: Any) -> Any:
-        """A JSON value without the key, wherever in it."""
-        if isinstance(value, str):
-            masked = self._credential.mask(value)
-            return value if masked == value else masked  # a number that is left as it is stays one
-        if isinstance(value, list):
-            return [self._masked(element) for element in value]
-        if isinstance(value, dict):
-            return {self._credential.mask(name): self._masked(element) for name, element in value.items()}
-        return value
+def _error_record(body: bytes) -> dict[str, Any] | None:
+    """``error`` and ``msg`` of the service's error record; None where the body is no record."""
+    try:
+        document = answers.load(body)
+    except ShapeError:
+        return None
+    if not isinstance(document, dict) or (document and not document.keys() & {"error", "msg"}):
+        return None
+    return {name: document[name] for name in ("error", "msg") if name in document}
 
 
 def _unreadable(request: Request, reply: Reply, error: ShapeError) -> MsgctlError:

@@ -26,7 +26,7 @@ from msgctl.sandbox.wire import Call
 CLIENTS = 64
 SECONDS = 5.0
 FORM = {"content-type": "application/x-www-form-urlencoded"}
-BODY = b"client=1&key=sandbox&phone=573001234567&sms=Hola"
+BODY = b"client=1&key=sandbox-key&phone=573001234567&sms=Hola"
 HEAD = "POST %s HTTP/1.1\r\nHost: s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n"
 CREDITS = 10_000_000
 
@@ -85,7 +85,7 @@ def rate(base_url: str, path: str) -> int:
 
 
 def balance(base_url: str) -> int:
-    with urllib.request.urlopen(f"{base_url}/balance?client=1&key=sandbox") as answer:
+    with urllib.request.urlopen(f"{base_url}/balance?client=1&key=sandbox-key") as answer:
         return int(json.load(answer)["status"])
 
 

@@ -170,7 +170,24 @@ def test_without_any_profile_it_says_how_to_store_one(tool: Tool) -> None:
 
 def test_a_profile_that_is_not_there_is_named_with_those_that_are(tool: Tool) -> None:
     write_config(table("main"))
-    Report(tool, "-p", "other").failed("profile", 3, "'other'", "main")
+    Report(tool, "-p", "other").failed("profile", 3, "'other'", "main", "with -p")
+
+
+@pytest.mark.parametrize(
+    ("variables", "default", "part"),
+    [
+        ({"PROFILE": "other"}, "main", "Set MSGCTL_PROFILE to another one"),
+        ({}, "other", "msgctl profile use NAME"),
+        ({"BASE_URL": "https://service.example/api/v1"}, "", "Set MSGCTL_CLIENT and MSGCTL_KEY too"),
+    ],
+)
+def test_where_no_profile_is_chosen_it_says_where_to_choose_one(
+    variables: dict[str, str], default: str, part: str, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_config(f'default_profile = "{default}"\n{table("main")}' if default else "")
+    for name, value in variables.items():
+        monkeypatch.setenv(f"MSGCTL_{name}", value)
+    Report(tool, "-n").failed("profile", 3, part)
 
 
 def test_it_says_which_profile_is_used_and_what_names_it(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,9 +266,9 @@ def test_a_base_url_that_cannot_be_used_is_told_what_is_allowed(
 
 
 @pytest.mark.parametrize(
-    "url", ["https://service.example", "https://service.example/api", "https://service.example/v1x"]
+    "url", [f"https://service.example{path}" for path in ("", "/api", "/v1x", "/api/v2", "/api/v1/balance")]
 )
-def test_a_base_url_without_a_version_segment_is_warned_of(url: str, tool: Tool) -> None:
+def test_a_base_url_with_another_end_than_the_interfaces_is_warned_of(url: str, tool: Tool) -> None:
     write_config(f'default_profile = "main"\n{table("main", base_url=url)}')
     Report(tool, "-n").warned("base URL", url, "/api/v1")
 
@@ -298,6 +315,7 @@ def test_a_client_that_is_none_is_a_fault_of_the_key_check(tool: Tool, monkeypat
     report = Report(tool, "-n")
     assert (report.done.code, report.statuses["key"]) == (3, "failed")
     assert "MSGCTL_CLIENT" in report["key"]["found"]
+    assert "security menu" in report["key"]["mend"]
 
 
 # --- proxy, name and connection
@@ -524,6 +542,12 @@ def test_what_else_goes_wrong_with_the_request_has_its_exit_code(
     report.failed("credentials", code)
     assert report["credentials"]["mend"]
     assert len(service.received) == 1
+
+
+@pytest.mark.parametrize("status", [404, 405])
+def test_a_path_that_the_server_does_not_know_is_one_of_the_base_url(status: int, tool: Tool, service: Service) -> None:
+    service.always(answer({"error": "NOT_FOUND"}, status))
+    Report(tool).failed("credentials", 1, service.base_url, "/api/v1")
 
 
 # --- secrets

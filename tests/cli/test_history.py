@@ -167,12 +167,14 @@ def test_no_key_is_noted(service: Service, tool: Tool, path: Path) -> None:
     [
         (answer({"error": "NO", "msg": "no"}, 520), 1, "refused"),
         (answer(b"", 404), 1, "refused"),
+        (answer(b"<html>", 504), 1, "unknown"),  # a proxy's, which may have passed it on
+        (answer(b"<html>", 520), 1, "unknown"),
         (drop, 5, "unknown"),
         (reset, 5, "unknown"),
         (answer(b"<html>"), 5, "unknown"),
         (answer({"nothing": "known"}), 5, "unknown"),
     ],
-    ids=["520", "404", "dropped", "reset", "a page", "another record"],
+    ids=["520", "404", "504", "a page with 520", "dropped", "reset", "a page", "another record"],
 )
 def test_an_outcome_that_is_none(behaviour: Behaviour, code: int, outcome: str, service: Service, tool: Tool) -> None:
     service.will(behaviour)
@@ -417,6 +419,56 @@ def test_the_list_as_a_table_and_as_csv(tool: Tool, sandbox: Sandbox) -> None:
     assert done.out == "phone,outcome,message\n573001234567,accepted,one\\ntwo\n"
 
 
+def shown(tool: Tool, monkeypatch: pytest.MonkeyPatch, columns: int, *options: str) -> str:
+    """The history in a terminal so many columns wide."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    return tool("history", *options, screen=True).out
+
+
+def test_at_80_columns_a_row_has_what_matters(tool: Tool, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = sandbox.document("chatapp", "order", PHONE, "Ana", "--template", "order_ready")
+    head, under_head, row, text = shown(tool, monkeypatch, 80, "--no-color").splitlines()
+    assert [head.split(), under_head.split()] == [["time", "profile", "phone", "outcome", "id"], ["message"]]
+    assert row.split() == ["2026-09-21T14:13:20Z", "sandbox", PHONE, "accepted", sent["id"]]
+    assert text == "  order_ready: Ana"
+
+
+@pytest.mark.parametrize(
+    ("columns", "left_out"),
+    [(120, set()), (92, {"credits"}), (85, {"credits", "status"}), (40, {"credits", "status", "command", "profile"})],
+)
+def test_what_a_narrower_terminal_leaves_out(
+    columns: int, left_out: set[str], tool: Tool, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.done(*SEND)
+    known = "time profile command phone outcome id status credits message".split()
+    words = shown(tool, monkeypatch, columns, "--no-color").split()
+    assert set(known) - set(words) == left_out
+    assert "credits" in shown(tool, monkeypatch, columns, "--fields", "phone,credits")
+    assert shown(tool, monkeypatch, columns, "-o", "csv").splitlines()[0] == ",".join(known)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ((), "the history is empty"),
+        (("--since", "today"), "the history has no such entry"),
+        (("-p", "gone"), "the history has no entry of profile 'gone'"),
+        (("--phone", PHONE, "-p", "gone"), "the history has no such entry of profile 'gone'"),
+    ],
+    ids=str,
+)
+def test_who_looks_at_nothing_is_told_so(options: tuple[str, ...], told: str, tool: Tool) -> None:
+    done = tool("history", *options, screen=True)
+    assert (done.code, done.out, done.err) == (0, "", f"{told}\n")
+
+
+@pytest.mark.parametrize("options", [("-q",), ("--json",), ("-o", "csv")], ids=str)
+def test_a_script_is_not(options: tuple[str, ...], tool: Tool) -> None:
+    assert tool("history", *options, screen=True).err == ""
+    assert tool("history").err == ""
+
+
 def test_a_history_that_is_not_there_is_empty_and_stays_away(tool: Tool, path: Path) -> None:
     assert (tool("history").out, noted(tool)) == ("", [])
     assert not path.parent.exists()
@@ -426,10 +478,11 @@ def test_a_history_that_is_not_there_is_empty_and_stays_away(tool: Tool, path: P
 
 
 def test_clearing_empties_it(tool: Tool, sandbox: Sandbox) -> None:
-    sandbox.done(*SEND)
+    sandbox.done("sms", "send", PHONE, OTHER, "-m", "Hola")
     done = tool("history", "clear")
-    assert (done.code, done.out, done.err) == (0, "", "the history is empty\n")
+    assert (done.code, done.out, done.err) == (0, "", "forgot 2 entries\n")
     assert noted(tool) == []
+    assert tool("history", "clear").err == "there was nothing to forget: the history has no entry\n"
 
 
 @pytest.mark.parametrize(("said", "code", "left"), [("y\n", 0, 0), ("n\n", 130, 1), ("", 130, 1)])
@@ -443,7 +496,8 @@ def test_clearing_for_a_profile_leaves_the_others(tool: Tool, sandbox: Sandbox, 
     sandbox.done(*SEND)
     service.will(answer(SENDS["sms send"].record))
     assert tool(*SEND).code == 0
-    assert "sandbox" in tool("history", "clear", "-p", "sandbox").err
+    assert "nothing to forget" in tool("history", "clear", "-p", "gone").err
+    assert tool("history", "clear", "-p", "sandbox").err == "forgot 1 entry of profile 'sandbox'\n"
     assert [each["profile"] for each in noted(tool)] == ["environment"]
 
 
@@ -557,6 +611,13 @@ def test_the_last_of_another_profile_or_service_is_not_meant(
     assert sandbox.document("state", "get", "--last")["id"] == mine
     monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url.replace("127.0.0.1", "localhost"))
     refused(tool("state", "get", "--last"), 2, "--last", "environment")
+
+
+def test_the_last_of_another_profile_is_one_option_away(tool: Tool, sandbox: Sandbox, service: Service) -> None:
+    refused(tool("state", "get", "--last"), 2, "Give the ID of each message.")
+    sandbox.done(*SEND)
+    refused(tool("state", "get", "--last"), 2, "msgctl -p sandbox state get --last")
+    assert service.received == []
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from msgctl.cli import working
 from msgctl.jobs.store import Store
 from support.files import table as profile
 from support.files import write_config
@@ -68,6 +69,16 @@ def test_no_jobs(jobs: Jobs, home: Path) -> None:
     done = jobs("job", "list", "--json")
     assert (done.code, done.document, done.err) == (0, [], "")
     assert (jobs("job", "list").out, files(home)) == ("", [])
+
+
+def test_who_looks_at_no_jobs_or_no_recipients_is_told_so(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
+    assert tool("job", "list", screen=True).err == "there are no jobs\n"
+    service.always(accepting(service))
+    job = jobs.send(of_phones(home, [ANA]))
+    assert "has nothing pending" in jobs("job", "resume", job).err
+    for form, told in ((), f"no recipient of job {job} is refused\n"), (("-q",), ""), (("--json",), ""):
+        done = tool("job", "report", job, "--only", "Refused", *form, screen=True)
+        assert (done.code, done.err) == (0, told)
 
 
 def test_a_job_is_listed_as_it_is_shown(mixed: str, jobs: Jobs) -> None:
@@ -337,6 +348,28 @@ def test_a_round_that_was_stopped_goes_on(jobs: Jobs, service: Service, home: Pa
     assert list(states.asked()) == numbers(12)[4:]
     assert jobs("job", "states", job, "--json").code == 0
     assert list(states.asked()) == numbers(12), "the next round asks for all"
+
+
+def test_the_progress_counts_what_there_is_to_ask(
+    jobs: Jobs, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def watched(run: Any, work: Any, standing: Any, go_on: str) -> Any:
+        ended = attend(run, work, standing, go_on)
+        seen.append((standing().done, standing().of))
+        return ended
+
+    attend = working.attend
+    service.always(accepting(service))
+    job = jobs.send(of_phones(home, numbers(12)))
+    monkeypatch.setattr(working, "attend", watched)
+    states = Deliveries(service, {f"m{phone}": drop for phone in numbers(12)[4:]})
+    jobs("job", "states", job)
+    states.states = {f"m{phone}": "delivered" for phone in numbers(12)[4:6]}
+    for _ in range(2):
+        jobs("job", "states", job)
+    assert seen == [(9, 12), (8, 8), (10, 10)]
 
 
 def test_states_of_messages_that_have_none(jobs: Jobs, service: Service, home: Path) -> None:

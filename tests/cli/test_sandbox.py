@@ -72,6 +72,21 @@ def assert_empty(sandbox: Sandbox) -> None:
     assert sandbox.document("sms", "send", OTHER, "-m", "Hello")["data"][0]["status"] == "queued"
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ((), "no phone received any message yet"),
+        ((PHONE,), f"{PHONE} received no message yet"),
+        ((PHONE, "--kind", "call"), f"{PHONE} received no message of kind call yet"),
+    ],
+    ids=str,
+)
+def test_who_looks_into_an_empty_inbox_is_told_so(line: tuple[str, ...], told: str, tool: Tool) -> None:
+    done = tool("sandbox", "inbox", *line, screen=True)
+    assert (done.code, done.out, done.err) == (0, "", f"{told}\n")
+    assert tool("sandbox", "inbox", *line).err == ""
+
+
 def test_reset_forgets_everything(sandbox: Sandbox) -> None:
     fill(sandbox)
     assert sandbox.done("sandbox", "reset", "--yes") == ""

@@ -166,7 +166,7 @@ def test_a_lost_answer_is_exit_5_and_the_message_was_sent(tool: Tool, monkeypatc
     with serving("--fault", "drop:1:/send-sms", "--fault", "reject:1:/call/send") as (_, about):
         monkeypatch.setenv("MSGCTL_BASE_URL", about["base_url"])
         monkeypatch.setenv("MSGCTL_CLIENT", "1")
-        monkeypatch.setenv("MSGCTL_KEY", "sandbox")
+        monkeypatch.setenv("MSGCTL_KEY", "sandbox-key")
         assert tool("sms", "send", PHONE, "-m", "Hola").code == 5
         assert tool("call", "send", PHONE, "-m", "Hola", "--voice", "Mia").code == 5
         assert [each["kind"] for each in tool("sandbox", "inbox", "--json").document] == ["sms"]
@@ -178,7 +178,7 @@ def test_a_kill_in_the_middle_of_many_clients_loses_no_credit(home: Path) -> Non
     answered: list[int] = []
 
     def client(base_url: str) -> None:
-        body = f"client=1&key=sandbox&phone={PHONE}&sms=x".encode()
+        body = f"client=1&key=sandbox-key&phone={PHONE}&sms=x".encode()
         with contextlib.suppress(OSError, http.client.HTTPException):
             while True:
                 with urllib.request.urlopen(base_url + "/send-sms", body, timeout=PATIENCE) as reply:
@@ -253,7 +253,7 @@ def test_a_state_that_is_served_again_goes_on_with_what_was_left(home: Path, too
     for left in ({"status": 7}, {"status": 5}):
         with serving("--state", str(home / "state.sqlite3"), "--credits", "7") as (_, about):
             base_url = about["base_url"]
-            with urllib.request.urlopen(f"{base_url}/balance?client=1&key=sandbox", timeout=PATIENCE) as reply:
+            with urllib.request.urlopen(f"{base_url}/balance?client=1&key=sandbox-key", timeout=PATIENCE) as reply:
                 assert json.load(reply) == left
             assert tool("sandbox", "credit", "5", "--base-url", base_url).code == 0
 

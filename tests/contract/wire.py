@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from urllib.parse import quote, quote_plus
 
 from conftest import KEY
 from contract import interface
 from contract.commands import FULL, Line
 from contract.interface import ENDPOINTS, Endpoint, Parameter
 from contract.records import Field, Record
+from support.leaks import spellings_of
 from support.service import Received, Service, answer
 from support.tool import Tool
 
@@ -18,7 +18,7 @@ PLACES: tuple[interface.Place, ...] = ("query", "form", "json")
 CLIENT = "12345"
 CREDENTIALS = [("client", CLIENT), ("key", KEY)]
 MASKED = [("client", "***"), ("key", "***")]
-SPELLINGS = {KEY, quote(KEY), quote(KEY, safe=""), quote_plus(KEY), json.dumps(KEY)[1:-1]}
+SPELLINGS = set(spellings_of(KEY).values())
 TRANSPORT_HEADERS = {"host", "connection", "accept-encoding", "content-length"}
 
 ONE_LINE = "ñandú á+b&c=d;e %2B%zz #? /\\ \"'<> ação 漢字 😀 👩\u200d👧 {x} [y] $HOME `ls` ´`"

@@ -2,70 +2,133 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import shlex
-import socket
+import os
+import tempfile
 from pathlib import Path
+from socket import socket
 from urllib.parse import quote, quote_plus
 
 import pytest
 
 from conftest import KEY
-from hostile.holding import ran
-from support.asking import Line
-from support.leaks import files_with_key, shows_key
-from support.service import Behaviour, Service, answer
-from support.tool import Tool
+from hostile.bodies import everything
+from hostile.holding import READABLE, codes
+from support.asking import Line, prepare
+from support.leaks import files_with_key, forms_of, shows_key, spellings_of
+from support.service import Behaviour, Service, answer, drop, raw, reset
+from support.tool import Outcome, Tool
 
-VERBOSITIES = (("-v", "-o", "table"), ("-v", "--json"), ("-v", "-o", "csv"))
-SPELLINGS = (KEY, quote(KEY), quote_plus(KEY), quote(quote(KEY)), shlex.quote(KEY), json.dumps(KEY))
-SAID = " and ".join(SPELLINGS)
-
-
-@pytest.mark.parametrize("seen", [KEY, *SPELLINGS, base64.b64encode(f"12:{KEY}".encode()), KEY.encode("utf-16")])
-def test_the_key_would_be_found(seen: str | bytes) -> None:
-    assert shows_key(seen)
+VERBOSITIES = (("-v",), (), ("-q",))
+FORMS = (("-o", "table"), ("--json",), ("-o", "csv"))
+SAID = " and ".join(spellings_of(KEY).values())
 
 
-def repeating(server: Service) -> dict[str, Behaviour]:
-    """Refusals that say what was sent, in every spelling."""
+@pytest.mark.parametrize("form", forms_of(KEY))
+def test_the_key_would_be_found(form: str) -> None:
+    assert shows_key(b"\xff" + forms_of(KEY)[form] + b"\xff")
 
-    def request(connection: socket.socket) -> None:
+
+@pytest.fixture(autouse=True)
+def temporary(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Temporary files are looked through, too."""
+    (home / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(home / "tmp"))
+
+
+def ran(line: Line, tool: Tool, turn: int) -> Outcome:
+    """Run a line; whoever takes turns has every verbosity with every form."""
+    if line.path.startswith("job "):
+        prepare(os.environ["MSGCTL_BASE_URL"])
+    form = FORMS[turn // 3 % 3]
+    return line.run(tool, "--yes", *VERBOSITIES[turn % 3], *form, screen=form != FORMS[2])
+
+
+# --- successes
+
+
+def in_escapes(body: bytes) -> bytes:
+    """JSON whose strings are spelled in escapes alone."""
+    text = body.decode().replace(json.dumps(KEY), f'"{spellings_of(KEY)["in JSON, every character"]}"')
+    assert "awkward" not in text
+    return text.encode()
+
+
+SUCCESSES = {
+    "in JSON": answer(json.dumps(everything(KEY)).encode()),
+    "in UTF-8": answer(json.dumps(everything(KEY), ensure_ascii=False).encode()),
+    "in escapes": answer(in_escapes(json.dumps(everything(KEY)).encode())),
+    "in every spelling": answer(everything(SAID), headers={"X-Key": quote(KEY), quote(KEY): "x", "Date": quote(KEY)}),
+    "not at all": answer({"status": "7", "state": "sent", "urlShort": "x", "id": "x", "sandbox": "msgctl"}),
+}
+
+
+@pytest.mark.parametrize("said", SUCCESSES)
+def test_a_result_that_repeats_the_key_is_masked_and_stored_nowhere(
+    said: str, lines: list[Line], server: Service, tool: Tool, home: Path
+) -> None:
+    server.always(SUCCESSES[said])
+    first = [*SUCCESSES].index(said)
+    masked = 0
+    for number, line in enumerate(lines):
+        for turn in range(first + number, first + number + 9, 4):  # each verbosity and each form once
+            outcome = ran(line, tool, turn)
+            shown = outcome.stdout + outcome.stderr
+            assert not shows_key(shown), (line.path, turn, outcome.out, outcome.err)
+            assert outcome.code in codes(line, READABLE[0]) or line.path == "profile add", (line.path, outcome.err)
+            masked += b"***" in outcome.stdout
+        assert files_with_key(home) - {"config.toml"} == set(), line.path
+    assert (masked > len(lines)) == (said != "not at all")
+
+
+# --- everything else
+
+
+def request_of(server: Service) -> Behaviour:
+    """A refusal that tells the caller what it sent, to the letter."""
+
+    def behave(connection: socket) -> None:
         received = server.received[-1]
         said = {"error": received.target, "msg": f"{received.body.decode()} {received.headers}"}
         answer(said, 520, {"Location": received.target, "X-Request": received.target})(connection)
 
+    return behave
+
+
+def failures(server: Service) -> dict[str, Behaviour]:
+    page = f"<html>{SAID}</html>".encode()
     where = {"Location": f"https://{quote(KEY)}.example/?key={quote_plus(KEY)}&next={quote(quote(KEY))}"}
     return {
-        "the request": request,
+        "the request": request_of(server),
         "an error": answer({"error": SAID, "msg": {SAID: [SAID]}}, 520),
+        "an error in UTF-8": answer(json.dumps({"error": SAID, "msg": SAID}, ensure_ascii=False).encode(), 400),
         "an error of a proxy": answer({"error": SAID, "msg": SAID}, 503),
-        "a page": answer(f"<html>{SAID}</html>".encode(), 520),
+        "a page": answer(page, 520),
+        "a page for a record": answer(page),
+        "another record": answer({KEY: KEY, quote(KEY): [SAID]}),
+        "members of another kind": answer({"status": {SAID: SAID}, "data": SAID, "metrics": SAID, SAID: 1}),
+        "not JSON": answer(f'{{"status": "{SAID}'.encode()),
         "a redirect": answer(b"", 302, {**where, "X-Key": SAID.encode().decode("latin-1")}),
-        "a record that is none": answer({"status": {SAID: SAID}, "data": SAID, SAID: 1}),
+        "a redirect within": answer(b"", 307, {"Location": f"/{quote(KEY)}?key={quote_plus(KEY)}"}),
+        "a reason": raw(f"HTTP/1.1 520 {quote(KEY)}\r\nContent-Length: 0\r\n\r\n".encode()),
+        "a header": raw(f"HTTP/1.1 520 No\r\n{quote(KEY)}\r\nX: {quote(KEY)}\r\n\r\n".encode()),
+        "no HTTP": raw(f"{KEY}\r\n{KEY}\r\n\r\n".encode()),
+        "a coding": answer(page, 200, {"Content-Encoding": quote(KEY)}),
+        "less than announced": answer(page, 200, {"Content-Length": "100000"}),
+        "nothing": drop,
+        "a reset": reset,
     }
 
 
-@pytest.mark.parametrize("said", repeating(Service.__new__(Service)))
-def test_a_refusal_that_repeats_the_key_is_masked_and_stored_nowhere(
+FAILURES = tuple(failures(Service.__new__(Service)))
+
+
+@pytest.mark.parametrize("said", FAILURES)
+def test_a_failure_that_repeats_the_key_is_masked_and_stored_nowhere(
     said: str, lines: list[Line], server: Service, tool: Tool, home: Path
 ) -> None:
-    server.always(repeating(server)[said])
+    server.always(failures(server)[said])
     for number, line in enumerate(lines):
-        form = VERBOSITIES[number % len(VERBOSITIES)]
-        outcome = ran(line, tool, form)
-        shown = outcome.stderr + (outcome.stdout if outcome.code else b"")  # a result is printed as it came
-        assert not shows_key(shown), (said, line.path, form, outcome.err)
-        assert files_with_key(home) - {"config.toml"} == set(), (said, line.path)
-
-
-def test_what_a_command_does_well_shows_and_stores_no_key(
-    lines: list[Line], server: Service, tool: Tool, home: Path
-) -> None:
-    server.always(answer({"status": "7", "state": "delivered", "urlShort": "x", "id": "x", "sandbox": "msgctl"}))
-    for line in lines:
-        for form in VERBOSITIES:
-            outcome = ran(line, tool, form)
-            assert not shows_key(outcome.stdout + outcome.stderr), (line.path, form, outcome.err)
-            assert files_with_key(home) - {"config.toml"} == set(), line.path
+        outcome = ran(line, tool, FAILURES.index(said) + number)
+        assert not shows_key(outcome.stdout + outcome.stderr), (line.path, outcome.out, outcome.err)
+        assert files_with_key(home) - {"config.toml"} == set(), line.path

@@ -91,12 +91,6 @@ class Service:
     def connect(self) -> Client:
         return cast(Client, self)
 
-    def mask(self, text: str) -> str:
-        return text
-
-    def key_may_be_in(self, body: bytes) -> bool:
-        return True
-
     def perform(self, request: Request, *, within: float) -> Answer:
         phones = tuple(dict(request.form)["phone"].split(","))
         with self._lock:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -18,9 +17,8 @@ import pytest
 
 from jobs.bulk import CONCURRENCY, TEXTS, Bulk, NewBulk, assert_true, send_with_kills
 from support.counting import CountingServer, Decision, Dispatch, Fault, at_random
+from support.disks import FULL, Disk, mounted
 
-FULL = os.environ.get("CRASH_TESTS") == "full"
-REQUIRED = os.environ.get("CRASH_TESTS") in ("full", "required")
 NUMBER, KILLS = (10_000, 25) if FULL else (1_500, 6)
 BATCH = 10
 LOSSES = (Fault.CUT_BEFORE, Fault.CUT_AFTER, Fault.HALF)
@@ -156,25 +154,17 @@ def test_the_clock_set_back(counter: CountingServer, new_bulk: NewBulk) -> None:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     """A disk of half a MiB, on which the jobs are."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounting = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k,mode=700", "tmpfs", disk], check=False)
-    if mounting.returncode:
-        assert not REQUIRED
-        pytest.skip("a disk cannot be mounted by this user")
-    monkeypatch.setenv("XDG_STATE_HOME", str(disk))
-    try:
+    with mounted(tmp_path / "disk", "512k") as disk:
+        monkeypatch.setenv("XDG_STATE_HOME", str(disk.path))
         yield disk
-    finally:
-        subprocess.run(["umount", "--lazy", disk], check=True)
 
 
-def test_the_disk_becomes_full(counter: CountingServer, small_disk: Path, new_bulk: NewBulk) -> None:
+def test_the_disk_becomes_full(counter: CountingServer, small_disk: Disk, new_bulk: NewBulk) -> None:
     bulk = new_bulk(3_000, "--batch-size", str(BATCH))
     _stops_for_want_of_room(bulk, counter)
-    subprocess.run(["mount", "-o", "remount,size=64m", small_disk], check=True)
+    small_disk.resize("64m")
     _goes_on(bulk, counter)
 
 
@@ -205,9 +195,9 @@ def _goes_on(bulk: Bulk, counter: CountingServer) -> None:
     assert max(counter.arrived().values()) == 1
 
 
-def test_no_room_for_a_job_at_all(counter: CountingServer, small_disk: Path, new_bulk: NewBulk) -> None:
+def test_no_room_for_a_job_at_all(counter: CountingServer, small_disk: Disk, new_bulk: NewBulk) -> None:
     done = new_bulk(30_000).begin().end()
     assert done.code == 3
     assert "full" in done.err
     assert not counter.dispatches
-    assert not [path for path in small_disk.rglob("*") if path.is_file() and path.stat().st_size]
+    assert not [path for path in small_disk.path.rglob("*") if path.is_file() and path.stat().st_size]

@@ -77,6 +77,10 @@ def test_an_entry_with_a_country_code_is_about_the_phone_without() -> None:
     assert ids(named("573001234567", "x"), named("523001234567", "y"), phones=without) == [None, None]
 
 
+def test_an_entry_that_may_be_about_two_phones_is_about_neither() -> None:
+    assert ids(named("3001234567", "x"), named(B, "b"), phones=(A, "523001234567", B)) == [None, None, "b"]
+
+
 def test_entries_that_name_no_phone_stand_in_order() -> None:
     assert ids({"id": "a"}, {"id": "b"}, {"id": None, "status": "rejected"}) == ["a", "b", None]
 

@@ -18,7 +18,8 @@ from msgctl.jobs.records import Totals
 from msgctl.jobs.runner import Runner
 
 ANSWERS_REFUSED = "CREATE TRIGGER full BEFORE UPDATE ON request BEGIN SELECT raise(ABORT, 'disk I/O error'); END"
-INTENTS_REFUSED = "CREATE TRIGGER full BEFORE INSERT ON request BEGIN SELECT raise(ABORT, 'disk I/O error'); END"
+INTENTS_REFUSED = """CREATE TRIGGER full BEFORE INSERT ON request WHEN NEW.size > 0
+    BEGIN SELECT raise(ABORT, 'disk I/O error'); END"""
 
 # A constraint that is looked at only by COMMIT.
 UNCOMMITTED = (

@@ -152,6 +152,31 @@ def test_a_link_is_removed_and_not_what_it_leads_to(store: Store, tmp_path: Path
     assert (store.ids(), target.read_text()) == ([], "precious")
 
 
+@pytest.mark.parametrize("steps", range(4))
+def test_a_removal_that_did_not_come_to_its_end_does_so_later(
+    steps: int, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(store.path(OTHER), rows(1))
+    ledger = opened(write(store.path(JOB), rows(1)))
+    with ledger.transaction():
+        ledger.intend(1)
+    unlink, left = Path.unlink, iter(range(steps))
+
+    def unlink_some(path: Path, missing_ok: bool = False) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        unlink(path, missing_ok)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", unlink_some)
+        with pytest.raises(KeyboardInterrupt):
+            store.remove(JOB)
+    assert store.ids() == [OTHER]
+    store.tidy()
+    ledger.close()
+    assert [each.name for each in store.folder.iterdir()] == [f"{OTHER}.sqlite3"]
+
+
 # --- a new one
 
 
@@ -177,7 +202,7 @@ def test_what_is_in_the_way_of_a_new_one_is_left_alone(store: Store) -> None:
 def test_a_file_that_is_no_ledger(content: bytes, store: Store) -> None:
     store.path(JOB).write_bytes(content)
     store.path(JOB).chmod(0o600)
-    assert re.search("cannot be used|of another kind", fault(store))
+    assert re.search("cannot be used|but not the ledger", fault(store))
     assert store.path(JOB).read_bytes() == content
 
 
@@ -186,7 +211,7 @@ def test_a_database_of_another_kind(store: Store) -> None:
         db.execute("CREATE TABLE job (name, value)")
         db.commit()
     store.path(JOB).chmod(0o600)
-    assert "of another kind" in fault(store)
+    assert "is a database, but not the ledger" in fault(store)
 
 
 @pytest.mark.parametrize(("version", "said"), [(2, "a newer msgctl"), (0, "an older msgctl")])
@@ -207,7 +232,7 @@ def test_a_link_a_folder_and_a_pipe_are_no_ledgers(store: Store, tmp_path: Path)
     store.path(OTHER).mkdir()
     os.mkfifo(store.path("20261123-000000"))
     for job in store.ids():
-        assert "is not a plain file" in fault(store, job)
+        assert "plain file" in fault(store, job)
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,14 @@ def test_options_that_were_given_are_not_offered_again(shell: str, at: Shells) -
 
 
 @pytest.mark.parametrize("shell", SHELLS)
+def test_an_option_of_api_with_the_name_of_a_common_one_is_its_own(shell: str, at: Shells) -> None:
+    (api,) = (node for node in NODES if node.path == "api")
+    alone, quiet = at.offers(shell, "msgctl api GET /balance -", "msgctl -q api GET /balance -")
+    assert sorted(alone) == sorted(options(api))
+    assert set(quiet) == set(alone) - {"--quiet"}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
 def test_options_are_offered_where_there_is_nothing_else(shell: str, at: Shells) -> None:
     (offers,) = at.offers(shell, "msgctl balance check ")
     assert {"--min", "--json"} <= set(offers)

@@ -54,7 +54,7 @@ def spend(path: Path) -> None:
         set_credit(state, 1)
 
 
-BROKEN = [write_text, write_other_database, write_newer, break_tables]
+BROKEN = [write_text, write_newer, break_tables]
 
 
 def test_nobody_else_can_read_it(tmp_path: Path) -> None:
@@ -113,6 +113,15 @@ def test_the_message_tells_a_newer_file_from_a_foreign_one(tmp_path: Path) -> No
         State(newer)
     with pytest.raises(ConfigurationError, match="not the sandbox's state"):
         State(foreign)
+
+
+def test_a_reset_leaves_the_database_of_another_program_alone(tmp_path: Path) -> None:
+    write_other_database(path := tmp_path / "photos.db")
+    before = path.read_bytes()
+
+    with pytest.raises(ConfigurationError, match="not the sandbox's state"):
+        reset(path)
+    assert path.read_bytes() == before
 
 
 def test_a_place_that_cannot_be_written_is_a_configuration_error(tmp_path: Path) -> None:

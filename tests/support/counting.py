@@ -81,6 +81,7 @@ class CountingServer:
         self.questions: list[str] = []
         self.charged = 0
         self.port = 0
+        self.connections: set[asyncio.Transport] = set()
         self._phone_of: dict[str, str] = {}
         self._held: list[Callable[[], None]] | None = None
         self._changed = threading.Condition()
@@ -147,6 +148,10 @@ class CountingServer:
         self._ready.set()
         self._loop.run_forever()
         server.close()
+        for transport in [*self.connections]:
+            transport.abort()
+        while self.connections:
+            self._loop.run_until_complete(asyncio.sleep(0))
         self._loop.close()
 
     def _hold(self) -> None:
@@ -221,6 +226,10 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._server.connections.add(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.connections.discard(self._transport)
 
     def data_received(self, data: bytes) -> None:
         self._read += data

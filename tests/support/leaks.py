@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 from base64 import b64encode, urlsafe_b64encode
+from html import escape
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 from conftest import KEY
 
@@ -11,25 +16,77 @@ TRACES = ("k3y", "awkward")
 """Pieces of conftest.KEY that no escaping changes: whoever shows the key in any spelling shows these."""
 
 
-def _in_base64(key: bytes) -> set[bytes]:
-    """What base64 makes of the key wherever it stands in a text: without the ends, which depend on its neighbours."""
-    shifted = [bytes(shift) + key for shift in range(3)]
+def _in_lower_case(quoted: str) -> str:
+    return re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), quoted)
+
+
+def _in_units(key: str) -> str:
+    units = key.encode("utf-16-be").hex().upper()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def spellings_of(key: str) -> dict[str, str]:
+    """A key as programs write it into a text, by what they do to it: who repeats a request repeats it in one of these.
+
+    It can be read in each of them, and none is shown.
+    """
+    in_json = json.dumps(key)[1:-1]
+    by_hand = "'" + key.replace("'", "'\\''") + "'"
+    return {
+        "raw": key,
+        "percent-encoded": quote(key),
+        "percent-encoded whole": quote(key, safe=""),
+        "percent-encoded in lower-case hex": _in_lower_case(quote(key, safe="")),
+        "as in a form": quote_plus(key),
+        "as in a form, in lower-case hex": _in_lower_case(quote_plus(key)),
+        "in a URL within a URL": quote(quote(quote(key, safe=""))),
+        "percent-encoded as Latin-1": quote(key.encode("latin-1", "replace")),
+        "percent-encoded, every character": "".join(f"%{byte:02X}" for byte in key.encode()),
+        "in JSON": in_json,
+        "in JSON with escaped slashes": in_json.replace("/", "\\/"),
+        "in JSON beyond ASCII": json.dumps(key, ensure_ascii=False)[1:-1],
+        "in JSON, every character": _in_units(key),
+        "in HTML": escape(key).replace("&#x27;", "&#39;"),
+        "in HTML, in hexadecimal": escape(key).replace("&quot;", "&#x22;"),
+        "in Python": repr(key)[1:-1],
+        "in a shell": shlex.quote(key),
+        "in a shell, by hand": by_hand,
+        "in a shell, with backslashes": re.sub(r"([^\w/+%=-])", r"\\\1", key),
+        "as a header is read": key.encode().decode("latin-1"),
+    }
+
+
+def forms_of(key: str) -> dict[str, bytes]:
+    """A key in all forms that are looked for: its spellings, and what only a program reads."""
+    encoded = {f"in {coding}": key.encode(coding) for coding in ("utf-8", "utf-16-le", "utf-16-be")}
+    return {
+        **{name: spelled.encode("utf-8") for name, spelled in spellings_of(key).items()},
+        **encoded,
+        "in hexadecimal": key.encode().hex().encode(),
+        **{f"in base64, {number}": core for number, core in enumerate(sorted(_in_base64(key)))},
+    }
+
+
+def _in_base64(key: str) -> set[bytes]:
+    """What base64 makes of a key wherever it stands in a text: without the ends, which depend on its neighbours."""
+    shifted = [bytes(shift) + spelled.encode() for shift in range(3) for spelled in (key, quote_plus(key))]
     return {encode(text)[4:-4] for text in shifted for encode in (b64encode, urlsafe_b64encode)}
 
 
 _NEEDLES = tuple(
-    {trace.encode(coding) for trace in TRACES for coding in ("ascii", "utf-16-le")}
+    {trace.encode(coding) for trace in TRACES for coding in ("ascii", "utf-16-le", "utf-16-be")}
     | {trace.encode().hex().encode() for trace in TRACES}
-    | _in_base64(KEY.encode())
+    | set(forms_of(KEY).values())
 )
 
 
 def shows_key(text: str | bytes) -> bool:
-    """Whether a text holds the key: raw, percent-encoded, escaped or quoted in any way, in base64 or in hexadecimal."""
+    """Whether a text holds the key of the tests in any form, or what no escaping changes of it."""
     content = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
     return any(needle in content for needle in _NEEDLES)
 
 
 def files_with_key(folder: Path) -> set[str]:
-    """The names of the files below a folder that hold the key."""
-    return {path.name for path in folder.rglob("*") if path.is_file() and shows_key(path.read_bytes())}
+    """The names of the files below a folder that hold the key, or have it in their name."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {path.name for path in files if shows_key(path.read_bytes()) or shows_key(path.name)}

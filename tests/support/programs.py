@@ -1,4 +1,4 @@
-"""Programs beside Python that a test needs: shells, and a checker of manual pages."""
+"""Programs beside Python that a test needs: shells, a checker of manual pages, strace."""
 
 from __future__ import annotations
 

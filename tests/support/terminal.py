@@ -18,6 +18,11 @@ class Terminal:
         self._child = pexpect.spawn(sys.executable, ["-m", "msgctl", *arguments], timeout=30)
         self.shown = b""
 
+    @property
+    def pid(self) -> int:
+        pid: int = self._child.pid
+        return pid
+
     def answer(self, prompt: str, line: bytes) -> None:
         self._child.expect_exact(prompt)
         self.shown += self._child.before + self._child.after

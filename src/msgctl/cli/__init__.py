@@ -10,7 +10,7 @@ import typer
 
 from msgctl.cli import signals, streams
 from msgctl.cli.context import App
-from msgctl.cli.report import report, usage
+from msgctl.cli.report import report
 from msgctl.cli.root import Root
 from msgctl.cli.tree import group
 from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, StoppedError, unexpected
@@ -70,7 +70,9 @@ def _run(arguments: Sequence[str], app: App) -> int:
     except MsgctlError as error:
         return report(error, app, arguments)
     except typer.TyperException as error:
-        return report(usage(error), app, arguments)
+        from msgctl.cli import mistakes
+
+        return report(mistakes.usage(error), app, arguments)
     except (KeyboardInterrupt, typer.Abort, EOFError):
         streams.abandon(app.stdout)
         return report(_interrupted(app), app, arguments)

@@ -63,8 +63,8 @@ def api(
 ) -> None:
     """Make any request, with the credentials of the profile.
 
-    For what the service adds before msgctl does. Client and key are added where the service wants them. The body of the
-    answer is printed as it came; a status other than success ends with 1.
+    It is for what msgctl has no command for. Client and key are added where the service expects them. The body of the
+    answer is printed as it came. A status that is no success gives exit code 1.
 
     A GET may be repeated, as every request that only reads. Any other request is made once, as a send.
 
@@ -88,8 +88,10 @@ def api(
 def _path(text: str) -> str:
     """The path as it travels, with its leading slash. Raises UsageError."""
     if fault := path_fault(text):
+        shown = without_secrets(text)
+        left_out = re.search("[?#]", text)  # what follows it may hold the key
         raise UsageError(
-            f"{quote(without_secrets(text))} cannot be a PATH: {fault}",
+            f"{quote(f'{shown}{left_out[0]}…' if left_out else shown)} cannot be a PATH: {fault}",
             "Give the path below the base URL, for example /balance; parameters are given with -q NAME=VALUE.",
         )
     return percent_encoded(text if text.startswith("/") else f"/{text}")
@@ -105,12 +107,16 @@ def _parameter(text: str, option: str) -> tuple[str, str]:
     if not equals:
         advice = "After api, -q is the query; --quiet has no short name there." if option == "-q" else None
         raise UsageError(f"{quote(re.split('[: ]', text)[0])} has no value in {option}: allowed is NAME=VALUE", advice)
+    if not name.strip():
+        raise UsageError(f"a parameter in {option} has no name: allowed is NAME=VALUE")
     if name in ADDED:
         raise UsageError(
             f"{name} cannot be given with {option}: it is added to every request, from the profile",
             "Leave it out; -p chooses another profile.",
         )
-    return values.words(name, f"a name in {option}"), values.prose(value, f"the value of {quote(name)} in {option}")
+    values.words(name, f"a name in {option}")
+    advice = "Nothing is ever sent empty: leave it out."
+    return name, values.prose(value, f"the value of {quote(name)} in {option}", advice)
 
 
 def _json(run: App, path: str | None, form: Parameters) -> bytes | None:
@@ -159,12 +165,9 @@ def _refuse_columns(run: App) -> None:
 
 
 def _print(run: App, reply: Reply, *, include: bool) -> None:
-    """Print a reply. Only the body of a success is exact: an error may repeat the request, and with it the key."""
-    mask = run.client.mask
     head = [f"{reply.version} {reply.status} {reply.reason}".rstrip()]
     head += [*(f"{name}: {value}" for name, value in reply.headers), ""]
-    body = reply.body if reply.is_success else run.client.mask_body(reply.body)
-    run.printer.body(body, [mask(line) for line in head] if include else ())
+    run.printer.body(reply.body, head if include else ())
 
 
 def _accept(client: Client, made: Request, reply: Reply) -> None:

@@ -37,7 +37,7 @@ def check(
     ctx: typer.Context,
     minimum: Annotated[str, typer.Option("--min", metavar="N", help="Credits that have to be left.")],
 ) -> None:
-    """End with 0 while at least N credits are left, else with 6."""
+    """Exit with 0 while at least N credits are left, else with 6."""
     least = values.whole_number(minimum, "a number of credits for --min")
     run = App.of(ctx)
     answer = run.run(ops.BALANCE, {})

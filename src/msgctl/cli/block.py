@@ -54,9 +54,7 @@ def bulk_add(
 ) -> None:
     """Block each number in a file, as a job.
 
-    What was done and what was not is known after a crash, too.
-
-    A summary comes first, and a question; without a terminal --yes is needed.
+    A summary and a question come first; without a terminal, give --yes. After a crash, `msgctl job resume` goes on.
     """
     run = App.of(ctx)
     template = optional(name, "--name")

@@ -51,7 +51,7 @@ File = Annotated[
     str, typer.Argument(metavar="FILE", help="Recipients: CSV with a header, or JSON Lines; - is standard input.")
 ]
 PhoneColumn = Annotated[str, typer.Option("--phone-column", metavar="NAME", help="Column of the phone numbers.")]
-SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Leave out rows that nobody can send to.")]
+SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Leave out rows that cannot be sent to.")]
 BatchSize = Annotated[
     str, typer.Option("--batch-size", metavar="N", help="Most numbers in a request, where their text is the same.")
 ]
@@ -59,9 +59,9 @@ Concurrency = Annotated[str, typer.Option("--concurrency", metavar="N", help="Re
 OtherConcurrency = Annotated[
     str | None, typer.Option("--concurrency", metavar="N", help="Requests under way at once, from now on.")
 ]
-Rate = Annotated[str | None, typer.Option("--rate", metavar="N", help="Most recipients a second.")]
+Rate = Annotated[str | None, typer.Option("--rate", metavar="N", help="Recipients a second at most.")]
 MaxCredits = Annotated[
-    str | None, typer.Option("--max-credits", metavar="N", help="Stop before the job has cost more credits.")
+    str | None, typer.Option("--max-credits", metavar="N", help="Stop before the job costs more than N credits.")
 ]
 
 
@@ -237,12 +237,12 @@ def _approve(run: App, source: Source, order: Order, tally: Tally) -> None:
     """Sum a job up and ask whether to send it. Raises UsageError, or StoppedError where the answer is not yes."""
     if not tally.recipients:
         raise UsageError(f"{values.quote(source.file)} has no recipients, only a header", "Add a line a recipient.")
-    fault = _fault(source, tally)
-    balance = None if fault else _balance(run)
+    fault = _fault(source, tally, is_quiet=run.options.quiet)
+    balance = None if fault or order.performs is ops.BLOCK_PHONE else _balance(run)  # blocking costs nothing
     document = _summary(order, tally, balance)
-    if run.options.dry_run and not fault:
+    if run.options.dry_run:
         run.own(document, SUMMARY)
-    elif run.options.dry_run or not (run.options.quiet and run.options.yes):
+    elif not (run.options.quiet and run.options.yes):
         run.say("\n".join(_lines(document, run, left_out=source.skip_invalid)))
     _name_rows(run, tally)
     if fault:
@@ -253,14 +253,15 @@ def _approve(run: App, source: Source, order: Order, tally: Tally) -> None:
         run.confirm(_question(order, tally), "nothing was sent")
 
 
-def _fault(source: Source, tally: Tally) -> UsageError | None:
-    """Why a file cannot be sent to as it is."""
+def _fault(source: Source, tally: Tally, *, is_quiet: bool) -> UsageError | None:
+    """Why a file cannot be sent to as it is. Its rows are named before that, unless --quiet is given."""
     if tally.invalid and not source.skip_invalid:
         line, _, reason = tally.invalid_rows[0]
+        where = "; --dry-run --json has them in invalid_rows" if is_quiet else ""
         return UsageError(
             f"{tally.invalid:,} of {tally.recipients:,} rows of {values.quote(source.file)} cannot be sent to; the "
             f"first is line {line}: {reason}",
-            "Mend them, or leave them out with --skip-invalid; --dry-run lists them.",
+            f"Mend them, or leave them out with --skip-invalid{where}.",
         )
     if not tally.messages:
         return UsageError(f"no row of {values.quote(source.file)} can be sent to", "Mend the rows.")

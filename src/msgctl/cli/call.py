@@ -104,10 +104,10 @@ def bulk_send(
 ) -> None:
     """Call each recipient in a file, as a job.
 
-    What was sent and what was not is known after a crash, too.
+    In the message, {column} is replaced from the recipient's row. A summary and a question come first; without a
+    terminal, give --yes.
 
-    In the message {column} is replaced from the recipient's row. A summary comes first, and a question; without a
-    terminal --yes is needed.
+    After a crash, `msgctl job resume` goes on, and nobody gets a call twice.
     """
     run = App.of(ctx)
     limits = bulk.Limits.of(batch_size, concurrency, rate, max_credits)

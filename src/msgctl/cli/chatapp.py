@@ -81,7 +81,7 @@ def bulk_send(
     template: Template,
     value: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[VALUE]...", help="Values for the places, with {column} in them; every other column."),
+        typer.Argument(metavar="[VALUE]...", help="Values for the template, with {column} in them."),
     ] = None,
     phone_column: bulk.PhoneColumn = "phone",
     skip_invalid: bulk.SkipInvalid = False,
@@ -91,10 +91,10 @@ def bulk_send(
 ) -> None:
     """Send a message to each recipient in a file, as a job.
 
-    What was sent and what was not is known after a crash, too.
+    Without a VALUE, the columns beside the phone fill the places of the template, in their order. A summary and a
+    question come first; without a terminal, give --yes.
 
-    Without a VALUE the columns beside the phone fill the places of the template, in their order. A summary comes first,
-    and a question; without a terminal --yes is needed.
+    After a crash, `msgctl job resume` goes on, and nobody gets a message twice.
     """
     run = App.of(ctx)
     limits = bulk.Limits.of(concurrency=concurrency, rate=rate, max_credits=max_credits)

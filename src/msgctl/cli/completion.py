@@ -19,8 +19,8 @@ Shell = Annotated[str, typer.Argument(metavar="SHELL", help="The shell: bash, zs
 def completion(ctx: typer.Context, shell: Shell) -> None:
     """Print the script by which a shell completes msgctl.
 
-    It is taken with eval in bash and zsh, and with source in fish. Each shell also finds it in a folder of its own:
-    `man msgctl-completion` names them.
+    Load it with eval in bash and zsh, and with source in fish. Each shell also finds it in a folder of its own,
+    which the manual page names.
     """
     from msgctl.cli import shells
 

@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
@@ -199,11 +199,20 @@ class App:
         document: Mapping[str, Any] | Collection[Mapping[str, Any]],
         columns: Iterable[str],
         more: Iterable[str] = (),
+        *,
+        spare: Sequence[str] = (),
+        empty: str = "",
     ) -> None:
-        """Print a document of the tool's own; ``more`` are columns that are shown only where --fields names them."""
+        """Print a document of the tool's own; ``more`` are columns that are shown only where --fields names them.
+
+        ``spare`` are columns that a narrow terminal's table may do without, the first one first. ``empty`` is what a
+        person at a terminal is told in place of a table without rows.
+        """
         shown = tuple(columns)
         self.check_own_fields((*shown, *more))
-        self.printer.own(document, shown)
+        self.printer.own(document, shown, spare=spare)
+        if empty and not document and self.options.format is Format.TABLE and is_terminal(self.stdout):
+            self.note(empty)
 
     def check_own_fields(self, columns: Iterable[str]) -> None:
         """Find out about --fields before anything is done. Raises UsageError."""

@@ -1,25 +1,31 @@
 """`msgctl history`: what was sent from this machine."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from msgctl import paths, values
+from msgctl import paths, profiles, values
 from msgctl.cli.context import App
-from msgctl.cli.noting import time_of
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
+from msgctl.times import timestamp
 
 app = group(
     """What was sent from this machine, and what came of it.
 
-    Noted are `sms send`, `call send`, `chatapp send` and `chatapp order`, their texts included; verification codes
-    never are. A profile with `history = false` keeps no history.
+    Alone, `msgctl history` lists the newest 20 entries. Times are UTC; the day of --since begins at midnight of this
+    machine's time zone.
+
+    It has each `sms send`, `call send`, `chatapp send` and `chatapp order`, with its text. It never has verification
+    codes, and the recipients of a file are in their job. A profile with `history = false` keeps no history.
     """
 )
 
 COLUMNS = ("time", "profile", "command", "phone", "outcome", "id", "status", "credits", "message")
+SPARE_COLUMNS = ("credits", "status", "command", "profile")
+"""What the table of a narrow terminal does without, the first one first: it says the least of what was sent."""
 USUAL_LIMIT = 20
 MOST_LISTED = 1_000_000
 
@@ -46,6 +52,7 @@ def history(ctx: typer.Context, since: Since = None, phone: ToPhone = None, limi
 @command(
     app,
     "list",
+    "msgctl history",
     "msgctl history list --since 7d",
     "msgctl history --phone 573001234567 --limit 5",
     "msgctl -p main history --json",
@@ -55,6 +62,9 @@ def list_(ctx: typer.Context, since: Since = None, phone: ToPhone = None, limit:
 
     So does `msgctl history` alone. There is a row for each number. The outcome is accepted, refused, not-sent, or
     unknown: the request was on its way, and may have been carried out. With -p, only what was sent with that profile.
+
+    Times are UTC; the day of --since begins at midnight of this machine's time zone. Where a terminal is narrow, the
+    table leaves out credits, then status, command and profile; csv, tsv and JSON have them all.
     """
     _list(App.of(ctx), since, phone, limit)
 
@@ -68,15 +78,24 @@ def _list(run: App, since: str | None, phone: str | None, limit: str | None) -> 
 
     with reading(paths.history_file()) as notes:
         found = [] if notes is None else notes.entries(most, first, number, run.options.profile)
-    run.own(found, COLUMNS)
+    run.own(found, COLUMNS, spare=SPARE_COLUMNS, empty=_emptiness(run, is_narrowed=bool(since or phone)))
+
+
+def _emptiness(run: App, *, is_narrowed: bool) -> str:
+    """What there is to say of a list without entries."""
+    such = "such " if is_narrowed else ""
+    profile = run.options.profile
+    if profile is not None:
+        return f"the history has no {such}entry of profile {values.quote(profile)}"
+    return f"the history has no {such}entry" if such else "the history is empty"
 
 
 def _start_of_day(run: App, text: str) -> str:
     """When a day of this machine's calendar begins, as the time of an entry."""
     day = values.day(text, run.today())
     if day.year < 1970:
-        return time_of(0)
-    return time_of(datetime(day.year, day.month, day.day).timestamp())
+        return timestamp(0)
+    return timestamp(datetime(day.year, day.month, day.day).timestamp())
 
 
 @command(app, "clear", "msgctl history clear", "msgctl history clear --yes")
@@ -89,8 +108,13 @@ def clear(ctx: typer.Context) -> None:
     profile = run.options.profile
     whose = "" if profile is None else f" of profile {values.quote(profile)}"
     run.confirm(f"Forget the history{whose}?")
-    forget(paths.history_file(), profile)
-    run.note(f"the history{whose} is empty")
+    forgotten = forget(paths.history_file(), profile)
+    if forgotten is None:
+        run.note("the history was broken; it is empty now")
+    elif forgotten:
+        run.note(f"forgot {forgotten:,} {'entry' if forgotten == 1 else 'entries'}{whose}")
+    else:
+        run.note(f"there was nothing to forget: the history has no entry{whose}")
 
 
 def last_ids(run: App) -> list[str]:
@@ -104,10 +128,11 @@ def last_ids(run: App) -> list[str]:
 
     with reading(paths.history_file()) as notes:
         entries = [] if notes is None else notes.last(profile.name, profile.base_url)
+        others = [] if notes is None or entries else notes.entries(1)
     if not entries:
         raise UsageError(
             f"--last: the history holds nothing that was sent with profile {profile.name}",
-            "Give the ID of each message.",
+            f"Give the ID of each message.{_of_another(others, profile.name)}",
         )
     if ids := [entry["id"] for entry in entries if entry["id"]]:
         return ids
@@ -117,3 +142,11 @@ def last_ids(run: App) -> list[str]:
         f"its outcome is {newest['outcome']}",
         "Give the ID of each message; msgctl history lists earlier ones.",
     )
+
+
+def _of_another(entries: Sequence[Mapping[str, Any]], in_use: str) -> str:
+    """What to type where the newest entry is of another profile than the one in use; the file may hold any name."""
+    name = entries[0]["profile"] if entries else None
+    if name in (None, in_use, profiles.ENVIRONMENT) or (name != profiles.SANDBOX and profiles.name_fault(name)):
+        return ""
+    return f" Or look at what profile {name} sent last: msgctl -p {name} state get --last"

@@ -49,13 +49,15 @@ AppName = Annotated[str | None, option(ops.SMS_2FA.field("app-name"), "NAME")]
 GSM7_HELP = "Write the message with the letters of GSM-7, á as a, so that it needs fewer segments."
 
 
-def message(app: App, text: str | None, path: str | None) -> str:
-    """The message, from ``-m``, a file, or standard input when it is not a terminal. Raises UsageError."""
+def message(app: App, text: str | None, path: str | None, typed: str = "-m TEXT") -> str:
+    """The message, from ``-m``, a file, or standard input when it is not a terminal. Raises UsageError.
+
+    ``typed`` is how ``text`` is given on the command line.
+    """
     if text is not None and path is not None:
-        raise UsageError("--message and --message-file are both given", "Give one of them.")
-    if text is not None:
-        return values.message(text)
-    return values.message(_file_text(app, path))
+        name = "--message" if typed.startswith("-m ") else typed
+        raise UsageError(f"{name} and --message-file are both given", "Give one of them.")
+    return values.message(_file_text(app, path, typed) if text is None else text, typed)
 
 
 def template_text(app: App, text: str | None, path: str | None) -> str:
@@ -73,11 +75,11 @@ def in_gsm7(text: str) -> str:
     return written
 
 
-def _file_text(app: App, path: str | None) -> str:
+def _file_text(app: App, path: str | None, typed: str) -> str:
     """Text of a file or of standard input, without the line ends at its end, as the shell's ``$(…)`` gives it."""
     if path is None and is_terminal(app.stdin):
         raise UsageError(
-            "the message is missing", "Give it with -m TEXT, --message-file PATH, or pipe it in on standard input."
+            "the message is missing", f"Give it as {typed}, with --message-file PATH, or pipe it in on standard input."
         )
     name = "standard input" if path in (None, "-") else quote(str(path))
     content = read(app, "-" if path is None else path, MOST_MESSAGE_BYTES, "the message")

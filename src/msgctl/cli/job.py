@@ -49,7 +49,7 @@ def list_jobs(ctx: typer.Context) -> None:
             jobs.append(_summary(run, store, job))
         except ConfigurationError as error:  # one broken file does not hide the others
             failures.append(error)
-    run.own(sorted(jobs, key=itemgetter("created")), LISTED, SHOWN)
+    run.own(sorted(jobs, key=itemgetter("created")), LISTED, SHOWN, empty="" if failures else "there are no jobs")
     for failure in failures:
         report_error(failure, run)
     if failures:
@@ -90,7 +90,8 @@ def resume(
 ) -> None:
     """Go on with a job, and send to nobody twice.
 
-    What is pending is sent. What is unknown or was refused is sent again only where that is asked for."""
+    What is pending is sent. What is unknown or was refused is sent again only if an option asks for it.
+    """
     from msgctl.cli import working
     from msgctl.jobs.report import SHOWN, summary
     from msgctl.jobs.states import State
@@ -109,6 +110,8 @@ def resume(
             run.confirm(_warning(unknown), "nothing was sent")
         again = [state for state, asked in ((State.UNKNOWN, resend_unknown), (State.REFUSED, resend_refused)) if asked]
         ledger.send_again(*again)
+        if not ledger.totals.pending:
+            run.note(f"job {job} has nothing pending")
         working.run_to_the_end(run, job, ledger)
 
 
@@ -136,14 +139,15 @@ def report(
     outcome = None if only is None else Outcome(values.choice(only, OUTCOMES, "recipient's outcome"))
     store = _store()
     with _opened(run, store, job) as ledger:
-        run.own(Report(ledger, outcome, running=store.is_running(job)), COLUMNS)
+        told = Report(ledger, outcome, running=store.is_running(job))
+        run.own(told, COLUMNS, empty=f"no recipient of job {job} is {outcome or 'listed'}")
 
 
 @command(app, "states", "msgctl job states 20261121-3f9a2c")
 def states(ctx: typer.Context, job: Job, concurrency: OtherConcurrency = None, rate: Rate = None) -> None:
     """Ask for the delivery states of what was accepted.
 
-    It can be stopped and repeated at will. States that do not change any more are not asked for again.
+    Stop and repeat it as you like. A state that is final, such as delivered, is not asked for again.
     """
     from msgctl.cli import working
     from msgctl.jobs.report import SHOWN, summary

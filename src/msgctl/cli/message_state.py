@@ -34,7 +34,7 @@ def get(
         list[str] | None, typer.Argument(metavar="[ID]...", help="Identifiers of messages, as the sends gave them.")
     ] = None,
     last: Annotated[
-        bool, typer.Option("--last", help="Look at the messages that were sent last, as the history has them.")
+        bool, typer.Option("--last", help="Show what this profile sent last, by the history of this machine.")
     ] = False,
 ) -> None:
     """Show the delivery state of each message."""
@@ -75,7 +75,7 @@ def watch(
     interval: Annotated[str, typer.Option("--interval", metavar="S", help="Seconds between two looks.")] = "2",
     max_wait: Annotated[str, typer.Option("--max-wait", metavar="S", help="Seconds to wait in all.")] = "300",
 ) -> None:
-    """Wait until each message comes to a state; end with 6 if one does not."""
+    """Wait until each message comes to a state; exit with 6 if one does not."""
     run = App.of(ctx)
     watching = Watch(
         run,

@@ -5,18 +5,17 @@ A dispatch that cannot be noted is made all the same, and its outcome is what it
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from msgctl import answers, paths
+from msgctl import answers, attribution, paths
 from msgctl import operations as ops
 from msgctl.answers import Answer
 from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
 from msgctl.request import Request
+from msgctl.times import timestamp
 
 if TYPE_CHECKING:
     from msgctl.cli.context import App
@@ -34,11 +33,6 @@ _Pair = tuple[str | None, Mapping[str, Any] | None]
 
 MOST_UNASKED = 100
 """Entries that are noted beyond those asked for; a hostile answer could hold a million."""
-
-
-def time_of(seconds: float) -> str:
-    """Seconds since 1970 as the time of an entry: UTC, YYYY-MM-DDTHH:MM:SSZ (ISO 8601)."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @contextmanager
@@ -80,7 +74,7 @@ class _Note:
 
         profile = self._run.profile
         dispatch = Dispatch(
-            time_of(self._run.clock()),
+            timestamp(self._run.clock()),
             profile.name,
             profile.base_url,
             COMMANDS[self._request.operation.name],
@@ -109,7 +103,7 @@ class _Note:
     def _outcome(self, error: BaseException) -> Outcome:
         from msgctl.history import Outcome
 
-        if isinstance(error, RefusedError):
+        if isinstance(error, RefusedError) and error.certain:
             return Outcome.REFUSED
         nothing_sent = not self._is_intended or (isinstance(error, MsgctlError) and error.nothing_sent)
         return Outcome.NOT_SENT if nothing_sent else Outcome.UNKNOWN
@@ -192,20 +186,11 @@ def _entries(answer: Answer, phones: Sequence[str | None]) -> list[Entry]:
 
 def _paired(told: Sequence[Mapping[str, Any]], phones: Sequence[str | None]) -> Iterator[_Pair]:
     """Each recipient with its entry, if any; then each entry that is nobody's."""
-    asked = set(phones)
-    by_phone = {_text(entry.get("phone")): entry for entry in told}
-    others = deque(entry for entry in told if _text(entry.get("phone")) not in asked)
-    for phone in phones:
-        entry = by_phone.get(phone)
-        if entry is None and others and _may_be(phone, _text(others[0].get("phone"))):
-            entry = others.popleft()
-        yield phone, entry
-    yield from ((None, entry) for entry in others)
-
-
-def _may_be(phone: str | None, told: str | None) -> bool:
-    """Whether the service may mean this number: it may write the country code, or leave it out, or name none."""
-    return phone is None or told is None or told.endswith(phone) or phone.endswith(told)
+    places = attribution.places(told, [phone or "" for phone in phones])
+    for phone, place in zip(phones, places, strict=True):
+        yield phone, None if place is None else told[place]
+    claimed = set(places)
+    yield from ((None, entry) for place, entry in enumerate(told) if place not in claimed)
 
 
 def _text(value: Any) -> str | None:

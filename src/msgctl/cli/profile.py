@@ -58,7 +58,7 @@ def add(
     check: Annotated[bool, typer.Option("--check", help="Ask for the balance first; store only if it comes.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a profile of the same name.")] = False,
 ) -> None:
-    """Store an account; its key is asked for without echo.
+    """Store an account; ask for its key, and do not show it.
 
     There is no option for the key: every user of a machine can read the arguments of a command.
     """

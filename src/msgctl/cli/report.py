@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-import typer
-
 from msgctl.cli.context import App
 from msgctl.cli.terminal import is_terminal
 from msgctl.errors import ConfigurationError, MsgctlError, StoppedError, UsageError
 from msgctl.operations import Effect
 from msgctl.output.form import Format
-from msgctl.text import clean, shorten
 
 
 def report(error: MsgctlError, app: App, arguments: Sequence[str] = ()) -> int:
@@ -64,11 +61,3 @@ def _asks_for_json(arguments: Sequence[str]) -> bool:
         elif argument.startswith(("--json", "-o", "--output=")):
             asked = argument.lower() in ("--json", "-ojson", "--output=json")
     return asked
-
-
-def usage(error: typer.TyperException) -> UsageError:
-    """An error of the command line parser as one of ours."""
-    ctx = getattr(error, "ctx", None)
-    message = shorten(error.format_message().strip(), 400).rstrip(".")
-    message = message[:1].lower() + message[1:] if message else "the command line cannot be understood"
-    return UsageError(message, f"See: {clean(ctx.command_path)} --help" if ctx is not None else "See: msgctl --help")

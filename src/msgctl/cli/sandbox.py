@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 app = group(
     """The emulator behind `-p sandbox`: nothing is really sent.
 
-    It keeps to the interface of the service wherever the interface says something. What the interface does not show,
-    it invents, and nobody should expect the same of the service: what a message costs, the values of states and of
-    `error`, the wording and the ten minutes of a verification code, that every template and audio exists, how clicks
-    are counted. It does not carry messages, check templates, look up numbers, or retry calls. The README has the list.
+    It follows the interface of the service. What the interface does not show, it makes up, and the service may differ
+    there: what a message costs, the states, the values of `error`, the wording of codes and their ten minutes, how
+    clicks are counted. Every template and audio exists. It does not carry messages, look up numbers, or retry calls.
     """
 )
 
@@ -67,7 +66,7 @@ def inbox(
     run.check_own_fields((*INBOX_COLUMNS, *INBOX_MORE))
     sandbox = _sandbox(run, base_url)
     if not follow:
-        run.own(sandbox.inbox(number, wanted), INBOX_COLUMNS, INBOX_MORE)
+        run.own(sandbox.inbox(number, wanted), INBOX_COLUMNS, INBOX_MORE, empty=_emptiness(number, wanted))
         return
     try:
         run.stay()
@@ -75,6 +74,12 @@ def inbox(
     except KeyboardInterrupt:
         streams.abandon(run.stdout)
         raise typer.Exit(130) from None
+
+
+def _emptiness(phone: str | None, kind: str | None) -> str:
+    """What there is to say of an inbox without messages."""
+    of_kind = f" of kind {kind}" if kind else ""
+    return f"{phone or 'no phone'} received {'no' if phone else 'any'} message{of_kind} yet"
 
 
 def _arriving(

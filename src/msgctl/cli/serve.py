@@ -42,11 +42,11 @@ EXAMPLES = (
 Port = Annotated[str, typer.Option("--port", metavar="N", help="Port to listen on; 0 takes a free one.")]
 Host = Annotated[str, typer.Option("--host", metavar="ADDR", help="Address to listen on.")]
 Client = Annotated[str, typer.Option("--client", metavar="N", help="Client identifier that is let in.")]
-Key = Annotated[str, typer.Option("--key", metavar="K", help="Key that is let in, a made-up one.")]
+Key = Annotated[str, typer.Option("--key", metavar="K", help="Key that is let in; make one up.")]
 Credits = Annotated[
     str | None, typer.Option("--credits", metavar="N", help="Credits of a new state, 1000 if left out.")
 ]
-Kept = Annotated[str, typer.Option("--state", metavar="FILE", help="Keep everything in a file, or in memory.")]
+Kept = Annotated[str, typer.Option("--state", metavar="FILE", help="Keep everything in this file.")]
 AllowIp = Annotated[
     list[str] | None,
     typer.Option("--allow-ip", metavar="CIDR", help="Let only these addresses call the interface; repeatable."),
@@ -56,11 +56,11 @@ Fault = Annotated[
     typer.Option(
         "--fault",
         metavar="SPEC",
-        help="Go wrong as KIND[:PROBABILITY][:PATH] says; repeatable. Kinds are 520, 503, 429, html, delay=SECONDS, "
+        help="Make requests fail: KIND[:PROBABILITY][:PATH]; repeatable. Kinds are 520, 503, 429, html, delay=SECONDS, "
         "drop, reject, truncate and garbage.",
     ),
 ]
-Seed = Annotated[str | None, typer.Option("--seed", metavar="N", help="Meet the same faults in every run.")]
+Seed = Annotated[str | None, typer.Option("--seed", metavar="N", help="Make the same faults in every run.")]
 
 
 def serve(
@@ -68,7 +68,7 @@ def serve(
     port: Port = "8520",
     host: Host = "127.0.0.1",
     client: Client = "1",
-    key: Key = "sandbox",
+    key: Key = "sandbox-key",
     credits: Credits = None,
     state: Kept = MEMORY,
     allow_ip: AllowIp = None,

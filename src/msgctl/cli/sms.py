@@ -84,10 +84,10 @@ def bulk_send(
 ) -> None:
     """Send an SMS to each recipient in a file, as a job.
 
-    What was sent and what was not is known after a crash, too.
+    In the message, {column} is replaced from the recipient's row. Recipients of the same text share requests. A summary
+    and a question come first; without a terminal, give --yes.
 
-    In the message {column} is replaced from the recipient's row. Recipients of the same text share requests.
-    A summary comes first, and a question; without a terminal --yes is needed.
+    After a crash, `msgctl job resume` goes on, and nobody gets a message twice.
     """
     run = App.of(ctx)
     limits = bulk.Limits.of(batch_size, concurrency, rate, max_credits)
@@ -117,5 +117,5 @@ def segments(
 ) -> None:
     """Count the segments of a message, and say which alphabet it needs. Nothing is sent."""
     run = App.of(ctx)
-    count = asdict(counting.count(message(run, text, message_file)))
+    count = asdict(counting.count(message(run, text, message_file, "TEXT")))
     run.own({**count, "not_gsm7": list(count["not_gsm7"])}, count)

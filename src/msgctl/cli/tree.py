@@ -73,6 +73,14 @@ class Group(_Node, TyperGroup):
         attributes["add_help_option"] = False
         super().__init__(params=[*(params or []), *common.options()], **attributes)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that the first word names. Raises UsageError where there is none."""
+        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            from msgctl.cli import mistakes
+
+            raise mistakes.no_command(ctx, args[0])
+        return super().resolve_command(ctx, args)
+
     def listing(self, ctx: Any) -> Iterator[tuple[str | None, str, str]]:
         """Heading, name and one line of help of each command, in the order of the help page."""
         for name in self.list_commands(ctx):

@@ -97,7 +97,7 @@ def verify(
 ) -> None:
     """Verify a code that was sent.
 
-    A code that is left out is asked for on a terminal.
+    Without --code, the code is asked for on a terminal.
     """
     run = App.of(ctx)
     given = {

@@ -76,10 +76,9 @@ def ask_for_states(run: App, job: str, ledger: Ledger) -> None:
 
     Raises what stopped it, or the error of the first message whose state could not be had.
     """
-    due = ledger.totals.accepted
     work = Round(ledger, run.client.sibling)
     again = f"Go on with: msgctl job states {job}"
-    error, stopped = attend(run, work, lambda: Standing(work.asked, due, [("failed", work.failed)]), again)
+    error, stopped = attend(run, work, lambda: Standing(work.asked, work.due, [("failed", work.failed)]), again)
     show(run, summary(job, ledger, running=False))
     if error:
         error.message = f"the questions stopped after {work.asked:,}: {error.message}"

@@ -19,6 +19,9 @@ MOST_APART = 60
 REFUSING_CALLERS = frozenset({401, 403, 520})
 """Statuses that a caller gets whose address is not allowed: 520 by the interface, the others by a proxy before it."""
 
+UNKNOWN_PATHS = frozenset({404, 405})
+"""Statuses of a path that the server does not know."""
+
 BALANCE = request.build(operations.BALANCE, {})
 CHECK_CREDENTIALS = "Check client and key; the key stands in the security menu of the account."
 WHO_KNOWS = (
@@ -56,6 +59,8 @@ def credentials(case: Case) -> Result:
     except RefusedError as error:
         if outcome.status in REFUSING_CALLERS and not case.in_sandbox:
             error.hint = f"{CHECK_CREDENTIALS} {_which_address(case)} {WHO_KNOWS}"
+        if outcome.status in UNKNOWN_PATHS:
+            error.hint = f"There is no service at {case.base_url}: check its path, which usually ends in /api/v1."
         raise
     status = str(answer.document.get("status"))
     left = f"; {status} credits are left" if status.isascii() and status.isdecimal() and len(status) < 20 else ""

@@ -7,6 +7,8 @@ import shlex
 import ssl
 import stat
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,9 +20,12 @@ from msgctl.errors import ConfigurationError
 from msgctl.profiles import Choice
 from msgctl.text import clean, shorten
 
+WHERE_THE_CLIENT_IS = "Set MSGCTL_CLIENT to the client identifier, which stands in the security menu of the account."
 OF_OTHERS = 0o077
 WRITABLE_BY_OTHERS = 0o022
-_VERSION_SEGMENT = re.compile(r"v[0-9]+")
+VERSION_SEGMENT = "v1"
+"""What a base URL ends in (interface, beginning)."""
+_VERSION = re.compile(r"v[0-9]+")
 
 
 def version(case: Case) -> Result:  # noqa: ARG001
@@ -41,12 +46,35 @@ def profile(case: Case) -> Result:
         case.file_error = error
         named = case.named or case.environ.get("MSGCTL_PROFILE")
         return skipped(f"{shorten(named, 64) if named else 'not known'}: the configuration file cannot be used")
-    choice = profiles.chosen(document, case.environ, case.named)
+    with _told_what_to_do(lambda: _how_to_choose(case, document)):
+        choice = profiles.chosen(document, case.environ, case.named)
     profiles.check_more(choice.name, choice.members)
     case.choose(choice)
     if choice.by is None:
         return ok(f"made of {_listed(choice.variables)} alone")
     return ok(f"{shorten(choice.name, 64)}, which {choice.by} names{_overridden(case, choice)}")
+
+
+@contextmanager
+def _told_what_to_do(advice: Callable[[], str | None]) -> Iterator[None]:
+    """Where the block fails, say what to do about it before what the error says itself."""
+    try:
+        yield
+    except ConfigurationError as error:
+        error.hint = " ".join(filter(None, (advice(), error.hint))) or None
+        raise
+
+
+def _how_to_choose(case: Case, document: config.Document) -> str | None:
+    """What to do where no profile is chosen, or one that is not there."""
+    if case.named:
+        return "Name another one with -p."
+    if case.environ.get("MSGCTL_PROFILE"):
+        return "Set MSGCTL_PROFILE to another one, or unset it."
+    if document.get("default_profile"):
+        return "Make another one the default with: msgctl profile use NAME"
+    missing = [variable for variable in profiles.VARIABLES.values() if not case.environ.get(variable)]
+    return f"Set {_listed(missing)} too." if len(missing) < len(profiles.VARIABLES) else None
 
 
 def _overridden(case: Case, choice: Choice) -> str:
@@ -100,9 +128,11 @@ def base_url(case: Case) -> Result:
             f"{case.base_url}{source}: plain http shows the key to everyone on the way",
             "Use https:// and take allow_http out, if the service can be reached so.",
         )
-    if not _VERSION_SEGMENT.fullmatch(case.base_url.rpartition("/")[2]):
+    segment = case.base_url.rpartition("/")[2]
+    if segment != VERSION_SEGMENT:
+        other = "another version than v1" if _VERSION.fullmatch(segment) else "no version segment"
         return warning(
-            f"{case.base_url}{source}: it does not end in a version segment",
+            f"{case.base_url}{source}: it ends in {other}",
             "It usually ends in /api/v1: look at what the service gave you.",
         )
     return ok(f"{case.base_url}{source}")
@@ -114,6 +144,8 @@ def key(case: Case) -> Result:
     if choice is None or case.in_sandbox:
         case.identify(profiles.sandbox().credential())
         return ok("built in")
+    with _told_what_to_do(lambda: WHERE_THE_CLIENT_IS if "client" in choice.given else None):
+        choice.overridden("client")
     members = choice.overridden("client", "key")
     client, fetch_key = profiles.client_of(choice.name, members), profiles.key_source_of(choice.name, members)
     case.identify(profiles.Profile(choice.name, case.base_url, client, fetch_key).credential())

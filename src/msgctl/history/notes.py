@@ -17,8 +17,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from msgctl import database
 from msgctl.answers import Number
-from msgctl.history.file import BrokenError, connect, explained, transaction
+from msgctl.database import BrokenError
+from msgctl.history.file import HISTORY, connect
 from msgctl.text import storable
 
 MOST_DISPATCHES = 10_000
@@ -74,7 +76,7 @@ class History:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with explained(path):
+        with HISTORY.understood(path):
             self._db = connect(path)
 
     def close(self) -> None:
@@ -127,15 +129,17 @@ class History:
             {"profile": profile, "base_url": base_url},
         )
 
-    def clear(self, profile: str | None = None) -> None:
-        """Forget every dispatch, or those of one profile; nothing of their texts stays in the file."""
-        with explained(self._path):
+    def clear(self, profile: str | None = None) -> int:
+        """Forget every dispatch, or those of one profile; how many entries they had. Nothing stays in the file."""
+        with HISTORY.explained(self._path):
             self._db.execute("PRAGMA secure_delete = ON")
         with self._writing("FULL"):
             self._db.execute(
                 "DELETE FROM dispatches WHERE :profile IS NULL OR profile = :profile", {"profile": profile}
             )
-            self._db.execute("DELETE FROM entries WHERE dispatch NOT IN (SELECT number FROM dispatches)")
+            return self._db.execute(
+                "DELETE FROM entries WHERE dispatch NOT IN (SELECT number FROM dispatches)"
+            ).rowcount
 
     def _insert(self, number: int, entries: Iterable[Entry]) -> None:
         rows = (
@@ -149,20 +153,20 @@ class History:
 
     @contextmanager
     def _writing(self, synchronous: str) -> Iterator[None]:
-        with explained(self._path):
+        with HISTORY.explained(self._path):
             self._db.execute(f"PRAGMA synchronous = {synchronous}")
-            with transaction(self._db, "BEGIN IMMEDIATE"):
+            with database.transaction(self._db):
                 yield
 
     def _read(self, condition: str, values: Document) -> list[Document]:
-        with explained(self._path):
+        with HISTORY.understood(self._path):
             return [_document(row) for row in self._db.execute(f"{_ENTRIES} WHERE {condition}", values)]
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[History | None]:
     """The history in a file, for the time of the block; None where there is no file. Raises ConfigurationError."""
-    with explained(path):
+    with HISTORY.explained(path):
         is_there = os.path.lexists(path)
     if not is_there:
         yield None
@@ -174,18 +178,20 @@ def reading(path: Path) -> Iterator[History | None]:
         history.close()
 
 
-def clear(path: Path, profile: str | None = None) -> None:
-    """Empty the history, of one profile alone where it is given; a broken one is deleted. Raises ConfigurationError."""
+def clear(path: Path, profile: str | None = None) -> int | None:
+    """Empty the history, of one profile alone where it is given; how many entries it had.
+
+    None where it is broken, and was deleted. Raises ConfigurationError.
+    """
     try:
         with reading(path) as history:
-            if history is not None:
-                history.clear(profile)
+            return 0 if history is None else history.clear(profile)
     except BrokenError:
         if profile is not None:
             raise
-        with explained(path):
-            for suffix in ("", "-wal", "-shm", "-journal"):
-                path.with_name(path.name + suffix).unlink(missing_ok=True)
+        with HISTORY.explained(path):
+            database.delete(path)
+        return None
 
 
 def _document(row: tuple[Any, ...]) -> Document:

@@ -1,45 +1,73 @@
-"""Requests that are written to a ledger together, in two statements, however many they are.
+"""What becomes of requests, written to a ledger together: one statement, however many they are.
 
 At every statement the thread that writes lets the others run, and has to wait for its turn again among all those that
-send: with one statement a request that takes longer than the disk.
+send. One statement is a transaction by itself, too, and needs none to begin and end it.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
-_INTENTS = """INSERT INTO request (number, content, first, last, size, estimate, state, attempts, updated)
-    VALUES {rows}"""
-_RESULTS = """WITH heard (number, state, charged, missing, answer, error, updated, not_left, doubtful)
-    AS (VALUES {rows})
-    UPDATE request SET state = heard.state, credits = credits + charged, missing = heard.missing,
-    answer = heard.answer, error = heard.error, updated = heard.updated, attempts = attempts - not_left,
-    lost = lost + doubtful
-    FROM heard WHERE request.number = heard.number"""
+from msgctl.jobs.states import State
+
+MOST_ROWS = 500
+"""SQLite takes so many values in a statement, and more."""
+
+_PLACES = f"({','.join('?' * 14)})"
+_STATEMENT = """INSERT INTO request (number, updated, state, content, first, last, size, estimate, attempts,
+    lost, credits, missing, answer, error) VALUES {rows}
+    ON CONFLICT (number) DO UPDATE SET updated = excluded.updated, state = excluded.state,
+    attempts = attempts + excluded.attempts, lost = lost + excluded.lost, credits = credits + excluded.credits,
+    missing = excluded.missing, answer = excluded.answer, error = excluded.error"""
+
+
+class New(NamedTuple):
+    """A request that is made: its recipients are those of the content from the first line to the last."""
+
+    content: int
+    first: int
+    last: int
+    size: int
+    estimate: int
+    attempts: int = 1
+
+
+class Known(NamedTuple):
+    """What has become of a request since: ``attempts`` is to be added, ``lost`` and ``credits`` are, too."""
+
+    attempts: int
+    lost: int
+    credits: int
+    missing: int
+    answer: str | None
+    error: str | None
 
 
 class Batch:
-    """``intents`` and ``results`` are rows in the order of the columns above; `write` writes and forgets them."""
+    """Rows that wait to be written to the ledger behind a connection."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        self.intents: list[tuple[Any, ...]] = []
-        self.results: list[tuple[Any, ...]] = []
+        self._rows: list[tuple[Any, ...]] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def intend(self, number: int, updated: float, state: State, new: New) -> None:
+        """Have a new request written, in a state, at a time in seconds since 1970."""
+        self._rows.append((number, updated, state, *new, 0, 0, 0, None, None))
+
+    def record(self, number: int, updated: float, state: State, known: Known) -> None:
+        """Have what became of a request written, which is in the ledger or waits to be."""
+        self._rows.append((number, updated, state, 0, 0, 0, 0, 0, *known))
 
     def clear(self) -> None:
-        self.intents, self.results = [], []
+        self._rows = []
 
     def write(self) -> None:
-        intents, results = self.intents, self.results
-        self.clear()
-        self._execute(_INTENTS, intents)
-        self._execute(_RESULTS, results)
-
-    def _execute(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Write what waits, all or nothing."""
+        rows, self._rows = self._rows, []
         if rows:
-            places = f"({','.join('?' * len(rows[0]))})"
-            text = statement.format(rows=",".join([places] * len(rows)))
-            self._db.execute(text, tuple(chain.from_iterable(rows)))
+            self._db.execute(_STATEMENT.format(rows=",".join([_PLACES] * len(rows))), [*chain.from_iterable(rows)])

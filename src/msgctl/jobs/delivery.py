@@ -11,7 +11,7 @@ from msgctl import operations, request
 from msgctl.client import Client
 from msgctl.delivery_states import is_final
 from msgctl.errors import MsgctlError, unexpected
-from msgctl.jobs import reading
+from msgctl.jobs import reading, rounds
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.limits import Failures, Pace
 from msgctl.jobs.records import Heard
@@ -27,8 +27,8 @@ _NAP = 0.5
 class Round:
     """One round of questions; those that an earlier, stopped round got answers to are not asked again.
 
-    ``asked`` and ``failed`` count messages, ``first_fault`` is what the first of the failed ones failed with. Used like
-    a `Runner`.
+    ``due`` is how many there are to ask. ``asked`` and ``failed`` count messages, and ``first_fault`` is what the first
+    of the failed ones failed with. Used like a `Runner`.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Round:
         self._askers = [threading.Thread(target=self._ask, name=f"asker {n}", daemon=True) for n in range(self._number)]
         self._stopped_by: MsgctlError | None = None
         self.first_fault: MsgctlError | None = None
+        self.due = 0
         self.asked = 0
         self.failed = 0
 
@@ -75,9 +76,10 @@ class Round:
     def _conduct(self) -> None:
         """Give out questions at the job's pace, and write the answers; whatever happens, nobody waits for ever."""
         try:
-            number = self._ledger.begin_round()
+            number = rounds.begin(self._ledger)
+            self.due = self._ledger.totals.accepted - rounds.left_out(self._ledger, number)
             if self._converse(number) and not self._stopping:
-                self._ledger.end_round()
+                rounds.end(self._ledger)
         except Exception as error:  # noqa: BLE001 (it is told by `finish`)
             self._stopped_by = self._stopped_by or (error if isinstance(error, MsgctlError) else unexpected(error))
         finally:
@@ -101,13 +103,13 @@ class Round:
         finally:
             while under_way:
                 under_way -= self._hear(heard, number)
-            self._ledger.note_states(number, heard)
+            rounds.note(self._ledger, number, heard)
         return True
 
     def _due(self, number: int) -> Iterator[tuple[int, str]]:
         """Line and message id of what is to be asked in a round: not what was asked in it, nor what is final."""
         for line, message in reading.accepted(self._ledger):
-            state, asked_in = self._ledger.delivery_state(line)
+            state, asked_in = rounds.last_heard(self._ledger, line)
             if asked_in != number and not is_final(state or ""):
                 yield line, message
 
@@ -126,7 +128,7 @@ class Round:
         if self._failures.add(answer.fault):
             self._stopped_by, self._stopping = answer.fault, True
         if len(heard) >= _COMMIT_EVERY:
-            self._ledger.note_states(number, heard)
+            rounds.note(self._ledger, number, heard)
             heard.clear()
         return 1
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgctl import request, values
+from msgctl import attribution, request, values
 from msgctl.answers import Answer, Number
 from msgctl.client import Client
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, RefusedError, UsageError, unexpected
@@ -14,9 +14,6 @@ from msgctl.jobs.records import Entry, Intent, Order, Result
 from msgctl.jobs.states import Event
 from msgctl.operations import Operation
 from msgctl.request import Request
-
-_LEAST_DIGITS = 5
-"""Of a phone number; fewer could be the end of many."""
 
 LONGEST_ATTEMPT = 3600.0
 """Seconds; the client's own limit, --timeout, is never longer."""
@@ -30,10 +27,7 @@ def dispatch(client: Client, order: Order, intent: Intent) -> Result:
         made = prepared(order, intent)
         # One attempt: what does not leave comes back for another turn, at the job's pace.
         answer = client.perform(made, within=LONGEST_ATTEMPT)
-        said = entries(answer, intent.phones)
-        if client.key_may_be_in(answer.body):
-            said = tuple(entry and entry.masked(client.mask) for entry in said)
-        return Result(intent.number, Event.ANSWERED, said)
+        return Result(intent.number, Event.ANSWERED, entries(answer, intent.phones))
     except MsgctlError as error:
         return Result(intent.number, _event(error), fault=error)
     except Exception as error:  # noqa: BLE001 (its recipients must not stay under way)
@@ -65,40 +59,14 @@ def _could_be_typed(operation: Operation, given: Mapping[str, Any]) -> bool:
 
 
 def entries(answer: Answer, phones: Sequence[str]) -> tuple[Entry | None, ...]:
-    """What an answer says of each phone; None where it says nothing.
-
-    An entry belongs to the phone that it names, also with a country code that was not sent, or without one that was,
-    if no other can be meant. Where no entry names a number, they belong to the phones in their order, if there are as
-    many.
-    """
+    """What an answer says of each phone; None where it says nothing."""
     if not answer.operation.answer.entries:
         return (_entry(answer.document),) * len(phones)
     found = answer.document.get("data") or []
-    if [entry.get("phone") for entry in found] == [*phones]:  # as nearly always
+    meant = attribution.places(found, phones)
+    if isinstance(meant, range):
         return _entries(found)
-    named = [_digits(entry.get("phone")) for entry in found]
-    if len(found) == len(phones) and not any(name.isdecimal() for name in named):
-        return _entries(found)
-    places = {name: place for place, name in enumerate(named)}
-    sent = set(phones)
-    tails: dict[str, list[int]] = {}
-    for place, name in enumerate(named):
-        if name not in sent and len(name) >= _LEAST_DIGITS:
-            tails.setdefault(name[-_LEAST_DIGITS:], []).append(place)
-    meant = (_place(phone, places, tails, named) for phone in phones)
     return tuple(None if place is None else _entry(found[place]) for place in meant)
-
-
-def _place(phone: str, places: Mapping[str, int], tails: Mapping[str, list[int]], named: Sequence[str]) -> int | None:
-    """Where the entry is that can only be about a phone; ``tails`` are the others by their last digits."""
-    if phone in places:
-        return places[phone]
-    alike = [
-        place
-        for place in tails.get(phone[-_LEAST_DIGITS:], ())
-        if named[place].endswith(phone) or phone.endswith(named[place])
-    ]
-    return alike[0] if len(alike) == 1 else None
 
 
 def _entries(found: Sequence[Mapping[str, Any]]) -> tuple[Entry, ...]:
@@ -121,10 +89,6 @@ def _entry(members: Mapping[str, Any]) -> Entry:
 
 def _text(value: Any) -> str | None:
     return None if value is None else str(value)
-
-
-def _digits(phone: Any) -> str:
-    return str(phone).removeprefix("+")
 
 
 def _event(error: MsgctlError) -> Event:

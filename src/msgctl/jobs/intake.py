@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from msgctl import database
+from msgctl import database, private
 from msgctl.errors import UsageError
-from msgctl.jobs import schema
 from msgctl.jobs.records import Order
 from msgctl.jobs.rows import Fault, Row
+from msgctl.jobs.schema import INDEXES, LEDGER, SCHEMA
 from msgctl.jobs.states import Outcome
 from msgctl.jobs.template import UnfilledError
 from msgctl.jobs.wording import Content, Wording
@@ -60,19 +59,19 @@ class Intake:
         self._last: tuple[Content, int] | None = None
         self.tally = Tally()
         self.is_finished = False
-        with database.explained(self._new):
-            self._db = database.create(self._new)
+        with LEDGER.explained(self._new):
+            database.create(self._new)
+            self._db = LEDGER.connect(self._new)
             # Nothing of it counts before it is whole, so nothing of it needs to survive.
             self._db.execute("PRAGMA journal_mode = OFF")
             self._db.execute("PRAGMA synchronous = OFF")
             self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             self._db.execute("BEGIN")
-            for statement in schema.SCHEMA:
-                self._db.execute(statement)
+            LEDGER.build(self._db, SCHEMA)
 
     def take(self, rows: Iterable[Row | Fault], wording: Wording) -> None:
         """Write every row. Raises UsageError for a file that cannot be read to its end, and ConfigurationError."""
-        with database.explained(self._new):
+        with LEDGER.explained(self._new):
             for row in rows:
                 self.tally.recipients += 1
                 if isinstance(row, Fault):
@@ -145,20 +144,18 @@ class Intake:
             "created": repr(self._created),
             "sendable": str(self.tally.messages),
         }
-        with database.explained(self._new):
+        with LEDGER.explained(self._new):
             with closing(self._db) as db:
                 db.executemany("INSERT INTO job VALUES (?, ?)", members.items())
-                for statement in schema.INDEXES:
+                for statement in INDEXES:
                     db.execute(statement)
-                db.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
-                db.execute(f"PRAGMA user_version = {schema.VERSION}")
                 db.execute("COMMIT")
                 # Set here, where nobody else can have it open yet.
                 db.execute("PRAGMA journal_mode = WAL")
-            _sync(self._new)
+            private.sync(self._new)
             self._new.rename(self._path)
             self.is_finished = True
-            _sync(self._path.parent)
+            private.sync(self._path.parent)
 
     def discard(self) -> None:
         """Forget a ledger that was not finished."""
@@ -166,11 +163,3 @@ class Intake:
             self._db.close()
         with suppress(OSError):
             self._new.unlink(missing_ok=True)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -7,7 +7,8 @@ a power cut. A ledger is used by one thread at a time; that one process works on
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
@@ -15,9 +16,9 @@ from typing import Any
 
 from msgctl import database
 from msgctl.errors import OutcomeUnknownError
-from msgctl.jobs import schema
-from msgctl.jobs.batch import Batch
-from msgctl.jobs.records import Heard, Intent, Order, Result, Totals
+from msgctl.jobs.batch import MOST_ROWS, Batch, Known, New
+from msgctl.jobs.records import Intent, Order, Result, Totals
+from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import OUTCOMES, Event, Outcome, State, step
 from msgctl.jobs.upcoming import Upcoming
 
@@ -36,10 +37,10 @@ class Ledger:
         self._under_way: dict[int, tuple[State, int, int]] = {}
         self._none_waits = False
         self._last_content: tuple[int, dict[str, Any], int] = (0, {}, 0)
-        with database.understood(path):
-            self.db = database.connect(path)
+        with LEDGER.understood(path):
+            self.db = LEDGER.connect(path)
             try:
-                database.check(self.db, path, schema.APPLICATION_ID, schema.VERSION)
+                LEDGER.check(self.db, path)
                 self.db.execute("PRAGMA journal_mode = WAL")
                 self.db.execute("PRAGMA synchronous = FULL")
                 self.order = self._read_order()
@@ -54,24 +55,50 @@ class Ledger:
     def close(self) -> None:
         if self.is_in_use:  # by a thread that nobody waits for any more: the process ends, and with it the connection
             return
-        with database.explained(self.path):
+        with LEDGER.explained(self.path):
             self.db.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Make all changes of a block durable together, or none of them. Raises ConfigurationError."""
+        """Make all changes of a block durable together, or none of them. Raises ConfigurationError.
+
+        What waits in the batch is a transaction by itself; one is begun where there is more (`writing`).
+        """
         before = copy(self.totals), self._number, dict(self._under_way)
         place = self._upcoming.place
         try:
-            with database.understood(self.path), database.transaction(self.db):
+            with LEDGER.understood(self.path), self._undone_if_it_fails():
                 yield
                 self._batch.write()
+                if self.db.in_transaction:
+                    self.db.execute("COMMIT")
         except BaseException:
             self.totals, self._number, self._under_way = before
             self._upcoming.go_back(place)
             self._batch.clear()
             self._none_waits = False
             raise
+
+    @contextmanager
+    def _undone_if_it_fails(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+            raise
+
+    def writing(self) -> sqlite3.Connection:
+        """The connection, for what is to be written until the end of the `transaction` around it."""
+        if not self.db.in_transaction:
+            self.db.execute("BEGIN IMMEDIATE")
+        return self.db
+
+    def _flush(self) -> None:
+        """Let statements find what waits in the batch."""
+        if self._batch:
+            self.writing()
+            self._batch.write()
 
     # --- what leaves
 
@@ -81,14 +108,14 @@ class Ledger:
         with self.transaction():
             for number in (*self._numbers(State.UNDER_WAY), *self._numbers(State.UNDER_WAY_AGAIN)):
                 self.record(Result(number, Event.LOSS, fault=unheard))
-            self._batch.write()
+            self._flush()
             self._put(State.AGAIN, Event.CALLED_OFF)
 
     def change(self, order: Order) -> None:
         """Replace the order, whose limits may be others from now on."""
         if order != self.order:
             with self.transaction():
-                self._set("order", json.dumps(order.document()))
+                self.put_member("order", json.dumps(order.document()))
             self.order = order
 
     def send_again(self, *states: State) -> None:
@@ -115,15 +142,17 @@ class Ledger:
 
     def record(self, result: Result) -> int:
         """Write what became of a request that was under way; the estimated credits of each of its recipients."""
-        known = self._under_way.pop(result.number, None)
-        state, size, estimate = known or self._request(result.number)
+        under_way = self._under_way.pop(result.number, None)
+        state, size, estimate = under_way or self._request(result.number)
         after = step(state, result.event)
         charged = result.charged
         not_left = result.event is Event.NEVER_LEFT
         # What was charged without being said is as doubtful as what became of a lost request.
         doubtful = estimate if result.event is Event.LOSS else result.unpriced * (estimate // size)
-        said = (charged, result.missing, result.packed, _why(result, after))
-        self._batch.results.append((result.number, after, *said, self._clock(), not_left, doubtful))
+        known = Known(-not_left, doubtful, charged, result.missing, result.packed, _why(result, after))
+        self._batch.record(result.number, self._clock(), after, known)
+        if len(self._batch) >= MOST_ROWS:
+            self._flush()
         self._move(state, after, size, result.missing)
         self._none_waits &= after is not State.WAITING
         self.totals.credits += charged
@@ -140,9 +169,10 @@ class Ledger:
         parameters, cost = self._content(content)
         size, state = len(lines), step(None, Event.INTENT)
         self._number += 1
-        self._batch.intents.append(
-            (self._number, content, lines[0], lines[-1], size, cost * size, state, 1, self._clock())
-        )
+        new = New(content, lines[0], lines[-1], size, cost * size)
+        self._batch.intend(self._number, self._clock(), state, new)
+        if len(self._batch) >= MOST_ROWS:
+            self._flush()
         self._under_way[self._number] = (state, size, cost * size)
         self._move(None, state, size, 0)
         self.totals.requests += 1
@@ -154,7 +184,7 @@ class Ledger:
             self._split(number, content, first, most)
         state, size, estimate = self._request(number)
         after = step(state, Event.INTENT)
-        self.db.execute(
+        self.writing().execute(
             "UPDATE request SET state = ?, attempts = attempts + 1, updated = ? WHERE number = ?",
             (after, self._clock(), number),
         )
@@ -176,12 +206,12 @@ class Ledger:
             (content, first, most + 1),
         ).fetchall()
         self._number += 1
-        self.db.execute(
+        self.writing().execute(
             """INSERT INTO request (number, content, first, last, size, estimate, state, attempts, error, updated)
             SELECT ?, content, ?, last, ?, ?, state, 0, error, updated FROM request WHERE number = ?""",
             (self._number, lines[most][0], size - most, cost * (size - most), number),
         )
-        self.db.execute(
+        self.writing().execute(
             "UPDATE request SET last = ?, size = ?, estimate = ? WHERE number = ?",
             (lines[most - 1][0], most, cost * most, number),
         )
@@ -190,7 +220,9 @@ class Ledger:
         """Take all requests in a state, none of which is under way, into another one."""
         after = step(state, event)
         size = self.in_state(state)
-        self.db.execute("UPDATE request SET state = ?, updated = ? WHERE state = ?", (after, self._clock(), state))
+        self.writing().execute(
+            "UPDATE request SET state = ?, updated = ? WHERE state = ?", (after, self._clock(), state)
+        )
         self._none_waits = False
         self._move(state, after, size, 0)
 
@@ -203,7 +235,7 @@ class Ledger:
         """Number, content and first line of the first request that waits for its turn again."""
         if self._none_waits:
             return None
-        self._batch.write()
+        self._flush()
         row: tuple[int, int, int] | None = self.db.execute(
             "SELECT number, content, first FROM request WHERE state IN ('waiting', 'again') ORDER BY number LIMIT 1"
         ).fetchone()
@@ -221,7 +253,7 @@ class Ledger:
         setattr(self.totals, outcome, getattr(self.totals, outcome) + size)
 
     def _request(self, number: int) -> tuple[State, int, int]:
-        self._batch.write()
+        self._flush()
         state, size, estimate = self.db.execute(
             "SELECT state, size, estimate FROM request WHERE number = ?", (number,)
         ).fetchone()
@@ -237,61 +269,12 @@ class Ledger:
             self._last_content = (content, json.loads(text), cost)
         return self._last_content[1:]
 
-    # --- delivery states
-
-    def begin_round(self) -> int:
-        """The number of the round of questions that was stopped, or else of a new one."""
-        with database.understood(self.path):
-            number = int(self._member("round") or 0)
-        if self._member("round_is_open") == "yes":
-            return number
-        with self.transaction():
-            self._set("round", str(number + 1))
-            self._set("round_is_open", "yes")
-        return number + 1
-
-    def end_round(self) -> None:
-        with self.transaction():
-            self._set("round_is_open", "no")
-
-    def note_states(self, number: int, heard: Iterable[Heard]) -> None:
-        """Write what was heard in a round; a state that is known stays where a question failed.
-
-        A question that got no answer was not asked.
-        """
-        with self.transaction():
-            self.db.executemany(
-                """INSERT INTO delivery (line, state, error, round) VALUES (?, ?, ?, ?) ON CONFLICT (line) DO UPDATE
-                SET state = coalesce(excluded.state, state), error = excluded.error, round = excluded.round""",
-                (
-                    (each.line, each.state, each.fault and each.fault.message, number if each.is_answered else 0)
-                    for each in heard
-                ),
-            )
-
-    def delivery_state(self, line: int) -> tuple[str | None, int]:
-        """The delivery state of a recipient and the round in which it was asked for; None and 0 before the first."""
-        with database.understood(self.path):
-            row = self.db.execute("SELECT state, round FROM delivery WHERE line = ?", (line,)).fetchone() or (None, 0)
-            database.require(str, row[0] or "")
-            return row[0], int(row[1])
-
-    def delivery_states(self) -> dict[str, int]:
-        """How many recipients are in each delivery state, the most frequent first."""
-        with database.explained(self.path):
-            return dict(
-                self.db.execute(
-                    """SELECT CAST(state AS TEXT), count(*) FROM delivery WHERE state IS NOT NULL
-                    GROUP BY 1 ORDER BY 2 DESC, 1"""
-                )
-            )
-
     # --- what there is
 
     @property
     def created(self) -> float:
         """When the job was made, in seconds since 1970."""
-        return float(self._member("created") or 0)
+        return float(self.member("created") or 0)
 
     def updated(self) -> float:
         """When something last became of it."""
@@ -299,14 +282,15 @@ class Ledger:
         return latest or self.created
 
     def _read_order(self) -> Order:
-        return Order.of(json.loads(self._member("order") or ""))
+        return Order.of(json.loads(self.member("order") or ""))
 
-    def _member(self, name: str) -> str | None:
+    def member(self, name: str) -> str | None:
+        """What is said of the job as a whole, by its name."""
         row = self.db.execute("SELECT value FROM job WHERE name = ?", (name,)).fetchone()
         return row and str(row[0])
 
-    def _set(self, name: str, value: str) -> None:
-        self.db.execute("INSERT OR REPLACE INTO job VALUES (?, ?)", (name, value))
+    def put_member(self, name: str, value: str) -> None:
+        self.writing().execute("INSERT OR REPLACE INTO job VALUES (?, ?)", (name, value))
 
     def _furthest(self) -> tuple[int, int, int]:
         """The highest number of a request, and content and line of the last recipient that has one."""
@@ -318,7 +302,7 @@ class Ledger:
 
     def _count(self) -> Totals:
         totals = Totals()
-        totals.pending = int(self._member("sendable") or 0)
+        totals.pending = int(self.member("sendable") or 0)
         for outcome, size in self.db.execute("SELECT outcome, count(*) FROM excluded GROUP BY outcome"):
             setattr(totals, Outcome(outcome), size)
         self.totals = totals

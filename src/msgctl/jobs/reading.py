@@ -11,6 +11,7 @@ from typing import NamedTuple
 from msgctl import database
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.records import Entry, Fate, unpack
+from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import State
 
 _MOST_OPEN = 256
@@ -28,7 +29,7 @@ class Recipient(NamedTuple):
 
 def excluded(ledger: Ledger) -> Iterator[tuple[int, str, str, str]]:
     """Line, phone, outcome and reason of the rows that nobody can send to, in the order of the file."""
-    with database.understood(ledger.path):
+    with LEDGER.understood(ledger.path):
         for row in ledger.db.execute("SELECT line, phone, outcome, reason FROM excluded ORDER BY line"):
             database.require(int, row[0])
             database.require(str, *row[1:])
@@ -38,7 +39,7 @@ def excluded(ledger: Ledger) -> Iterator[tuple[int, str, str, str]]:
 def recipients(ledger: Ledger) -> Iterator[Recipient]:
     """The recipients that can be sent to, in the order of the file."""
     fates = _Fates(ledger.db)
-    with database.understood(ledger.path):
+    with LEDGER.understood(ledger.path):
         (contents,) = ledger.db.execute("SELECT max(id) FROM content").fetchone()
         # With one content its key has the order of lines already, and nothing needs to be sorted.
         where = "WHERE content = 1" if contents == 1 else ""
@@ -53,7 +54,7 @@ def recipients(ledger: Ledger) -> Iterator[Recipient]:
 
 def accepted(ledger: Ledger) -> Iterator[tuple[int, str]]:
     """Line and message id of all that was accepted, in the order in which it left."""
-    with database.understood(ledger.path):
+    with LEDGER.understood(ledger.path):
         for content, first, last, answer in ledger.db.execute(
             "SELECT content, first, last, answer FROM request WHERE state = ? ORDER BY number", (State.ACCEPTED,)
         ):
@@ -69,7 +70,7 @@ def accepted(ledger: Ledger) -> Iterator[tuple[int, str]]:
 
 def charges(ledger: Ledger) -> Iterator[tuple[int, Sequence[Entry | None]]]:
     """For each request that was accepted the estimated credits a recipient, and what was charged."""
-    with database.understood(ledger.path):
+    with LEDGER.understood(ledger.path):
         for cost, answer in ledger.db.execute(
             "SELECT estimate / size, answer FROM request WHERE state = ?", (State.ACCEPTED,)
         ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from types import NoneType
@@ -70,10 +70,6 @@ class Entry(NamedTuple):
     id: str | None
     status: str | None
     credits: str | None
-
-    def masked(self, mask: Callable[[str], str]) -> Entry:
-        """Without the key, which the service may say again."""
-        return Entry(*(text and mask(text) for text in self))
 
     @property
     def charged(self) -> int | None:

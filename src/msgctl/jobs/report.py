@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from heapq import merge
 from operator import itemgetter
 from typing import Any
 
-from msgctl import database
-from msgctl.jobs import reading
+from msgctl.jobs import reading, rounds
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reading import Recipient
 from msgctl.jobs.records import Totals
+from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import OUTCOMES, Outcome, State
+from msgctl.times import timestamp
 
 COLUMNS = ("line", "phone", "outcome", "id", "status", "credits", "error")
 
@@ -31,8 +31,8 @@ RUNNING, PAUSED, DONE = "running", "paused", "done"
 def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
     """A job in numbers, as ``job show`` prints it."""
     totals = settled(ledger.totals, running=running)
-    states = ledger.delivery_states()
-    with database.understood(ledger.path):
+    states = rounds.counts(ledger)
+    with LEDGER.understood(ledger.path):
         created, updated = timestamp(ledger.created), timestamp(ledger.updated())
     return {
         "job": job,
@@ -56,11 +56,6 @@ def settled(totals: Totals, *, running: bool) -> Totals:
         return totals
     lost = totals.under_way
     return replace(totals, pending=totals.pending - lost, unknown=totals.unknown + lost, under_way=0)
-
-
-def timestamp(seconds: float) -> str:
-    """A time as the JSON forms have it: UTC, RFC 3339, whole seconds."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Report:

@@ -6,10 +6,15 @@ its recipients as a range of lines of one content: a dispatch to a hundred numbe
 
 from __future__ import annotations
 
-APPLICATION_ID = 0x6D73676A
-"""Marks a SQLite file as a ledger of msgctl ("msgj")."""
+from msgctl.database import Kind
 
-VERSION = 1
+LEDGER = Kind(
+    name="the ledger",
+    application=0x6D73676A,  # "msgj"
+    version=1,
+    mend="Put a copy in its place, or move it away: what it knew of its job is not known otherwise.",
+    most_wait=10.0,
+)
 
 SCHEMA = (
     # The order as the user gave it, as JSON, without credentials.

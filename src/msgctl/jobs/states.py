@@ -88,6 +88,13 @@ OUTCOMES = {
 }
 
 
+class ImpossibleStepError(RuntimeError):
+    """A mistake of ours, and none of whoever wrote the file: a step that there is not."""
+
+
 def step(state: State | None, event: Event) -> State:
-    """The state after an event; KeyError for a step that there is not."""
-    return TRANSITIONS[state, event]
+    """The state after an event. Raises ImpossibleStepError."""
+    try:
+        return TRANSITIONS[state, event]
+    except KeyError:
+        raise ImpossibleStepError(f"{event} of what is {state or 'not there yet'}") from None

@@ -12,12 +12,15 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from msgctl import database, private
+from msgctl import private
 from msgctl.errors import ConfigurationError, UsageError
+from msgctl.jobs.schema import LEDGER
 from msgctl.values import quote
 
 SUFFIX = ".sqlite3"
 _ID = re.compile(r"[0-9]{8}-[0-9a-f]{6}", re.ASCII)
+_LEFT = re.compile(rf"\.({_ID.pattern}){re.escape(SUFFIX)}\.(new|gone)", re.ASCII)
+"""A ledger that did not come to be, or was not removed to the end."""
 _TRIES, _PAUSE = 5, 0.02
 
 
@@ -39,7 +42,7 @@ class Store:
 
     def ids(self) -> list[str]:
         """The ids of all jobs, the oldest day first. Raises ConfigurationError."""
-        with database.explained(self.folder), suppress(FileNotFoundError):
+        with LEDGER.explained(self.folder), suppress(FileNotFoundError):
             names = [entry.name for entry in os.scandir(self.folder) if entry.name.endswith(SUFFIX)]
             return sorted(job for name in names if _ID.fullmatch(job := name.removesuffix(SUFFIX)))
         return []
@@ -71,7 +74,7 @@ class Store:
         Raises ConfigurationError where another process is at work on it.
         """
         private.folder(self.folder)
-        with database.explained(self._lock(job)):
+        with LEDGER.explained(self._lock(job)):
             descriptor = os.open(self._lock(job), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             if not _locked(descriptor):
@@ -85,24 +88,32 @@ class Store:
     def remove(self, job: str) -> None:
         """Delete a job that nobody is at work on. Raises ConfigurationError."""
         path = self.path(job)
-        with self.held(job), database.explained(path):
+        with self.held(job), LEDGER.explained(path):
             # Without its log a ledger would forget what was under way: it is no job any more before that goes.
             path.rename(path.with_name(f".{path.name}.gone"))
-            private.sync_folder(self.folder)
-            for suffix in ("-wal", "-shm", "-journal"):
-                path.with_name(path.name + suffix).unlink(missing_ok=True)
+            private.sync(self.folder)
+            self._delete_log(job)
             path.with_name(f".{path.name}.gone").unlink(missing_ok=True)
             self.forget_lock(job)
 
     def tidy(self) -> None:
         """Delete what jobs left that did not come to be, or were not removed to the end."""
-        for ending in (f"{SUFFIX}.new", f"{SUFFIX}.gone"):
-            for path in self.folder.glob(f".*{ending}"):
-                job = path.name.removeprefix(".").removesuffix(ending)
-                if _ID.fullmatch(job) and not self.is_running(job):
-                    with suppress(OSError):
-                        path.unlink()
-                        self.forget_lock(job)
+        with suppress(OSError):  # it is for the next one to do then
+            for left in self.folder.iterdir():
+                if (found := _LEFT.fullmatch(left.name)) and not self.is_running(found[1]):
+                    self._clear_away(left, found[1])
+
+    def _clear_away(self, left: Path, job: str) -> None:
+        with suppress(OSError):
+            if not self.path(job).exists():
+                self._delete_log(job)
+            left.unlink()
+            self.forget_lock(job)
+
+    def _delete_log(self, job: str) -> None:
+        """Delete what SQLite keeps beside a ledger."""
+        for suffix in ("-wal", "-shm", "-journal"):
+            self.folder.joinpath(f"{job}{SUFFIX}{suffix}").unlink(missing_ok=True)
 
     def forget_lock(self, job: str) -> None:
         """Take away the lock of a job that came to nothing."""

@@ -55,6 +55,8 @@ def finder(field: str, record: Record) -> Finder:
 def _check(field: str, name: str, allowed: Sequence[str]) -> None:
     if name in allowed:
         return
+    if not allowed:
+        raise UsageError("--fields: what this command prints has no columns", "Leave --fields out.")
     import difflib  # for a mistake alone
 
     near = difflib.get_close_matches(name, allowed, n=1)

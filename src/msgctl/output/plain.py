@@ -60,6 +60,21 @@ def table(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Ite
     return _stacked(columns, rows, width)
 
 
+def fitting(columns: Sequence[str], rows: Iterable[Row], spare: Sequence[str], width: int | None) -> Sequence[str]:
+    """The columns without those of ``spare`` that a table has no room for; the first of them goes first."""
+    if width is None:
+        return columns
+    sizes = dict(zip(columns, _natural_widths(columns, rows), strict=True))
+    wrapping = wrapping_column(columns)
+    text = None if wrapping is None else columns[wrapping]  # can stand beneath its row
+    for name in spare:
+        beside = [size for column, size in sizes.items() if column != text]
+        if sum(beside) + GAP * (len(beside) - 1) <= width:
+            break
+        del sizes[name]
+    return tuple(sizes)
+
+
 def listing(pairs: Sequence[tuple[str, str]], width: int | None) -> Iterator[Line]:
     """A name and its value a line; a value that is too long goes on below, under its beginning.
 

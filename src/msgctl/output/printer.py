@@ -12,7 +12,7 @@ from msgctl.output.cells import cell, reach
 from msgctl.output.delimited import csv_lines, tsv_lines
 from msgctl.output.fields import finder
 from msgctl.output.form import Format
-from msgctl.output.plain import BLANK, Line, Row, growing, listing, summary, table, texts
+from msgctl.output.plain import BLANK, Line, Row, fitting, growing, listing, summary, table, texts
 from msgctl.output.screen import Screen
 from msgctl.text import clean
 
@@ -83,11 +83,17 @@ class Printer:
             self.own({name: text}, (name,))
 
     def own(
-        self, document: Document | Collection[Document], columns: Sequence[str], *, all_fields: bool = False
+        self,
+        document: Document | Collection[Document],
+        columns: Sequence[str],
+        *,
+        spare: Sequence[str] = (),
+        all_fields: bool = False,
     ) -> None:
         """Print a document of msgctl's own, or several; a collection is walked more than once, and never held.
 
-        With ``all_fields`` the columns asked for are those of something else.
+        A narrow terminal's table does without the ``spare`` columns that it has no room for. With ``all_fields`` the
+        columns asked for are those of something else.
         """
         if all_fields:
             Printer(self.screen, self.format).own(document, columns)
@@ -98,7 +104,7 @@ class Printer:
             self._draw(listing(self._pairs(document, columns), self.screen.width))
         else:
             documents = [document] if isinstance(document, Mapping) else document
-            self._own_rows(documents, columns)
+            self._own_rows(documents, columns, spare)
         self.screen.flush()
 
     def follow(self, documents: Iterable[Document], columns: Sequence[str]) -> None:
@@ -236,12 +242,15 @@ class Printer:
             return
         self._body("".join(map(jsontext.escape, pieces)).encode())
 
-    def _own_rows(self, documents: Collection[Document], columns: Sequence[str]) -> None:
-        names = self.fields or tuple(columns)
-        rows = _Rows(documents, lambda document: [cell(reach(document, name)) for name in names])
+    def _own_rows(self, documents: Collection[Document], columns: Sequence[str], spare: Sequence[str]) -> None:
+        names: Sequence[str] = self.fields or tuple(columns)
+        rows = _own_cells(documents, names)
         if self.format is not Format.TABLE:
             self._delimited(list(names), rows)
         elif rows:
+            if spare and not self.fields:
+                names = fitting(names, rows, spare, self.screen.width)
+                rows = _own_cells(documents, names)
             self._draw(table(names, rows, self.screen.width), len(rows))
 
     def _delimited(self, columns: Sequence[str], rows: Iterable[Row]) -> None:
@@ -258,6 +267,10 @@ class Printer:
             drawn = texts(lines)
         for line in drawn:
             self.screen.write(line)
+
+
+def _own_cells(documents: Collection[Document], names: Sequence[str]) -> _Rows:
+    return _Rows(documents, lambda document: [cell(reach(document, name)) for name in names])
 
 
 def _is_json(body: bytes) -> bool:

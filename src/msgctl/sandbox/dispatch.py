@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from random import Random
 
 from msgctl.sandbox import delivery
@@ -99,11 +98,6 @@ def state_of(row: sqlite3.Row, now: float) -> str:
 def new_id(random: Random) -> str:
     """An identifier of 16 hexadecimal digits."""
     return f"{random.getrandbits(64):016x}"
-
-
-def timestamp(seconds: float) -> str:
-    """A time as ISO 8601 has it, UTC, to the second."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _message(context: Context, dispatch_id: str, phone: str, content: Content) -> Message:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-APPLICATION_ID = 0x6D736763
-"""The mark in the file's header that tells it from other SQLite files: ``msgc``."""
+from msgctl.database import Kind
 
-VERSION = 1
+STATE = Kind(
+    name="the sandbox's state",
+    application=0x6D736763,  # "msgc"
+    version=1,
+    mend="Move it away; the sandbox of this machine is made new by: msgctl sandbox reset",
+    most_wait=30.0,
+    is_private=False,
+)
 
 FIRST_CREDITS = 1000
 

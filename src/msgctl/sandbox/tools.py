@@ -12,11 +12,12 @@ from typing import Any
 from msgctl.database import require
 from msgctl.errors import UsageError
 from msgctl.sandbox import clicks, delivery
-from msgctl.sandbox.dispatch import state_of, timestamp
+from msgctl.sandbox.dispatch import state_of
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.state import State
 from msgctl.sandbox.visitors import invent
 from msgctl.sandbox.wire import quoted
+from msgctl.times import timestamp
 
 MOST_CREDITS = 10**15
 MOST_CLICKS = 100_000

@@ -145,8 +145,14 @@ end
 
 # The options of the command $argv[1] without those in the rest of the arguments.
 function __msgctl_offer_options
+    set -l offered
     for line in (__msgctl_options $argv[1])
-        contains -- (string split \t -- $line)[1] $argv[2..-1]; or echo $line
+        set -l word (string split \t -- $line)[1]
+        contains -- $word $offered; and continue
+        set -a offered $word
+        # What was given before the command may be another one there: -q of api.
+        set -l option (__msgctl_option $argv[1] $word)
+        contains -- $option[-1] $argv[2..-1]; or echo $line
     end
 end
 

@@ -92,7 +92,9 @@ __msgctl_offer_options() {
     local -a left
     __msgctl_options "$command"
     for each in "${(@)found}"; do
-        [[ $given == *" ${each%%:*} "* || $each != ${~1} ]] || left+=("$each")
+        [[ $each == ${~1} && -z ${left[(r)${(b)each%%:*}:*]} ]] || continue
+        __msgctl_option "$command" "${each%%:*}" # what was given before the command may be another one there: -q of api
+        [[ $given == *" ${same##* } "* ]] || left+=("$each")
     done
     # What has the tag `options` is only shown after a dash.
     _describe -t ${${PREFIX:+options}:-long-options} option left

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from msgctl import segments
 from msgctl.sandbox import delivery
-from msgctl.sandbox.dispatch import Content, Context, Message, accepted, new_id, send, state_of, status, timestamp
+from msgctl.sandbox.dispatch import Content, Context, Message, accepted, new_id, send, state_of, status
 from msgctl.sandbox.parameters import Parameters
 from msgctl.sandbox.wire import Refusal, invalid, missing, quoted
+from msgctl.times import timestamp
 
 
 def balance(context: Context, _parameters: Parameters) -> dict[str, object]:

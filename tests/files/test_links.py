@@ -1,0 +1,114 @@
+"""A symbolic link in the place of a file, or in the way to it.
+
+The configuration may be a link: people keep it among other such files of theirs. What is noted of recipients must not
+be led elsewhere, so a link in the place of the history, or of a ledger, is refused; one in the way to them is not.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from files.conftest import NewWorld
+from files.holding import assert_goes_on, assert_told, assert_whole, said
+from files.stores import BY_ID, CHANGES, CONFIG, FIRST, Change, World
+from msgctl import private
+from msgctl.errors import ConfigurationError
+
+REFUSED = [BY_ID[each] for each in ("note a dispatch", "clear the history", "go on with a job")]
+FOLLOWED = [BY_ID[each] for each in ("add a profile", "use a profile", "send in the sandbox", "reset the sandbox")]
+
+
+def moved(path: Path, world: World) -> Path:
+    """Put something elsewhere, and a link to it in its place; where it is now."""
+    elsewhere = world.home / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    target = path.rename(elsewhere / path.name)
+    path.symlink_to(target)
+    return target
+
+
+@pytest.mark.parametrize("change", FOLLOWED, ids=lambda change: change.id)
+def test_a_link_to_a_file_that_may_be_one_is_followed_and_kept(change: Change, new_world: NewWorld) -> None:
+    world = new_world(change)
+    path = change.itself(world)
+    target = moved(path, world)
+    assert_whole(change, world, world.ok(*change.arguments(world), stdin=change.stdin))
+    assert path.readlink() == target
+    assert not target.is_symlink()
+
+
+@pytest.mark.parametrize("change", REFUSED, ids=lambda change: change.id)
+def test_a_link_to_what_is_said_of_recipients_is_refused_and_what_it_leads_to_left_alone(
+    change: Change, new_world: NewWorld
+) -> None:
+    world = new_world(change)
+    path = change.itself(world)
+    target = moved(path, world)
+    before = target.read_bytes()
+    done = world.tool(*change.arguments(world), stdin=change.stdin)
+    assert_told(change, world, done)
+    assert "symbolic link" in said(done)
+    assert target.read_bytes() == before
+    assert [each.name for each in target.parent.iterdir()] == [target.name]
+    target.replace(path)
+    assert_whole(change, world, done)
+
+
+@pytest.mark.parametrize("change", REFUSED[:1], ids=lambda change: change.id)
+def test_a_link_that_leads_nowhere_is_refused_and_leads_nowhere_still(change: Change, new_world: NewWorld) -> None:
+    world = new_world(change)
+    path = change.itself(world)
+    path.unlink()
+    path.symlink_to(world.home / "nowhere")
+    done = world.tool(*change.arguments(world), stdin=change.stdin)
+    assert_told(change, world, done)
+    assert "symbolic link" in said(done)
+    assert not (world.home / "nowhere").exists()
+
+
+@pytest.mark.parametrize("change", FOLLOWED[::2], ids=lambda change: change.id)
+def test_a_link_into_a_folder_that_is_not_there_is_refused_and_named(change: Change, new_world: NewWorld) -> None:
+    world = new_world(change)
+    path = change.itself(world)
+    path.unlink()
+    path.symlink_to(world.home / "nowhere" / "file")
+    done = world.tool(*change.arguments(world), stdin=change.stdin)
+    assert done.code == 3
+    assert "No such file or directory" in said(done)
+    assert not (world.home / "nowhere").exists()
+    assert path.is_symlink()
+
+
+@pytest.mark.parametrize("change", FIRST, ids=lambda change: change.id)
+@pytest.mark.parametrize("depth", [0, 1], ids=["its folder", "the folder above"])
+def test_a_link_in_the_way_to_a_file_is_followed(depth: int, change: Change, new_world: NewWorld) -> None:
+    world = new_world(change)
+    way = world.home / [*Path(change.file).parents][depth]
+    way.mkdir(mode=0o700, parents=True, exist_ok=True)
+    moved(way, world)
+    assert_whole(change, world, world.ok(*change.arguments(world), stdin=change.stdin))
+    assert_goes_on(change, world)
+    assert way.is_symlink()
+
+
+def test_whoever_comes_by_the_link_and_who_does_not_wait_for_each_other(
+    new_world: NewWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = new_world(FIRST[0])
+    target = moved(world.home / CONFIG, world)
+    monkeypatch.setattr(private, "MOST_WAIT", 0)
+    for one, other in ((target, world.home / CONFIG), (world.home / CONFIG, target)):
+        with private.locked(one), pytest.raises(ConfigurationError, match="another program"), private.locked(other):
+            pytest.fail("both have it")
+
+
+@pytest.mark.parametrize("change", CHANGES[:1], ids=lambda change: change.id)
+def test_a_link_in_the_place_of_what_is_written_first_leads_nothing_astray(change: Change, new_world: NewWorld) -> None:
+    world = new_world(change)
+    victim = world.home / "victim"
+    victim.write_text("mine")
+    (change.path(world).parent / ".config.toml.new").symlink_to(victim)
+    assert_whole(change, world, world.ok(*change.arguments(world), stdin=change.stdin))
+    assert victim.read_text() == "mine"

@@ -1,0 +1,108 @@
+"""A file of another user, one that others can read, and a folder that its owner may not write to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from files import as_user
+from files.conftest import NewWorld
+from files.holding import assert_goes_on, assert_told, assert_whole, said
+from files.stores import BY_ID, CONFIG, FIRST, STATE, Change
+from support.disks import FULL
+from support.tool import Outcome
+
+ANA, LUIS = 54321, 54322
+"""Two users that this machine need not know."""
+
+CHANGES = [*FIRST[:3], BY_ID["go on with a job"]]
+"""One of each file, which is there."""
+IN_PROCESSES = CHANGES if FULL else CHANGES[:2]
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A folder that every user can come to, as a folder of the tests' is not."""
+    folder = Path(tempfile.mkdtemp(prefix="msgctl-tests-", dir="/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def give(folder: Path, user: int) -> None:
+    """Let a folder, and all that is in it, belong to a user; only root can, and needs to."""
+    if os.geteuid() != 0:
+        return
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, user, user, follow_symlinks=False)
+
+
+def run_as(user: int, *arguments: str, stdin: bytes) -> Outcome:
+    """Run a command line in a process of another user."""
+    command = [sys.executable, as_user.__file__, str(user), *arguments]
+    done = subprocess.run(command, input=stdin, capture_output=True, timeout=60, check=False)
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+@needs_root
+@pytest.mark.parametrize("change", IN_PROCESSES, ids=lambda change: change.id)
+def test_the_file_belongs_to_another_user(change: Change, public: Path, new_world: NewWorld) -> None:
+    world = new_world(change, public)
+    give(world.home, ANA)
+    file = change.itself(world)
+    os.chown(file, LUIS, LUIS)
+    done = run_as(ANA, *change.arguments(world), stdin=change.stdin)
+    assert_told(change, world, done)
+    assert change.file == STATE or "another user" in said(done) or "Permission denied" in said(done)
+    assert file.stat().st_uid == LUIS
+    assert_whole(change, world, done)
+
+
+@pytest.mark.parametrize("change", IN_PROCESSES, ids=lambda change: change.id)
+def test_the_folder_may_not_be_written_to(change: Change, public: Path, new_world: NewWorld) -> None:
+    world = new_world(change, public)
+    give(world.home, ANA)
+    folder = change.itself(world).parent
+    folder.chmod(0o500)
+    done = run_as(ANA, *change.arguments(world), stdin=change.stdin)
+    folder.chmod(0o700)
+    assert_told(change, world, done)
+    assert (done.code == 0) == change.is_notes
+    assert_whole(change, world, done)
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.id)
+def test_others_can_read_the_file(change: Change, new_world: NewWorld) -> None:
+    world = new_world(change)
+    file = change.itself(world)
+    file.chmod(0o640)
+    done = world.tool(*change.arguments(world), stdin=change.stdin)
+    if change.file == STATE:  # made up, and nobody's secret
+        assert done.code == 0
+        return
+    assert_told(change, world, done)
+    assert f"chmod 600 {file}" in done.err
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    file.chmod(0o600)
+    assert_whole(change, world, done)
+    assert_goes_on(change, world)
+
+
+@needs_root
+def test_root_takes_no_file_away_from_its_user(new_world: NewWorld) -> None:
+    change = BY_ID["use a profile"]
+    world = new_world(change)
+    give(world.home, ANA)
+    (world.home / CONFIG).with_name(".config.toml.lock").unlink()
+    assert_whole(change, world, world.ok(*change.arguments(world)))
+    assert {path.stat().st_uid for path in (world.home / "config").rglob("*")} == {ANA}

@@ -1,0 +1,69 @@
+"""Disks that are small, become full, or can only be read: mounted for a test, where the user of the tests may do that.
+
+``CRASH_TESTS=required`` (and ``full``) fails what cannot be tested on a machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+FULL = os.environ.get("CRASH_TESTS") == "full"
+"""Whether everything is tried that can be, however long it takes. Read before a test clears the variable."""
+REQUIRED = os.environ.get("CRASH_TESTS") in ("full", "required")
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A disk of its own; what is on it is gone after the test."""
+
+    path: Path
+
+    def resize(self, size: str) -> None:
+        """Give it another size, such as ``64m``."""
+        self._remount(f"size={size}")
+
+    def fill(self) -> None:
+        """Leave no byte free."""
+        with contextlib.suppress(OSError), (self.path / "filler").open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+
+    def clear(self) -> None:
+        """Undo `fill`."""
+        (self.path / "filler").unlink()
+
+    @contextlib.contextmanager
+    def read_only(self) -> Iterator[None]:
+        """Let nobody write to it, not even root."""
+        self._remount("ro")
+        try:
+            yield
+        finally:
+            self._remount("rw")
+
+    def _remount(self, options: str) -> None:
+        subprocess.run(["mount", "-o", f"remount,{options}", self.path], check=True)
+
+
+@contextlib.contextmanager
+def mounted(path: Path, size: str) -> Iterator[Disk]:
+    """A disk at a path. Without the right to mount, the test is skipped."""
+    path.mkdir()
+    mounting = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", path], capture_output=True, check=False
+    )
+    if mounting.returncode:
+        if REQUIRED:
+            pytest.fail(f"a disk cannot be mounted: {mounting.stderr.decode()}")
+        pytest.skip("a disk cannot be mounted by this user")
+    try:
+        yield Disk(path)
+    finally:
+        subprocess.run(["umount", "--lazy", path], check=True)
