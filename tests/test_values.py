@@ -179,6 +179,8 @@ def ranged(text: str) -> object:
     [
         (values.phone, "12", "'12' is not a phone number: allowed are 5 to 15 digits, with an opt", "573001234567"),
         (lambda text: values.phones([text]), "12345,", "'12345,' has a comma without a number", "Take the comma out"),
+        (lambda text: values.phones([text]), "12", "'12' is not a phone number", "with its country code"),
+        (lambda text: values.phones([text]), "Hola", "'Hola' is not a phone number", "given with -m TEXT"),
         (lambda text: values.voice(text, VOICE), "miah", "'miah' is not a voice of this command: .* Mia, ", "Mia?"),
         (lambda text: values.limited(text, RETRIES), "4", "'4' is not allowed for --retries: .* from 1 to 3", None),
         (lambda text: values.whole_number(text, "a port"), "x", "'x' is not a port: .* number, 0 or more$", None),

@@ -42,7 +42,7 @@ TESTS = {
     "verdicts": ("test_regressions.py", "test_exit_codes.py", "test_answers.py", "test_masking.py"),
     "jobs/states": ("jobs/test_ledger_machine.py", "jobs/test_runner.py"),
     "jobs/ledger": tuple(
-        f"jobs/test_{each}.py" for each in ("limits", "store", "dispatch", "runner", "ledger_machine")
+        f"jobs/test_{each}.py" for each in ("ledger_machine", "store", "dispatch", "runner", "limits")
     ),
 }
 """The tests of a module, the quickest first; they stop at the first that fails."""
