@@ -326,5 +326,21 @@ def test_a_message_that_was_accepted_cannot_be_sent_again(tmp_path: Path) -> Non
         assert _outcomes(ledger) == ["accepted"]
 
 
+def test_all_that_is_under_way_again_counts_against_the_budget(tmp_path: Path) -> None:
+    path = write(tmp_path / "job.sqlite3", [Row(line, phone(line), ("Hello",)) for line in range(2, 6)])
+    with closing(opened(path)) as ledger:
+        with ledger.transaction():
+            for intent in (ledger.intend(2), ledger.intend(2)):
+                assert intent is not None
+                ledger.record(Result(intent.number, Event.NEVER_LEFT, (), OutcomeUnknownError("why")))
+        assert (ledger.totals.promised, ledger.totals.requests) == (0, 0)
+        with ledger.transaction():
+            ledger.intend(2)
+            ledger.intend(2)
+        assert (ledger.totals.promised, ledger.totals.requests) == (4, 2)
+        with closing(opened(path)) as counted_anew:
+            assert counted_anew.totals == ledger.totals
+
+
 def _outcomes(ledger: Ledger) -> list[str]:
     return [row["outcome"] for row in Report(ledger, running=False)]
