@@ -1,8 +1,9 @@
 """What the tests of a module notice: it is broken in every place in turn, and its tests run against each mutant.
 
 Run it as ``python tests/mutation/run.py MODULE``, for example ``values`` or ``jobs/ledger``, with an interpreter that
-has the dev extra and mutmut. It works on copies of the tree, prints each mutant that no test noticed as a diff, and
-the score. A module takes some minutes to an hour; ``--every 5`` takes each fifth mutant, ``--only`` those of a number.
+has the dev extra and mutmut (``pip install mutmut``). It works on copies of the tree, and prints each mutant that no
+test noticed as a diff, and the score. A module takes some minutes to an hour; ``--every 5`` takes each fifth mutant,
+``--only 12 40`` those with these numbers. With TMPDIR on a file system in memory it need not wait for the disk.
 
 The mutants are those of mutmut's operators, also of constants and decorated functions, which mutmut itself leaves as
 they are. They run from here since mutmut names each test on pytest's command line, which names like ``[b'\\xff']`` do
