@@ -127,9 +127,28 @@ def test_an_error_of_a_server_leaves_open_whether_it_was_done(
     assert "nothing was" not in error
 
 
-def test_a_404_points_to_the_base_url(service: Service, tool: Tool) -> None:
-    service.will(answer(b"", 404))
-    assert "base URL" in tool("balance").err
+@pytest.mark.parametrize(
+    ("name", "status", "advice"),
+    [
+        ("balance", 404, "Check the base URL: it ends in the version segment"),
+        ("balance", 405, "Check the base URL: it ends in the version segment"),
+        ("balance", 401, "Check client and key"),
+        ("balance", 403, "Check client and key"),
+        ("balance", 400, "Check the values and the base URL"),
+        ("balance", 503, "Try again a little later"),
+        ("balance", 500, "Try again."),
+        ("sms send", 429, "Check the values and the base URL"),
+        ("sms send", 503, "check the delivery state, the balance"),
+        ("block add", 500, "Block the number again"),
+        ("url shorten", 500, "msgctl url stats NAME --since today"),
+        ("2fa verify", 500, "send a new one"),
+    ],
+)
+def test_a_status_tells_what_to_do(name: str, status: int, advice: str, service: Service, tool: Tool) -> None:
+    service.always(answer({"error": "E1", "msg": "no"}, status))
+    error = only_error(tool(*ALL[name].line, "--json"))
+    assert advice in error["hint"]
+    assert (error["error"], error["msg"]) == ("E1", "no")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from jobs.making import opened, phone, write
-from msgctl.errors import OutcomeUnknownError
+from msgctl.errors import OutcomeUnknownError, RefusedError
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.records import Entry, Result, Totals
 from msgctl.jobs.report import Report, settled
@@ -340,6 +340,21 @@ def test_all_that_is_under_way_again_counts_against_the_budget(tmp_path: Path) -
         assert (ledger.totals.promised, ledger.totals.requests) == (4, 2)
         with closing(opened(path)) as counted_anew:
             assert counted_anew.totals == ledger.totals
+
+
+def test_the_report_tells_of_a_lost_request_and_of_the_refusal_of_the_next(tmp_path: Path) -> None:
+    why = OutcomeUnknownError("it was late"), RefusedError("it was refused", http_status=520)
+    with closing(opened(write(tmp_path / "job.sqlite3", [Row(2, phone(1), ("Hello",))]))) as ledger:
+        errors = []
+        for event, fault in zip((Event.LOSS, Event.REFUSAL), why, strict=True):
+            with ledger.transaction():
+                intent = ledger.intend(1)
+                assert intent is not None
+                ledger.record(Result(intent.number, event, (), fault))
+            errors += [row["error"] for row in Report(ledger, running=False)]
+            ledger.send_again(State.UNKNOWN)
+    assert errors[0] == "it was late"
+    assert errors[1] == "an earlier request may have been carried out; of the last one: it was refused"
 
 
 def _outcomes(ledger: Ledger) -> list[str]:
