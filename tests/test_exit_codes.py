@@ -151,6 +151,19 @@ def test_a_status_tells_what_to_do(name: str, status: int, advice: str, service:
     assert (error["error"], error["msg"]) == ("E1", "no")
 
 
+def test_a_read_without_an_answer_is_to_be_tried_again(service: Service, tool: Tool) -> None:
+    service.always(drop)
+    assert only_error(tool("balance", "--json"))["hint"] == "Try again."
+
+
+@pytest.mark.parametrize("member", ["error", "msg"])
+def test_either_member_of_the_error_record_is_enough(member: str, service: Service, tool: Tool) -> None:
+    service.will(answer({member: "not today"}, 520))
+    error = only_error(tool(*SMS, "--json"))
+    assert error["message"] == "the service refused the request (520): not today; nothing was sent"
+    assert error[member] == "not today"
+
+
 @pytest.mark.parametrize(
     "value",
     [None, True, 0, 7, 1.5, [], ["a", {"b": 1}], {}, {"deep": [{"er": "x"}]}, "", "\x1b[31mred\x07", "[bold]no[/]",
@@ -420,6 +433,7 @@ def test_a_200_that_cannot_be_read_is_1_for_a_read_and_5_for_what_may_have_been_
     error = only_error(outcome)
     assert outcome.code == error["exit_code"] == (1 if reads else 5)
     assert error["kind"] == ("unreadable" if reads else "outcome_unknown")
+    assert "cannot be read: " in error["message"]
     assert error["http_status"] == 200
     assert ("may have been carried out" in error["message"]) is not reads
 
