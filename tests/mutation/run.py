@@ -39,8 +39,8 @@ TESTS = {
         *(f"cli/test_{each}_values.py" for each in ("date", "phone", "choice", "text", "message")),
     ),
     "profiles": ("test_profiles.py", "test_profile_choice.py", "test_profile_add.py", "test_config_file.py"),
-    "client": ("test_regressions.py", "test_repeats.py", "test_transport.py", "test_exit_codes.py", "test_masking.py"),
-    "verdicts": ("test_regressions.py", "test_exit_codes.py", "test_answers.py", "test_masking.py"),
+    "client": ("test_regressions.py", "test_repeats.py", "test_transport.py", "test_exit_codes.py", "cli/test_api.py"),
+    "verdicts": ("test_regressions.py", "test_exit_codes.py", "test_answers.py", "cli/test_api.py"),
     "jobs/states": ("jobs/test_ledger_machine.py", "jobs/test_runner.py"),
     "jobs/ledger": tuple(
         f"jobs/test_{each}.py" for each in ("ledger_machine", "store", "dispatch", "runner", "limits")
