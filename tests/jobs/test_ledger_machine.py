@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from jobs.making import opened, phone, write
-from msgctl.errors import OutcomeUnknownError
+from msgctl.errors import ConfigurationError, OutcomeUnknownError
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.records import Entry, Result, Totals
 from msgctl.jobs.report import Report, settled
@@ -324,6 +324,18 @@ def test_a_message_that_was_accepted_cannot_be_sent_again(tmp_path: Path) -> Non
         with pytest.raises(ImpossibleStepError):
             ledger.send_again(State.ACCEPTED)
         assert _outcomes(ledger) == ["accepted"]
+
+
+def test_nothing_leaves_with_an_intent_that_somebody_else_has_written(tmp_path: Path) -> None:
+    path = write(tmp_path / "job.sqlite3", [Row(line, phone(line), ("Hello",)) for line in (2, 3)])
+    with closing(opened(path)) as one, closing(opened(path)) as other:
+        with one.transaction():
+            assert one.intend(1) is not None
+        stored = one.db.execute("SELECT * FROM request").fetchall()
+        with pytest.raises(ConfigurationError), other.transaction():
+            other.intend(2)
+        assert one.db.execute("SELECT * FROM request").fetchall() == stored
+        assert other.totals.under_way == 0
 
 
 def _outcomes(ledger: Ledger) -> list[str]:
