@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
@@ -336,6 +337,18 @@ def test_nothing_leaves_with_an_intent_that_somebody_else_has_written(tmp_path: 
             other.intend(2)
         assert one.db.execute("SELECT * FROM request").fetchall() == stored
         assert other.totals.under_way == 0
+
+
+def test_an_old_sqlite_writes_as_many_requests_together_as_there_may_be(tmp_path: Path) -> None:
+    path = write(tmp_path / "job.sqlite3", [Row(line, phone(line), ("Hello",)) for line in range(300)])
+    with closing(opened(path)) as ledger:
+        ledger.db.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 999)
+        with ledger.transaction():
+            intents = [intent for _ in range(300) if (intent := ledger.intend(1))]
+        with ledger.transaction():
+            for intent in intents:
+                ledger.record(Result(intent.number, Event.ANSWERED, (Entry("m1", "queued", "1"),)))
+        assert _outcomes(ledger) == ["accepted"] * 300
 
 
 def _outcomes(ledger: Ledger) -> list[str]:
