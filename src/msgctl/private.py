@@ -112,7 +112,7 @@ def locked(path: Path) -> Iterator[None]:
     except OSError as error:
         raise _unusable("make the lock", lock, error) from error
     try:
-        _wait_for(descriptor, lock)
+        take(descriptor, lock)
         yield
     finally:
         os.close(descriptor)
@@ -132,7 +132,7 @@ def _opened_lock(lock: Path) -> int:
     return os.open(lock, flags)
 
 
-def _wait_for(descriptor: int, lock: Path) -> None:
+def take(descriptor: int, lock: Path) -> None:
     """Take a lock. Raises ConfigurationError where another program holds it for long: it may be suspended."""
     deadline = time.monotonic() + MOST_WAIT
     while True:
