@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pkgutil
 import sys
+from contextlib import suppress
 from importlib import import_module
 
 MORE = (
@@ -23,12 +24,19 @@ MORE = (
 
 
 def main() -> int:
+    import typer
+
     import msgctl
 
-    names = [each.name for each in pkgutil.walk_packages(msgctl.__path__, "msgctl.")]
+    names = [
+        each.name
+        for package in (typer, msgctl)
+        for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    ]
     for name in (*MORE, *names):
         if not name.endswith("__main__"):
-            import_module(name)
+            with suppress(ImportError, AssertionError):  # it is for another system, or an optional library
+                import_module(name)
     from msgctl.__main__ import main
 
     if os.geteuid() == 0:
