@@ -280,6 +280,18 @@ def test_whoever_comes_second_waits_for_the_first(file: Path) -> None:
     assert file.read_bytes() == b"old first second"
 
 
+@pytest.mark.parametrize("path", [Path("/"), Path("/dev/null"), Path("folder")], ids=str)
+def test_what_is_no_plain_file_gets_no_lock_beside_it(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    before = {each.name for each in path.absolute().parent.iterdir()}
+    with pytest.raises(ConfigurationError, match="not a plain file"), private.locked(path.absolute()):
+        pytest.fail("it was locked")
+    assert f".{path.name}.lock" not in {each.name for each in path.absolute().parent.iterdir()} - before
+
+
 def test_a_lock_is_free_after_an_error(file: Path) -> None:
     with pytest.raises(ZeroDivisionError), private.locked(file):
         raise ZeroDivisionError

@@ -15,9 +15,11 @@ import subprocess
 import sys
 import termios
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import unquote_plus
 
 import pytest
 
@@ -175,6 +177,33 @@ def test_a_pipe_that_is_never_ready_at_once_gets_all(service: Service) -> None:
     with open(read_end, "rb") as pipe:  # noqa: PTH123 (a descriptor has no path)
         assert json.loads(pipe.read()) == LONG
     assert child.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "pieces", "sent"),
+    [
+        (f"sms send {PHONE}", (b"Your code is 1", b"23456"), "sms=Your code is 123456"),
+        ("chatapp send --template t --body -", (b'{"phone":', b'"57300"}'), '{"phone":"57300"}'),
+        (f"2fa verify {PHONE} --app-name Shop --code -", (b"123", b"456\n"), "code=123456"),
+        ("sms bulk - -m Hola --yes", (b"phone\n573001234567\n57300", b"1234568\n"), "573001234567,573001234568"),
+    ],
+    ids=["message", "body", "code", "recipients"],
+)
+def test_a_pipe_that_holds_nothing_yet_has_not_ended(
+    line: str, pieces: tuple[bytes, bytes], sent: str, service: Service
+) -> None:
+    """Another program can have made it non-blocking; what is sent is the whole message, and not its beginning."""
+    service.always(answer({"id": "m1", "status": "1", "data": []}))
+    read_end, write_end = os.pipe()
+    os.set_blocking(read_end, False)
+    os.write(write_end, pieces[0])
+    with subprocess.Popen([sys.executable, "-m", "msgctl", *line.split()], stdin=read_end):
+        while fcntl.ioctl(read_end, termios.FIONREAD, bytes(4)) != bytes(4):  # until the first piece was read
+            time.sleep(0.005)
+        os.close(read_end)
+        os.write(write_end, pieces[1])
+        os.close(write_end)
+    assert sent in unquote_plus(service.received[-1].body.decode())
 
 
 # --- Ctrl-C

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
 import threading
+import time
 from itertools import islice
 from pathlib import Path
 from subprocess import PIPE
@@ -154,6 +156,24 @@ def test_the_echo_is_back_after_a_key_was_not_given(number: signal.Signals) -> N
     assert tty.end() == 130
     assert ended_well(130, tty.shown.decode().replace("\r", ""), coloured=True)
     assert config_file().read_bytes() == before
+
+
+@forks
+def test_a_key_is_not_shown_after_a_stop_either() -> None:
+    tty = Tty("profile", "add", "new", "--base-url", "https://service.example/api/v1", "--client", "1")
+    assert tty.read_until(b"Key: $")
+    tty.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, tty.process.pid, os.WSTOPPED | os.WNOWAIT)
+    tty.reset()
+    tty.process.send_signal(signal.SIGCONT)
+    until = time.monotonic() + PATIENCE
+    while tty.echoes():
+        assert time.monotonic() < until, "the echo stays on"
+        time.sleep(0.005)
+    tty.write(b"a-new-key\n")
+    assert tty.end() == 0
+    assert b"a-new-key" not in tty.shown
+    assert "a-new-key" in config_file().read_text(encoding="utf-8")
 
 
 @forks

@@ -5,6 +5,7 @@ Whatever fails here fails before anything of a request has left.
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import socket
@@ -210,7 +211,10 @@ def _look_up(host: str, port: int, deadline: Deadline) -> list[Address]:
         except (OSError, UnicodeError) as error:
             found.put(error)
 
-    threading.Thread(target=look_up, name="look-up", daemon=True).start()
+    try:
+        threading.Thread(target=look_up, name="look-up", daemon=True).start()
+    except RuntimeError:  # the system allows no more threads
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from None
     try:
         result = found.get(timeout=deadline.left())
     except queue.Empty:
@@ -237,7 +241,8 @@ def _not_reached(host: str, error: Exception) -> NotReachedError:
         )
     if isinstance(error, ConnectionRefusedError):
         return NotReachedError(f"{host} refused the connection", CHECK_ADDRESS)
-    return NotReachedError(f"no connection to {host}", CHECK_ADDRESS)
+    reason = f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
+    return NotReachedError(f"no connection to {host}{reason}", CHECK_ADDRESS)
 
 
 def _knows_authorities() -> bool:

@@ -18,10 +18,13 @@ They are raised where a thing is found out and turned into a message and an exit
 
 from __future__ import annotations
 
+import errno
 from typing import Any, ClassVar
 
 PASSING_STATUSES = frozenset({429, 502, 503, 504})
 """Statuses of an answer that may be another one a little later."""
+
+RAISE_LIMIT = "Raise the limit (see: ulimit -a), or that of the container"
 
 
 class MsgctlError(Exception):
@@ -157,12 +160,32 @@ class StoppedError(MsgctlError):
         self.nothing_sent = nothing_sent
 
 
+def no_more(what: str) -> ConfigurationError:
+    """The system allows no more of something (threads, memory, open files), and nothing was begun without it."""
+    return ConfigurationError(f"the system gave msgctl no more {what}", f"{RAISE_LIMIT}, then try again.")
+
+
 def unexpected(error: Exception) -> MsgctlError:
-    """A mistake in msgctl itself."""
+    """A mistake in msgctl itself, or a limit of the system that it met somewhere."""
+    if what := _lacking(error):
+        return OutcomeUnknownError(
+            f"msgctl stopped because the system gave it no more {what}",
+            f"If it was sending, that may have happened. {RAISE_LIMIT}.",
+        )
     return OutcomeUnknownError(
         f"msgctl stopped at a mistake of its own ({place_of(error)})",
         "If it was sending, that may have happened. Please report it.",
     )
+
+
+def _lacking(error: Exception) -> str | None:
+    """What the system refused more of, where that is the error."""
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, MemoryError) or number == errno.ENOMEM:
+        return "memory"
+    if number in (errno.EMFILE, errno.ENFILE):
+        return "open files"
+    return "threads" if isinstance(error, RuntimeError) and "start new thread" in str(error) else None
 
 
 def place_of(error: Exception) -> str:

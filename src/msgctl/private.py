@@ -103,10 +103,14 @@ def locked(path: Path) -> Iterator[None]:
     """Hold the lock of a file, so that two who read, change and write it do so one after the other.
 
     The lock is a file of its own, ``.NAME.lock``, since the file itself is replaced; it is beside what a symbolic link
-    leads to, so that whoever comes by another way waits, too. Raises ConfigurationError.
+    leads to, so that whoever comes by another way waits, too. Raises ConfigurationError, also where the file is there
+    and not a plain one.
     """
     folder(path.parent)
-    lock = _beside(_target(path), "lock")
+    target = _target(path)
+    with suppress(OSError):  # what cannot be looked at is found out by whoever reads it
+        check(clean(str(path)), path, target.stat(), is_private=False)
+    lock = _beside(target, "lock")
     try:
         descriptor = _opened_lock(lock)
     except OSError as error:

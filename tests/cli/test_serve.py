@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.error
@@ -21,6 +22,7 @@ from typing import Any
 
 import pytest
 
+from msgctl import text
 from msgctl.sandbox import tools
 from msgctl.sandbox.state import State
 from support.service import Service, answer
@@ -225,6 +227,19 @@ def test_a_key_that_is_typed_into_a_path_is_not_logged() -> None:
     assert b"made-up-key" not in log + told
 
 
+def test_a_log_acts_on_no_terminal() -> None:
+    with serving() as (process, about):
+        port = int(about["base_url"].split(":")[2].split("/")[0])
+        for line in (b"\x1b[31m /api/v1/balance", b"GET /\x1b]0;x\x07", b"GET / \x1b[2J", "\u202e\x9b /x".encode()):
+            with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
+                connection.sendall(line + b" HTTP/1.1\r\nHost: \x1b[31m\r\nX: \x1b[31m\r\n\r\n")
+                assert connection.recv(4096).startswith(b"HTTP/1.1 4")
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=PATIENCE)
+    assert log.count(b"\n") == 4
+    assert [char for char in log.decode().replace("\n", "") if text.is_unsafe(char)] == []
+
+
 def test_an_inbox_is_followed_beyond_a_reset(served: Any, tool: Tool) -> None:
     steps = iter([("sandbox", "reset", "--yes"), ("sms", "send", PHONE, "-m", "after")])
 
@@ -288,6 +303,13 @@ def test_what_cannot_be_served_is_one_message(options: list[str], code: int, nam
     assert refused.code == code, refused.err
     assert named in refused.err
     assert refused.out == ""
+
+
+def test_without_a_folder_for_temporary_files_another_is_asked_for(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/proc/nowhere")
+    refused = tool("sandbox", "serve", "--port", "0")
+    assert (refused.code, refused.out) == (3, "")
+    assert "TMPDIR" in refused.err
 
 
 def test_a_port_that_is_taken_is_named(service: Service, tool: Tool) -> None:

@@ -159,6 +159,18 @@ def test_threads_that_cannot_begin_end_the_job(error: Exception, tmp_path: Path)
     assert stopped_by is error or isinstance(stopped_by, OutcomeUnknownError)
 
 
+@pytest.mark.parametrize("content", ["[1]", "7", "null", "{"])
+def test_a_content_that_was_tampered_with_is_sent_to_nobody(content: str, tmp_path: Path) -> None:
+    service = Service()
+    path = job(tmp_path, 10)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE content SET parameters = ?", (content,))
+        db.commit()
+    with closing(opened(path)) as ledger:
+        assert isinstance(run(ledger, service), ConfigurationError)
+        assert (ledger.totals.pending, service.asked) == (10, [])
+
+
 def test_what_is_under_way_finishes_when_somebody_stops_a_job(tmp_path: Path) -> None:
     with closing(opened(job(tmp_path, 10, concurrency=1))) as ledger:
 

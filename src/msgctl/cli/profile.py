@@ -12,7 +12,7 @@ from msgctl import operations as ops
 from msgctl.addresses import base_url_fault, without_secrets
 from msgctl.cli.context import App
 from msgctl.cli.inputs import optional, read_line
-from msgctl.cli.terminal import is_terminal
+from msgctl.cli.terminal import echo_kept_off, is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.config import Document
 from msgctl.errors import MsgctlError, StoppedError, UsageError
@@ -148,7 +148,8 @@ def _ask_for_key() -> str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", getpass.GetPassWarning)
-            return getpass.getpass("Key: ")
+            with echo_kept_off():
+                return getpass.getpass("Key: ")
     except EOFError:
         raise StoppedError("no key was given; nothing was stored") from None
     except UnicodeDecodeError:

@@ -20,6 +20,7 @@ from msgctl import profiles, values
 from msgctl.cli import signals, streams
 from msgctl.cli.context import App
 from msgctl.errors import ConfigurationError, UsageError
+from msgctl.text import clean
 from msgctl.values import quote
 
 if TYPE_CHECKING:
@@ -133,8 +134,7 @@ def _state(where: str, credits: str | None) -> Iterator[State]:
     amount = None if credits is None else values.whole_number(credits, "a number of credits", most=tools.MOST_CREDITS)
     with ExitStack() as stack:
         if where == MEMORY:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="msgctl-sandbox-"))
-            where = str(Path(folder) / "state.sqlite3")
+            where = str(Path(stack.enter_context(_folder())) / "state.sqlite3")
         path = Path(values.words(where, "--state")).absolute()
         is_new = not path.is_file() or path.stat().st_size == 0
         state = State(path)
@@ -142,6 +142,17 @@ def _state(where: str, credits: str | None) -> Iterator[State]:
         if amount is not None and is_new:  # a server that is started again goes on with what was left
             tools.set_credit(state, amount)
         yield state
+
+
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder that is gone at the end. Raises ConfigurationError."""
+    try:
+        return tempfile.TemporaryDirectory(prefix="msgctl-sandbox-")
+    except OSError as error:
+        raise ConfigurationError(
+            f"there is no room for the sandbox's state: {clean(error.strerror or type(error).__name__)}",
+            "Name a folder in TMPDIR, or a file with --state FILE.",
+        ) from None
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
+    from _typeshed import ReadableBuffer, WriteableBuffer
 
 
 class Sink(io.FileIO):
@@ -34,6 +34,15 @@ class Sink(io.FileIO):
         return memoryview(data).nbytes
 
 
+class Source(io.FileIO):
+    """A file descriptor to read from, that ends where its writer ends and not where nothing is there yet."""
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        while (count := super().readinto(buffer)) is None:
+            select.select([self], [], [])  # somebody else has made the descriptor non-blocking
+        return count
+
+
 def standard() -> tuple[TextIO, TextIO, TextIO]:
     """Standard input, output and error of this process; also from now on those of ``sys``.
 
@@ -43,6 +52,9 @@ def standard() -> tuple[TextIO, TextIO, TextIO]:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 (open to the end)
+    if sys.stdin is sys.__stdin__:
+        source = io.BufferedReader(Source(sys.stdin.fileno(), "rb", closefd=False))
+        sys.stdin = io.TextIOWrapper(source, encoding=sys.stdin.encoding, errors=sys.stdin.errors)
     sys.stdout = _patient(sys.stdout)
     sys.stderr = _patient(sys.stderr)
     return sys.stdin, sys.stdout, sys.stderr

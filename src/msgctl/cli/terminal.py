@@ -1,8 +1,9 @@
-"""What is known of the terminal: colour, width, and whether there is one."""
+"""What is known of the terminal: colour, width, whether there is one, and that it shows no key."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 
@@ -21,3 +22,36 @@ def has_color(stream: TextIO | None, environ: Mapping[str, str], *, refused: boo
     if environ.get("FORCE_COLOR"):
         return True
     return is_terminal(stream) and environ.get("TERM", "") not in ("", "dumb", "unknown")
+
+
+@contextmanager
+def echo_kept_off() -> Iterator[None]:
+    """Have the terminal show nothing that is typed after Ctrl-Z and fg either: a shell turns the echo on in between.
+
+    Whoever reads in the block turns it off before, and on after.
+    """
+    import signal  # a short command does without
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGCONT, lambda *_: _turn_echo_off())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGCONT, before)
+
+
+def _turn_echo_off() -> None:
+    import os
+    import termios
+
+    with suppress(OSError, termios.error):
+        descriptor = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            settings = termios.tcgetattr(descriptor)
+            settings[3] &= ~termios.ECHO
+            termios.tcsetattr(descriptor, termios.TCSANOW, settings)
+        finally:
+            os.close(descriptor)

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from msgctl import operations, request
 from msgctl.client import Client
 from msgctl.delivery_states import is_final
-from msgctl.errors import MsgctlError, unexpected
+from msgctl.errors import MsgctlError, no_more, unexpected
 from msgctl.jobs import reading, rounds
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.limits import Failures, Pace
 from msgctl.jobs.records import Heard
+from msgctl.jobs.threads import begin
 from msgctl.text import storable
 
 _COMMIT_EVERY = 200
@@ -43,6 +44,8 @@ class Round:
         self._answers: queue.SimpleQueue[Heard] = queue.SimpleQueue()
         self._stopping = False
         self._ended = threading.Event()
+        self._may_ask = threading.Event()
+        self._begun: list[threading.Thread] = []
         self._number = ledger.order.concurrency
         self._conductor = threading.Thread(target=self._conduct, name="ledger", daemon=True)
         self._askers = [threading.Thread(target=self._ask, name=f"asker {n}", daemon=True) for n in range(self._number)]
@@ -53,10 +56,14 @@ class Round:
         self.failed = 0
 
     def start(self) -> None:
+        """Begin, with fewer threads where the system allows no more; with none, that is what stopped the round."""
         self._ledger.is_in_use = True
-        self._conductor.start()
-        for asker in self._askers:
-            asker.start()
+        self._begun = begin([self._conductor, *self._askers])
+        if len(self._begun) < 2:
+            self._stopped_by, self._stopping = no_more("threads"), True
+        if not self._begun:
+            self._ended.set()
+        self._may_ask.set()
 
     def wait(self, seconds: float) -> bool:
         """Wait that long, or until the round is over or stopped; whether that is so."""
@@ -67,14 +74,14 @@ class Round:
 
     def finish(self) -> MsgctlError | None:
         """The error that ended the round early, if any."""
-        self._conductor.join()
-        for asker in self._askers:
-            asker.join()
+        for thread in self._begun:
+            thread.join()
         self._ledger.is_in_use = False
         return self._stopped_by
 
     def _conduct(self) -> None:
         """Give out questions at the job's pace, and write the answers; whatever happens, nobody waits for ever."""
+        self._may_ask.wait()
         try:
             number = rounds.begin(self._ledger)
             self.due = self._ledger.totals.accepted - rounds.left_out(self._ledger, number)

@@ -266,7 +266,9 @@ class Ledger:
     def _content(self, content: int) -> tuple[dict[str, Any], int]:
         if self._last_content[0] != content:
             text, cost = self.db.execute("SELECT parameters, cost FROM content WHERE id = ?", (content,)).fetchone()
-            self._last_content = (content, json.loads(text), cost)
+            parameters = json.loads(text)
+            database.require(dict, parameters)
+            self._last_content = (content, parameters, cost)
         return self._last_content[1:]
 
     # --- what there is

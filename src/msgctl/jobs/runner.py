@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from msgctl.client import Client
-from msgctl.errors import ConfigurationError, MsgctlError, unexpected
+from msgctl.errors import ConfigurationError, MsgctlError, no_more, unexpected
 from msgctl.jobs import reading
 from msgctl.jobs.desk import Desk
 from msgctl.jobs.dispatch import dispatch
@@ -15,6 +15,7 @@ from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.limits import Budget, Pace
 from msgctl.jobs.records import Totals
 from msgctl.jobs.states import Event
+from msgctl.jobs.threads import begin
 
 PAUSE = 1.0
 """Seconds that a thread waits after a request that did not reach the service."""
@@ -39,6 +40,7 @@ class Runner:
         self._writer = threading.Thread(target=self._desk.write, name="ledger", daemon=True)
         number = min(order.concurrency, max(1, ledger.totals.sendable - ledger.totals.accepted))
         self._senders = [threading.Thread(target=self._send, name=f"sender {n}", daemon=True) for n in range(number)]
+        self._begun: list[threading.Thread] = []
         self._at_work = number
         self._ended = threading.Event()
         self._lock = threading.Lock()
@@ -49,10 +51,12 @@ class Runner:
         return self._desk.totals
 
     def start(self) -> None:
+        """Begin, with fewer threads where the system allows no more; with none, that is what stopped the job."""
         self._ledger.is_in_use = True
-        self._writer.start()
-        for sender in self._senders:
-            sender.start()
+        self._begun = begin([self._writer, *self._senders])
+        if len(self._begun) < 2:
+            self._desk.stop(no_more("threads"))
+        self._leave(len(self._senders) - max(len(self._begun) - 1, 0))
 
     def wait(self, seconds: float) -> bool:
         """Wait that long, or until nothing is under way any more; whether that is so."""
@@ -65,9 +69,8 @@ class Runner:
     def finish(self) -> MsgctlError | None:
         """Close what the threads used, after `wait` said that they ended; the error that stopped the job, if any."""
         self._desk.close()
-        self._writer.join()
-        for sender in self._senders:
-            sender.join()
+        for thread in self._begun:
+            thread.join()
         self._ledger.is_in_use = False
         error, unwritten = self._desk.stopped_by, self._desk.unwritten
         if error and unwritten:
@@ -93,10 +96,14 @@ class Runner:
         except Exception as error:  # noqa: BLE001 (it is told by `finish`)
             self._desk.stop(error if isinstance(error, MsgctlError) else unexpected(error))
         finally:
-            with self._lock:
-                self._at_work -= 1
-                if not self._at_work:
-                    self._ended.set()
+            self._leave(1)
+
+    def _leave(self, number: int) -> None:
+        """Take note that some senders are done; with the last one, the job's work is."""
+        with self._lock:
+            self._at_work -= number
+            if not self._at_work:
+                self._ended.set()
 
 
 def _budget(ledger: Ledger) -> Budget:

@@ -109,9 +109,8 @@ class _Handler(BaseHTTPRequestHandler):
         outcome = self.server.desk.answer(Call(self.command, path, query, headers, body), self.client_address[0])
         milliseconds = (time.perf_counter() - started) * 1000
         fault = f" fault {', '.join(outcome.faults)}" if outcome.faults else ""
-        self.server.log(
-            f"{self.command[:20]} {shorten(masked(path), 100)} {outcome.reply.status} {milliseconds:.0f} ms{fault}"
-        )
+        asked = f"{shorten(self.command, 20)} {shorten(masked(path), 100)}"
+        self.server.log(f"{asked} {outcome.reply.status} {milliseconds:.0f} ms{fault}")
         self._send(outcome)
 
     def _body(self) -> bytes:

@@ -1,0 +1,123 @@
+"""Limits of the system: no more threads, memory or open files. It is said so, and nobody is sent anything twice."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import threading
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from support.jobs import Jobs, accepting, numbers, of_phones, sends
+from support.service import Service, answer
+from support.tool import Tool
+
+SEND = ("sms", "send", "573001234567", "-m", "hi")
+
+
+def allow_threads(monkeypatch: pytest.MonkeyPatch, most: int, *names: str) -> None:
+    """Let that many threads of some names begin, and no more."""
+    begun: list[str] = []
+    begin = threading.Thread.start
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name.startswith(names):
+            if len(begun) >= most:
+                raise RuntimeError("can't start new thread")
+            begun.append(thread.name)
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_a_job_without_threads_sends_nothing_and_goes_on_later(
+    most: int, tool: Tool, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.always(accepting(service))
+    jobs = Jobs(tool)
+    with monkeypatch.context() as patched:
+        allow_threads(patched, most, "ledger", "sender")
+        job = jobs.send(of_phones(home, numbers(3)), code=3)
+    assert sends(service) == []
+    assert jobs.shown(job)["pending"] == 3
+    assert jobs("job", "resume", job, "--yes").code == 0
+    assert jobs.shown(job)["accepted"] == 3
+
+
+def test_a_job_does_with_the_threads_that_it_gets(
+    tool: Tool, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.always(accepting(service))
+    jobs = Jobs(tool)
+    with monkeypatch.context() as patched:
+        allow_threads(patched, 3, "ledger", "sender")
+        job = jobs.send(of_phones(home, numbers(20)), "--batch-size", "1", "--concurrency", "8")
+    assert (jobs.shown(job)["accepted"], len(sends(service))) == (20, 20)
+
+
+@pytest.mark.parametrize(("most", "code"), [(0, 3), (1, 3), (2, 0)])
+def test_a_round_of_questions_does_with_the_threads_that_it_gets(
+    most: int, code: int, tool: Tool, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.always(accepting(service))
+    jobs = Jobs(tool)
+    job = jobs.send(of_phones(home, numbers(3)))
+    service.always(answer({"id": "m1", "state": "delivered"}))
+    with monkeypatch.context() as patched:
+        allow_threads(patched, most, "ledger", "asker")
+        done = jobs("job", "states", job)
+    assert done.code == code, done.err
+    assert ("no more threads" in done.err) == (code == 3)
+    assert jobs("job", "states", job, "--json").document["states"] == {"delivered": 3}
+
+
+def test_a_name_that_is_looked_up_without_a_thread_gets_no_request(
+    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSGCTL_BASE_URL", f"http://localhost:{service.port}/api/v1")
+    allow_threads(monkeypatch, 0, "look-up")
+    done = tool(*SEND)
+    assert (done.code, service.received) == (4, [])
+    assert "nothing was sent" in done.err
+
+
+def test_a_connection_that_cannot_be_made_says_why(
+    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    done = tool(*SEND)
+    assert (done.code, service.received) == (4, [])
+    assert os.strerror(errno.EMFILE) in done.err
+
+
+@pytest.mark.parametrize(
+    ("error", "what"),
+    [
+        (MemoryError(), "memory"),
+        (OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), "memory"),
+        (OSError(errno.EMFILE, os.strerror(errno.EMFILE)), "open files"),
+        (OSError(errno.ENFILE, os.strerror(errno.ENFILE)), "open files"),
+        (RuntimeError("can't start new thread"), "threads"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else repr(value),
+)
+def test_a_limit_is_not_called_a_mistake(
+    error: Exception, what: str, tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise error
+
+    service.always(answer({"id": "d1", "status": 1}))
+    monkeypatch.setattr("msgctl.output.printer.Printer.answer", fail)
+    done = tool(*SEND)
+    assert done.code == 5
+    assert f"no more {what}" in done.err
+    assert "mistake" not in done.err
+    assert "ulimit" in done.err
