@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import pkgutil
 import sys
-from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 
 MORE = (
     "decimal",
@@ -24,21 +24,20 @@ MORE = (
 
 
 def main() -> int:
-    import typer
 
     import msgctl
 
-    names = [
-        each.name
-        for package in (typer, msgctl)
-        for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-    ]
+    names = [each.name for each in pkgutil.walk_packages(msgctl.__path__, "msgctl.")]
     for name in (*MORE, *names):
         if not name.endswith("__main__"):
-            with suppress(ImportError, AssertionError):  # it is for another system, or an optional library
-                import_module(name)
+            import_module(name)
     from msgctl.__main__ import main
+    from msgctl.cli import run
+    from msgctl.cli.context import App
 
+    # Some libraries load parts of theirs when the first words are read.
+    with Path(os.devnull).open("r+", encoding="utf-8") as nothing:
+        run(["sms", "segments", "Hello"], App(stdin=nothing, stdout=nothing, stderr=nothing))
     if os.geteuid() == 0:
         uid = int(sys.argv[1])
         os.setgroups([])
