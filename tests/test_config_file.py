@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from conftest import KEY
 from msgctl import config
 from msgctl.errors import ConfigurationError
+from msgctl.profiles import key_fault
 from support.examples import FIRST, Example, line_of, write_files
 from support.files import URL, config_file, table, write_config, written
 from support.leaks import shows_key
@@ -137,7 +138,7 @@ def test_a_broken_file_is_one_message_with_the_place_and_is_left_alone(tool: Too
 @pytest.mark.parametrize(
     ("member", "named"),
     [
-        ("base_url = 5", "base_url"),
+        ("base_url = 5", "base_url of profile main is not a string"),
         ('base_url = ["x"]', "base_url"),
         ('base_url = ""', "base_url"),
         ('base_url = "service.example"', "base_url"),
@@ -146,25 +147,25 @@ def test_a_broken_file_is_one_message_with_the_place_and_is_left_alone(tool: Too
         ('base_url = "https://service.example/api/v1?key=hidden-word"', "query"),
         ('base_url = "https://service.example/api/v1#hidden-word"', "fragment"),
         ('base_url = "https://service.example/\\u001b[31m"', "base_url"),
-        ('client = "12345"', "client"),
-        ("client = true", "client"),
-        ("client = 1.0", "client"),
-        ("client = -1", "client"),
-        ("client = 9223372036854775808", "client"),
-        ("client = 1979-05-27", "client"),
+        ('client = "12345"', "client of profile main is not a whole number (int64)"),
+        ("client = true", "client of profile main is not a whole number (int64)"),
+        ("client = 1.0", "client of profile main is not a whole number (int64)"),
+        ("client = -1", "client of profile main is not a whole number (int64)"),
+        ("client = 9223372036854775808", "client of profile main is not a whole number (int64)"),
+        ("client = 1979-05-27", "client of profile main is not a whole number (int64)"),
         ("key = 5", "key"),
         ('key = ""', "key"),
         ('key = ["hidden-word"]', "key"),
         ("key_command = 5", "key_command"),
         ('key_command = ""', "key_command"),
         ('key = "hidden-word"\nkey_command = "pass"', "key and key_command"),
-        ("country_code = 57", "country_code"),
-        ("app_name = true", "app_name"),
-        ("voice = {}", "voice"),
-        ('allow_http = "yes"', "allow_http"),
-        ("allow_http = 1", "allow_http"),
-        ('history = "no"', "history"),
-        ("history = 0", "history"),
+        ("country_code = 57", "country_code of profile main is not a string"),
+        ("app_name = true", "app_name of profile main is not a string"),
+        ("voice = {}", "voice of profile main is not a string"),
+        ('allow_http = "yes"', "allow_http of profile main is neither true nor false"),
+        ("allow_http = 1", "allow_http of profile main is neither true nor false"),
+        ('history = "no"', "history of profile main is neither true nor false"),
+        ("history = 0", "history of profile main is neither true nor false"),
     ],
 )
 def test_a_member_of_a_wrong_kind_is_named(tool: Tool, member: str, named: str) -> None:
@@ -196,13 +197,26 @@ def test_a_member_that_is_missing_is_named(tool: Tool, missing: str) -> None:
     write_config("\n".join(["[profiles.main]", *lines.values(), ""]))
     done = tool("-p", "main", "balance")
     assert (done.code, f"{missing} of profile main is missing" in done.err) == (3, True)
+    assert "msgctl profile add main --base-url URL" in done.err
 
 
-@pytest.mark.parametrize("key", ["a\\u001bb", "   ", "a\\nb", "\\u202e", "x" * 5000])
-def test_a_key_that_no_account_has_is_refused_and_not_shown(tool: Tool, key: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "fault"),
+    [
+        ("a\\u001bb", "it holds control characters"),
+        ("   ", "it is empty"),
+        ("a\\nb", "it holds control characters"),
+        ("\\u202e", "it holds control characters"),
+        ("x" * 4097, "it is longer than 4096 characters"),
+    ],
+)
+def test_a_key_that_no_account_has_is_refused_and_not_shown(tool: Tool, key: str, fault: str) -> None:
     write_config(f'[profiles.main]\nbase_url = "{URL}"\nclient = 1\nkey = "{key}"\n')
     done = tool("-p", "main", "balance")
     assert (done.code, is_one_message(done)) == (3, True)
+    assert f"the key of profile main cannot be used: {fault}" in done.err
+    assert "security menu" in done.err
+    assert key_fault("x" * 4096) is None
     assert "xxx" not in done.err
 
 

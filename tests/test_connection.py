@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import ssl
 import threading
@@ -17,7 +18,7 @@ from conftest import KEY
 from msgctl import connection, operations, request
 from msgctl.client import Client
 from msgctl.credential import Credential, Secret
-from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError, RefusedError
+from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError, RefusedError, StoppedError
 from support.commands import PHONE, SENDS
 from support.proxy import proxying
 from support.service import Behaviour, Service, answer, drip, drop, hang_up, raw, running, silent
@@ -58,6 +59,37 @@ def then(*behaviours: Behaviour, done: threading.Event | None = None) -> Behavio
             done.set()
 
     return behave
+
+
+def test_ctrl_c_before_a_request_leaves_sends_nothing_whatever_the_last_one_did(keeper: Service) -> None:
+    said: list[str] = []
+
+    def log(line: str) -> None:
+        said.append(line)
+        if len(said) == 3:  # the second request is about to be made
+            raise KeyboardInterrupt
+
+    keeper.always(WHOLE)
+    client = Client(keeper.base_url, Credential(1, Secret(KEY)), log=log)
+    with contextlib.closing(client):
+        client.fetch(SEND)
+        with pytest.raises(StoppedError, match="nothing was sent") as stopped:
+            client.fetch(SEND)
+    assert stopped.value.nothing_sent
+    assert len(keeper.received) == 1
+    assert re.fullmatch(r"< 200 POST /api/v1/send-sms \d{1,4} ms", said[1])
+
+
+def test_what_was_not_sent_is_logged_as_such() -> None:
+    said: list[str] = []
+    with socket.socket() as taken:  # bound, and not listening
+        taken.bind(("127.0.0.1", 0))
+        client = Client(
+            f"http://127.0.0.1:{taken.getsockname()[1]}/api/v1", Credential(1, Secret(KEY)), log=said.append
+        )
+        with contextlib.closing(client), pytest.raises(NotReachedError):
+            client.fetch(SEND, within=PATIENCE)
+    assert re.fullmatch(r"< not sent POST /api/v1/send-sms \d+ ms", said[1])
 
 
 # --- a connection is kept

@@ -127,9 +127,41 @@ def test_an_error_of_a_server_leaves_open_whether_it_was_done(
     assert "nothing was" not in error
 
 
-def test_a_404_points_to_the_base_url(service: Service, tool: Tool) -> None:
-    service.will(answer(b"", 404))
-    assert "base URL" in tool("balance").err
+@pytest.mark.parametrize(
+    ("name", "status", "advice"),
+    [
+        ("balance", 404, "Check the base URL: it ends in the version segment"),
+        ("balance", 405, "Check the base URL: it ends in the version segment"),
+        ("balance", 401, "Check client and key"),
+        ("balance", 403, "Check client and key"),
+        ("balance", 400, "Check the values and the base URL"),
+        ("balance", 503, "Try again a little later"),
+        ("balance", 500, "Try again."),
+        ("sms send", 429, "Check the values and the base URL"),
+        ("sms send", 503, "check the delivery state, the balance"),
+        ("block add", 500, "Block the number again"),
+        ("url shorten", 500, "msgctl url stats NAME --since today"),
+        ("2fa verify", 500, "send a new one"),
+    ],
+)
+def test_a_status_tells_what_to_do(name: str, status: int, advice: str, service: Service, tool: Tool) -> None:
+    service.always(answer({"error": "E1", "msg": "no"}, status))
+    error = only_error(tool(*ALL[name].line, "--json"))
+    assert advice in error["hint"]
+    assert (error["error"], error["msg"]) == ("E1", "no")
+
+
+def test_a_read_without_an_answer_is_to_be_tried_again(service: Service, tool: Tool) -> None:
+    service.always(drop)
+    assert only_error(tool("balance", "--json"))["hint"] == "Try again."
+
+
+@pytest.mark.parametrize("member", ["error", "msg"])
+def test_either_member_of_the_error_record_is_enough(member: str, service: Service, tool: Tool) -> None:
+    service.will(answer({member: "not today"}, 520))
+    error = only_error(tool(*SMS, "--json"))
+    assert error["message"] == "the service refused the request (520): not today; nothing was sent"
+    assert error[member] == "not today"
 
 
 @pytest.mark.parametrize(
@@ -401,6 +433,7 @@ def test_a_200_that_cannot_be_read_is_1_for_a_read_and_5_for_what_may_have_been_
     error = only_error(outcome)
     assert outcome.code == error["exit_code"] == (1 if reads else 5)
     assert error["kind"] == ("unreadable" if reads else "outcome_unknown")
+    assert "cannot be read: " in error["message"]
     assert error["http_status"] == 200
     assert ("may have been carried out" in error["message"]) is not reads
 

@@ -28,6 +28,7 @@ def two(server: Service) -> Service:
         (["-p", "main"], {"PROFILE": "other"}, ("1", "main-key")),
         ([], {"PROFILE": ""}, ("1", "main-key")),
         ([], {"CLIENT": "9"}, ("9", "main-key")),
+        ([], {"CLIENT": str(2**63 - 1)}, (str(2**63 - 1), "main-key")),
         ([], {"KEY": KEY}, ("1", KEY)),
         ([], {"CLIENT": "9", "KEY": KEY}, ("9", KEY)),
         ([], {"CLIENT": "", "KEY": ""}, ("1", "main-key")),
@@ -104,7 +105,11 @@ def test_a_default_that_the_interface_does_not_know_is_a_matter_of_configuration
     assert tool(*words, *(word for option in given.values() for word in option)).code == 0
 
 
-def test_with_all_three_variables_no_file_is_needed(tool: Tool, service: Service) -> None:
+@pytest.mark.parametrize("named", ["", "work"])
+def test_with_all_three_variables_no_file_is_needed(
+    tool: Tool, service: Service, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSGCTL_PROFILE", named)
     service.will(answer({"status": 7}))
     assert tool("balance").code == 0
     assert credentials(service) == ("12345", KEY)
@@ -121,6 +126,7 @@ def test_without_a_profile_what_the_environment_lacks_is_named(
     assert done.code == 3
     named = {name for name in ("BASE_URL", "CLIENT", "KEY") if f"MSGCTL_{name}" in done.err}
     assert named == set(missing)
+    assert "msgctl profile add" in done.err
 
 
 @pytest.mark.parametrize(
@@ -151,6 +157,18 @@ def test_a_variable_that_cannot_be_used_is_named(
     assert "hidden-word" not in done.err
     assert "\x1b" not in done.err
     assert len(done.err) < 500
+    assert {"BASE_URL": "https://HOST/api/v1", "KEY": "security menu", "CLIENT": "int64"}[variable] in done.err
+
+
+@pytest.mark.parametrize(
+    ("line", "code"), [("allow_http = true", 0), ("allow_http = false", 3), ('allow_http = "yes"', 3), ("", 3)]
+)
+def test_plain_http_of_the_environment_needs_a_profile_that_allows_it(
+    tool: Tool, line: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_config('default_profile = "main"\n' + table("main", line))
+    monkeypatch.setenv("MSGCTL_BASE_URL", "http://service.example/api/v1")
+    assert tool("balance", "-n").code == code
 
 
 @pytest.mark.parametrize("words", [["-p", "nobody"], []])
@@ -160,13 +178,28 @@ def test_a_profile_that_is_named_and_does_not_exist_is_never_replaced_by_another
     monkeypatch.setenv("MSGCTL_PROFILE", "nobody")
     done = tool("balance", *words)
     assert (done.code, two.received) == (3, [])
-    assert "nobody" in done.err
+    named = "" if words else ", which MSGCTL_PROFILE names"
+    assert done.err == f"Error: there is no profile 'nobody'{named}.\nThere are: main, other, sandbox.\n"
+
+
+def test_a_profile_that_is_named_where_there_is_none_is_named(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSGCTL_PROFILE", "work")
+    done = tool("balance")
+    assert (done.code, "there is no profile 'work', which MSGCTL_PROFILE names" in done.err) == (3, True)
+
+
+def test_a_default_that_does_not_exist_is_named_with_what_names_it(tool: Tool, two: Service) -> None:
+    write_config('default_profile = "nobody"\n' + table("other"))
+    done = tool("balance")
+    assert (done.code, two.received) == (3, [])
+    assert "there is no profile 'nobody', which default_profile names" in done.err
     assert "other" in done.err
 
 
 def test_without_any_profile_the_way_to_one_is_shown(tool: Tool) -> None:
     done = tool("balance")
     assert done.code == 3
+    assert "there is no profile yet" in done.err
     assert "msgctl profile add" in done.err
     assert "-p sandbox" in done.err
 

@@ -165,3 +165,101 @@ def test_a_country_code_is_two_ascii_letters(text: str) -> None:
             continue
         assert re.fullmatch(r"[A-Za-z]{2}", typed)
         assert code == typed.upper()
+
+
+# --- refusals ---
+
+
+def ranged(text: str) -> object:
+    return values.days(text, None, TODAY)
+
+
+@pytest.mark.parametrize(
+    ("convert", "typed", "message", "hint"),
+    [
+        (values.phone, "12", "'12' is not a phone number: allowed are 5 to 15 digits, with an opt", "573001234567"),
+        (lambda text: values.phones([text]), "12345,", "'12345,' has a comma without a number", "Take the comma out"),
+        (lambda text: values.phones([text]), "12", "'12' is not a phone number", "with its country code"),
+        (lambda text: values.phones([text]), "Hola", "'Hola' is not a phone number", "given with -m TEXT"),
+        (lambda text: values.voice(text, VOICE), "miah", "'miah' is not a voice of this command: .* Mia, ", "Mia?"),
+        (lambda text: values.limited(text, RETRIES), "4", "'4' is not allowed for --retries: .* from 1 to 3", None),
+        (lambda text: values.whole_number(text, "a port"), "x", "'x' is not a port: .* number, 0 or more$", None),
+        (lambda text: values.whole_number(text, "a port"), "9" * 20, ", 0 or more, of at most 19 digits$", None),
+        (lambda text: values.decimal(text, "a rate", 0.5, 9), "0.4", "'0.4' is not a rate: .* from 0.5 to 9$", None),
+        (lambda text: values.day(text, TODAY), "soon", "'soon' is not a date: .* yesterday, or 7d", None),
+        (lambda text: values.day(text, TODAY), "2026-02-30", "'2026-02-30' is not a date that exists", "YYYY-MM-DD"),
+        (ranged, "2027-01-01", r"after --until \(left out, that is today, 2026-09-21\)", "not after the last"),
+        (values.country_code, "XX", "'XX' is not a country code: .* ISO 3166-1", "CO for Colombia"),
+        (values.long_url, "//a.example", "it has no scheme", "For example https://"),
+        (values.long_url, "ftp://a.example", r"\(its scheme is ftp\)", "For example https://"),
+        (values.long_url, "http://a b.example", "it holds a space", "For example https://"),
+        (values.long_url, "http://a.example:x", "its host or port is malformed", "For example https://"),
+        (values.long_url, "http://", r"\(it has no host\)", "For example https://"),
+        (values.long_url, "http://a.example:0", r"\(its port is 0\)", "For example https://"),
+        (values.long_url, "http://a{}.example", r"\(its host is malformed\)", "For example https://"),
+        (lambda text: values.words(text, "--name"), " ", "^--name is empty$", "Give it a value"),
+        (lambda text: values.words(text, "--name"), "a\tb", "control character U.0009 at position 2: ", "Take it out"),
+        (values.message, "\ud800", "^the message is not valid UTF-8 text at position 1", None),
+        (values.message, "a\udfff", "^the message is not valid UTF-8 text at position 2", None),
+        (values.message, "a\x9f", "control character U.009F at position 2: ", "Take it out"),
+        (values.message, "", "^the message is empty$", "-m TEXT"),
+        (values.message, "x" * 65537, "the message is 65537 bytes long: allowed are 65536", "Send a shorter text"),
+    ],
+)
+def test_a_refusal_says_what_is_allowed_and_what_to_do(
+    convert: Callable[[str], object], typed: str, message: str, hint: str | None
+) -> None:
+    with pytest.raises(UsageError, match=message) as refusal:
+        convert(typed)
+    assert (hint or "") in (refusal.value.hint or "")
+
+
+def test_the_longest_url_and_message_are_taken() -> None:
+    url = "https://a.example/".ljust(8192, "x")
+    assert values.long_url(url) == url
+    with pytest.raises(UsageError, match="longer than 8192 characters"):
+        values.long_url(url + "x")
+    assert values.message("é" * 32768)
+
+
+@pytest.mark.parametrize(("typed", "number"), [("0.5", 0.5), ("9", 9.0), ("1e0", 1.0)])
+def test_a_decimal_number_is_taken_within_its_limits(typed: str, number: float) -> None:
+    assert values.decimal(typed, "a rate", 0.5, 9) == number
+
+
+@pytest.mark.parametrize("typed", ["0.49", "9.01", "nan", "inf", "", "1_0", " 1", "٣", "--1", "."])
+def test_a_decimal_number_beyond_its_limits_is_refused(typed: str) -> None:
+    with pytest.raises(UsageError, match=r"allowed is a number from 0\.5 to 9"):
+        values.decimal(typed, "a rate", 0.5, 9)
+
+
+# --- what a file says was typed ---
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "typed"),
+    [
+        ("leave-voicemail", True, True),
+        ("leave-voicemail", "true", False),
+        ("retries", "3", True),
+        ("retries", "03", False),
+        ("retries", "4", False),
+        ("retries", 3, False),
+        ("voice", "Mia", True),
+        ("voice", "mia", False),
+        ("country-code", "CO", True),
+        ("country-code", "co", False),
+        ("country-code", "XX", False),
+        ("message", "Hola", True),
+        ("message", " ", False),
+        ("message", "a\x1b", False),
+        ("message", None, False),
+    ],
+)
+def test_a_value_of_a_file_is_one_that_could_have_been_typed(name: str, value: object, *, typed: bool) -> None:
+    assert values.is_typed(value, operations.SEND_CALL.field(name)) is typed
+
+
+@pytest.mark.parametrize(("value", "typed"), [(["a", ""], True), ([], True), (["a", 1], False), ("a", False)])
+def test_the_values_of_a_template_are_a_list_of_texts(value: object, *, typed: bool) -> None:
+    assert values.is_typed(value, operations.CHATAPP_SEND.field("body")) is typed

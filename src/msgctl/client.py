@@ -32,8 +32,9 @@ PAUSES = (0.3, 0.9)
 class Client:
     """Performs requests against one base URL with one credential, over a connection that is kept; for one thread.
 
-    ``seconds`` bounds each attempt as a whole. ``log`` is told of each request and answer, credentials never. ``local``
-    answers requests in the place of the network. Where the service repeats the key, it is masked in all that comes out.
+    ``base_url`` has no slash at its end. ``seconds`` bounds each attempt as a whole. ``log`` is told of each request
+    and answer, credentials never. ``local`` answers requests in the place of the network. Where the service repeats
+    the key, it is masked in all that comes out.
     """
 
     def __init__(
@@ -47,14 +48,13 @@ class Client:
         clock: Callable[[], float] = time.monotonic,
         local: Callable[[Outgoing], Reply] | None = None,
     ) -> None:
-        self._base_url = base_url.rstrip("/")
-        self._path = percent_encoded(urlsplit(self._base_url).path)
+        self._path = percent_encoded(urlsplit(base_url).path)
         self._credential = credential
         self._seconds = seconds
         self._log = log
         self._sleep = sleep
         self._clock = clock
-        self._judge = Judge(self._base_url, is_local=local is not None)
+        self._judge = Judge(base_url, is_local=local is not None)
         self._new_line = _lines(base_url) if local is None else lambda: LocalLine(local)
         self._line = self._new_line()
 

@@ -17,7 +17,8 @@ _PLAIN = re.compile("[A-Za-z0-9]+")
 # ASCII letters and digits, escaped, which nobody needs to do.
 _IN_JSON = r"\\u00(?:3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])"
 _IN_URL = r"%(?:25)*(?:3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])"
-_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+# Also one without its end, and never given back: else an answer could have it begin anew at each of its quotes.
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 _STRING_OR_NUMBER = rf"{_STRING}|[0-9.eE+-]+"
 _NUMBER = r'"?[+-]?([0-9]+)[0-9.eE+-]*"?'
 """A number as it is or in a string, where it may be a phone number; its group is what stands before the point."""
@@ -54,8 +55,8 @@ class Masker:
         """The body of an answer of any kind without the key; one that does not hold it is given back as it is."""
         if not self._may_be_in(body.decode("latin-1")):
             return body
-        # Nothing tells the encoding reliably. It may be one of the usual two.
-        for encoding in ("utf-8", "latin-1"):
+        # Nothing tells the encoding reliably. It may be one of the usual two, which write ASCII alike.
+        for encoding in ("utf-8",) if body.isascii() else ("utf-8", "latin-1"):
             body = self._document(body.decode(encoding, "surrogateescape")).encode(encoding, "surrogateescape")
         return body
 

@@ -112,18 +112,31 @@ def locked(path: Path) -> Iterator[None]:
         check(clean(str(path)), path, target.stat(), is_private=False)
     lock = _beside(target, "lock")
     try:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = _opened_lock(lock)
     except OSError as error:
         raise _unusable("make the lock", lock, error) from error
     try:
-        _give(descriptor, lock.parent)
-        _wait_for(descriptor, lock)
+        take(descriptor, lock)
         yield
     finally:
         os.close(descriptor)
 
 
-def _wait_for(descriptor: int, lock: Path) -> None:
+def _opened_lock(lock: Path) -> int:
+    """Open a lock, made where there is none.
+
+    Only one that was made is given away, and no link is followed: whoever may write to the folder could have put one
+    there, and root would give them what it leads to.
+    """
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    with suppress(FileExistsError):
+        descriptor = os.open(lock, flags | os.O_CREAT | os.O_EXCL, 0o600)
+        _give(descriptor, lock.parent)
+        return descriptor
+    return os.open(lock, flags)
+
+
+def take(descriptor: int, lock: Path) -> None:
     """Take a lock. Raises ConfigurationError where another program holds it for long: it may be suspended."""
     deadline = time.monotonic() + MOST_WAIT
     while True:

@@ -30,7 +30,7 @@ ENVIRONMENT = "environment"
 LARGEST_CLIENT = 2**63 - 1
 LONGEST_KEY = 4096
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 VARIABLES = {"base_url": "MSGCTL_BASE_URL", "client": "MSGCTL_CLIENT", "key": "MSGCTL_KEY"}
 ALLOWED_URLS = "Allowed is https://HOST/api/v1, and plain http to a loopback address or with allow_http = true."
 WHERE_THE_KEY_IS = "It stands in the security menu of the account."

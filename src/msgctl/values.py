@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from difflib import get_close_matches
+from math import nan
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -31,12 +32,12 @@ LONGEST_TIMEOUT = 3600.0
 LONGEST_URL = 8192
 
 _READING_AIDS = str.maketrans("", "", " .-()\u00a0\u2010\u2011\u2013")
-_PHONE = re.compile(r"\+?([0-9]{5,15})", re.ASCII)
-_INTEGER = re.compile(r"[0-9]{1,19}", re.ASCII)
-_DECIMAL = re.compile(r"[0-9.eE+-]+", re.ASCII)  # float() also takes "1_0", " 5" and digits of every script
-_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})", re.ASCII)
+_PHONE = re.compile(r"\+?([0-9]{5,15})")
+_INTEGER = re.compile(r"[0-9]{1,19}")
+_DECIMAL = re.compile(r"[0-9.eE+-]+")  # float() also takes "1_0", " 5" and digits of every script
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _NOT_IN_HOSTS = frozenset('\\<>"^`{|}')
-_DAYS_AGO = re.compile(r"([0-9]{1,6})d", re.ASCII)
+_DAYS_AGO = re.compile(r"([0-9]{1,6})d")
 
 
 class Recipients(NamedTuple):
@@ -134,11 +135,8 @@ def is_typed(value: object, field: Field) -> bool:
 
 def seconds(text: str, what: str, least: float = 0.0, most: float = LONGEST_TIMEOUT) -> float:
     """A time in seconds, over ``least`` and up to ``most``; fractions are allowed."""
-    try:
-        number = float(text) if _DECIMAL.fullmatch(text) else float("nan")
-    except ValueError:
-        number = float("nan")
-    if not least < number <= most:  # false for NaN as well
+    number = _number(text)
+    if not least < number <= most:
         raise UsageError(
             f"{quote(text)} is not {what}: allowed is a number of seconds over {least:g}, up to {most:.10g}"
         )
@@ -147,13 +145,18 @@ def seconds(text: str, what: str, least: float = 0.0, most: float = LONGEST_TIME
 
 def decimal(text: str, what: str, least: float, most: float) -> float:
     """A number from ``least`` to ``most``; fractions are allowed."""
-    try:
-        number = float(text) if _DECIMAL.fullmatch(text) else float("nan")
-    except ValueError:
-        number = float("nan")
-    if not least <= number <= most:  # false for NaN as well
+    number = _number(text)
+    if not least <= number <= most:
         raise UsageError(f"{quote(text)} is not {what}: allowed is a number from {least:g} to {most:.10g}")
     return number
+
+
+def _number(text: str) -> float:
+    """A number in decimal notation; NaN, which is within no limits, for any other text."""
+    try:
+        return float(text) if _DECIMAL.fullmatch(text) else nan
+    except ValueError:
+        return nan
 
 
 def day(text: str, today: date) -> date:
@@ -220,8 +223,10 @@ def _url_fault(text: str) -> str | None:
         return "its host or port is malformed"
     if parts.scheme not in {"http", "https"}:
         return f"its scheme is {shorten(parts.scheme, 20)}" if parts.scheme else "it has no scheme"
-    if not host or port == 0:
-        return "it has no host" if not host else "its port is 0"
+    if not host:
+        return "it has no host"
+    if port == 0:
+        return "its port is 0"
     return "its host is malformed" if not _NOT_IN_HOSTS.isdisjoint(host) else None
 
 

@@ -9,6 +9,7 @@ import os
 import pkgutil
 import sys
 from importlib import import_module
+from pathlib import Path
 
 MORE = (
     "decimal",
@@ -23,6 +24,7 @@ MORE = (
 
 
 def main() -> int:
+
     import msgctl
 
     names = [each.name for each in pkgutil.walk_packages(msgctl.__path__, "msgctl.")]
@@ -30,7 +32,12 @@ def main() -> int:
         if not name.endswith("__main__"):
             import_module(name)
     from msgctl.__main__ import main
+    from msgctl.cli import run
+    from msgctl.cli.context import App
 
+    # Some libraries load parts of theirs when the first words are read.
+    with Path(os.devnull).open("r+", encoding="utf-8") as nothing:
+        run(["sms", "segments", "Hello"], App(stdin=nothing, stdout=nothing, stderr=nothing))
     if os.geteuid() == 0:
         uid = int(sys.argv[1])
         os.setgroups([])

@@ -104,6 +104,18 @@ def test_whoever_comes_by_the_link_and_who_does_not_wait_for_each_other(
             pytest.fail("both have it")
 
 
+def test_a_link_in_the_place_of_the_lock_is_refused(new_world: NewWorld) -> None:
+    change = BY_ID["use a profile"]
+    world = new_world(change)
+    lock = (world.home / CONFIG).with_name(".config.toml.lock")
+    lock.rename(world.home / "another")
+    lock.symlink_to(world.home / "another")
+    done = world.tool(*change.arguments(world))
+    assert done.code == 3
+    assert_told(change, world, done)
+    assert change.view(world) == change.views[0]
+
+
 @pytest.mark.parametrize("change", CHANGES[:1], ids=lambda change: change.id)
 def test_a_link_in_the_place_of_what_is_written_first_leads_nothing_astray(change: Change, new_world: NewWorld) -> None:
     world = new_world(change)

@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -96,6 +96,24 @@ def test_others_can_read_the_file(change: Change, new_world: NewWorld) -> None:
     file.chmod(0o600)
     assert_whole(change, world, done)
     assert_goes_on(change, world)
+
+
+@needs_root
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_root_gives_nobody_what_a_link_in_the_place_of_the_lock_leads_to(
+    link: Callable[[Path, Path], None], new_world: NewWorld
+) -> None:
+    change = BY_ID["use a profile"]
+    world = new_world(change)
+    victim = world.home / "victim"
+    victim.touch(0o600)
+    give(world.home, ANA)
+    os.chown(victim, LUIS, LUIS)
+    lock = (world.home / CONFIG).with_name(".config.toml.lock")
+    lock.unlink()
+    link(victim, lock)
+    assert_whole(change, world, world.tool(*change.arguments(world)))
+    assert victim.stat().st_uid == LUIS
 
 
 @needs_root

@@ -97,6 +97,7 @@ MORE_BODIES: dict[str, tuple[bytes, tuple[Verdict, ...]]] = {
     "Latin-1": (body_of("ñ").decode().encode("latin-1"), UNREADABLE),
     "surrogates in UTF-8": (BODY.replace(b"1", b"\xed\xa0\x80"), UNREADABLE),
     "objects for values": (b'{"id": {}, "status": {"a": 1}, "state": {}, "urlShort": {}}', UNREADABLE),
+    "quotes in a string without its end": (b'{"status": "&#' + b'\\"' * 200_000, UNREADABLE),
     "an empty object": (b"{}", UNREADABLE),
     "nothing but null": (body_of(None), UNREADABLE + READABLE),
     "a number": (b"1500", UNREADABLE),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from jobs.making import opened, phone, write
-from msgctl.errors import OutcomeUnknownError
+from msgctl.errors import ConfigurationError, OutcomeUnknownError, RefusedError
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.records import Entry, Result, Totals
 from msgctl.jobs.report import Report, settled
@@ -324,6 +325,61 @@ def test_a_message_that_was_accepted_cannot_be_sent_again(tmp_path: Path) -> Non
         with pytest.raises(ImpossibleStepError):
             ledger.send_again(State.ACCEPTED)
         assert _outcomes(ledger) == ["accepted"]
+
+
+def test_nothing_leaves_with_an_intent_that_somebody_else_has_written(tmp_path: Path) -> None:
+    path = write(tmp_path / "job.sqlite3", [Row(line, phone(line), ("Hello",)) for line in (2, 3)])
+    with closing(opened(path)) as one, closing(opened(path)) as other:
+        with one.transaction():
+            assert one.intend(1) is not None
+        stored = one.db.execute("SELECT * FROM request").fetchall()
+        with pytest.raises(ConfigurationError), other.transaction():
+            other.intend(2)
+        assert one.db.execute("SELECT * FROM request").fetchall() == stored
+        assert other.totals.under_way == 0
+
+
+def test_an_old_sqlite_writes_as_many_requests_together_as_there_may_be(tmp_path: Path) -> None:
+    path = write(tmp_path / "job.sqlite3", [Row(line, phone(line), ("Hello",)) for line in range(300)])
+    with closing(opened(path)) as ledger:
+        ledger.db.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 999)
+        with ledger.transaction():
+            intents = [intent for _ in range(300) if (intent := ledger.intend(1))]
+        with ledger.transaction():
+            for intent in intents:
+                ledger.record(Result(intent.number, Event.ANSWERED, (Entry("m1", "queued", "1"),)))
+        assert _outcomes(ledger) == ["accepted"] * 300
+
+
+def test_all_that_is_under_way_again_counts_against_the_budget(tmp_path: Path) -> None:
+    path = write(tmp_path / "job.sqlite3", [Row(line, phone(line), ("Hello",)) for line in range(2, 6)])
+    with closing(opened(path)) as ledger:
+        with ledger.transaction():
+            for intent in (ledger.intend(2), ledger.intend(2)):
+                assert intent is not None
+                ledger.record(Result(intent.number, Event.NEVER_LEFT, (), OutcomeUnknownError("why")))
+        assert (ledger.totals.promised, ledger.totals.requests) == (0, 0)
+        with ledger.transaction():
+            ledger.intend(2)
+            ledger.intend(2)
+        assert (ledger.totals.promised, ledger.totals.requests) == (4, 2)
+        with closing(opened(path)) as counted_anew:
+            assert counted_anew.totals == ledger.totals
+
+
+def test_the_report_tells_of_a_lost_request_and_of_the_refusal_of_the_next(tmp_path: Path) -> None:
+    why = OutcomeUnknownError("it was late"), RefusedError("it was refused", http_status=520)
+    with closing(opened(write(tmp_path / "job.sqlite3", [Row(2, phone(1), ("Hello",))]))) as ledger:
+        errors = []
+        for event, fault in zip((Event.LOSS, Event.REFUSAL), why, strict=True):
+            with ledger.transaction():
+                intent = ledger.intend(1)
+                assert intent is not None
+                ledger.record(Result(intent.number, event, (), fault))
+            errors += [row["error"] for row in Report(ledger, running=False)]
+            ledger.send_again(State.UNKNOWN)
+    assert errors[0] == "it was late"
+    assert errors[1] == "an earlier request may have been carried out; of the last one: it was refused"
 
 
 def _outcomes(ledger: Ledger) -> list[str]:

@@ -182,7 +182,8 @@ def test_a_budget_is_used_as_far_as_it_goes(tmp_path: Path) -> None:
 
 def test_what_goes_again_keeps_to_the_limits_of_that_day(tmp_path: Path) -> None:
     order = replace(ORDER, batch_size=10, concurrency=1)
-    with closing(opened(write(tmp_path / "job.sqlite3", rows(20), order))) as ledger:
+    path = write(tmp_path / "job.sqlite3", rows(20), order)
+    with closing(opened(path)) as ledger:
         run(ledger, Service(otherwise=refuse))
         assert ledger.totals.refused == 20
         ledger.change(replace(order, max_credits=32))
@@ -191,9 +192,11 @@ def test_what_goes_again_keeps_to_the_limits_of_that_day(tmp_path: Path) -> None
         assert isinstance(run(ledger, service), ConditionError)
         assert [len(phones) for phones in service.asked] == [1, 5]
         assert (ledger.totals.credits, ledger.totals.accepted, ledger.totals.pending) == (30, 6, 14)
-        ledger.change(replace(order, max_credits=None))
+        ledger.change(replace(order, max_credits=1000))
         service = Service()
         assert run(ledger, service) is None
+    with closing(opened(path)) as ledger:
+        assert ledger.order.max_credits == 1000
     phones = [phone for asked in service.asked for phone in asked]
     assert (len(phones), len(set(phones))) == (14, 14)
 

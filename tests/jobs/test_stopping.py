@@ -98,7 +98,8 @@ def test_five_refusals_in_a_row_stop_the_job_with_the_words_of_the_service(
     assert done.code == 1
     assert "the route is closed" in done.err
     assert f"msgctl job resume {bulk.id}" in done.err
-    assert 7 <= len(counter.dispatches) <= 8  # one more may have been under way
+    # One more may have been under way; and a refusal may come before the second acceptance, which ends the row.
+    assert 7 <= len(counter.dispatches) <= 9
     refused = BATCH * (len(counter.dispatches) - 2)
     assert assert_true(bulk, counter) == {"accepted": 20, "refused": refused, "pending": 280 - refused}
     counter.decide = lambda *_: Fault.NONE

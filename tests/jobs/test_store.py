@@ -244,6 +244,9 @@ def test_a_link_a_folder_and_a_pipe_are_no_ledgers(store: Store, tmp_path: Path)
         "UPDATE job SET value = '{}' WHERE name = 'order'",
         "UPDATE job SET value = 'much' WHERE name = 'sendable'",
         "UPDATE request SET state = 'eaten'",
+        "UPDATE request SET lost = 'much'",
+        "UPDATE request SET credits = 'much'",
+        "UPDATE request SET estimate = 'much'",
         "INSERT INTO excluded VALUES (9, '', 'eaten', '')",
     ],
 )

@@ -1,4 +1,4 @@
-"""What the four bulk commands have in common: a file of recipients becomes a job, is summed up, and is sent."""
+"""What the four bulk commands have in common: a file of recipients becomes a job, and is sent."""
 
 from __future__ import annotations
 
@@ -6,23 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from msgctl import answers, paths, request, values
-from msgctl import operations as ops
+from msgctl import paths, values
 from msgctl.cli.context import App
-from msgctl.cli.terminal import is_terminal
-from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
+from msgctl.errors import MsgctlError, UsageError
 from msgctl.operations import Operation
 from msgctl.request import Value
-from msgctl.text import clean, shorten
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
-    from msgctl.jobs.intake import Intake, Tally
+    from msgctl.jobs.intake import Intake
     from msgctl.jobs.records import Order
     from msgctl.jobs.rows import Recipients
     from msgctl.jobs.store import Store
@@ -32,20 +27,6 @@ MOST_CONCURRENCY = 256
 MOST_BATCH = 1000
 LEAST_RATE, MOST_RATE = 0.001, 100_000.0
 MOST_CREDITS = 10**15
-LONGEST_EXAMPLE = 200
-
-SUMMARY = (
-    "command",
-    "file",
-    "recipients",
-    "invalid",
-    "duplicate",
-    "messages",
-    "segments",
-    "credits",
-    "balance",
-    "first",
-)
 
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="Recipients: CSV with a header, or JSON Lines; - is standard input.")
@@ -149,7 +130,7 @@ def start(
     UsageError for what is wrong with the file, ConditionError where not every recipient was accepted, and whatever
     stopped the job.
     """
-    from msgctl.cli import working
+    from msgctl.cli import approval, working
     from msgctl.jobs.decoding import UTF8  # jobs are for this command and its like alone: 20 ms
     from msgctl.jobs.ledger import Ledger
     from msgctl.jobs.records import Order
@@ -157,8 +138,8 @@ def start(
     from msgctl.jobs.store import Store
 
     run.stay()
-    run.check_own_fields(SUMMARY if run.options.dry_run else SHOWN)
-    _require_answer(run)
+    run.check_own_fields(approval.SUMMARY if run.options.dry_run else SHOWN)
+    approval.require_answer(run)
     order = Order(
         command=command,
         operation=operation.name,
@@ -177,7 +158,7 @@ def start(
                 if recipients.encoding != UTF8:
                     run.note(f"{values.quote(source.file)} is not UTF-8; it is read as {recipients.encoding}")
                 intake.take(recipients, wording(recipients))
-            _approve(run, source, order, intake.tally)
+            approval.approve(run, source, order, intake.tally)
             if run.options.dry_run:
                 return
             intake.finish()
@@ -221,131 +202,3 @@ def _opened(run: App, source: Source) -> Iterator[Recipients]:
         ) from None
     with file, opened(file, values.quote(source.file), source.phone_column) as recipients:
         yield recipients
-
-
-def _require_answer(run: App) -> None:
-    """Nobody can be asked without a terminal. Raises UsageError."""
-    if run.options.yes or run.options.dry_run or is_terminal(run.stdin):
-        return
-    raise UsageError(
-        "without a terminal nobody can be asked whether to send",
-        "Look at the summary with --dry-run, then send with --yes.",
-    )
-
-
-def _approve(run: App, source: Source, order: Order, tally: Tally) -> None:
-    """Sum a job up and ask whether to send it. Raises UsageError, or StoppedError where the answer is not yes."""
-    if not tally.recipients:
-        raise UsageError(f"{values.quote(source.file)} has no recipients, only a header", "Add a line a recipient.")
-    fault = _fault(source, tally, is_quiet=run.options.quiet)
-    balance = None if fault or order.performs is ops.BLOCK_PHONE else _balance(run)  # blocking costs nothing
-    document = _summary(order, tally, balance)
-    if run.options.dry_run:
-        run.own(document, SUMMARY)
-    elif not (run.options.quiet and run.options.yes):
-        run.say("\n".join(_lines(document, run, left_out=source.skip_invalid)))
-    _name_rows(run, tally)
-    if fault:
-        raise fault
-    if balance is not None and balance < tally.credits and (run.options.quiet or run.options.dry_run):
-        run.say(run.wrapped(f"Warning: {balance:,} credits are left, and about {tally.credits:,} are needed."))
-    if not run.options.dry_run:
-        run.confirm(_question(order, tally), "nothing was sent")
-
-
-def _fault(source: Source, tally: Tally, *, is_quiet: bool) -> UsageError | None:
-    """Why a file cannot be sent to as it is. Its rows are named before that, unless --quiet is given."""
-    if tally.invalid and not source.skip_invalid:
-        line, _, reason = tally.invalid_rows[0]
-        where = "; --dry-run --json has them in invalid_rows" if is_quiet else ""
-        return UsageError(
-            f"{tally.invalid:,} of {tally.recipients:,} rows of {values.quote(source.file)} cannot be sent to; the "
-            f"first is line {line}: {reason}",
-            f"Mend them, or leave them out with --skip-invalid{where}.",
-        )
-    if not tally.messages:
-        return UsageError(f"no row of {values.quote(source.file)} can be sent to", "Mend the rows.")
-    return None
-
-
-def _summary(order: Order, tally: Tally, balance: Decimal | None) -> dict[str, Any]:
-    """What is about to be sent, in numbers; segments where the service charges by them."""
-    sends_sms = order.operation == ops.SEND_SMS.name
-    return {
-        "command": order.command,
-        "file": order.file,
-        "recipients": tally.recipients,
-        "invalid": tally.invalid,
-        "duplicate": tally.duplicate,
-        "messages": tally.messages,
-        "segments": tally.segments if sends_sms else None,
-        "credits": tally.credits,
-        "balance": None if balance is None else _whole(balance),
-        "first": dict(tally.first.parameters) if tally.first else None,
-        "invalid_rows": [row._asdict() for row in tally.invalid_rows],
-        "duplicate_rows": [row._asdict() for row in tally.duplicate_rows],
-    }
-
-
-def _lines(document: Mapping[str, Any], run: App, *, left_out: bool) -> Iterator[str]:
-    """The summary as a person reads it before saying yes."""
-    rows = [("recipients", f"{document['recipients']:,} in {clean(document['file'])}")]
-    if document["invalid"]:
-        rows.append(("invalid", f"{document['invalid']:,}{', left out' if left_out else ''}"))
-    if document["duplicate"]:
-        rows.append(("repeated", f"{document['duplicate']:,}, sent to once"))
-    rows.append(("messages", f"{document['messages']:,}"))
-    if document["segments"] is not None:
-        rows.append(("segments", f"{document['segments']:,}"))
-    if document["command"] != "block bulk":
-        rows.append(("credits", f"about {document['credits']:,}{_against(document)}"))
-    if document["first"]:
-        rows.append(("first", shorten(_text(document["first"]), LONGEST_EXAMPLE)))
-    for name, value in rows:
-        yield run.wrapped(f"{name:<11} {value}")
-
-
-def _against(document: Mapping[str, Any]) -> str:
-    """The estimate read against the balance."""
-    balance = document["balance"]
-    if balance is None:
-        return "; credits left are not known"
-    enough = "" if balance >= document["credits"] else ", which is NOT enough"
-    return f" of {balance:,} left{enough}"
-
-
-def _text(parameters: Mapping[str, Any]) -> str:
-    """What the first recipient gets."""
-    return "; ".join(", ".join(value) if isinstance(value, list) else str(value) for value in parameters.values())
-
-
-def _name_rows(run: App, tally: Tally) -> None:
-    for number, rows in ((tally.invalid, tally.invalid_rows), (tally.duplicate, tally.duplicate_rows)):
-        for row in rows:
-            run.note(f"line {row.line}: {row.phone + ': ' if row.phone else ''}{row.reason}")
-        if number > len(rows):
-            run.note(f"… and {number - len(rows):,} more")
-
-
-def _question(order: Order, tally: Tally) -> str:
-    if order.command == "block bulk":
-        return f"Block {tally.messages:,} numbers?"
-    return f"Send {tally.messages:,} {'message' if tally.messages == 1 else 'messages'}?"
-
-
-def _balance(run: App) -> Decimal | None:
-    """Credits left; None, and a note, where the service does not say. Raises NotReachedError, but in a dry run."""
-    try:
-        return answers.credits_left(run.client.perform(request.build(ops.BALANCE, {})))
-    except NotReachedError as error:
-        if not run.options.dry_run:
-            raise
-        fault: MsgctlError = error
-    except (ServiceError, OutcomeUnknownError) as error:
-        fault = error
-    run.note(f"the balance cannot be read: {fault.message}")
-    return None
-
-
-def _whole(number: Decimal) -> int | float:
-    return int(number) if number == number.to_integral_value() else float(number)

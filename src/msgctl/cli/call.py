@@ -6,7 +6,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import request, values
-from msgctl.cli import bulk
+from msgctl.cli import bulk, defaults
 from msgctl.cli.context import App
 from msgctl.cli.inputs import (
     CountryCode,
@@ -17,6 +17,7 @@ from msgctl.cli.inputs import (
     TemplateFile,
     message,
     option,
+    recipients,
     template_text,
 )
 from msgctl.cli.tree import command, group
@@ -56,12 +57,12 @@ def send(
     The message is read from standard input when neither -m, --message-file nor --audio-code is given.
     """
     run = App.of(ctx)
-    phones = run.recipients(phone)
+    phones = recipients(run, phone)
     attempts = _attempts(retries)
     if audio_code is None:
         spoken = {
             "message": message(run, text, message_file),
-            "voice": run.voice(voice, ops.SEND_CALL.field("voice")),
+            "voice": defaults.voice(run, voice, ops.SEND_CALL.field("voice")),
         }
     else:
         spoken = {"audio-code": _audio(audio_code, text, message_file, voice)}
@@ -71,7 +72,7 @@ def send(
             "phone": phones,
             "retries": attempts,
             "leave-voicemail": leave_voicemail,
-            "country-code": run.country_code(country_code),
+            "country-code": defaults.country_code(run, country_code),
             **spoken,
         },
     )
@@ -114,12 +115,12 @@ def bulk_send(
     fixed: dict[str, request.Value] = {
         "retries": _attempts(retries),
         "leave-voicemail": leave_voicemail,
-        "country-code": run.country_code(country_code),
+        "country-code": defaults.country_code(run, country_code),
     }
     templates: dict[str, str] = {}
     if audio_code is None:
         templates["message"] = template_text(run, text, message_file)
-        fixed["voice"] = run.voice(voice, ops.SEND_CALL.field("voice"))
+        fixed["voice"] = defaults.voice(run, voice, ops.SEND_CALL.field("voice"))
     else:
         fixed["audio-code"] = _audio(audio_code, text, message_file, voice)
     bulk.start(

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 import typer
 
-from msgctl import config, paths, profiles, request, values
+from msgctl import config, paths, profiles, request
 from msgctl.cli.common import Options
 from msgctl.cli.terminal import has_color, is_terminal
-from msgctl.errors import ConfigurationError, StoppedError, UsageError
-from msgctl.operations import Effect, Field, Operation
+from msgctl.errors import StoppedError, UsageError
+from msgctl.operations import Effect, Operation
 from msgctl.output.form import Format
 
 if TYPE_CHECKING:
@@ -134,6 +134,12 @@ class App:
             )
         )
 
+    def today(self) -> date:
+        """The day on this machine's calendar."""
+        from datetime import datetime
+
+        return datetime.fromtimestamp(self.clock()).astimezone().date()
+
     def stay(self) -> None:
         """This run may go on for long: collect garbage, which a short one does without."""
         gc.enable()
@@ -227,57 +233,6 @@ class App:
             raise UsageError(
                 "--fields narrows a table, csv or tsv, and --json prints the whole document", "Leave one of them out."
             )
-
-    # --- values that a profile may give
-
-    def country_code(self, text: str | None) -> str | None:
-        return self._defaulted("country_code", text, values.country_code)
-
-    def app_name(self, text: str | None) -> str:
-        name = self._defaulted("app_name", text, lambda name: values.words(name, "--app-name"))
-        if name is None:
-            raise UsageError(
-                "--app-name is missing: the name of the application that the code is for",
-                "Give --app-name NAME."
-                if self.profile.is_sandbox
-                else f"Give --app-name NAME, or store it as app_name in profile {self.profile.name}.",
-            )
-        return name
-
-    def voice(self, text: str | None, field: Field) -> str:
-        name = self._defaulted("voice", text, lambda name: values.voice(name, field))
-        if name is None:
-            raise UsageError(f"--voice is missing: allowed are {', '.join(field.choices)}", "Give --voice NAME.")
-        return name
-
-    def _defaulted(self, member: str, text: str | None, convert: Callable[[str], str]) -> str | None:
-        """What was typed, or else the profile's default of the same name, which is asked for only then."""
-        if text is not None:
-            return convert(text)
-        default: str | None = getattr(self.profile, member)
-        if default is None:
-            return None
-        try:
-            return convert(default)
-        except UsageError as error:
-            option = "--" + member.replace("_", "-")
-            raise ConfigurationError(
-                f"{member} of profile {self.profile.name}: {error.message}", f"Mend it, or give {option}."
-            ) from error
-
-    def recipients(self, texts: Iterable[str]) -> tuple[str, ...]:
-        """Phone numbers, each once; says which were given again."""
-        recipients = values.phones(texts)
-        if recipients.repeated:
-            numbers = ", ".join(recipients.repeated)
-            self.note(f"given more than once, used once: {numbers}")
-        return recipients.phones
-
-    def today(self) -> date:
-        """The day on this machine's calendar."""
-        from datetime import datetime
-
-        return datetime.fromtimestamp(self.clock()).astimezone().date()
 
     # --- what a person is told and asked
 

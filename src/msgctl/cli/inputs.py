@@ -1,5 +1,6 @@
 """Texts that a command reads from an option, a file, standard input, or the terminal."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -47,6 +48,15 @@ TemplateFile = Annotated[
 CountryCode = Annotated[str | None, option(ops.SEND_SMS.field("country-code"), "CC")]
 AppName = Annotated[str | None, option(ops.SMS_2FA.field("app-name"), "NAME")]
 GSM7_HELP = "Write the message with the letters of GSM-7, á as a, so that it needs fewer segments."
+
+
+def recipients(app: App, texts: Iterable[str]) -> tuple[str, ...]:
+    """Phone numbers, each once; says which were given again. Raises UsageError."""
+    given = values.phones(texts)
+    if given.repeated:
+        numbers = ", ".join(given.repeated)
+        app.note(f"given more than once, used once: {numbers}")
+    return given.phones
 
 
 def message(app: App, text: str | None, path: str | None, typed: str = "-m TEXT") -> str:

@@ -8,7 +8,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import segments as counting
 from msgctl import values
-from msgctl.cli import bulk
+from msgctl.cli import bulk, defaults
 from msgctl.cli.context import App
 from msgctl.cli.inputs import (
     GSM7_HELP,
@@ -20,6 +20,7 @@ from msgctl.cli.inputs import (
     TemplateFile,
     in_gsm7,
     message,
+    recipients,
     template_text,
 )
 from msgctl.cli.tree import command, group
@@ -48,14 +49,14 @@ def send(
     The message is read from standard input when neither -m nor --message-file is given.
     """
     run = App.of(ctx)
-    phones = run.recipients(phone)
+    phones = recipients(run, phone)
     sms = message(run, text, message_file)
     run.run(
         ops.SEND_SMS,
         {
             "phone": phones,
             "sms": in_gsm7(sms) if gsm7 else sms,
-            "country-code": run.country_code(country_code),
+            "country-code": defaults.country_code(run, country_code),
         },
     )
 
@@ -102,7 +103,7 @@ def bulk_send(
         ops.SEND_SMS,
         bulk.Source(file, phone_column, skip_invalid),
         limits,
-        {"country-code": run.country_code(country_code)},
+        {"country-code": defaults.country_code(run, country_code)},
         lambda recipients: bulk.wording(recipients, {"sms": template}, checked, in_segments=True),
     )
 

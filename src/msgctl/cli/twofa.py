@@ -6,6 +6,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
+from msgctl.cli import defaults
 from msgctl.cli.context import App
 from msgctl.cli.inputs import AppName, CountryCode, Phone, code, option, optional
 from msgctl.cli.tree import command, group
@@ -21,8 +22,8 @@ def send_sms(ctx: typer.Context, phone: Phone, app_name: AppName = None, country
         ops.SMS_2FA,
         {
             "phone": values.phone(phone),
-            "app-name": run.app_name(app_name),
-            "country-code": run.country_code(country_code),
+            "app-name": defaults.app_name(run, app_name),
+            "country-code": defaults.country_code(run, country_code),
         },
     )
 
@@ -48,9 +49,9 @@ def send_call(
         {
             "phone": values.phone(phone),
             "retries": values.limited(retries, ops.CALL_2FA.field("retries")),
-            "app-name": run.app_name(app_name),
-            "voice": run.voice(voice, ops.CALL_2FA.field("voice")),
-            "country-code": run.country_code(country_code),
+            "app-name": defaults.app_name(run, app_name),
+            "voice": defaults.voice(run, voice, ops.CALL_2FA.field("voice")),
+            "country-code": defaults.country_code(run, country_code),
         },
     )
 
@@ -75,8 +76,8 @@ def send_chatapp(
         {
             "phone": values.phone(phone),
             "template": optional(template, "--template"),
-            "app-name": run.app_name(app_name),
-            "country-code": run.country_code(country_code),
+            "app-name": defaults.app_name(run, app_name),
+            "country-code": defaults.country_code(run, country_code),
         },
     )
 
@@ -102,7 +103,7 @@ def verify(
     run = App.of(ctx)
     given = {
         "phone": values.phone(phone),
-        "app-name": run.app_name(app_name),
-        "country-code": run.country_code(country_code),
+        "app-name": defaults.app_name(run, app_name),
+        "country-code": defaults.country_code(run, country_code),
     }
     run.run(ops.VERIFY_2FA, {**given, "code": code(run, code_text)})

@@ -12,13 +12,17 @@ from typing import Any, NamedTuple
 
 from msgctl.jobs.states import State
 
-MOST_ROWS = 500
-"""SQLite takes so many values in a statement, and more."""
+_COLUMNS = 14
+MOST_ROWS = 999 // _COLUMNS
+"""SQLite before 3.32 takes 999 values in a statement."""
 
-_PLACES = f"({','.join('?' * 14)})"
+_PLACES = f"({','.join('?' * _COLUMNS)})"
+# A state is required. A new request, which alone has a size, gets none in the place of one that is there: somebody else
+# has made that, and nothing may leave.
 _STATEMENT = """INSERT INTO request (number, updated, state, content, first, last, size, estimate, attempts,
     lost, credits, missing, answer, error) VALUES {rows}
-    ON CONFLICT (number) DO UPDATE SET updated = excluded.updated, state = excluded.state,
+    ON CONFLICT (number) DO UPDATE SET updated = excluded.updated,
+    state = CASE excluded.size WHEN 0 THEN excluded.state END,
     attempts = attempts + excluded.attempts, lost = lost + excluded.lost, credits = credits + excluded.credits,
     missing = excluded.missing, answer = excluded.answer, error = excluded.error"""
 

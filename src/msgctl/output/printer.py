@@ -7,9 +7,8 @@ from typing import Any
 
 from msgctl import answers, operations
 from msgctl.answers import Answer
-from msgctl.output import checklist, jsontext, views
+from msgctl.output import jsontext, views
 from msgctl.output.cells import cell, reach
-from msgctl.output.delimited import csv_lines, tsv_lines
 from msgctl.output.fields import finder
 from msgctl.output.form import Format
 from msgctl.output.plain import BLANK, Line, Row, fitting, growing, listing, summary, table, texts
@@ -139,6 +138,8 @@ class Printer:
         if self.format is not Format.TABLE or self.fields:
             self.own(list(documents), columns)
             return
+        from msgctl.output import checklist  # of one command alone
+
         for document in documents:
             self._draw(checklist.lines(self._texts(document, columns), self.screen.width))
             self.screen.flush()
@@ -163,7 +164,7 @@ class Printer:
         rows = ([cell(reach(document, name)) for name in names] for document in documents)
         if self.format is Format.TABLE:
             return growing(rows)
-        return (csv_lines if self.format is Format.CSV else tsv_lines)(names, rows)
+        return self._separated(names, rows)
 
     def _body(self, body: bytes) -> None:
         if not self.screen.is_terminal:
@@ -254,9 +255,13 @@ class Printer:
             self._draw(table(names, rows, self.screen.width), len(rows))
 
     def _delimited(self, columns: Sequence[str], rows: Iterable[Row]) -> None:
-        lines = csv_lines if self.format is Format.CSV else tsv_lines
-        for line in lines(columns, rows):
+        for line in self._separated(columns, rows):
             self.screen.write(line)
+
+    def _separated(self, columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+        from msgctl.output import delimited  # and with it csv
+
+        return (delimited.csv_lines if self.format is Format.CSV else delimited.tsv_lines)(columns, rows)
 
     def _draw(self, lines: Iterable[Line], rows: int = 0) -> None:
         if self.screen.color and rows <= MOST_PAINTED:

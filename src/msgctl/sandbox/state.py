@@ -6,7 +6,6 @@ process however it ends.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 from collections import deque
@@ -15,7 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 
-from msgctl import database
+from msgctl import database, private
 from msgctl.database import BrokenError, transaction
 from msgctl.sandbox.schema import FIRST_CREDITS, SCHEMA, STATE, TABLES
 
@@ -111,7 +110,7 @@ def _alone(folder: Path) -> Iterator[None]:
     """One process, or thread, at a time: SQLite does not wait where two change the journal mode of a new file."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        private.take(descriptor, folder)
         yield
     finally:
         os.close(descriptor)
