@@ -137,7 +137,7 @@ def test_an_error_of_a_server_leaves_open_whether_it_was_done(
         ("balance", 400, "Check the values and the base URL"),
         ("balance", 503, "Try again a little later"),
         ("balance", 500, "Try again."),
-        ("sms send", 429, "Check the values and the base URL"),
+        ("sms send", 429, "Try again a little later"),
         ("sms send", 503, "check the delivery state, the balance"),
         ("block add", 500, "Block the number again"),
         ("url shorten", 500, "msgctl url stats NAME --since today"),

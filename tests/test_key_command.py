@@ -98,6 +98,15 @@ def test_a_key_command_that_does_not_end_is_given_up(
     assert "0.05 seconds" in done.err
 
 
+def test_a_key_command_that_prints_without_end_is_stopped(tool: Tool, server: Service) -> None:
+    with_command(server, "yes the-line-of-another-program")
+    done = tool("balance", "-p", "main")
+    assert done.code == 3
+    assert "over 64 KiB" in done.err
+    assert "the-line" not in done.err
+    assert server.received == []
+
+
 def test_a_key_command_does_not_see_the_key_of_the_environment(
     tool: Tool, server: Service, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,7 +89,9 @@ class Judge:
             return ALLOW_ADDRESS
         if reply.status in (401, 403):
             return CHECK_CREDENTIALS
-        if reply.status in PASSING_STATUSES and request.operation.effect is Effect.READS:
+        if reply.status == 429 or (
+            reply.status in PASSING_STATUSES and request.operation.effect is Effect.READS
+        ):  # RFC 6585, 4
             return "Try again a little later."
         return check(request) if reply.status >= 500 else "Check the values and the base URL."
 
