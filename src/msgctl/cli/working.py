@@ -138,7 +138,8 @@ def _stopped_by(error: MsgctlError, totals: Totals, go_on: str, job: str) -> Msg
         error.message = f"the job stopped {why}{error.message}. In all, {_told(totals)}"
     again = f" (--resend-refused sends to the {totals.refused:,} refused ones again)" if totals.refused else ""
     unknown = f" What is unknown: msgctl job report {job} --only unknown" if totals.unknown else ""
-    error.hint = f"{error.hint or ''} {go_on}{again}.{unknown}".strip()
+    rest = f"{go_on}{again}." if totals.pending or totals.refused else ""
+    error.hint = f"{error.hint or ''} {rest}{unknown}".strip()
     return error
 
 
