@@ -114,13 +114,23 @@ class Bench:
             "MSGCTL_KEY": "key",
         }
         began = time.monotonic()
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environ)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
-        return Ended(usage.ru_maxrss, time.monotonic() - began)
+        done = subprocess.run(
+            [sys.executable, "-S", "-c", PEAK, *command], env=environ, stdout=subprocess.PIPE, check=False
+        )
+        if done.returncode:
+            raise SystemExit(f"{' '.join(command)} ended with {done.returncode}")
+        return Ended(int(done.stdout), time.monotonic() - began)
 
+
+PEAK = """
+import os, sys
+quiet = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in (0, 1)]
+child = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=quiet)
+_, status, usage = os.wait4(child, 0)
+print(usage.ru_maxrss)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+"""Runs a command from a small process, since a child is credited with the memory of its parent."""
 
 MSGCTL = (sys.executable, "-m", "msgctl")
 
