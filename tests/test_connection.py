@@ -92,6 +92,25 @@ def test_what_was_not_sent_is_logged_as_such() -> None:
     assert re.fullmatch(r"< not sent POST /api/v1/send-sms \d+ ms", said[1])
 
 
+def test_the_log_says_how_many_milliseconds_a_request_took(keeper: Service) -> None:
+    said: list[str] = []
+    keeper.always(WHOLE)
+    times = iter([100.0, 100.25])
+    client = Client(keeper.base_url, Credential(1, Secret(KEY)), log=said.append, clock=lambda: next(times))
+    with contextlib.closing(client):
+        client.fetch(SEND)
+    assert said == ["> POST /api/v1/send-sms", "< 200 POST /api/v1/send-sms 250 ms"]
+
+
+@pytest.mark.parametrize("ask", ["fetch", "perform"])
+def test_a_caller_with_a_limit_of_its_own_repeats_on_its_own(ask: str) -> None:
+    with running() as service:
+        service.always(drop)
+        with calling(service.base_url) as client, pytest.raises(OutcomeUnknownError):
+            getattr(client, ask)(BALANCE, within=PATIENCE)
+        assert len(service.received) == 1
+
+
 # --- a connection is kept
 
 

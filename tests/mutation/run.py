@@ -39,7 +39,10 @@ TESTS = {
         *(f"cli/test_{each}_values.py" for each in ("date", "phone", "choice", "text", "message")),
     ),
     "profiles": ("test_profiles.py", "test_profile_choice.py", "test_profile_add.py", "test_config_file.py"),
-    "client": ("test_regressions.py", "test_repeats.py", "test_transport.py", "test_exit_codes.py", "cli/test_api.py"),
+    "client": (
+        *(f"test_{each}.py" for each in ("connection", "answers", "regressions", "repeats", "transport", "exit_codes")),
+        "cli/test_api.py",
+    ),
     "verdicts": ("test_regressions.py", "test_exit_codes.py", "test_answers.py", "cli/test_api.py"),
     "jobs/states": ("jobs/test_ledger_machine.py", "jobs/test_runner.py"),
     "jobs/ledger": tuple(
