@@ -54,6 +54,7 @@ def test_an_interrupt_while_an_answer_is_read_does_not_hide_that_it_was_sent(
     done = tool(*SMS)
     assert done.code == 130
     assert "may have been carried out" in done.err
+    assert "Before sending again" in done.err
 
 
 @pytest.mark.parametrize("status", [302, 303])
