@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import KEY
-from msgctl import config
+from msgctl.config import file as config
+from msgctl.config.profiles import key_fault
 from msgctl.errors import ConfigurationError
-from msgctl.profiles import key_fault
 from support.examples import FIRST, Example, line_of, write_files
 from support.files import URL, config_file, table, write_config, written
 from support.leaks import shows_key

@@ -15,10 +15,11 @@ import pytest
 import trustme
 
 from conftest import KEY
-from msgctl import connection, operations, request
-from msgctl.client import Client
-from msgctl.credential import Credential, Secret
+from msgctl import operations
+from msgctl.config.credential import Credential, Secret
 from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError, RefusedError, StoppedError
+from msgctl.http import connection, request
+from msgctl.http.client import Client
 from support.commands import PHONE, SENDS
 from support.proxy import proxying
 from support.service import Behaviour, Service, answer, drip, drop, hang_up, raw, running, silent

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conftest import KEY
-from msgctl import key_command
+from msgctl.config import key_command
 from support.files import URL, config_file, credentials, table, write_config, written
 from support.leaks import shows_key
 from support.service import Service, answer

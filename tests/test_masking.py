@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import KEY
-from msgctl.credential import Credential, Secret
-from msgctl.masking import LEAST_MASKED, MASK
+from msgctl.config.credential import Credential, Secret
+from msgctl.http.masking import LEAST_MASKED, MASK
 from support.leaks import shows_key, spellings_of
 from support.service import Service, answer
 from support.tool import Tool

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from msgctl import private
 from msgctl.errors import ConfigurationError
+from msgctl.storage import files as private
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from msgctl import answers
 from msgctl.errors import ConfigurationError
+from msgctl.http import answers
 from msgctl.sandbox import state
 from msgctl.sandbox.schema import STATE
 from support.service import Service, answer

@@ -16,12 +16,14 @@ from typing import Any
 import pytest
 
 from conftest import KEY
-from msgctl import client, config, connection, profiles, request
 from msgctl import operations as ops
-from msgctl.cli.context import App
-from msgctl.credential import Credential, Secret
+from msgctl.cli.context import Context
+from msgctl.config import file as config
+from msgctl.config import profiles
+from msgctl.config.credential import Credential, Secret
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, UsageError
-from msgctl.exchange import LocalLine, Outgoing, Reply
+from msgctl.http import client, connection, request
+from msgctl.http.exchange import LocalLine, Outgoing, Reply
 from support.examples import write_files
 from support.files import write_config
 from support.leaks import shows_key
@@ -32,7 +34,7 @@ from support.tool import Tool
 @pytest.fixture
 def objects(service: Service) -> dict[str, Any]:
     """What handles a key, with the key in it."""
-    app = App(stdin=StringIO(), stdout=StringIO(), stderr=StringIO())
+    app = Context(stdin=StringIO(), stdout=StringIO(), stderr=StringIO())
     profile = app.profile
     credential = profile.credential()
     assert credential.parameters() == (("client", "12345"), ("key", KEY))
@@ -43,11 +45,11 @@ def objects(service: Service) -> dict[str, Any]:
         "Client": app.client,
         "Request": request.build(ops.BALANCE, {}),
         "Outgoing": Outgoing("POST", "/api/v1/send-sms", f"key={KEY}", {}, KEY.encode()),
-        "App": app,
+        "Context": app,
     }
 
 
-NAMES = ("Secret", "Credential", "Profile", "Client", "Request", "Outgoing", "App")
+NAMES = ("Secret", "Credential", "Profile", "Client", "Request", "Outgoing", "Context")
 
 
 def in_percent(it: object) -> str:
@@ -60,7 +62,7 @@ def test_no_object_shows_the_key(objects: dict[str, Any], name: str, show: Calla
     assert not shows_key(show(objects[name]))
 
 
-@pytest.mark.parametrize("name", ["Secret", "Credential", "Profile", "Client", "App"])
+@pytest.mark.parametrize("name", ["Secret", "Credential", "Profile", "Client", "Context"])
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_no_object_with_a_key_is_pickled(objects: dict[str, Any], name: str, protocol: int) -> None:
     with pytest.raises((TypeError, AttributeError, pickle.PicklingError)):
@@ -190,7 +192,7 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 
 ALIVE = {
     ("sms", "send", "573001234567", "-m", "Hola", "-v"): {
-        "App", "Client", "Connection", "Credential", "Dialer", "History", "Judge", "Masker", "Outgoing", "Profile",
+        "Context", "Client", "Connection", "Credential", "Dialer", "History", "Judge", "Masker", "Outgoing", "Profile",
         "Request", "Secret",
     },
     ("sms", "bulk", "customers.csv", "-m", "Hola", "--yes"): {"Desk", "Intent", "Ledger", "Runner"},

@@ -17,7 +17,7 @@ import pytest
 
 from conftest import KEY
 from msgctl import cli
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 from msgctl.cli.streams import Sink
 from support.effort import EFFORT
 from support.examples import FIRST, Example, line_of, write_files
@@ -50,7 +50,7 @@ def run_with(example: Example, streams: Sequence[TextIO], *more: str) -> int:
     stdout, stderr = streams
     clock = Clock()
     source = io.TextIOWrapper(io.BytesIO(example.stdin))
-    app = App(stdin=source, stdout=stdout, stderr=stderr, clock=clock, monotonic=clock, sleep=clock.sleep)
+    app = Context(stdin=source, stdout=stdout, stderr=stderr, clock=clock, monotonic=clock, sleep=clock.sleep)
     return cli.run([*example.words, *more], app)
 
 

@@ -17,13 +17,13 @@ import pytest
 import trustme
 
 from conftest import KEY
-from msgctl.client import Client
-from msgctl.credential import Credential, Secret
+from msgctl.config.credential import Credential, Secret
 from msgctl.diagnosis import account
 from msgctl.diagnosis.case import Case
-from msgctl.dialing import Dialer
 from msgctl.errors import RefusedError
-from msgctl.exchange import Reply
+from msgctl.http.client import Client
+from msgctl.http.dialing import Dialer
+from msgctl.http.exchange import Reply
 from support.files import config_file, table, write_config
 from support.leaks import shows_key
 from support.names import know_no_names

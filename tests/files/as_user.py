@@ -33,11 +33,11 @@ def main() -> int:
             import_module(name)
     from msgctl.__main__ import main
     from msgctl.cli import run
-    from msgctl.cli.context import App
+    from msgctl.cli.context import Context
 
     # Some libraries load parts of theirs when the first words are read.
     with Path(os.devnull).open("r+", encoding="utf-8") as nothing:
-        run(["sms", "segments", "Hello"], App(stdin=nothing, stdout=nothing, stderr=nothing))
+        run(["sms", "segments", "Hello"], Context(stdin=nothing, stdout=nothing, stderr=nothing))
     if os.geteuid() == 0:
         uid = int(sys.argv[1])
         os.setgroups([])

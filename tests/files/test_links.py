@@ -13,8 +13,8 @@ import pytest
 from files.conftest import NewWorld
 from files.holding import assert_goes_on, assert_told, assert_whole, said
 from files.stores import BY_ID, CHANGES, CONFIG, FIRST, Change, World
-from msgctl import private
 from msgctl.errors import ConfigurationError
+from msgctl.storage import files as private
 
 REFUSED = [BY_ID[each] for each in ("note a dispatch", "clear the history", "go on with a job")]
 FOLLOWED = [BY_ID[each] for each in ("add a profile", "use a profile", "send in the sandbox", "reset the sandbox")]

@@ -12,9 +12,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from msgctl import answers, config, profiles, segments, values
-from msgctl.answers import ShapeError
+from msgctl import segments, values
+from msgctl.config import file as config
+from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
+from msgctl.http import answers
+from msgctl.http.answers import ShapeError
 from msgctl.jobs.recipients import Fault, Recipients, opened
 from msgctl.jobs.rows import Row, RowError
 from msgctl.jobs.template import Template

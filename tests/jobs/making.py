@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from msgctl import answers, operations
-from msgctl.answers import Answer
-from msgctl.client import Client
+from msgctl import operations
 from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, RefusedError
+from msgctl.http import answers
+from msgctl.http.answers import Answer
+from msgctl.http.client import Client
+from msgctl.http.request import Request
 from msgctl.jobs.intake import Intake
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.records import Order
@@ -19,7 +21,6 @@ from msgctl.jobs.rows import Fault, Row
 from msgctl.jobs.runner import Runner
 from msgctl.jobs.template import Template
 from msgctl.jobs.wording import Wording
-from msgctl.request import Request
 
 NOW = 1_790_000_000.0
 ORDER = Order("sms bulk", operations.SEND_SMS.name, "customers.csv", "main", "https://service.example/api/v1", {})

@@ -7,7 +7,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgctl import answers, operations
+from msgctl import operations
+from msgctl.http import answers
 from msgctl.operations import Operation
 from msgctl.output.form import Format
 from msgctl.output.printer import Printer

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msgctl import answers, operations
+from msgctl import operations
 from msgctl.errors import UsageError
+from msgctl.http import answers
 from msgctl.output.fields import check_fields, check_own_fields
 from msgctl.output.form import Format
 from msgctl.output.printer import Printer

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msgctl import answers
+from msgctl.http import answers
 from msgctl.output import jsontext
 from msgctl.text import is_unsafe
 

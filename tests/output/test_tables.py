@@ -141,7 +141,8 @@ def test_an_answer_that_names_a_new_member_in_every_entry_has_a_bound() -> None:
 def test_a_pipe_without_colour_does_not_load_rich() -> None:
     program = """
 import sys
-from msgctl import answers, operations
+from msgctl import operations
+from msgctl.http import answers
 from msgctl.output.form import Format
 from msgctl.output.printer import Printer
 from msgctl.output.screen import Screen

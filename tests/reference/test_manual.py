@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from msgctl import errors, profiles, reference
+from msgctl import errors, reference
 from msgctl.cli import common
 from msgctl.cli.profile import MEMBERS
+from msgctl.config import profiles
 from msgctl.reference import manual
 from support.programs import program
 from support.tree import COMMANDS, NODES, Node, name_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msgctl import paths
+from msgctl.storage import paths
 from support.sandbox import PHONE, Sandbox, refused
 from support.tool import Tool
 

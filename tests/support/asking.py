@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 
 from conftest import KEY
 from contract.interface import BASE_PATH
-from msgctl import paths, profiles
+from msgctl.config import profiles
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.records import Entry, Result
 from msgctl.jobs.states import Event
 from msgctl.jobs.store import Store
+from msgctl.storage import paths
 from support.examples import EXAMPLES, JOB, write_job
 from support.service import Service, answer
 from support.tool import Outcome, Tool

@@ -7,8 +7,8 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
-from msgctl import paths, private, profiles
 from msgctl.cli.tree import examples_of
+from msgctl.config import profiles
 from msgctl.jobs.intake import Intake
 from msgctl.jobs.records import Order
 from msgctl.jobs.rows import Row
@@ -16,6 +16,8 @@ from msgctl.jobs.store import Store
 from msgctl.jobs.template import Template
 from msgctl.jobs.wording import Wording
 from msgctl.operations import SEND_SMS
+from msgctl.storage import files as private
+from msgctl.storage import paths
 from support.tool import Outcome, Tool
 from support.tree import COMMANDS, Node
 

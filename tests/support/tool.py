@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from msgctl import cli
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Tool:
         content = stdin.encode() if isinstance(stdin, str) else stdin or b""
         source = Stream(content, terminal=terminal)
         out, err = Stream(terminal=terminal or screen), Stream(terminal=terminal or screen)
-        app = App(
+        app = Context(
             stdin=source,
             stdout=out,
             stderr=err,

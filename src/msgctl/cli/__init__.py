@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from msgctl.cli import signals, streams
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 from msgctl.cli.report import report
 from msgctl.cli.root import Root
 from msgctl.cli.tree import group
@@ -33,72 +33,72 @@ def _greet(ctx: typer.Context) -> None:
         help_page.show(ctx)
 
 
-def run(arguments: Sequence[str], app: App | None = None) -> int:
+def run(arguments: Sequence[str], context: Context | None = None) -> int:
     """Run one command line and give its exit code. Nothing else turns an error into a message or a code.
 
     Without ``app`` it is all that this process does: it has the process's streams, and stops at its signals. Raises
     KeyboardInterrupt where even the end of a run is interrupted.
     """
-    if app is not None:
-        return _run_to_the_end(arguments, app)
+    if context is not None:
+        return _run_to_the_end(arguments, context)
     with signals.heeded():
         stdin, stdout, stderr = streams.standard()
-        return _run_to_the_end(arguments, App(stdin=stdin, stdout=stdout, stderr=stderr))
+        return _run_to_the_end(arguments, Context(stdin=stdin, stdout=stdout, stderr=stderr))
 
 
-def _run_to_the_end(arguments: Sequence[str], app: App) -> int:
-    _tolerate_any_encoding(app)
-    code = _run(arguments, app)
+def _run_to_the_end(arguments: Sequence[str], context: Context) -> int:
+    _tolerate_any_encoding(context)
+    code = _run(arguments, context)
     try:
-        app.stdout.flush()
+        context.stdout.flush()
     except KeyboardInterrupt:
-        streams.abandon(app.stdout)
+        streams.abandon(context.stdout)
         code = code or StoppedError.exit_code
-    fault = streams.fault_of(app.stdout)
+    fault = streams.fault_of(context.stdout)
     if fault is None or isinstance(fault, BrokenPipeError):  # whoever closed the pipe has seen enough
         return code
-    told = report(_not_written(fault, app), app)
+    told = report(_not_written(fault, context), context)
     return code or told
 
 
-def _run(arguments: Sequence[str], app: App) -> int:
+def _run(arguments: Sequence[str], context: Context) -> int:
     try:
-        with closing(app), build().make_context("msgctl", list(arguments), obj=app) as ctx:
+        with closing(context), build().make_context("msgctl", list(arguments), obj=context) as ctx:
             ctx.command.invoke(ctx)
     except typer.Exit as exit_:
         return exit_.exit_code
     except MsgctlError as error:
-        return report(error, app, arguments)
+        return report(error, context, arguments)
     except typer.TyperException as error:
         from msgctl.cli import mistakes
 
-        return report(mistakes.usage(error), app, arguments)
+        return report(mistakes.usage(error), context, arguments)
     except (KeyboardInterrupt, typer.Abort, EOFError):
-        streams.abandon(app.stdout)
-        return report(_interrupted(app), app, arguments)
+        streams.abandon(context.stdout)
+        return report(_interrupted(context), context, arguments)
     except Exception as error:  # noqa: BLE001 (a traceback shows what is none of anybody's business)
-        return report(unexpected(error), app, arguments)
+        return report(unexpected(error), context, arguments)
     return 0
 
 
-def _tolerate_any_encoding(app: App) -> None:
+def _tolerate_any_encoding(context: Context) -> None:
     """A character that the locale cannot write is written as an escape, and is not a crash."""
-    for stream in (app.stdout, app.stderr):
+    for stream in (context.stdout, context.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
 
 
-def _interrupted(app: App) -> StoppedError:
-    if app.carried_out:
+def _interrupted(context: Context) -> StoppedError:
+    if context.carried_out:
         return StoppedError("interrupted after the request was carried out", NOT_AGAIN)
     return StoppedError("interrupted")
 
 
-def _not_written(fault: OSError, app: App) -> MsgctlError:
+def _not_written(fault: OSError, context: Context) -> MsgctlError:
     """What to say where a command came to its end, and its result did not come to standard output."""
     why = f"could not be written to standard output: {fault.strerror}"
-    if app.carried_out:
+    if context.carried_out:
         return OutcomeUnknownError(
             f"the request was carried out, and its result {why}",
             NOT_AGAIN,

@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from msgctl import answers, operations, values
-from msgctl.addresses import path_fault, percent_encoded, without_secrets
+from msgctl import operations, values
 from msgctl.cli import dry_run
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 from msgctl.cli.inputs import MOST_BODY_BYTES, read
+from msgctl.config.base_url import path_fault, percent_encoded, without_secrets
 from msgctl.errors import RefusedError, UsageError
+from msgctl.http import answers
+from msgctl.http.request import Pairs, Request
 from msgctl.operations import Effect, Operation, Place, Record
 from msgctl.output.form import Format
-from msgctl.request import Pairs, Request
 from msgctl.values import quote
 
 if TYPE_CHECKING:
-    from msgctl.client import Client
-    from msgctl.exchange import Reply
+    from msgctl.http.client import Client
+    from msgctl.http.exchange import Reply
 
 EXAMPLES = (
     "msgctl api GET /balance",
@@ -70,19 +71,19 @@ def api(
 
     After this command -q is --query; --quiet has no short name here.
     """
-    run = App.of(ctx)
+    context = Context.of(ctx)
     verb = values.choice(method, METHODS, "method")
     where = _path(path)
-    made = _request(verb, where, _parameters(form, "-f"), _parameters(query, "-q"), _json(run, body, form))
-    run.operation = made.operation
-    _refuse_columns(run)
-    if run.options.dry_run:
-        dry_run.show(run, made)
+    made = _request(verb, where, _parameters(form, "-f"), _parameters(query, "-q"), _json(context, body, form))
+    context.operation = made.operation
+    _refuse_columns(context)
+    if context.options.dry_run:
+        dry_run.show(context, made)
         return
-    reply = run.client.fetch(made)
-    run.carried_out |= reply.is_success and made.operation.effect is not Effect.READS
-    _print(run, reply, include=include)
-    _accept(run.client, made, reply)
+    reply = context.client.fetch(made)
+    context.carried_out |= reply.is_success and made.operation.effect is not Effect.READS
+    _print(context, reply, include=include)
+    _accept(context.client, made, reply)
 
 
 def _path(text: str) -> str:
@@ -119,13 +120,13 @@ def _parameter(text: str, option: str) -> tuple[str, str]:
     return name, values.prose(value, f"the value of {quote(name)} in {option}", advice)
 
 
-def _json(run: App, path: str | None, form: Parameters) -> bytes | None:
+def _json(context: Context, path: str | None, form: Parameters) -> bytes | None:
     """The JSON document to send, as its bytes, without a byte order mark (RFC 8259, section 8.1). Raises UsageError."""
     if path is None:
         return None
     if form:
         raise UsageError("--input and -f exclude each other", "A request has one body.")
-    content = read(run, path, MOST_BODY_BYTES, "a JSON document").removeprefix(BOM_UTF8)
+    content = read(context, path, MOST_BODY_BYTES, "a JSON document").removeprefix(BOM_UTF8)
     try:
         answers.load(content)
     except answers.ShapeError as error:
@@ -157,17 +158,17 @@ def _place_of_credentials(method: str, path: str, *, has_json: bool) -> Place:
     return known.get(path, Place.FORM)
 
 
-def _refuse_columns(run: App) -> None:
-    if run.options.fields or run.options.format in (Format.CSV, Format.TSV):
+def _refuse_columns(context: Context) -> None:
+    if context.options.fields or context.options.format in (Format.CSV, Format.TSV):
         raise UsageError(
             "api prints the answer as it came, and knows no columns of it", "Leave --fields and -o csv or tsv out."
         )
 
 
-def _print(run: App, reply: Reply, *, include: bool) -> None:
+def _print(context: Context, reply: Reply, *, include: bool) -> None:
     head = [f"{reply.version} {reply.status} {reply.reason}".rstrip()]
     head += [*(f"{name}: {value}" for name, value in reply.headers), ""]
-    run.printer.body(reply.body, head if include else ())
+    context.printer.body(reply.body, head if include else ())
 
 
 def _accept(client: Client, made: Request, reply: Reply) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from msgctl import answers, request, values
 from msgctl import operations as ops
-from msgctl.cli.context import App
+from msgctl import values
+from msgctl.cli.context import Context
 from msgctl.cli.terminal import is_terminal
 from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
+from msgctl.http import answers, request
 from msgctl.text import clean, shorten
 
 if TYPE_CHECKING:
@@ -35,34 +36,34 @@ SUMMARY = (
 )
 
 
-def require_answer(run: App) -> None:
+def require_answer(context: Context) -> None:
     """Nobody can be asked without a terminal. Raises UsageError."""
-    if run.options.yes or run.options.dry_run or is_terminal(run.stdin):
+    if context.options.yes or context.options.dry_run or is_terminal(context.stdin):
         return
     raise UsageError(
         "without a terminal nobody can be asked whether to send",
-        "Look at the summary with --dry-run, then send with --yes.",
+        "Look at the summary with --dry-context, then send with --yes.",
     )
 
 
-def approve(run: App, source: Source, order: Order, tally: Tally) -> None:
+def approve(context: Context, source: Source, order: Order, tally: Tally) -> None:
     """Sum a job up and ask whether to send it. Raises UsageError, or StoppedError where the answer is not yes."""
     if not tally.recipients:
         raise UsageError(f"{values.quote(source.file)} has no recipients, only a header", "Add a line a recipient.")
-    fault = _fault(source, tally, is_quiet=run.options.quiet)
-    balance = None if fault or order.performs is ops.BLOCK_PHONE else _balance(run)  # blocking costs nothing
+    fault = _fault(source, tally, is_quiet=context.options.quiet)
+    balance = None if fault or order.performs is ops.BLOCK_PHONE else _balance(context)  # blocking costs nothing
     document = _summary(order, tally, balance)
-    if run.options.dry_run:
-        run.own(document, SUMMARY)
-    elif not (run.options.quiet and run.options.yes):
-        run.say("\n".join(_lines(document, run, left_out=source.skip_invalid)))
-    _name_rows(run, tally)
+    if context.options.dry_run:
+        context.show(document, SUMMARY)
+    elif not (context.options.quiet and context.options.yes):
+        context.say("\n".join(_lines(document, context, left_out=source.skip_invalid)))
+    _name_rows(context, tally)
     if fault:
         raise fault
-    if balance is not None and balance < tally.credits and (run.options.quiet or run.options.dry_run):
-        run.say(run.wrapped(f"Warning: {balance:,} credits are left, and about {tally.credits:,} are needed."))
-    if not run.options.dry_run:
-        run.confirm(_question(order, tally), "nothing was sent")
+    if balance is not None and balance < tally.credits and (context.options.quiet or context.options.dry_run):
+        context.say(context.wrapped(f"Warning: {balance:,} credits are left, and about {tally.credits:,} are needed."))
+    if not context.options.dry_run:
+        context.confirm(_question(order, tally), "nothing was sent")
 
 
 def _fault(source: Source, tally: Tally, *, is_quiet: bool) -> UsageError | None:
@@ -99,7 +100,7 @@ def _summary(order: Order, tally: Tally, balance: Decimal | None) -> dict[str, A
     }
 
 
-def _lines(document: Mapping[str, Any], run: App, *, left_out: bool) -> Iterator[str]:
+def _lines(document: Mapping[str, Any], context: Context, *, left_out: bool) -> Iterator[str]:
     """The summary as a person reads it before saying yes."""
     rows = [("recipients", f"{document['recipients']:,} in {clean(document['file'])}")]
     if document["invalid"]:
@@ -114,7 +115,7 @@ def _lines(document: Mapping[str, Any], run: App, *, left_out: bool) -> Iterator
     if document["first"]:
         rows.append(("first", shorten(_text(document["first"]), LONGEST_EXAMPLE)))
     for name, value in rows:
-        yield run.wrapped(f"{name:<11} {value}")
+        yield context.wrapped(f"{name:<11} {value}")
 
 
 def _against(document: Mapping[str, Any]) -> str:
@@ -131,12 +132,12 @@ def _text(parameters: Mapping[str, Any]) -> str:
     return "; ".join(", ".join(value) if isinstance(value, list) else str(value) for value in parameters.values())
 
 
-def _name_rows(run: App, tally: Tally) -> None:
+def _name_rows(context: Context, tally: Tally) -> None:
     for number, rows in ((tally.invalid, tally.invalid_rows), (tally.duplicate, tally.duplicate_rows)):
         for row in rows:
-            run.note(f"line {row.line}: {row.phone + ': ' if row.phone else ''}{row.reason}")
+            context.note(f"line {row.line}: {row.phone + ': ' if row.phone else ''}{row.reason}")
         if number > len(rows):
-            run.note(f"… and {number - len(rows):,} more")
+            context.note(f"… and {number - len(rows):,} more")
 
 
 def _question(order: Order, tally: Tally) -> str:
@@ -145,17 +146,17 @@ def _question(order: Order, tally: Tally) -> str:
     return f"Send {tally.messages:,} {'message' if tally.messages == 1 else 'messages'}?"
 
 
-def _balance(run: App) -> Decimal | None:
+def _balance(context: Context) -> Decimal | None:
     """Credits left; None, and a note, where the service does not say. Raises NotReachedError, but in a dry run."""
     try:
-        return answers.credits_left(run.client.perform(request.build(ops.BALANCE, {})))
+        return answers.credits_left(context.client.perform(request.build(ops.BALANCE, {})))
     except NotReachedError as error:
-        if not run.options.dry_run:
+        if not context.options.dry_run:
             raise
         fault: MsgctlError = error
     except (ServiceError, OutcomeUnknownError) as error:
         fault = error
-    run.note(f"the balance cannot be read: {fault.message}")
+    context.note(f"the balance cannot be read: {fault.message}")
     return None
 
 

@@ -4,11 +4,12 @@ from typing import Annotated
 
 import typer
 
-from msgctl import answers, values
 from msgctl import operations as ops
-from msgctl.cli.context import App
+from msgctl import values
+from msgctl.cli.context import Context
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConditionError, UnreadableError
+from msgctl.http import answers
 
 app = group("Credits left in the account.")
 
@@ -17,13 +18,13 @@ app = group("Credits left in the account.")
 def balance(ctx: typer.Context) -> None:
     """Credits left in the account."""
     if ctx.invoked_subcommand is None:
-        App.of(ctx).run(ops.BALANCE, {})
+        Context.of(ctx).run(ops.BALANCE, {})
 
 
 @command(app, "show", "msgctl balance show", "msgctl balance --json", performs=ops.BALANCE)
 def show(ctx: typer.Context) -> None:
     """Show the credits left; `msgctl balance` alone does the same."""
-    App.of(ctx).run(ops.BALANCE, {})
+    Context.of(ctx).run(ops.BALANCE, {})
 
 
 @command(
@@ -39,8 +40,8 @@ def check(
 ) -> None:
     """Exit with 0 while at least N credits are left, else with 6."""
     least = values.whole_number(minimum, "a number of credits for --min")
-    run = App.of(ctx)
-    answer = run.run(ops.BALANCE, {})
+    context = Context.of(ctx)
+    answer = context.run(ops.BALANCE, {})
     if answer is None:
         return
     left = answers.credits_left(answer)

@@ -7,7 +7,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import bulk
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 from msgctl.cli.inputs import Phone, option, optional
 from msgctl.cli.tree import command, group
 
@@ -27,7 +27,7 @@ def add(
     name: Annotated[str | None, option(ops.BLOCK_PHONE.field("name"), "NAME")] = None,
 ) -> None:
     """Stop all sending to a number."""
-    App.of(ctx).run(
+    Context.of(ctx).run(
         ops.BLOCK_PHONE,
         {"phone": values.phone(phone), "name": optional(name, "--name")},
     )
@@ -56,10 +56,10 @@ def bulk_add(
 
     A summary and a question come first; without a terminal, give --yes. After a crash, `msgctl job resume` goes on.
     """
-    run = App.of(ctx)
+    context = Context.of(ctx)
     template = optional(name, "--name")
     bulk.start(
-        run,
+        context,
         "block bulk",
         ops.BLOCK_PHONE,
         bulk.Source(file, phone_column, skip_invalid),

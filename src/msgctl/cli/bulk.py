@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from msgctl import paths, values
-from msgctl.cli.context import App
+from msgctl import values
+from msgctl.cli.context import Context
 from msgctl.errors import MsgctlError, UsageError
+from msgctl.http.request import Value
 from msgctl.operations import Operation
-from msgctl.request import Value
+from msgctl.storage import paths
 
 if TYPE_CHECKING:
     from msgctl.jobs.intake import Intake
@@ -116,7 +117,7 @@ def wording(
 
 
 def start(
-    run: App,
+    context: Context,
     command: str,
     operation: Operation,
     source: Source,
@@ -137,42 +138,42 @@ def start(
     from msgctl.jobs.report import SHOWN
     from msgctl.jobs.store import Store
 
-    run.stay()
-    run.check_own_fields(approval.SUMMARY if run.options.dry_run else SHOWN)
-    approval.require_answer(run)
+    context.enable_gc()
+    context.check_own_fields(approval.SUMMARY if context.options.dry_run else SHOWN)
+    approval.require_answer(context)
     order = Order(
         command=command,
         operation=operation.name,
         file=source.file,
-        profile=run.profile.name,
-        base_url=run.profile.base_url,
+        profile=context.profile.name,
+        base_url=context.profile.base_url,
         fixed={name: value for name, value in fixed.items() if value is not None},
         **asdict(limits),
     )
     store = Store(paths.jobs_folder())
-    job = store.new_id(run.clock())
+    job = store.new_id(context.clock())
     with store.held(job):
         store.tidy()
-        with _intake(run, store, job, order) as intake:
-            with _opened(run, source) as recipients:
+        with _intake(context, store, job, order) as intake:
+            with _opened(context, source) as recipients:
                 if recipients.encoding != UTF8:
-                    run.note(f"{values.quote(source.file)} is not UTF-8; it is read as {recipients.encoding}")
+                    context.note(f"{values.quote(source.file)} is not UTF-8; it is read as {recipients.encoding}")
                 intake.take(recipients, wording(recipients))
-            approval.approve(run, source, order, intake.tally)
-            if run.options.dry_run:
+            approval.approve(context, source, order, intake.tally)
+            if context.options.dry_run:
                 return
             intake.finish()
-        with closing(Ledger(store.path(job), clock=run.clock)) as ledger:
-            run.note(f"job {job}; see it with: msgctl job show {job}")
-            working.run_to_the_end(run, job, ledger)
+        with closing(Ledger(store.path(job), clock=context.clock)) as ledger:
+            context.note(f"job {job}; see it with: msgctl job show {job}")
+            working.run_to_the_end(context, job, ledger)
 
 
 @contextmanager
-def _intake(run: App, store: Store, job: str, order: Order) -> Iterator[Intake]:
+def _intake(context: Context, store: Store, job: str, order: Order) -> Iterator[Intake]:
     """A ledger that is there when the block finished it, and else is gone."""
     from msgctl.jobs.intake import Intake
 
-    intake = Intake(store.path(job), order, created=run.clock())
+    intake = Intake(store.path(job), order, created=context.clock())
     try:
         yield intake
     except MsgctlError as error:
@@ -186,11 +187,11 @@ def _intake(run: App, store: Store, job: str, order: Order) -> Iterator[Intake]:
 
 
 @contextmanager
-def _opened(run: App, source: Source) -> Iterator[Recipients]:
+def _opened(context: Context, source: Source) -> Iterator[Recipients]:
     from msgctl.jobs.recipients import opened
 
     if source.file == "-":
-        with opened(run.stdin.buffer, "standard input", source.phone_column) as recipients:
+        with opened(context.stdin.buffer, "standard input", source.phone_column) as recipients:
             yield recipients
         return
     try:

@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from msgctl import operations as ops
-from msgctl import request, values
+from msgctl import values
 from msgctl.cli import bulk, defaults
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     CountryCode,
     Message,
@@ -22,6 +22,7 @@ from msgctl.cli.inputs import (
 )
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
+from msgctl.http import request
 
 app = group("Voice calls.")
 
@@ -56,23 +57,23 @@ def send(
 
     The message is read from standard input when neither -m, --message-file nor --audio-code is given.
     """
-    run = App.of(ctx)
-    phones = recipients(run, phone)
+    context = Context.of(ctx)
+    phones = recipients(context, phone)
     attempts = _attempts(retries)
     if audio_code is None:
         spoken = {
-            "message": message(run, text, message_file),
-            "voice": defaults.voice(run, voice, ops.SEND_CALL.field("voice")),
+            "message": message(context, text, message_file),
+            "voice": defaults.voice(context, voice, ops.SEND_CALL.field("voice")),
         }
     else:
         spoken = {"audio-code": _audio(audio_code, text, message_file, voice)}
-    run.run(
+    context.run(
         ops.SEND_CALL,
         {
             "phone": phones,
             "retries": attempts,
             "leave-voicemail": leave_voicemail,
-            "country-code": defaults.country_code(run, country_code),
+            "country-code": defaults.country_code(context, country_code),
             **spoken,
         },
     )
@@ -110,21 +111,21 @@ def bulk_send(
 
     After a crash, `msgctl job resume` goes on, and nobody gets a call twice.
     """
-    run = App.of(ctx)
+    context = Context.of(ctx)
     limits = bulk.Limits.of(batch_size, concurrency, rate, max_credits)
     fixed: dict[str, request.Value] = {
         "retries": _attempts(retries),
         "leave-voicemail": leave_voicemail,
-        "country-code": defaults.country_code(run, country_code),
+        "country-code": defaults.country_code(context, country_code),
     }
     templates: dict[str, str] = {}
     if audio_code is None:
-        templates["message"] = template_text(run, text, message_file)
-        fixed["voice"] = defaults.voice(run, voice, ops.SEND_CALL.field("voice"))
+        templates["message"] = template_text(context, text, message_file)
+        fixed["voice"] = defaults.voice(context, voice, ops.SEND_CALL.field("voice"))
     else:
         fixed["audio-code"] = _audio(audio_code, text, message_file, voice)
     bulk.start(
-        run,
+        context,
         "call bulk",
         ops.SEND_CALL,
         bulk.Source(file, phone_column, skip_invalid),

@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
-from msgctl import answers, values
 from msgctl import operations as ops
+from msgctl import values
 from msgctl.cli import bulk
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 from msgctl.cli.inputs import MOST_BODY_BYTES, option, read
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
+from msgctl.http import answers
 
 app = group("Chat-app messages from templates.")
 
@@ -46,7 +47,7 @@ def send(
     body: Body = None,
 ) -> None:
     """Send a chat-app message from a template."""
-    _perform(App.of(ctx), ops.CHATAPP_SEND, template, phone, value or [], body)
+    _perform(Context.of(ctx), ops.CHATAPP_SEND, template, phone, value or [], body)
 
 
 @command(
@@ -64,7 +65,7 @@ def order(
     body: Body = None,
 ) -> None:
     """Send a store-order notification from a custom template."""
-    _perform(App.of(ctx), ops.CHATAPP_ORDER, template, phone, value or [], body)
+    _perform(Context.of(ctx), ops.CHATAPP_ORDER, template, phone, value or [], body)
 
 
 @command(
@@ -96,10 +97,10 @@ def bulk_send(
 
     After a crash, `msgctl job resume` goes on, and nobody gets a message twice.
     """
-    run = App.of(ctx)
+    context = Context.of(ctx)
     limits = bulk.Limits.of(concurrency=concurrency, rate=rate, max_credits=max_credits)
     bulk.start(
-        run,
+        context,
         "chatapp bulk",
         ops.CHATAPP_SEND,
         bulk.Source(file, phone_column, skip_invalid),
@@ -112,18 +113,18 @@ def bulk_send(
 
 
 def _perform(
-    run: App, operation: ops.Operation, template: str, phone: str | None, given: list[str], body: str | None
+    context: Context, operation: ops.Operation, template: str, phone: str | None, given: list[str], body: str | None
 ) -> None:
     name = values.words(template, "--template")
     if body is not None:
         if phone is not None:
             raise UsageError("--body and PHONE exclude each other", "The body holds the phone and the values.")
-        run.run(operation, {"template": name}, _object(read(run, body, MOST_BODY_BYTES, "a JSON object")))
+        context.run(operation, {"template": name}, _object(read(context, body, MOST_BODY_BYTES, "a JSON object")))
         return
     if phone is None:
         raise UsageError("PHONE is missing", "Give PHONE and the VALUEs, or --body FILE.")
     texts = [values.prose(text, "a VALUE") for text in given]
-    run.run(operation, {"template": name, "phone": values.phone(phone), "body": texts})
+    context.run(operation, {"template": name, "phone": values.phone(phone), "body": texts})
 
 
 def _object(body: bytes) -> bytes:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from msgctl import values
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 
 EXAMPLES = (
     'eval "$(msgctl completion bash)"',
@@ -24,8 +24,8 @@ def completion(ctx: typer.Context, shell: Shell) -> None:
     """
     from msgctl.cli import shells
 
-    run = App.of(ctx)
+    context = Context.of(ctx)
     name = values.choice(shell, list(shells.FILES), "shell")
-    run.check_own_fields(())
+    context.check_own_fields(())
     script = shells.script(name, ctx.find_root().command)
-    run.printer.text({"shell": name, "script": script}, script)
+    context.printer.text({"shell": name, "script": script}, script)

@@ -13,20 +13,23 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 import typer
 
-from msgctl import config, paths, profiles, request
 from msgctl.cli.common import Options
 from msgctl.cli.terminal import has_color, is_terminal
+from msgctl.config import file as config
+from msgctl.config import profiles
 from msgctl.errors import StoppedError, UsageError
+from msgctl.http import request
 from msgctl.operations import Effect, Operation
 from msgctl.output.form import Format
+from msgctl.storage import paths
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from msgctl.answers import Answer
-    from msgctl.client import Client
-    from msgctl.credential import Credential
-    from msgctl.exchange import Outgoing, Reply
+    from msgctl.config.credential import Credential
+    from msgctl.http.answers import Answer
+    from msgctl.http.client import Client
+    from msgctl.http.exchange import Outgoing, Reply
     from msgctl.output.printer import Printer
     from msgctl.sandbox.emulator import Emulator
 
@@ -41,7 +44,7 @@ MOST_TYPED = 4096
 """The longest line that is taken from a terminal, in bytes; terminals themselves take no longer ones."""
 
 
-class App:
+class Context:
     """The members that commands work with. Time and streams are given, so that tests can give their own."""
 
     def __init__(
@@ -72,9 +75,9 @@ class App:
         self._opened: list[SupportsClose] = []
 
     @staticmethod
-    def of(ctx: typer.Context) -> App:
-        app: App = ctx.obj
-        return app
+    def of(ctx: typer.Context) -> Context:
+        context: Context = ctx.obj
+        return context
 
     # --- what is made when first asked for
 
@@ -103,7 +106,7 @@ class App:
         from msgctl.sandbox.emulator import Emulator
         from msgctl.sandbox.state import State
 
-        return self.remember(
+        return self.on_close(
             Emulator(
                 State(paths.sandbox_file()),
                 clock=self.clock,
@@ -119,11 +122,11 @@ class App:
 
     def connect(self, credential: Credential) -> Client:
         """A client of the profile's service, for a credential that was fetched. It is closed at the end of the run."""
-        from msgctl.client import Client
+        from msgctl.http.client import Client
 
         if self.profile.is_sandbox:
             self.note("sandbox: answered by the emulator on this machine; nothing was really sent")
-        return self.remember(
+        return self.on_close(
             Client(
                 self.profile.base_url,
                 credential,
@@ -140,7 +143,7 @@ class App:
 
         return datetime.fromtimestamp(self.clock()).astimezone().date()
 
-    def stay(self) -> None:
+    def enable_gc(self) -> None:
         """This run may go on for long: collect garbage, which a short one does without."""
         gc.enable()
 
@@ -149,7 +152,7 @@ class App:
 
         return answered_by(self.emulator)
 
-    def remember(self, opened: Closeable) -> Closeable:
+    def on_close(self, opened: Closeable) -> Closeable:
         """Close something at the end of the run."""
         self._opened.append(opened)
         return opened
@@ -200,7 +203,7 @@ class App:
             note(answer)
         return answer
 
-    def own(
+    def show(
         self,
         document: Mapping[str, Any] | Collection[Mapping[str, Any]],
         columns: Iterable[str],

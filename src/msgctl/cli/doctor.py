@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 from msgctl.errors import MsgctlError
 from msgctl.output.form import Format
 
@@ -32,31 +32,31 @@ def doctor(ctx: typer.Context) -> None:
     """
     from msgctl.diagnosis.findings import COLUMNS
 
-    run = App.of(ctx)
-    run.check_own_fields(COLUMNS)
+    context = Context.of(ctx)
+    context.check_own_fields(COLUMNS)
     failures: list[tuple[str, MsgctlError]] = []
-    with closing(_case(run)) as case:
-        run.printer.checklist(_documents(case, failures), COLUMNS)
+    with closing(_case(context)) as case:
+        context.printer.checklist(_documents(case, failures), COLUMNS)
     if failures:
         check, error = failures[0]
         error.message = f"{check}: {error.message}"
-        if run.options.format is Format.TABLE:
+        if context.options.format is Format.TABLE:
             error.hint = None  # it stands above
         raise error
 
 
-def _case(run: App) -> Case:
+def _case(context: Context) -> Case:
     from msgctl.diagnosis.case import Case
 
     return Case(
-        environ=run.environ,
-        named=run.options.profile,
-        find_config=lambda: run.config_path,
-        connect=run.connect,
-        seconds=run.options.seconds,
-        clock=run.clock,
-        monotonic=run.monotonic,
-        offline=run.options.dry_run,
+        environ=context.environ,
+        named=context.options.profile,
+        find_config=lambda: context.config_path,
+        connect=context.connect,
+        seconds=context.options.seconds,
+        clock=context.clock,
+        monotonic=context.monotonic,
+        offline=context.options.dry_run,
     )
 
 

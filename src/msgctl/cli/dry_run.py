@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from msgctl.cli.context import App
-    from msgctl.request import Request
+    from msgctl.cli.context import Context
+    from msgctl.http.request import Request
 
 
-def show(run: App, made: Request) -> None:
+def show(context: Context, made: Request) -> None:
     """Print a request, its credentials masked."""
-    described = made.described(run.profile.base_url)
-    run.printer.own(described, _dotted(described), all_fields=True)
+    described = made.described(context.profile.base_url)
+    context.printer.own(described, _dotted(described), all_fields=True)
 
 
 def _dotted(document: Mapping[str, Any]) -> list[str]:

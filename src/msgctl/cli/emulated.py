@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msgctl.exchange import Outgoing, Reply
+from msgctl.http.exchange import Outgoing, Reply
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.wire import Call
 

@@ -6,10 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from msgctl import paths, profiles, values
-from msgctl.cli.context import App
+from msgctl import values
+from msgctl.cli.context import Context
 from msgctl.cli.tree import command, group
+from msgctl.config import profiles
 from msgctl.errors import UsageError
+from msgctl.storage import paths
 from msgctl.times import timestamp
 
 app = group(
@@ -41,7 +43,7 @@ Limit = Annotated[
 @app.callback(invoke_without_command=True)
 def history(ctx: typer.Context, since: Since = None, phone: ToPhone = None, limit: Limit = None) -> None:
     if ctx.invoked_subcommand is None:
-        _list(App.of(ctx), since, phone, limit)
+        _list(Context.of(ctx), since, phone, limit)
     elif any(each is not None for each in (since, phone, limit)):
         raise UsageError(
             "--since, --phone and --limit are options of the list",
@@ -66,33 +68,33 @@ def list_(ctx: typer.Context, since: Since = None, phone: ToPhone = None, limit:
     Times are UTC; the day of --since begins at midnight of this machine's time zone. Where a terminal is narrow, the
     table leaves out credits, then status, command and profile; csv, tsv and JSON have them all.
     """
-    _list(App.of(ctx), since, phone, limit)
+    _list(Context.of(ctx), since, phone, limit)
 
 
-def _list(run: App, since: str | None, phone: str | None, limit: str | None) -> None:
+def _list(context: Context, since: str | None, phone: str | None, limit: str | None) -> None:
     most = USUAL_LIMIT if limit is None else values.whole_number(limit, "a number for --limit", 1, MOST_LISTED)
-    first = None if since is None else _start_of_day(run, since)
+    first = None if since is None else _start_of_day(context, since)
     number = None if phone is None else values.phone(phone)
-    run.check_own_fields(COLUMNS)
+    context.check_own_fields(COLUMNS)
     from msgctl.history import reading
 
     with reading(paths.history_file()) as notes:
-        found = [] if notes is None else notes.entries(most, first, number, run.options.profile)
-    run.own(found, COLUMNS, spare=SPARE_COLUMNS, empty=_emptiness(run, is_narrowed=bool(since or phone)))
+        found = [] if notes is None else notes.entries(most, first, number, context.options.profile)
+    context.show(found, COLUMNS, spare=SPARE_COLUMNS, empty=_emptiness(context, is_narrowed=bool(since or phone)))
 
 
-def _emptiness(run: App, *, is_narrowed: bool) -> str:
+def _emptiness(context: Context, *, is_narrowed: bool) -> str:
     """What there is to say of a list without entries."""
     such = "such " if is_narrowed else ""
-    profile = run.options.profile
+    profile = context.options.profile
     if profile is not None:
         return f"the history has no {such}entry of profile {values.quote(profile)}"
     return f"the history has no {such}entry" if such else "the history is empty"
 
 
-def _start_of_day(run: App, text: str) -> str:
+def _start_of_day(context: Context, text: str) -> str:
     """When a day of this machine's calendar begins, as the time of an entry."""
-    day = values.day(text, run.today())
+    day = values.day(text, context.today())
     if day.year < 1970:
         return timestamp(0)
     return timestamp(datetime(day.year, day.month, day.day).timestamp())
@@ -103,23 +105,23 @@ def clear(ctx: typer.Context) -> None:
     """Forget what was sent. With -p, only what was sent with that profile."""
     from msgctl.history import clear as forget
 
-    run = App.of(ctx)
-    run.refuse_dry_run("history clear")
-    profile = run.options.profile
+    context = Context.of(ctx)
+    context.refuse_dry_run("history clear")
+    profile = context.options.profile
     whose = "" if profile is None else f" of profile {values.quote(profile)}"
-    run.confirm(f"Forget the history{whose}?")
+    context.confirm(f"Forget the history{whose}?")
     forgotten = forget(paths.history_file(), profile)
     if forgotten is None:
-        run.note("the history was broken; it is empty now")
+        context.note("the history was broken; it is empty now")
     elif forgotten:
-        run.note(f"forgot {forgotten:,} {'entry' if forgotten == 1 else 'entries'}{whose}")
+        context.note(f"forgot {forgotten:,} {'entry' if forgotten == 1 else 'entries'}{whose}")
     else:
-        run.note(f"there was nothing to forget: the history has no entry{whose}")
+        context.note(f"there was nothing to forget: the history has no entry{whose}")
 
 
-def last_ids(run: App) -> list[str]:
+def last_ids(context: Context) -> list[str]:
     """The identifiers of the newest dispatch of the profile in use. Raises UsageError where there are none."""
-    profile = run.profile
+    profile = context.profile
     if not profile.history:
         raise UsageError(
             f"--last: profile {profile.name} keeps no history (history = false)", "Give the ID of each message."

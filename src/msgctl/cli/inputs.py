@@ -8,7 +8,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import segments, values
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 from msgctl.cli.terminal import is_terminal
 from msgctl.errors import UsageError
 from msgctl.operations import Field
@@ -50,16 +50,16 @@ AppName = Annotated[str | None, option(ops.SMS_2FA.field("app-name"), "NAME")]
 GSM7_HELP = "Write the message with the letters of GSM-7, á as a, so that it needs fewer segments."
 
 
-def recipients(app: App, texts: Iterable[str]) -> tuple[str, ...]:
+def recipients(context: Context, texts: Iterable[str]) -> tuple[str, ...]:
     """Phone numbers, each once; says which were given again. Raises UsageError."""
     given = values.phones(texts)
     if given.repeated:
         numbers = ", ".join(given.repeated)
-        app.note(f"given more than once, used once: {numbers}")
+        context.note(f"given more than once, used once: {numbers}")
     return given.phones
 
 
-def message(app: App, text: str | None, path: str | None, typed: str = "-m TEXT") -> str:
+def message(context: Context, text: str | None, path: str | None, typed: str = "-m TEXT") -> str:
     """The message, from ``-m``, a file, or standard input when it is not a terminal. Raises UsageError.
 
     ``typed`` is how ``text`` is given on the command line.
@@ -67,14 +67,14 @@ def message(app: App, text: str | None, path: str | None, typed: str = "-m TEXT"
     if text is not None and path is not None:
         name = "--message" if typed.startswith("-m ") else typed
         raise UsageError(f"{name} and --message-file are both given", "Give one of them.")
-    return values.message(_file_text(app, path, typed) if text is None else text, typed)
+    return values.message(_file_text(context, path, typed) if text is None else text, typed)
 
 
-def template_text(app: App, text: str | None, path: str | None) -> str:
+def template_text(context: Context, text: str | None, path: str | None) -> str:
     """The template of a bulk send, from ``-m`` or a file. Raises UsageError."""
     if text is None and path is None:
         raise UsageError("the message is missing", "Give it with -m TEMPLATE or --message-file PATH.")
-    return message(app, text, path)
+    return message(context, text, path)
 
 
 def in_gsm7(text: str) -> str:
@@ -85,14 +85,14 @@ def in_gsm7(text: str) -> str:
     return written
 
 
-def _file_text(app: App, path: str | None, typed: str) -> str:
+def _file_text(context: Context, path: str | None, typed: str) -> str:
     """Text of a file or of standard input, without the line ends at its end, as the shell's ``$(…)`` gives it."""
-    if path is None and is_terminal(app.stdin):
+    if path is None and is_terminal(context.stdin):
         raise UsageError(
             "the message is missing", f"Give it as {typed}, with --message-file PATH, or pipe it in on standard input."
         )
     name = "standard input" if path in (None, "-") else quote(str(path))
-    content = read(app, "-" if path is None else path, MOST_MESSAGE_BYTES, "the message")
+    content = read(context, "-" if path is None else path, MOST_MESSAGE_BYTES, "the message")
     try:
         return content.decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError as error:
@@ -102,11 +102,11 @@ def _file_text(app: App, path: str | None, typed: str) -> str:
         ) from None
 
 
-def read(app: App, path: str, most: int, what: str) -> bytes:
+def read(context: Context, path: str, most: int, what: str) -> bytes:
     """The bytes of a file, or of standard input for ``-``. Raises UsageError, also when they are over ``most``."""
     try:
         if path == "-":
-            content = app.stdin.buffer.read(most + 1) if app.stdin is not None else b""
+            content = context.stdin.buffer.read(most + 1) if context.stdin is not None else b""
         else:
             with Path(path).open("rb") as file:
                 content = file.read(most + 1)
@@ -119,21 +119,21 @@ def read(app: App, path: str, most: int, what: str) -> bytes:
     return content
 
 
-def code(app: App, text: str | None) -> str:
+def code(context: Context, text: str | None) -> str:
     """A verification code: from ``--code``, one line of standard input (``-``), or asked for on a terminal."""
     if text is None:
-        if not is_terminal(app.stdin):
+        if not is_terminal(context.stdin):
             raise UsageError("--code is missing", "Give --code CODE, or --code - to read it from standard input.")
-        text = app.ask("Code: ").strip()
+        text = context.ask("Code: ").strip()
     elif text == "-":
-        line = read_line(app, 1024, "the code")
+        line = read_line(context, 1024, "the code")
         text = line.strip()
     return values.words(text, "--code")
 
 
-def read_line(app: App, most: int, what: str) -> str:
+def read_line(context: Context, most: int, what: str) -> str:
     """The first line of standard input, which is otherwise left as it is. Raises UsageError."""
-    line = b"" if app.stdin is None else app.stdin.buffer.readline(most + 1)
+    line = b"" if context.stdin is None else context.stdin.buffer.readline(most + 1)
     if len(line) > most:
         raise UsageError(f"{what} on standard input is over {most} bytes long", f"The most is {most} bytes.")
     return line.decode("utf-8", "surrogateescape").rstrip("\r\n")

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from msgctl import operations as ops
-from msgctl import paths, profiles, values
+from msgctl import values
 from msgctl.cli.bulk import Limits, MaxCredits, OtherConcurrency, Rate
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 from msgctl.cli.report import report as report_error
 from msgctl.cli.terminal import is_terminal
 from msgctl.cli.tree import command, group
+from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
+from msgctl.storage import paths
 from msgctl.text import clean
 
 if TYPE_CHECKING:
@@ -38,20 +40,20 @@ def list_jobs(ctx: typer.Context) -> None:
     """List the jobs, the oldest first."""
     from msgctl.jobs.report import SHOWN
 
-    run = App.of(ctx)
-    run.refuse_dry_run("job list")
-    run.check_own_fields(SHOWN)
+    context = Context.of(ctx)
+    context.refuse_dry_run("job list")
+    context.check_own_fields(SHOWN)
     jobs: list[dict[str, Any]] = []
     failures: list[MsgctlError] = []
     store = _store()
     for job in store.ids():
         try:
-            jobs.append(_summary(run, store, job))
+            jobs.append(_summary(context, store, job))
         except ConfigurationError as error:  # one broken file does not hide the others
             failures.append(error)
-    run.own(sorted(jobs, key=itemgetter("created")), LISTED, SHOWN, empty="" if failures else "there are no jobs")
+    context.show(sorted(jobs, key=itemgetter("created")), LISTED, SHOWN, empty="" if failures else "there are no jobs")
     for failure in failures:
-        report_error(failure, run)
+        report_error(failure, context)
     if failures:
         raise typer.Exit(failures[0].exit_code)
 
@@ -62,10 +64,10 @@ def show(ctx: typer.Context, job: Job) -> None:
     from msgctl.cli import working
     from msgctl.jobs.report import SHOWN
 
-    run = App.of(ctx)
-    run.refuse_dry_run("job show")
-    run.check_own_fields(SHOWN)
-    working.show(run, _summary(run, _store(), job))
+    context = Context.of(ctx)
+    context.refuse_dry_run("job show")
+    context.check_own_fields(SHOWN)
+    working.show(context, _summary(context, _store(), job))
 
 
 @command(
@@ -96,23 +98,23 @@ def resume(
     from msgctl.jobs.report import SHOWN, summary
     from msgctl.jobs.states import State
 
-    run = App.of(ctx)
-    run.check_own_fields(SHOWN)
-    with _at_work(run, job) as ledger:
-        _check_account(run, ledger)
+    context = Context.of(ctx)
+    context.check_own_fields(SHOWN)
+    with _at_work(context, job) as ledger:
+        _check_account(context, ledger)
         order = _limited(ledger.order, concurrency, rate, max_credits)
-        if run.options.dry_run:
-            working.show(run, summary(job, ledger, running=False))
+        if context.options.dry_run:
+            working.show(context, summary(job, ledger, running=False))
             return
         ledger.change(order)
         ledger.recover()
         if resend_unknown and (unknown := ledger.in_state(State.UNKNOWN)):
-            run.confirm(_warning(unknown), "nothing was sent")
+            context.confirm(_warning(unknown), "nothing was sent")
         again = [state for state, asked in ((State.UNKNOWN, resend_unknown), (State.REFUSED, resend_refused)) if asked]
         ledger.send_again(*again)
         if not ledger.totals.pending:
-            run.note(f"job {job} has nothing pending")
-        working.run_to_the_end(run, job, ledger)
+            context.note(f"job {job} has nothing pending")
+        working.run_to_the_end(context, job, ledger)
 
 
 @command(
@@ -133,14 +135,14 @@ def report(
     from msgctl.jobs.report import COLUMNS, Report
     from msgctl.jobs.states import Outcome
 
-    run = App.of(ctx)
-    run.refuse_dry_run("job report")
-    run.check_own_fields(COLUMNS)
+    context = Context.of(ctx)
+    context.refuse_dry_run("job report")
+    context.check_own_fields(COLUMNS)
     outcome = None if only is None else Outcome(values.choice(only, OUTCOMES, "recipient's outcome"))
     store = _store()
-    with _opened(run, store, job) as ledger:
+    with _opened(context, store, job) as ledger:
         told = Report(ledger, outcome, running=store.is_running(job))
-        run.own(told, COLUMNS, empty=f"no recipient of job {job} is {outcome or 'listed'}")
+        context.show(told, COLUMNS, empty=f"no recipient of job {job} is {outcome or 'listed'}")
 
 
 @command(app, "states", "msgctl job states 20261121-3f9a2c")
@@ -152,41 +154,41 @@ def states(ctx: typer.Context, job: Job, concurrency: OtherConcurrency = None, r
     from msgctl.cli import working
     from msgctl.jobs.report import SHOWN, summary
 
-    run = App.of(ctx)
-    run.check_own_fields(SHOWN)
-    with _at_work(run, job) as ledger:
-        _check_account(run, ledger)
+    context = Context.of(ctx)
+    context.check_own_fields(SHOWN)
+    with _at_work(context, job) as ledger:
+        _check_account(context, ledger)
         if ledger.order.performs not in (ops.SEND_SMS, ops.SEND_CALL):
             raise UsageError(
                 f"the messages of a job of {ledger.order.command} have no delivery states", "SMS and calls do."
             )
         order = _limited(ledger.order, concurrency, rate, None)
-        if run.options.dry_run:
-            working.show(run, summary(job, ledger, running=False))
+        if context.options.dry_run:
+            working.show(context, summary(job, ledger, running=False))
             return
         ledger.change(order)
         ledger.recover()
-        working.ask_for_states(run, job, ledger)
+        working.ask_for_states(context, job, ledger)
 
 
 @command(app, "remove", "msgctl job remove 20261121-3f9a2c --yes")
 def remove(ctx: typer.Context, job: Job) -> None:
     """Forget a job: its recipients, and what became of them."""
-    run = App.of(ctx)
-    run.refuse_dry_run("job remove")
+    context = Context.of(ctx)
+    context.refuse_dry_run("job remove")
     store = _store()
     store.find(job)
-    if not (run.options.yes or is_terminal(run.stdin)):
+    if not (context.options.yes or is_terminal(context.stdin)):
         raise UsageError(f"what is known of job {job} would be lost, and nobody can be asked", "Say so with --yes.")
-    run.confirm(f"Forget job {job}, and to whom it sent?{_open_ends(run, store, job)}")
+    context.confirm(f"Forget job {job}, and to whom it sent?{_open_ends(context, store, job)}")
     store.remove(job)
-    run.note(f"job {job} is forgotten")
+    context.note(f"job {job} is forgotten")
 
 
-def _open_ends(run: App, store: Store, job: str) -> str:
+def _open_ends(context: Context, store: Store, job: str) -> str:
     """What would never be known of a job that is forgotten."""
     with suppress(ConfigurationError):  # a broken one can be forgotten, too
-        document = _summary(run, store, job)
+        document = _summary(context, store, job)
         ends = [f"{document[name]:,} {name}" for name in ("unknown", "pending") if document[name]]
         return f" {' and '.join(ends)} of its recipients." if ends else ""
     return ""
@@ -199,46 +201,46 @@ def _store() -> Store:
 
 
 @contextmanager
-def _opened(run: App, store: Store, job: str) -> Iterator[Ledger]:
+def _opened(context: Context, store: Store, job: str) -> Iterator[Ledger]:
     """The ledger of a job, to look at. Raises UsageError where there is none, and ConfigurationError."""
     from msgctl.jobs.ledger import Ledger
 
-    run.stay()
-    with closing(Ledger(store.find(job), clock=run.clock)) as ledger:
+    context.enable_gc()
+    with closing(Ledger(store.find(job), clock=context.clock)) as ledger:
         yield ledger
 
 
 @contextmanager
-def _at_work(run: App, job: str) -> Iterator[Ledger]:
+def _at_work(context: Context, job: str) -> Iterator[Ledger]:
     """The ledger of a job, with nobody else at work on it. Raises ConfigurationError where somebody is."""
     store = _store()
     store.find(job)
-    with store.held(job), _opened(run, store, job) as ledger:
+    with store.held(job), _opened(context, store, job) as ledger:
         yield ledger
 
 
-def _summary(run: App, store: Store, job: str) -> dict[str, Any]:
+def _summary(context: Context, store: Store, job: str) -> dict[str, Any]:
     from msgctl.jobs.report import summary
 
     running = store.is_running(job)
-    with _opened(run, store, job) as ledger:
+    with _opened(context, store, job) as ledger:
         document = summary(job, ledger, running=running)
     if running and not store.is_running(job):  # it ended meanwhile, and what was under way is known now
-        return _summary(run, store, job)
+        return _summary(context, store, job)
     return document
 
 
-def _check_account(run: App, ledger: Ledger) -> None:
+def _check_account(context: Context, ledger: Ledger) -> None:
     """Use the profile that the job was begun with, and see that it leads to the same service.
 
     Raises ConfigurationError where it does not.
     """
-    if run.options.profile is None and ledger.order.profile != profiles.ENVIRONMENT:
-        run.options.profile = ledger.order.profile
-    if run.profile.base_url != ledger.order.base_url:
+    if context.options.profile is None and ledger.order.profile != profiles.ENVIRONMENT:
+        context.options.profile = ledger.order.profile
+    if context.profile.base_url != ledger.order.base_url:
         raise ConfigurationError(
-            f"the job was begun with {clean(ledger.order.base_url)}, and profile {clean(run.profile.name)} leads to "
-            f"{clean(run.profile.base_url)}",
+            f"the job was begun with {clean(ledger.order.base_url)}, and profile {clean(context.profile.name)} uses "
+            f"{clean(context.profile.base_url)}",
             f"Name the profile of the job ({clean(ledger.order.profile)}) with -p.",
         )
 

@@ -7,13 +7,13 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.answers import Answer
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 from msgctl.cli.history import last_ids
 from msgctl.cli.report import report
 from msgctl.cli.tree import command, group
 from msgctl.cli.watch import Watch
 from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, StoppedError, UsageError
+from msgctl.http.answers import Answer
 
 app = group("Delivery states of SMS and calls.")
 
@@ -38,23 +38,23 @@ def get(
     ] = False,
 ) -> None:
     """Show the delivery state of each message."""
-    run = App.of(ctx)
+    context = Context.of(ctx)
     got: list[Answer] = []
     failures: list[MsgctlError] = []
-    identifiers = _identifiers(_asked_for(run, id or [], last=last))
+    identifiers = _identifiers(_asked_for(context, id or [], last=last))
     try:
         for each in identifiers:
             try:
-                answer = run.perform(ops.MESSAGES_STATE, {"id": each})
+                answer = context.perform(ops.MESSAGES_STATE, {"id": each})
             except (ConfigurationError, StoppedError, UsageError):  # they are not about this one message
                 raise
             except MsgctlError as error:
                 failures.append(error)
-                _report(run, each, error)
+                _report(context, each, error)
             else:
                 got.extend([answer] if answer else [])
     finally:
-        _print(run, got, len(identifiers))
+        _print(context, got, len(identifiers))
     _end(failures)
 
 
@@ -76,9 +76,9 @@ def watch(
     max_wait: Annotated[str, typer.Option("--max-wait", metavar="S", help="Seconds to wait in all.")] = "300",
 ) -> None:
     """Wait until each message comes to a state; exit with 6 if one does not."""
-    run = App.of(ctx)
+    context = Context.of(ctx)
     watching = Watch(
-        run,
+        context,
         until=[values.words(state, "--until") for state in until or []],
         interval=values.seconds(interval, "a time for --interval"),
         max_wait=values.seconds(max_wait, "a time for --max-wait", most=31 * 86400),
@@ -87,38 +87,38 @@ def watch(
     try:
         watching.run(identifiers)
     finally:
-        _print(run, watching.answers, len(identifiers))
+        _print(context, watching.answers, len(identifiers))
     failures = {each: watching.failures[each] for each in identifiers if each in watching.failures}
     for each, error in failures.items():
-        _report(run, each, error)
+        _report(context, each, error)
     _end([*failures.values()])
 
 
-def _asked_for(run: App, ids: list[str], *, last: bool) -> list[str]:
+def _asked_for(context: Context, ids: list[str], *, last: bool) -> list[str]:
     if ids and last:
         raise UsageError("--last and ID exclude each other", "Give one of them.")
     if not ids and not last:
         raise UsageError("ID is missing", "Give the ID of each message, or --last for what was sent last.")
-    return ids or last_ids(run)
+    return ids or last_ids(context)
 
 
 def _identifiers(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(values.words(text, "an ID") for text in texts))
 
 
-def _print(run: App, answers: Sequence[Answer], asked: int) -> None:
+def _print(context: Context, answers: Sequence[Answer], asked: int) -> None:
     """A single answer as it came, several as rows or lines that look alike, however many of those asked for came."""
     if asked == 1 and answers:
-        run.printer.answer(answers[0])
+        context.printer.answer(answers[0])
     else:
-        run.printer.answers(answers)
+        context.printer.answers(answers)
 
 
-def _report(run: App, id: str, error: MsgctlError) -> None:
+def _report(context: Context, id: str, error: MsgctlError) -> None:
     """One error for each message that failed; the run goes on with the others."""
     if not isinstance(error, ConditionError):
         error.message = f"message {values.quote(id)}: {error.message}"
-    report(error, run)
+    report(error, context)
 
 
 def _end(failures: Sequence[MsgctlError]) -> None:

@@ -10,15 +10,17 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from msgctl import answers, attribution, paths
 from msgctl import operations as ops
-from msgctl.answers import Answer
+from msgctl import recipients as attribution
 from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
-from msgctl.request import Request
+from msgctl.http import answers
+from msgctl.http.answers import Answer
+from msgctl.http.request import Request
+from msgctl.storage import paths
 from msgctl.times import timestamp
 
 if TYPE_CHECKING:
-    from msgctl.cli.context import App
+    from msgctl.cli.context import Context
     from msgctl.history import Entry, History, Outcome
 
 COMMANDS = {
@@ -36,16 +38,16 @@ MOST_UNASKED = 100
 
 
 @contextmanager
-def noted(run: App, request: Request) -> Iterator[Callable[[Answer], None]]:
+def noted(context: Context, request: Request) -> Iterator[Callable[[Answer], None]]:
     """Note in the history that a request is about to be made in the block, and how that ends.
 
     The block calls what it is given with the answer. Does nothing where a request is no dispatch, or the profile keeps
     no history.
     """
-    if request.operation.name not in COMMANDS or not run.profile.history:
+    if request.operation.name not in COMMANDS or not context.profile.history:
         yield lambda _: None
         return
-    note = _Note(run, request)
+    note = _Note(context, request)
     try:
         note.intend()
         yield note.answered
@@ -59,8 +61,8 @@ def noted(run: App, request: Request) -> Iterator[Callable[[Answer], None]]:
 class _Note:
     """One dispatch on its way into the history."""
 
-    def __init__(self, run: App, request: Request) -> None:
-        self._run = run
+    def __init__(self, context: Context, request: Request) -> None:
+        self._context = context
         self._request = request
         self._phones = _phones(request)
         self._history: History | None = None
@@ -72,16 +74,16 @@ class _Note:
         """Note that the request is about to leave."""
         from msgctl.history import Dispatch, History
 
-        profile = self._run.profile
+        profile = self._context.profile
         dispatch = Dispatch(
-            timestamp(self._run.clock()),
+            timestamp(self._context.clock()),
             profile.name,
             profile.base_url,
             COMMANDS[self._request.operation.name],
             _message(self._request),
         )
         with self._warned():
-            self._history = self._run.remember(History(paths.history_file()))
+            self._history = self._context.on_close(History(paths.history_file()))
             self._number = self._history.intend(dispatch, self._phones)
         self._is_intended = True
 
@@ -120,7 +122,7 @@ class _Note:
             yield
         except ConfigurationError as error:
             hint = f"\n{error.hint}" if error.hint else ""
-            self._run.say(self._run.wrapped(f"Warning: not noted in the history: {error.message}.{hint}"))
+            self._context.say(self._context.wrapped(f"Warning: not noted in the history: {error.message}.{hint}"))
 
 
 def _phones(request: Request) -> list[str | None]:

@@ -7,14 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from msgctl import config, profiles, values
 from msgctl import operations as ops
-from msgctl.addresses import base_url_fault, without_secrets
-from msgctl.cli.context import App
+from msgctl import values
+from msgctl.cli.context import Context
 from msgctl.cli.inputs import optional, read_line
 from msgctl.cli.terminal import echo_kept_off, is_terminal
 from msgctl.cli.tree import command, group
-from msgctl.config import Document
+from msgctl.config import file as config
+from msgctl.config import profiles
+from msgctl.config.base_url import base_url_fault, without_secrets
+from msgctl.config.file import Document
 from msgctl.errors import MsgctlError, StoppedError, UsageError
 from msgctl.values import quote
 
@@ -62,7 +64,7 @@ def add(
 
     There is no option for the key: every user of a machine can read the arguments of a command.
     """
-    run = App.of(ctx)
+    context = Context.of(ctx)
     members: Document = {
         "base_url": _base_url(base_url, allow_http=allow_http),
         "client": values.whole_number(client, "a client identifier", most=profiles.LARGEST_CLIENT),
@@ -71,19 +73,19 @@ def add(
         "voice": None if voice is None else _voice(voice),
         "allow_http": allow_http or None,
     }
-    _check_name(run, name, force=force)
+    _check_name(context, name, force=force)
     if not check:
-        run.refuse_dry_run("profile add")
-    members |= _key(run, key_stdin=key_stdin, key_command=key_command)
+        context.refuse_dry_run("profile add")
+    members |= _key(context, key_stdin=key_stdin, key_command=key_command)
     members = {member: value for member, value in members.items() if value is not None}
     if check:
-        _check_account(run, name, members)
-    if not run.options.dry_run:
-        _store(run, name, members, force=force)
+        _check_account(context, name, members)
+    if not context.options.dry_run:
+        _store(context, name, members, force=force)
 
 
-def _store(run: App, name: str, members: Document, *, force: bool) -> None:
-    with config.changed(run.config_path) as document:
+def _store(context: Context, name: str, members: Document, *, force: bool) -> None:
+    with config.changed(context.config_path) as document:
         stored = config.profiles(document)
         if name in stored and not force:
             raise _exists(name)
@@ -91,7 +93,7 @@ def _store(run: App, name: str, members: Document, *, force: bool) -> None:
             document["default_profile"] = name
         stored[name] = _unknown(stored.get(name, {})) | members
         is_default = document.get("default_profile") == name
-    run.note(f"stored profile {name}{' as the default' if is_default else ''}")
+    context.note(f"stored profile {name}{' as the default' if is_default else ''}")
 
 
 def _unknown(members: Document) -> Document:
@@ -113,11 +115,11 @@ def _voice(text: str) -> str:
     return values.choice(text, tuple(voices), "voice")
 
 
-def _check_name(run: App, name: str, *, force: bool) -> None:
+def _check_name(context: Context, name: str, *, force: bool) -> None:
     """Find out about the name, and whether the file can be read, before a key is asked for."""
     if fault := profiles.name_fault(name):
         raise UsageError(f"{quote(name)} cannot be the name of a profile: {fault}", "Choose another name.")
-    stored = config.load(run.config_path).get("profiles", {})
+    stored = config.load(context.config_path).get("profiles", {})
     if name in stored and not force:
         raise _exists(name)
 
@@ -126,15 +128,15 @@ def _exists(name: str) -> UsageError:
     return UsageError(f"there is a profile '{name}' already", "Choose another name, or replace it with --force.")
 
 
-def _key(run: App, *, key_stdin: bool, key_command: str | None) -> Document:
+def _key(context: Context, *, key_stdin: bool, key_command: str | None) -> Document:
     if key_command is not None:
         if key_stdin:
             raise UsageError("--key-stdin and --key-command exclude each other", "Give one of them.")
         return {"key_command": values.words(key_command, "--key-command")}
-    if is_terminal(run.stdin):  # also with --key-stdin: what is typed there would be seen
+    if is_terminal(context.stdin):  # also with --key-stdin: what is typed there would be seen
         key = _ask_for_key()
     elif key_stdin:
-        key = read_line(run, profiles.LONGEST_KEY * 4, "the key")
+        key = read_line(context, profiles.LONGEST_KEY * 4, "the key")
     else:
         raise UsageError(
             "there is no terminal to ask for the key", "Give it with --key-stdin, or store a --key-command."
@@ -160,11 +162,11 @@ def _ask_for_key() -> str:
         ) from None
 
 
-def _check_account(run: App, name: str, members: Document) -> None:
+def _check_account(context: Context, name: str, members: Document) -> None:
     """Ask for the balance with the profile as it would be stored; whatever goes wrong, nothing is stored."""
-    run.profile = profiles.made_of(name, members)
+    context.profile = profiles.made_of(name, members)
     try:
-        run.run(ops.BALANCE, {})
+        context.run(ops.BALANCE, {})
     except MsgctlError as error:
         error.message += "; the profile was not stored"
         raise
@@ -173,11 +175,11 @@ def _check_account(run: App, name: str, members: Document) -> None:
 @command(app, "list", "msgctl profile list", "msgctl profile list --json")
 def list_(ctx: typer.Context) -> None:
     """List the profiles, without their keys."""
-    run = App.of(ctx)
-    document = config.load(run.config_path)
+    context = Context.of(ctx)
+    document = config.load(context.config_path)
     stored = {**document.get("profiles", {}), profiles.SANDBOX: _sandbox()}
     default = document.get("default_profile")
-    run.own([_listed(name, members, default) for name, members in stored.items()], COLUMNS)
+    context.show([_listed(name, members, default) for name, members in stored.items()], COLUMNS)
 
 
 @command(app, "show", "msgctl profile show", "msgctl profile show main --json")
@@ -188,13 +190,13 @@ def show(
     ] = None,
 ) -> None:
     """Show a profile, without its key."""
-    run = App.of(ctx)
-    document = config.load(run.config_path)
-    chosen = run.options.profile if name is None else name
+    context = Context.of(ctx)
+    document = config.load(context.config_path)
+    chosen = context.options.profile if name is None else name
     from_environment = False
     if chosen is None:
-        chosen, members = profiles.in_use(document, run.environ)
-        from_environment = chosen != profiles.SANDBOX and bool(run.environ.get("MSGCTL_KEY"))
+        chosen, members = profiles.in_use(document, context.environ)
+        from_environment = chosen != profiles.SANDBOX and bool(context.environ.get("MSGCTL_KEY"))
     elif chosen != profiles.SANDBOX:
         members = profiles.stored(document, chosen)
     if chosen == profiles.SANDBOX:
@@ -207,45 +209,45 @@ def show(
         for member in ("key_command", *DEFAULTS, "allow_http", "history")
         if isinstance(members.get(member), (str, bool))
     }
-    run.own({**shown, **more}, [*COLUMNS, *more])
+    context.show({**shown, **more}, [*COLUMNS, *more])
 
 
 @command(app, "use", "msgctl profile use main")
 def use(ctx: typer.Context, name: Name) -> None:
     """Make a profile the default."""
-    run = App.of(ctx)
-    run.refuse_dry_run("profile use")
-    with config.changed(run.config_path) as document:
+    context = Context.of(ctx)
+    context.refuse_dry_run("profile use")
+    with config.changed(context.config_path) as document:
         if name != profiles.SANDBOX:
             profiles.stored(document, name)
         document["default_profile"] = name
-    run.note(f"{name} is the default profile now")
+    context.note(f"{name} is the default profile now")
 
 
 @command(app, "remove", "msgctl profile remove main", "msgctl profile remove main --yes")
 def remove(ctx: typer.Context, name: Name) -> None:
     """Remove a profile and its key."""
-    run = App.of(ctx)
-    run.refuse_dry_run("profile remove")
+    context = Context.of(ctx)
+    context.refuse_dry_run("profile remove")
     if name == profiles.SANDBOX:
         raise UsageError("the profile 'sandbox' is built in and always there", "Empty it with: msgctl sandbox reset")
-    profiles.stored(config.load(run.config_path), name)
-    run.confirm(f"Remove profile {name} and its key?")
-    with config.changed(run.config_path) as document:
+    profiles.stored(config.load(context.config_path), name)
+    context.confirm(f"Remove profile {name} and its key?")
+    with config.changed(context.config_path) as document:
         profiles.stored(document, name)
         del config.profiles(document)[name]
         was_default = document.get("default_profile") == name
         if was_default:
             del document["default_profile"]
-    run.note(f"removed profile {name}{'; there is no default now' if was_default else ''}")
+    context.note(f"removed profile {name}{'; there is no default now' if was_default else ''}")
 
 
 @command(app, "path", "msgctl profile path", 'chmod 600 "$(msgctl profile path)"')
 def path(ctx: typer.Context) -> None:
     """Print where the profiles are stored."""
-    run = App.of(ctx)
-    run.check_own_fields(("path",))
-    run.printer.value("path", str(run.config_path))
+    context = Context.of(ctx)
+    context.check_own_fields(("path",))
+    context.printer.value("path", str(context.config_path))
 
 
 def _sandbox() -> Mapping[str, Any]:

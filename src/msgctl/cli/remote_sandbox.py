@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from msgctl import answers
-from msgctl.connection import Connection
-from msgctl.dialing import Dialer
 from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError, UsageError
-from msgctl.exchange import LostError, Outgoing, Reply
-from msgctl.request import JSON_TYPE
+from msgctl.http import answers
+from msgctl.http.connection import Connection
+from msgctl.http.dialing import Dialer
+from msgctl.http.exchange import LostError, Outgoing, Reply
+from msgctl.http.request import JSON_TYPE
 from msgctl.sandbox.control import BAD_REQUEST, NAME, PATH
 from msgctl.text import shorten
 

@@ -6,29 +6,31 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 from msgctl.cli.terminal import is_terminal
 from msgctl.errors import ConfigurationError, MsgctlError, StoppedError, UsageError
 from msgctl.operations import Effect
 from msgctl.output.form import Format
 
 
-def report(error: MsgctlError, app: App, arguments: Sequence[str] = ()) -> int:
+def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) -> int:
     """Say what happened on standard error and give the exit code."""
-    if consequence := _consequence(error, app):
+    if consequence := _consequence(error, context):
         error.message = error.message.rstrip(".") + consequence
-    as_json = app.options.format is Format.JSON or (not app.is_understood and _asks_for_json(arguments))
-    if isinstance(error, StoppedError) and is_terminal(app.stderr):
-        app.say("")  # away from ^C, and from a prompt
-    app.say(_json_line(error) if as_json else _lines(error, app))
+    as_json = context.options.format is Format.JSON or (not context.is_understood and _asks_for_json(arguments))
+    if isinstance(error, StoppedError) and is_terminal(context.stderr):
+        context.say("")  # away from ^C, and from a prompt
+    context.say(_json_line(error) if as_json else _lines(error, context))
     return error.exit_code
 
 
-def _consequence(error: MsgctlError, app: App) -> str:
+def _consequence(error: MsgctlError, context: Context) -> str:
     """What a mistake that was found before any request left undone."""
-    if not isinstance(error, (UsageError, ConfigurationError)) or app.operation is None or app.carried_out:
+    if not isinstance(error, (UsageError, ConfigurationError)) or context.operation is None or context.carried_out:
         return ""
-    return {Effect.SENDS: "; nothing was sent", Effect.CHANGES: "; nothing was changed"}.get(app.operation.effect, "")
+    return {Effect.SENDS: "; nothing was sent", Effect.CHANGES: "; nothing was changed"}.get(
+        context.operation.effect, ""
+    )
 
 
 def _json_line(error: MsgctlError) -> str:
@@ -41,9 +43,9 @@ def _json_line(error: MsgctlError) -> str:
     return jsontext.escape(jsontext.dump({**document, **error.details()}), ascii_only=True)
 
 
-def _lines(error: MsgctlError, app: App) -> str:
-    text = app.wrapped("\n".join([f"Error: {_sentence(error.message)}", *([error.hint] if error.hint else [])]))
-    return text.replace("Error:", "\x1b[1;31mError:\x1b[0m", 1) if app.has_color(app.stderr) else text
+def _lines(error: MsgctlError, context: Context) -> str:
+    text = context.wrapped("\n".join([f"Error: {_sentence(error.message)}", *([error.hint] if error.hint else [])]))
+    return text.replace("Error:", "\x1b[1;31mError:\x1b[0m", 1) if context.has_color(context.stderr) else text
 
 
 def _sentence(text: str) -> str:

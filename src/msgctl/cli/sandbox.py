@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from msgctl import paths, profiles, values
-from msgctl.addresses import base_url_fault
+from msgctl import values
 from msgctl.cli import serve, streams
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 from msgctl.cli.tree import command, group
+from msgctl.config import profiles
+from msgctl.config.base_url import base_url_fault
 from msgctl.errors import UsageError
+from msgctl.storage import paths
 
 if TYPE_CHECKING:
     from msgctl.cli.remote_sandbox import RemoteSandbox
@@ -60,19 +62,19 @@ def inbox(
     """Show what the phones received: texts and codes, the newest last."""
     from msgctl.sandbox import delivery
 
-    run = App.of(ctx)
+    context = Context.of(ctx)
     number = None if phone is None else values.phone(phone)
     wanted = None if kind is None else values.choice(kind, delivery.KINDS, "kind of message")
-    run.check_own_fields((*INBOX_COLUMNS, *INBOX_MORE))
-    sandbox = _sandbox(run, base_url)
+    context.check_own_fields((*INBOX_COLUMNS, *INBOX_MORE))
+    sandbox = _sandbox(context, base_url)
     if not follow:
-        run.own(sandbox.inbox(number, wanted), INBOX_COLUMNS, INBOX_MORE, empty=_emptiness(number, wanted))
+        context.show(sandbox.inbox(number, wanted), INBOX_COLUMNS, INBOX_MORE, empty=_emptiness(number, wanted))
         return
     try:
-        run.stay()
-        run.printer.follow(_arriving(run, sandbox, number, wanted), INBOX_COLUMNS)
+        context.enable_gc()
+        context.printer.follow(_arriving(context, sandbox, number, wanted), INBOX_COLUMNS)
     except KeyboardInterrupt:
-        streams.abandon(run.stdout)
+        streams.abandon(context.stdout)
         raise typer.Exit(130) from None
 
 
@@ -83,40 +85,40 @@ def _emptiness(phone: str | None, kind: str | None) -> str:
 
 
 def _arriving(
-    run: App, sandbox: LocalSandbox | RemoteSandbox, phone: str | None, kind: str | None
+    context: Context, sandbox: LocalSandbox | RemoteSandbox, phone: str | None, kind: str | None
 ) -> Iterator[Mapping[str, Any]]:
     """Messages as they arrive, until nobody reads them any more."""
     last = 0
-    while streams.fault_of(run.stdout) is None and streams.has_reader(run.stdout):
+    while streams.fault_of(context.stdout) is None and streams.has_reader(context.stdout):
         for message in sandbox.inbox(phone, kind, last):
             last = max(last, int(message["number"]))
             yield message
-        run.sleep(SECONDS_BETWEEN_LOOKS)
+        context.sleep(SECONDS_BETWEEN_LOOKS)
 
 
-def _sandbox(run: App, base_url: str | None) -> LocalSandbox | RemoteSandbox:
+def _sandbox(context: Context, base_url: str | None) -> LocalSandbox | RemoteSandbox:
     """The sandbox that is meant: one that is served, or else this machine's."""
     from msgctl.sandbox.local import LocalSandbox
 
-    return _served(run, base_url) or LocalSandbox(run.emulator)
+    return _served(context, base_url) or LocalSandbox(context.emulator)
 
 
-def _served(run: App, base_url: str | None) -> RemoteSandbox | None:
+def _served(context: Context, base_url: str | None) -> RemoteSandbox | None:
     """The sandbox at --base-url, or of the profile or the environment in use, if any.
 
     A default profile alone does not count: it may be the real service's.
     """
-    named = run.options.profile or run.environ.get("MSGCTL_PROFILE")
+    named = context.options.profile or context.environ.get("MSGCTL_PROFILE")
     if base_url is not None:
         if fault := base_url_fault(base_url, allow_http=True):  # no key travels
             raise UsageError(f"{values.quote(base_url)} cannot be a base URL: {fault}")
-    elif named != profiles.SANDBOX and (named or run.environ.get("MSGCTL_BASE_URL")):
-        base_url = run.profile.base_url
+    elif named != profiles.SANDBOX and (named or context.environ.get("MSGCTL_BASE_URL")):
+        base_url = context.profile.base_url
     if base_url is None:
         return None
     from msgctl.cli.remote_sandbox import RemoteSandbox
 
-    return run.remember(RemoteSandbox(base_url, seconds=run.options.seconds))
+    return context.on_close(RemoteSandbox(base_url, seconds=context.options.seconds))
 
 
 @command(
@@ -148,9 +150,9 @@ def click(
     """Visit a short URL; what is not given is made up."""
     from msgctl.sandbox import tools
 
-    run = App.of(ctx)
-    run.refuse_dry_run("sandbox click")
-    run.check_own_fields(CLICK_COLUMNS)
+    context = Context.of(ctx)
+    context.refuse_dry_run("sandbox click")
+    context.check_own_fields(CLICK_COLUMNS)
     given = {
         "country": None if country is None else values.country_code(country),
         "region": region,
@@ -170,8 +172,8 @@ def click(
     wanted = values.words(name, "NAME")
     visits = values.whole_number(count, "a number of visits", 1, tools.MOST_CLICKS)
     span = values.whole_number(days, "a number of days", 1, tools.MOST_DAYS)
-    made = _sandbox(run, base_url).click(wanted, visits, span, visitor)
-    run.own({"name": name, "clicks": made}, CLICK_COLUMNS)
+    made = _sandbox(context, base_url).click(wanted, visits, span, visitor)
+    context.show({"name": name, "clicks": made}, CLICK_COLUMNS)
 
 
 @command(app, "credit", "msgctl sandbox credit 500", "msgctl sandbox credit +50", "msgctl sandbox credit 0")
@@ -183,12 +185,12 @@ def credit(
     """Set the credits of the sandbox account."""
     from msgctl.sandbox import tools
 
-    run = App.of(ctx)
-    run.refuse_dry_run("sandbox credit")
-    run.check_own_fields(CREDIT_COLUMNS)
+    context = Context.of(ctx)
+    context.refuse_dry_run("sandbox credit")
+    context.check_own_fields(CREDIT_COLUMNS)
     number = values.whole_number(amount.removeprefix("+"), "a number of credits", most=tools.MOST_CREDITS)
-    left = _sandbox(run, base_url).credit(number, add=amount.startswith("+"))
-    run.own({"status": left}, CREDIT_COLUMNS)
+    left = _sandbox(context, base_url).credit(number, add=amount.startswith("+"))
+    context.show({"status": left}, CREDIT_COLUMNS)
 
 
 @command(app, "reset", "msgctl sandbox reset", "msgctl sandbox reset --yes")
@@ -199,11 +201,11 @@ def reset(ctx: typer.Context, base_url: BaseUrl = None) -> None:
     """
     from msgctl.sandbox.state import remove
 
-    run = App.of(ctx)
-    run.refuse_dry_run("sandbox reset")
-    run.confirm("Forget everything in the sandbox?")
-    if (remote := _served(run, base_url)) is None:
+    context = Context.of(ctx)
+    context.refuse_dry_run("sandbox reset")
+    context.confirm("Forget everything in the sandbox?")
+    if (remote := _served(context, base_url)) is None:
         remove(paths.sandbox_file())  # also where it is broken
     else:
         remote.reset()
-    run.note("the sandbox is empty, with 1000 credits")
+    context.note("the sandbox is empty, with 1000 credits")

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from msgctl import profiles, values
+from msgctl import values
 from msgctl.cli import signals, streams
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
+from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.text import clean
 from msgctl.values import quote
@@ -85,29 +86,29 @@ def serve(
     from msgctl.sandbox.desk import Desk
     from msgctl.sandbox.emulator import BASE_PATH, Emulator
 
-    run = App.of(ctx)
-    run.refuse_dry_run("sandbox serve")
+    context = Context.of(ctx)
+    context.refuse_dry_run("sandbox serve")
     number = values.whole_number(port, "a port", most=65535)
     account = values.whole_number(client, "a client identifier", most=profiles.LARGEST_CLIENT)
     if key_fault := profiles.key_fault(key):
         raise UsageError(f"--key cannot be used: {key_fault}", "Any other text will do.")
     allowed = [_network(text) for text in allow_ip or []]
     faults = _faults(fault or [], seed)
-    run.stay()
+    context.enable_gc()
     with ExitStack() as stack:
         stack.enter_context(signals.handled_by(_stop, also_ignored=True))
         kept = stack.enter_context(_state(state, credits))
-        listening = stack.enter_context(_listen(server.Server, host, number, run))
+        listening = stack.enter_context(_listen(server.Server, host, number, context))
         base_url = listening.origin + BASE_PATH
-        emulator = Emulator(kept, clock=run.clock, client=account, key=key, base_url=base_url)
+        emulator = Emulator(kept, clock=context.clock, client=account, key=key, base_url=base_url)
         listening.desk = Desk(emulator, allowed=allowed, faults=faults)
         try:
-            _announce(run, base_url, account, key)
-            unwritten = streams.fault_of(run.stdout)
+            _announce(context, base_url, account, key)
+            unwritten = streams.fault_of(context.stdout)
             if unwritten is None or isinstance(unwritten, BrokenPipeError):  # else nobody knows where the server is
                 listening.serve_forever(poll_interval=0.1)
         except KeyboardInterrupt:
-            streams.abandon(run.stdout)
+            streams.abandon(context.stdout)
 
 
 def _faults(specs: Sequence[str], seed: str | None) -> Faults:
@@ -164,9 +165,9 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 
 @contextmanager
-def _listen(make: type[Server], host: str, port: int, run: App) -> Iterator[Server]:
+def _listen(make: type[Server], host: str, port: int, context: Context) -> Iterator[Server]:
     try:
-        server = make(host, port, (lambda _: None) if run.options.quiet else _Log(run))
+        server = make(host, port, (lambda _: None) if context.options.quiet else _Log(context))
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or "the address is malformed"
         raise ConfigurationError(
@@ -184,10 +185,10 @@ def _stop(_signal: int, _frame: object) -> NoReturn:
 
 
 class _Log:
-    """Writes lines to standard error from a thread of its own: nobody has to read them for a request to be answered."""
+    """Writes lines to standard error from a thread of its own: requests do not wait for a reader."""
 
-    def __init__(self, run: App) -> None:
-        self._run = run
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._lines: queue.Queue[str] = queue.Queue(MOST_LINES)
         threading.Thread(target=self._write, name="log", daemon=True).start()
 
@@ -200,15 +201,15 @@ class _Log:
             line = self._lines.get() + "\n"
             try:
                 # Past the buffer of the stream, whose lock a blocked write would hold until the end.
-                os.write(self._run.stderr.fileno(), line.encode(errors="backslashreplace"))
+                os.write(self._context.stderr.fileno(), line.encode(errors="backslashreplace"))
             except ValueError:  # a stream in memory
-                self._run.note(line.rstrip())
+                self._context.note(line.rstrip())
             except OSError:
                 return
 
 
-def _announce(run: App, base_url: str, client: int, key: str) -> None:
+def _announce(context: Context, base_url: str, client: int, key: str) -> None:
     """The variables by which a program, or msgctl itself, finds the server; the key is a made-up one."""
     variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(client), "MSGCTL_KEY": key}
     lines = [f"# sandbox at {base_url}", *(f"export {name}={shlex.quote(value)}" for name, value in variables.items())]
-    run.printer.script({"base_url": base_url, "client": client, "key": key, "pid": os.getpid()}, lines)
+    context.printer.script({"base_url": base_url, "client": client, "key": key, "pid": os.getpid()}, lines)

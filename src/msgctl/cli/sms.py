@@ -9,7 +9,7 @@ from msgctl import operations as ops
 from msgctl import segments as counting
 from msgctl import values
 from msgctl.cli import bulk, defaults
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     GSM7_HELP,
     CountryCode,
@@ -48,15 +48,15 @@ def send(
 
     The message is read from standard input when neither -m nor --message-file is given.
     """
-    run = App.of(ctx)
-    phones = recipients(run, phone)
-    sms = message(run, text, message_file)
-    run.run(
+    context = Context.of(ctx)
+    phones = recipients(context, phone)
+    sms = message(context, text, message_file)
+    context.run(
         ops.SEND_SMS,
         {
             "phone": phones,
             "sms": in_gsm7(sms) if gsm7 else sms,
-            "country-code": defaults.country_code(run, country_code),
+            "country-code": defaults.country_code(context, country_code),
         },
     )
 
@@ -90,20 +90,20 @@ def bulk_send(
 
     After a crash, `msgctl job resume` goes on, and nobody gets a message twice.
     """
-    run = App.of(ctx)
+    context = Context.of(ctx)
     limits = bulk.Limits.of(batch_size, concurrency, rate, max_credits)
-    template = template_text(run, text, message_file)
+    template = template_text(context, text, message_file)
 
     def checked(filled: str) -> str:
         return in_gsm7(values.message(filled)) if gsm7 else values.message(filled)
 
     bulk.start(
-        run,
+        context,
         "sms bulk",
         ops.SEND_SMS,
         bulk.Source(file, phone_column, skip_invalid),
         limits,
-        {"country-code": defaults.country_code(run, country_code)},
+        {"country-code": defaults.country_code(context, country_code)},
         lambda recipients: bulk.wording(recipients, {"sms": template}, checked, in_segments=True),
     )
 
@@ -117,6 +117,6 @@ def segments(
     message_file: MessageFile = None,
 ) -> None:
     """Count the segments of a message, and say which alphabet it needs. Nothing is sent."""
-    run = App.of(ctx)
-    count = asdict(counting.count(message(run, text, message_file, "TEXT")))
-    run.own({**count, "not_gsm7": list(count["not_gsm7"])}, count)
+    context = Context.of(ctx)
+    count = asdict(counting.count(message(context, text, message_file, "TEXT")))
+    context.show({**count, "not_gsm7": list(count["not_gsm7"])}, count)

@@ -1,4 +1,4 @@
-"""Standard input, output and error that serve to the end of a run, whatever becomes of the other side.
+"""Standard input, output and error that serve to the end of a context, whatever becomes of the other side.
 
 What a request did does not depend on whether its result can be shown: a reader that has gone or a full disk must not
 break off a run between a request and its exit code.

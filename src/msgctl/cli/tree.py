@@ -1,7 +1,7 @@
 """What the command tree is made of: groups and commands that take the common options.
 
 Modules of commands that make one request do without ``from __future__ import annotations``: with it Typer compiles
-every annotation of the command line at every run, a tenth of a short one.
+every annotation of the command line at every context, a tenth of a short one.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import defaults
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 from msgctl.cli.inputs import AppName, CountryCode, Phone, code, option, optional
 from msgctl.cli.tree import command, group
 
@@ -17,13 +17,13 @@ app = group("Verification codes by SMS, call and chat app.")
 @command(app, "send-sms", "msgctl 2fa send-sms 573001234567 --app-name Shop", performs=ops.SMS_2FA)
 def send_sms(ctx: typer.Context, phone: Phone, app_name: AppName = None, country_code: CountryCode = None) -> None:
     """Send a verification code by SMS."""
-    run = App.of(ctx)
-    run.run(
+    context = Context.of(ctx)
+    context.run(
         ops.SMS_2FA,
         {
             "phone": values.phone(phone),
-            "app-name": defaults.app_name(run, app_name),
-            "country-code": defaults.country_code(run, country_code),
+            "app-name": defaults.app_name(context, app_name),
+            "country-code": defaults.country_code(context, country_code),
         },
     )
 
@@ -43,15 +43,15 @@ def send_call(
     country_code: CountryCode = None,
 ) -> None:
     """Speak a verification code in a call."""
-    run = App.of(ctx)
-    run.run(
+    context = Context.of(ctx)
+    context.run(
         ops.CALL_2FA,
         {
             "phone": values.phone(phone),
             "retries": values.limited(retries, ops.CALL_2FA.field("retries")),
-            "app-name": defaults.app_name(run, app_name),
-            "voice": defaults.voice(run, voice, ops.CALL_2FA.field("voice")),
-            "country-code": defaults.country_code(run, country_code),
+            "app-name": defaults.app_name(context, app_name),
+            "voice": defaults.voice(context, voice, ops.CALL_2FA.field("voice")),
+            "country-code": defaults.country_code(context, country_code),
         },
     )
 
@@ -70,14 +70,14 @@ def send_chatapp(
     country_code: CountryCode = None,
 ) -> None:
     """Send a verification code by chat app."""
-    run = App.of(ctx)
-    run.run(
+    context = Context.of(ctx)
+    context.run(
         ops.CHATAPP_2FA,
         {
             "phone": values.phone(phone),
             "template": optional(template, "--template"),
-            "app-name": defaults.app_name(run, app_name),
-            "country-code": defaults.country_code(run, country_code),
+            "app-name": defaults.app_name(context, app_name),
+            "country-code": defaults.country_code(context, country_code),
         },
     )
 
@@ -100,10 +100,10 @@ def verify(
 
     Without --code, the code is asked for on a terminal.
     """
-    run = App.of(ctx)
+    context = Context.of(ctx)
     given = {
         "phone": values.phone(phone),
-        "app-name": defaults.app_name(run, app_name),
-        "country-code": defaults.country_code(run, country_code),
+        "app-name": defaults.app_name(context, app_name),
+        "country-code": defaults.country_code(context, country_code),
     }
-    run.run(ops.VERIFY_2FA, {**given, "code": code(run, code_text)})
+    context.run(ops.VERIFY_2FA, {**given, "code": code(context, code_text)})

@@ -6,7 +6,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 from msgctl.cli.inputs import option, optional
 from msgctl.cli.tree import command, group
 
@@ -31,7 +31,7 @@ def shorten(
     expiration_months: Annotated[str | None, option(ops.URL_SHORT.field("expiration-time-statistics"), "N")] = None,
 ) -> None:
     """Make a short URL."""
-    App.of(ctx).run(
+    Context.of(ctx).run(
         ops.URL_SHORT,
         {
             "url-long": values.long_url(long_url),
@@ -62,10 +62,10 @@ def stats(
     category: Annotated[str | None, option(ops.URL_STATISTIC.field("category"), "C")] = None,
 ) -> None:
     """Show the clicks on a short URL."""
-    run = App.of(ctx)
-    first, last = values.days(since, until, run.today())
+    context = Context.of(ctx)
+    first, last = values.days(since, until, context.today())
     categories = ops.URL_STATISTIC.field("category").choices
-    run.run(
+    context.run(
         ops.URL_STATISTIC,
         {
             "name-url": values.words(name, "NAME"),

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgctl import operations as ops
-from msgctl.answers import Answer
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 from msgctl.delivery_states import folded, is_final
 from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, StoppedError, UsageError
+from msgctl.http.answers import Answer
 from msgctl.text import shorten
 from msgctl.values import quote
 
@@ -22,12 +22,12 @@ LAST_LOOK = 1.0
 class Watch:
     """Looks at messages again and again; ``answers`` and ``failures`` hold what came of it."""
 
-    def __init__(self, run: App, *, until: Sequence[str], interval: float, max_wait: float) -> None:
-        self._run = run
+    def __init__(self, context: Context, *, until: Sequence[str], interval: float, max_wait: float) -> None:
+        self._context = context
         self._until = frozenset(folded(state) for state in until)
         self._wanted = " or ".join(shorten(state, 40) for state in until) or "a final state"
         self._interval = interval
-        self._deadline = run.monotonic() + max_wait
+        self._deadline = context.monotonic() + max_wait
         self._latest: dict[str, Answer] = {}
         self._lost = False
         self.failures: dict[str, MsgctlError] = {}
@@ -39,7 +39,7 @@ class Watch:
 
     def run(self, ids: Sequence[str]) -> None:
         """Look until each message is done or the time is over; when it is, look once more."""
-        self._run.stay()
+        self._context.enable_gc()
         waiting = list(ids)
         while waiting:
             is_last = self._left() <= 0
@@ -47,7 +47,7 @@ class Watch:
             if is_last:
                 break
             if waiting:
-                self._run.sleep(max(0.0, min(self._interval, self._left())))
+                self._context.sleep(max(0.0, min(self._interval, self._left())))
         for each in waiting:
             self._miss(each, "in time")
 
@@ -65,13 +65,13 @@ class Watch:
 
     def _left(self) -> float:
         """Seconds until the watch is over."""
-        return self._deadline - self._run.monotonic()
+        return self._deadline - self._context.monotonic()
 
     def _is_done(self, id: str, within: float) -> bool:
         self._lost = False
         try:
             # Not repeated here: looking again is what a watch does anyway.
-            answer = self._run.perform(ops.MESSAGES_STATE, {"id": id}, within=within)
+            answer = self._context.perform(ops.MESSAGES_STATE, {"id": id}, within=within)
         except (ConfigurationError, StoppedError, UsageError):
             raise
         except MsgctlError as error:
@@ -79,14 +79,14 @@ class Watch:
                 self.failures[id] = error
                 return True
             self._lost = True
-            self._run.note(f"{shorten(id, 60)}: {error.message}; looking again")
+            self._context.note(f"{shorten(id, 60)}: {error.message}; looking again")
             return False
         if answer is None:  # a dry run looks once
             return True
         before, state = self._state(id), _state_of(answer)
         self._latest[id] = answer
         if before != state:
-            self._run.note(f"{shorten(id, 60)}: {shorten(state, 60)}")
+            self._context.note(f"{shorten(id, 60)}: {shorten(state, 60)}")
         return self._is_end(id, state)
 
     def _is_end(self, id: str, state: str) -> bool:

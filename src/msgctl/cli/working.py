@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from msgctl.cli import signals
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 from msgctl.cli.progress import GLANCE, Progress, Standing
 from msgctl.cli.terminal import is_terminal
 from msgctl.errors import (
@@ -29,9 +29,9 @@ from msgctl.output.screen import Screen
 FINISHING = "Stopping: waiting for what is under way. Ctrl-C again stops at once, and leaves that unknown."
 
 
-def show(run: App, document: Mapping[str, Any]) -> None:
+def show(context: Context, document: Mapping[str, Any]) -> None:
     """Print a job's summary, without what it does not have yet."""
-    run.own(document, [name for name in SHOWN if name in document], SHOWN)
+    context.show(document, [name for name in SHOWN if name in document], SHOWN)
 
 
 class Work(Protocol):
@@ -43,26 +43,26 @@ class Work(Protocol):
     def finish(self) -> MsgctlError | None: ...
 
 
-def run_to_the_end(run: App, job: str, ledger: Ledger) -> None:
+def run_to_the_end(context: Context, job: str, ledger: Ledger) -> None:
     """Send what is pending in a job and print what came of it.
 
     Raises what stopped it, or ConditionError where not every recipient was accepted.
     """
-    error = _send(run, job, ledger)
-    show(run, summary(job, ledger, running=False))
+    error = _send(context, job, ledger)
+    show(context, summary(job, ledger, running=False))
     if error:
         raise error
 
 
-def _send(run: App, job: str, ledger: Ledger) -> MsgctlError | None:
+def _send(context: Context, job: str, ledger: Ledger) -> MsgctlError | None:
     """Send what is pending; why it is not all done and accepted, or None."""
-    runner = Runner(ledger, run.client.sibling)
+    runner = Runner(ledger, context.client.sibling)
     before = ledger.totals.requests
     go_on = f"Go on with: msgctl job resume {job}"
     try:
-        error, stopped = attend(run, runner, lambda: _standing(runner.totals), go_on)
+        error, stopped = attend(context, runner, lambda: _standing(runner.totals), go_on)
     finally:
-        run.carried_out |= runner.totals.requests > before
+        context.carried_out |= runner.totals.requests > before
     totals = settled(ledger.totals, running=False)
     if error:
         return _stopped_by(error, totals, f"{go_on}{_with_credits(error, ledger)}", job)
@@ -71,15 +71,15 @@ def _send(run: App, job: str, ledger: Ledger) -> MsgctlError | None:
     return _unfinished(totals, job)
 
 
-def ask_for_states(run: App, job: str, ledger: Ledger) -> None:
+def ask_for_states(context: Context, job: str, ledger: Ledger) -> None:
     """Ask for the delivery states of a job's messages and print how it stands then.
 
     Raises what stopped it, or the error of the first message whose state could not be had.
     """
-    work = Round(ledger, run.client.sibling)
+    work = Round(ledger, context.client.sibling)
     again = f"Go on with: msgctl job states {job}"
-    error, stopped = attend(run, work, lambda: Standing(work.asked, work.due, [("failed", work.failed)]), again)
-    show(run, summary(job, ledger, running=False))
+    error, stopped = attend(context, work, lambda: Standing(work.asked, work.due, [("failed", work.failed)]), again)
+    show(context, summary(job, ledger, running=False))
     if error:
         error.message = f"the questions stopped after {work.asked:,}: {error.message}"
         error.hint = f"{error.hint or ''} {again}".strip()
@@ -92,7 +92,9 @@ def ask_for_states(run: App, job: str, ledger: Ledger) -> None:
         raise work.first_fault
 
 
-def attend(run: App, work: Work, standing: Callable[[], Standing], go_on: str) -> tuple[MsgctlError | None, bool]:
+def attend(
+    context: Context, work: Work, standing: Callable[[], Standing], go_on: str
+) -> tuple[MsgctlError | None, bool]:
     """Let something work to its end, and show how far it is; its error, and whether a person stopped it.
 
     The first Ctrl-C (or SIGTERM, or SIGHUP) lets what is under way finish; raises StoppedError, with ``go_on`` as its
@@ -100,7 +102,7 @@ def attend(run: App, work: Work, standing: Callable[[], Standing], go_on: str) -
     """
     stopped = False
     try:
-        with _interrupts() as interrupts, _Display(run) as display:
+        with _interrupts() as interrupts, _Display(context) as display:
             work.start()
             while not work.wait(GLANCE):
                 display.show(standing())
@@ -108,7 +110,7 @@ def attend(run: App, work: Work, standing: Callable[[], Standing], go_on: str) -
                     stopped = True
                     work.stop()
                     display.clear()
-                    run.note(FINISHING)
+                    context.note(FINISHING)
             return work.finish(), stopped
     except KeyboardInterrupt:
         raise StoppedError("interrupted at once; what was under way is unknown", go_on) from None
@@ -185,11 +187,11 @@ def _interrupts() -> Iterator[list[int]]:
 class _Display:
     """Shows progress on standard error: a line that is written over on a terminal, lines elsewhere."""
 
-    def __init__(self, run: App) -> None:
-        self._run = run
-        self._quiet = run.options.quiet
-        self._redraws = is_terminal(run.stderr) and run.environ.get("TERM", "") not in ("", "dumb", "unknown")
-        self._progress = Progress(run.monotonic())
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._quiet = context.options.quiet
+        self._redraws = is_terminal(context.stderr) and context.environ.get("TERM", "") not in ("", "dumb", "unknown")
+        self._progress = Progress(context.monotonic())
         self._shown = ""
 
     def __enter__(self) -> _Display:
@@ -199,18 +201,18 @@ class _Display:
         self.clear()
 
     def show(self, standing: Standing) -> None:
-        line = None if self._quiet else self._progress.line(standing, self._run.monotonic(), self._width())
+        line = None if self._quiet else self._progress.line(standing, self._context.monotonic(), self._width())
         if line is None or line == self._shown:
             return
         if self._redraws:
             self._write(f"\r{line}\x1b[K")
             self._shown = line
         else:
-            self._run.say(line)
+            self._context.say(line)
 
     def _width(self) -> int | None:
         """Columns of the terminal, which may change at any time; None where nothing is redrawn."""
-        return Screen.of(self._run.stderr, color=False).width if self._redraws else None
+        return Screen.of(self._context.stderr, color=False).width if self._redraws else None
 
     def clear(self) -> None:
         """Take the line away before something else is said."""
@@ -219,5 +221,5 @@ class _Display:
             self._shown = ""
 
     def _write(self, text: str) -> None:
-        self._run.stderr.write(text)
-        self._run.stderr.flush()
+        self._context.stderr.write(text)
+        self._context.stderr.flush()

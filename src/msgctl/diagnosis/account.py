@@ -6,12 +6,13 @@ import ipaddress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from msgctl import operations, request
-from msgctl.addresses import is_loopback
+from msgctl import operations
+from msgctl.config.base_url import is_loopback
 from msgctl.diagnosis.case import Case
 from msgctl.diagnosis.findings import Result, ok, skipped, warning
 from msgctl.errors import MsgctlError, RefusedError, StoppedError
-from msgctl.exchange import Reply
+from msgctl.http import request
+from msgctl.http.exchange import Reply
 from msgctl.text import shorten
 
 MOST_APART = 60

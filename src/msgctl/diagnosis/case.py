@@ -8,13 +8,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from msgctl import profiles
-from msgctl.client import Client
-from msgctl.credential import Credential
-from msgctl.dialing import Dialer
+from msgctl.config import profiles
+from msgctl.config.credential import Credential
+from msgctl.config.profiles import Choice
 from msgctl.errors import ConfigurationError, MsgctlError
-from msgctl.exchange import Reply
-from msgctl.profiles import Choice
+from msgctl.http.client import Client
+from msgctl.http.dialing import Dialer
+from msgctl.http.exchange import Reply
 
 
 @dataclass(slots=True, repr=False)

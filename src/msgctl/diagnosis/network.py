@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from msgctl.addresses import is_loopback
+from msgctl.config.base_url import is_loopback
 from msgctl.diagnosis.case import Case
 from msgctl.diagnosis.findings import Result, ok, skipped, warning
-from msgctl.dialing import Dialer
 from msgctl.errors import NotReachedError
+from msgctl.http.dialing import Dialer
+from msgctl.http.timed import Deadline
 from msgctl.text import shorten
-from msgctl.timed import Deadline
 
 DAYS_TO_RENEW = 14
 """A certificate that ends in fewer days has usually not been renewed in time."""

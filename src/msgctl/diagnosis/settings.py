@@ -12,12 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from msgctl import __version__, config, profiles
-from msgctl.addresses import is_loopback
+from msgctl import __version__
+from msgctl.config import file as config
+from msgctl.config import profiles
+from msgctl.config.base_url import is_loopback
+from msgctl.config.profiles import Choice
 from msgctl.diagnosis.case import Case
 from msgctl.diagnosis.findings import Result, ok, skipped, warning
 from msgctl.errors import ConfigurationError
-from msgctl.profiles import Choice
 from msgctl.text import clean, shorten
 
 WHERE_THE_CLIENT_IS = "Set MSGCTL_CLIENT to the client identifier, which stands in the security menu of the account."

@@ -6,8 +6,8 @@ import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
-from msgctl import database
-from msgctl.database import Kind
+from msgctl.storage import database
+from msgctl.storage.database import Kind
 
 HISTORY = Kind(
     name="the history",

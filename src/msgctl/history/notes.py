@@ -17,10 +17,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from msgctl import database
-from msgctl.answers import Number
-from msgctl.database import BrokenError
 from msgctl.history.file import HISTORY, connect
+from msgctl.http.answers import Number
+from msgctl.storage import database
+from msgctl.storage.database import BrokenError
 from msgctl.text import storable
 
 MOST_DISPATCHES = 10_000

@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from msgctl import operations, request
-from msgctl.client import Client
+from msgctl import operations
 from msgctl.delivery_states import is_final
 from msgctl.errors import MsgctlError, no_more, unexpected
+from msgctl.http import request
+from msgctl.http.client import Client
 from msgctl.jobs import reading, rounds
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.limits import Failures, Pace

@@ -6,14 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgctl import attribution, request, values
-from msgctl.answers import Answer, Number
-from msgctl.client import Client
+from msgctl import recipients as attribution
+from msgctl import values
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, RefusedError, UsageError, unexpected
+from msgctl.http import request
+from msgctl.http.answers import Answer, Number
+from msgctl.http.client import Client
+from msgctl.http.request import Request
 from msgctl.jobs.records import Entry, Intent, Order, Result
 from msgctl.jobs.states import Event
 from msgctl.operations import Operation
-from msgctl.request import Request
 
 LONGEST_ATTEMPT = 3600.0
 """Seconds; the client's own limit, --timeout, is never longer."""

@@ -10,7 +10,6 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from msgctl import database, private
 from msgctl.errors import UsageError
 from msgctl.jobs.records import Order
 from msgctl.jobs.rows import Fault, Row
@@ -18,6 +17,8 @@ from msgctl.jobs.schema import INDEXES, LEDGER, SCHEMA
 from msgctl.jobs.states import Outcome
 from msgctl.jobs.template import UnfilledError
 from msgctl.jobs.wording import Content, Wording
+from msgctl.storage import database
+from msgctl.storage import files as private
 
 MOST_EXAMPLES = 20
 """Rows that are named for each thing that is wrong; the ledger names all."""

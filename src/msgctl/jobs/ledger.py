@@ -14,13 +14,13 @@ from copy import copy
 from pathlib import Path
 from typing import Any
 
-from msgctl import database
 from msgctl.errors import OutcomeUnknownError
 from msgctl.jobs.batch import MOST_ROWS, Batch, Known, New
 from msgctl.jobs.records import Intent, Order, Result, Totals
 from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import OUTCOMES, Event, Outcome, State, step
 from msgctl.jobs.upcoming import Upcoming
+from msgctl.storage import database
 
 
 class Ledger:

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from msgctl import database
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.records import Entry, Fate, unpack
 from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import State
+from msgctl.storage import database
 
 _MOST_OPEN = 256
 

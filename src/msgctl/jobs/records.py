@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from msgctl import operations
 from msgctl.errors import MsgctlError, ServiceError
+from msgctl.http.request import Value
 from msgctl.jobs.states import Event, Outcome, State
 from msgctl.operations import Operation
-from msgctl.request import Value
 
 MOST_DIGITS = 12
 """Of the credits of one recipient: those of a million recipients are still a number of 64 bits."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgctl import database
 from msgctl.delivery_states import is_final
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.records import Heard
 from msgctl.jobs.schema import LEDGER
+from msgctl.storage import database
 
 
 def begin(ledger: Ledger) -> int:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from msgctl import values
-from msgctl.answers import Number
 from msgctl.errors import UsageError
+from msgctl.http.answers import Number
 from msgctl.text import shorten
 
 _LONGEST_SHOWN_PHONE = 40

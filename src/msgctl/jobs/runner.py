@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from msgctl.client import Client
 from msgctl.errors import ConfigurationError, MsgctlError, no_more, unexpected
+from msgctl.http.client import Client
 from msgctl.jobs import reading
 from msgctl.jobs.desk import Desk
 from msgctl.jobs.dispatch import dispatch

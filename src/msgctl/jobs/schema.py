@@ -6,7 +6,7 @@ its recipients as a range of lines of one content: a dispatch to a hundred numbe
 
 from __future__ import annotations
 
-from msgctl.database import Kind
+from msgctl.storage.database import Kind
 
 LEDGER = Kind(
     name="the ledger",

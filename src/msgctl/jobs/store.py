@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from msgctl import private
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs.schema import LEDGER
+from msgctl.storage import files as private
 from msgctl.values import quote
 
 SUFFIX = ".sqlite3"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from msgctl import answers, operations
-from msgctl.answers import Answer
+from msgctl import operations
+from msgctl.http import answers
+from msgctl.http.answers import Answer
 from msgctl.output import jsontext, views
 from msgctl.output.cells import cell, reach
 from msgctl.output.fields import finder

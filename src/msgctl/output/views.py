@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgctl import operations
-from msgctl.answers import Answer
+from msgctl.http.answers import Answer
 from msgctl.operations import Record
 
 MOST_UNKNOWN = 64

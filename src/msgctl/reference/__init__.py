@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgctl import cli
 from msgctl.cli import shells
-from msgctl.cli.context import App
+from msgctl.cli.context import Context
 from msgctl.reference import manual
 
 
@@ -27,7 +27,7 @@ def files() -> dict[str, str]:
 def _help() -> str:
     """What ``msgctl --help`` prints in a pipe; kept, so that it needs no command tree."""
     page = io.StringIO()
-    cli.run(["--help"], App(stdout=page, environ={}))
+    cli.run(["--help"], Context(stdout=page, environ={}))
     return page.getvalue()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgctl.database import Kind
+from msgctl.storage.database import Kind
 
 STATE = Kind(
     name="the sandbox's state",

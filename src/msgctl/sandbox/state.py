@@ -14,9 +14,10 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 
-from msgctl import database, private
-from msgctl.database import BrokenError, transaction
 from msgctl.sandbox.schema import FIRST_CREDITS, SCHEMA, STATE, TABLES
+from msgctl.storage import database
+from msgctl.storage import files as private
+from msgctl.storage.database import BrokenError, transaction
 
 _ACCOUNT = f"INSERT INTO account (credits) VALUES ({FIRST_CREDITS})"  # noqa: S608 - the number is ours
 

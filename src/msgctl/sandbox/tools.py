@@ -9,7 +9,6 @@ from random import Random
 from sqlite3 import Row
 from typing import Any
 
-from msgctl.database import require
 from msgctl.errors import UsageError
 from msgctl.sandbox import clicks, delivery
 from msgctl.sandbox.dispatch import state_of
@@ -17,6 +16,7 @@ from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.state import State
 from msgctl.sandbox.visitors import invent
 from msgctl.sandbox.wire import quoted
+from msgctl.storage.database import require
 from msgctl.times import timestamp
 
 MOST_CREDITS = 10**15

@@ -15,10 +15,10 @@ from email import errors as mail
 from http.client import HTTPException, HTTPResponse
 from typing import Any
 
-from msgctl.answers import MOST_BYTES
-from msgctl.dialing import Dialer, not_in_time
-from msgctl.exchange import LostError, Outgoing, Reply
-from msgctl.timed import Deadline, Incoming, TooMuchError, send
+from msgctl.http.answers import MOST_BYTES
+from msgctl.http.dialing import Dialer, not_in_time
+from msgctl.http.exchange import LostError, Outgoing, Reply
+from msgctl.http.timed import Deadline, Incoming, TooMuchError, send
 
 MOST_HEAD_BYTES = 256 * 1024
 """The longest head of an answer, in bytes, with all the interim answers (1xx) before it."""

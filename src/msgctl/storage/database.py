@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from msgctl import private
 from msgctl.errors import ConfigurationError, place_of
+from msgctl.storage import files as private
 from msgctl.text import clean
 
 _SENSELESS = (TypeError, ValueError, LookupError, OverflowError, AttributeError)

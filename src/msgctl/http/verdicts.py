@@ -6,12 +6,13 @@ import json
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from msgctl import answers, operations
-from msgctl.answers import Answer, ShapeError
+from msgctl import operations
 from msgctl.errors import PASSING_STATUSES, MsgctlError, OutcomeUnknownError, RefusedError, UnreadableError
-from msgctl.exchange import Reply
+from msgctl.http import answers
+from msgctl.http.answers import Answer, ShapeError
+from msgctl.http.exchange import Reply
+from msgctl.http.request import Request
 from msgctl.operations import Effect
-from msgctl.request import Request
 from msgctl.text import shorten
 
 ALLOW_ADDRESS = (

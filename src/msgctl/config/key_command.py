@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from msgctl.credential import Secret
+from msgctl.config.credential import Secret
 from msgctl.errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from msgctl.addresses import base_url_fault
-from msgctl.config import Document
-from msgctl.credential import Credential, Secret
+from msgctl.config.base_url import base_url_fault
+from msgctl.config.credential import Credential, Secret
+from msgctl.config.file import Document
+from msgctl.config.key_command import key_of_command
 from msgctl.errors import ConfigurationError
-from msgctl.key_command import key_of_command
 from msgctl.text import clean, is_unsafe, shorten
 
 SANDBOX = "sandbox"

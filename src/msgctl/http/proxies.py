@@ -7,7 +7,7 @@ import os
 from typing import NamedTuple
 from urllib.parse import SplitResult, unquote_to_bytes, urlsplit
 
-from msgctl.addresses import is_loopback
+from msgctl.config.base_url import is_loopback
 from msgctl.errors import ConfigurationError
 
 

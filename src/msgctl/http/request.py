@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote_plus
 
-from msgctl import __version__, answers
+from msgctl import __version__
 from msgctl.errors import UsageError
-from msgctl.masking import MASK
+from msgctl.http import answers
+from msgctl.http.masking import MASK
 from msgctl.operations import Operation, Place
 
 Value = str | bool | Sequence[str] | None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from msgctl.masking import MASK, masker_of
+from msgctl.http.masking import MASK, masker_of
 
 
 class Secret:

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from msgctl.addresses import ascii_host
+from msgctl.config.base_url import ascii_host
 from msgctl.errors import ConfigurationError, NotReachedError
-from msgctl.proxies import Proxy, proxy_for
-from msgctl.timed import Deadline, Incoming, TooMuchError, send
+from msgctl.http.proxies import Proxy, proxy_for
+from msgctl.http.timed import Deadline, Incoming, TooMuchError, send
 
 CHECK_ADDRESS = "Check the base URL, its port included, the network, and HTTPS_PROXY where a proxy is in between."
 CHECK_PROXY = "Check HTTPS_PROXY and NO_PROXY."

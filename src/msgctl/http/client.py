@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from itertools import chain
 from urllib.parse import urlsplit
 
-from msgctl.addresses import percent_encoded
-from msgctl.answers import Answer
-from msgctl.credential import Credential
+from msgctl.config.base_url import percent_encoded
+from msgctl.config.credential import Credential
 from msgctl.errors import PASSING_STATUSES, NotReachedError, OutcomeUnknownError, StoppedError, UsageError
-from msgctl.exchange import Line, LocalLine, LostError, Outgoing, Reply
+from msgctl.http.answers import Answer
+from msgctl.http.exchange import Line, LocalLine, LostError, Outgoing, Reply
+from msgctl.http.request import Request, encoded
+from msgctl.http.verdicts import Judge, check, outcome_unknown
 from msgctl.operations import Effect
-from msgctl.request import Request, encoded
-from msgctl.verdicts import Judge, check, outcome_unknown
 
 LONGEST_TARGET = 65_536
 """The longest path and query that is sent, in bytes; every server has a limit, and few have a higher one."""
@@ -179,8 +179,8 @@ class Client:
 
 def _lines(base_url: str) -> Callable[[], Line]:
     """What makes connections to a service that share their settings. Raises ConfigurationError."""
-    from msgctl.connection import Connection
-    from msgctl.dialing import Dialer
+    from msgctl.http.connection import Connection
+    from msgctl.http.dialing import Dialer
 
     dialer = Dialer(base_url)
     return lambda: Connection(dialer)

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from msgctl import private
 from msgctl.errors import ConfigurationError
+from msgctl.storage import files as private
 from msgctl.text import clean
 
 Document = dict[str, Any]

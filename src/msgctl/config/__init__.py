@@ -1,0 +1,1 @@
+"""Profiles: where the service is, and which credentials to use."""

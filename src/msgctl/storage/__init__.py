@@ -1,0 +1,1 @@
+"""Private files and SQLite databases on this machine."""
