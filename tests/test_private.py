@@ -100,7 +100,7 @@ def test_what_is_not_a_plain_file_is_refused(tmp_path: Path) -> None:
 def test_a_named_pipe_is_refused_at_once(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe, 0o600)
-    code = f"from pathlib import Path; from msgctl import private; private.read(Path({str(pipe)!r}))"
+    code = f"from pathlib import Path; from msgctl.storage import files as private; private.read(Path({str(pipe)!r}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30, check=False)
     assert b"not a plain file" in done.stderr
 
@@ -267,7 +267,7 @@ def test_a_lock_that_cannot_be_had_is_refused(file: Path, monkeypatch: pytest.Mo
 
 def test_whoever_comes_second_waits_for_the_first(file: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from msgctl import private\n"
+        "import sys; from pathlib import Path; from msgctl.storage import files as private\n"
         f"path = Path({str(file)!r}); print('ready', flush=True)\n"
         "with private.locked(path): private.write(path, private.read(path) + b' second')"
     )

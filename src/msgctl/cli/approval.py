@@ -42,7 +42,7 @@ def require_answer(context: Context) -> None:
         return
     raise UsageError(
         "without a terminal nobody can be asked whether to send",
-        "Look at the summary with --dry-context, then send with --yes.",
+        "Look at the summary with --dry-run, then send with --yes.",
     )
 
 
