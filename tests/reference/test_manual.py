@@ -147,7 +147,7 @@ def test_the_exit_codes_are_those_of_the_errors() -> None:
     kinds: list[Any] = [each for each in vars(errors).values() if isinstance(each, type)]
     parents = {base for each in kinds for base in each.__bases__}
     leaves = [each for each in kinds if issubclass(each, errors.MsgctlError) and each not in parents]
-    tags = re.findall(r"^\.TP\n([0-9].*)$", section(plain(PAGES["msgctl-exit-codes.7"]), "DESCRIPTION"), re.MULTILINE)
+    tags = re.findall(r"^\.TP\n([0-9].*)$", section(plain(PAGES["msgctl-exit-codes.1"]), "DESCRIPTION"), re.MULTILINE)
     told = {(int(tag.split(",")[0]), kind) for tag in tags for kind in re.findall(r"[a-z_]{3,}", tag)}
     assert told == {(each.exit_code, each.kind) for each in leaves}
     short = re.findall(r"^\.TP\n([0-9]+)$", section(plain(PAGES["msgctl.1"]), "EXIT STATUS"), re.MULTILINE)
@@ -156,7 +156,7 @@ def test_the_exit_codes_are_those_of_the_errors() -> None:
 
 def test_every_member_of_a_profile_is_explained() -> None:
     read = re.findall(r'\bmembers\.get\("(\w+)"', Path(profiles.__file__).read_text(encoding="utf-8"))
-    members = section(plain(PAGES["msgctl-config.5"]), "MEMBERS OF A PROFILE")
+    members = section(plain(PAGES["msgctl-config.1"]), "MEMBERS OF A PROFILE")
     assert set(re.findall(r"^\.TP\n(\w+)$", members, re.MULTILINE)) == {*MEMBERS, *read}
 
 

@@ -6,7 +6,7 @@ and the exit codes, which are written by hand alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,10 +21,10 @@ DATE = "2026-11-21"
 
 PARTS = Path(__file__).parent / "pages"
 BY_HAND = {
-    "msgctl-config": (5, "profiles and settings of msgctl"),
-    "msgctl-exit-codes": (7, "what the exit codes of msgctl mean"),
+    "msgctl-config": "profiles and settings of msgctl",
+    "msgctl-exit-codes": "what the exit codes of msgctl mean",
 }
-"""The pages without a command: section, and what they are about."""
+"""The pages without a command, and what they are about."""
 
 
 class Node(NamedTuple):
@@ -48,13 +48,9 @@ class Node(NamedTuple):
 def pages(root: Any) -> dict[str, str]:
     """The text of every page, by its file name."""
     named = {f"msgctl-{name}": command for name, command in root.commands.items()}
-    sections = {"msgctl": 1, **dict.fromkeys(named, 1), **{name: section for name, (section, _) in BY_HAND.items()}}
     written = {"msgctl": _tool_page(root), **{name: _group_page(name, command) for name, command in named.items()}}
-    written |= {name: _hand_page(name, *about) for name, about in BY_HAND.items()}
-    return {
-        f"{name}.{sections[name]}": "\n".join([*lines, *_see_also(name, sections)]) + "\n"
-        for name, lines in written.items()
-    }
+    written |= {name: _hand_page(name, about) for name, about in BY_HAND.items()}
+    return {f"{name}.1": "\n".join([*lines, *_see_also(name, written)]) + "\n" for name, lines in written.items()}
 
 
 def part(name: str) -> str:
@@ -69,13 +65,13 @@ def _at_first_section(text: str) -> tuple[str, str]:
     return before, heading + after
 
 
-def _head(name: str, section: int, about: str) -> list[str]:
-    head = roff.title(name, section, DATE, f"msgctl {__version__}")
+def _head(name: str, about: str) -> list[str]:
+    head = roff.title(name, DATE, f"msgctl {__version__}")
     return [*head, roff.heading("NAME"), rf"{roff.literal(name)} \- {markup.inline(about)}"]
 
 
 def _tool_page(root: Any) -> Iterator[str]:
-    yield from _head("msgctl", 1, "SMS, calls, verification codes, short URLs and chat-app messages")
+    yield from _head("msgctl", "SMS, calls, verification codes, short URLs and chat-app messages")
     yield roff.heading("SYNOPSIS")
     yield f"{roff.bold('msgctl')} [{roff.italic('OPTIONS')}] {roff.italic('COMMAND')} ..."
     yield roff.heading("DESCRIPTION")
@@ -105,7 +101,7 @@ def _listing(root: Any) -> Iterator[str]:
 
 def _group_page(name: str, command: Any) -> Iterator[str]:
     nodes = list(_nodes(name.replace("-", " ", 1), command))
-    yield from _head(name, 1, command.get_short_help_str(200).rstrip("."))
+    yield from _head(name, command.get_short_help_str(200).rstrip("."))
     yield roff.heading("SYNOPSIS")
     for number, node in enumerate(nodes):
         yield from [".br"] * bool(number)
@@ -172,12 +168,11 @@ def _help(command: Any) -> Iterator[str]:
         yield roff.line(markup.inline(" ".join(paragraph.split())))
 
 
-def _hand_page(name: str, section: int, about: str) -> Iterator[str]:
-    yield from _head(name, section, about)
+def _hand_page(name: str, about: str) -> Iterator[str]:
+    yield from _head(name, about)
     yield from markup.lines(part(name.removeprefix("msgctl-")), part)
 
 
-def _see_also(name: str, sections: dict[str, int]) -> Iterator[str]:
+def _see_also(name: str, pages: Iterable[str]) -> Iterator[str]:
     yield roff.heading("SEE ALSO")
-    others = sorted((section, other) for other, section in sections.items() if other != name)
-    yield ",\n".join(f"{roff.bold(other)}({section})" for section, other in others)
+    yield ",\n".join(f"{roff.bold(other)}(1)" for other in sorted(pages) if other != name)

@@ -39,9 +39,9 @@ def line(text: str) -> str:
     return rf"\&{text}" if text[:1] in {".", "'"} else text
 
 
-def title(name: str, section: int, date: str, source: str) -> list[str]:
+def title(name: str, date: str, source: str) -> list[str]:
     """The head of a page; ``date`` is YYYY-MM-DD. Words are not spread over the line."""
-    return [f'.TH {literal(name.upper())} {section} {date} "{source}" "msgctl manual"', ".ad l"]
+    return [f'.TH {literal(name.upper())} 1 {date} "{source}" "msgctl manual"', ".ad l"]
 
 
 def heading(text: str) -> str:
