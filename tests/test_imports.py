@@ -31,7 +31,6 @@ WITHIN_A_LAYER = {
     ("reference", "cli"),
     ("config", "storage"),
     ("values", "operations"),
-    ("config", "http"),  # until redaction is called by the client alone
 }
 """Imports between parts of the same layer."""
 
