@@ -31,6 +31,7 @@ WITHIN_A_LAYER = {
     ("reference", "cli"),
     ("config", "storage"),
     ("values", "operations"),
+    ("recipients", "operations"),
 }
 """Imports between parts of the same layer."""
 
