@@ -14,7 +14,7 @@ from math import nan
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from msgctl.countries import CODES as COUNTRY_CODES
+from msgctl import countries
 from msgctl.errors import UsageError
 from msgctl.operations import Field, Kind
 from msgctl.text import is_unsafe, shorten
@@ -177,7 +177,7 @@ def days(since: str, until: str | None, today: date) -> tuple[str, str]:
 def country_code(text: str) -> str:
     """Return an ISO 3166-1 alpha-2 country code in upper case."""
     code = text.upper()
-    if not text.isascii() or code not in COUNTRY_CODES:  # 'ß' in upper case is SS
+    if not text.isascii() or code not in countries.names():  # 'ß' in upper case is SS
         raise UsageError(
             f"{quote(text)} is not a country code: use a two-letter code of ISO 3166-1",
             "For example CO for Colombia, ES for Spain, US for the United States.",
