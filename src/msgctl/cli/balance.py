@@ -9,7 +9,7 @@ from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConditionError, UnreadableError
-from msgctl.http import answers
+from msgctl.http.response import credits_left
 
 app = group("Credits left in the account.")
 
@@ -44,7 +44,7 @@ def check(
     answer = context.run(ops.BALANCE, {})
     if answer is None:
         return
-    left = answers.credits_left(answer)
+    left = credits_left(answer)
     if left is None:
         raise UnreadableError("the answer to balance cannot be read: its status is not a number", http_status=200)
     if left < least:

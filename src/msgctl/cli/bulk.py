@@ -174,7 +174,7 @@ def _intake(context: Context, store: Store, job: str, order: Order) -> Iterator[
         yield intake
     except MsgctlError as error:
         if intake.is_finished:
-            error.message += f"; job {job} is there and has sent nothing"
+            error.consequence = f"job {job} is there and has sent nothing"
         raise
     finally:
         if not intake.is_finished:

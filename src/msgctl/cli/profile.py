@@ -17,7 +17,7 @@ from msgctl.config import file as config
 from msgctl.config import profiles
 from msgctl.config.base_url import base_url_fault, without_secrets
 from msgctl.config.file import Document
-from msgctl.errors import MsgctlError, StoppedError, UsageError
+from msgctl.errors import Cancelled, MsgctlError, UsageError
 from msgctl.values import quote
 
 app = group("Stored accounts: base URL, client and key.")
@@ -153,7 +153,7 @@ def _ask_for_key() -> str:
             with echo_kept_off():
                 return getpass.getpass("Key: ")
     except EOFError:
-        raise StoppedError("no key was given; nothing was stored") from None
+        raise Cancelled("no key was given", consequence="nothing was stored") from None
     except UnicodeDecodeError:
         raise UsageError("the key cannot be used: it is not UTF-8 text", profiles.WHERE_THE_KEY_IS) from None
     except getpass.GetPassWarning:
@@ -168,7 +168,7 @@ def _check_account(context: Context, name: str, members: Document) -> None:
     try:
         context.run(ops.BALANCE, {})
     except MsgctlError as error:
-        error.message += "; the profile was not stored"
+        error.what, error.consequence = error.message, "the profile was not stored"
         raise
 
 
