@@ -39,7 +39,7 @@ def check(
     minimum: Annotated[str, typer.Option("--min", metavar="N", help="Credits that have to be left.")],
 ) -> None:
     """Exit with 0 while at least N credits are left, else with 6."""
-    least = values.whole_number(minimum, "a number of credits for --min")
+    least = values.whole_number(minimum, "--min")
     context = Context.of(ctx)
     answer = context.run(ops.BALANCE, {})
     if answer is None:

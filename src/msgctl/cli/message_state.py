@@ -80,8 +80,8 @@ def watch(
     watching = Watch(
         context,
         until=[values.words(state, "--until") for state in until or []],
-        interval=values.seconds(interval, "a time for --interval"),
-        max_wait=values.seconds(max_wait, "a time for --max-wait", most=31 * 86400),
+        interval=values.seconds(interval, "--interval"),
+        max_wait=values.seconds(max_wait, "--max-wait", most=31 * 86400),
     )
     identifiers = _identifiers(id)
     try:

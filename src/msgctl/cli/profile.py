@@ -67,7 +67,7 @@ def add(
     context = Context.of(ctx)
     members: Document = {
         "base_url": _base_url(base_url, allow_http=allow_http),
-        "client": values.whole_number(client, "a client identifier", most=profiles.LARGEST_CLIENT),
+        "client": values.whole_number(client, "--client", most=profiles.LARGEST_CLIENT),
         "country_code": None if country_code is None else values.country_code(country_code),
         "app_name": optional(app_name, "--app-name"),
         "voice": None if voice is None else _voice(voice),
