@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from msgctl.errors import ConfigurationError
-from msgctl.history import Entry, History, Send, clear, reading, store
+from msgctl.history import History, Send, clear, reading, store
+from msgctl.recipients import RecipientOutcome
 
 PHONE = "573001234567"
 DAY = "2026-09-21T14:13:20Z"
@@ -51,7 +52,7 @@ def test_a_send_without_a_result_is_unknown(path: Path, history: History) -> Non
 
 def test_the_result_replaces_the_unknown_outcome(path: Path, history: History) -> None:
     number = history.begin(send(), [PHONE])
-    history.finish(number, [Entry(PHONE, "accepted", "m1", "queued", "12.50")])
+    history.finish(number, [RecipientOutcome(PHONE, "accepted", "m1", "queued", "12.50")])
     (entry,) = found(path)
     assert entry == {
         "time": DAY,
@@ -82,7 +83,7 @@ def test_the_newest_sends_are_kept(path: Path, history: History, monkeypatch: py
     monkeypatch.setattr(store, "CLEANED_EVERY", 5)
     for number in range(1, 51):
         settled = history.begin(send(), [str(number), "other"])
-        history.finish(settled, [Entry(str(number)), Entry("other")])
+        history.finish(settled, [RecipientOutcome(str(number), "accepted"), RecipientOutcome("other", "accepted")])
     assert [each["phone"] for each in found(path) if each["phone"] != "other"] == [str(n) for n in range(41, 51)]
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("SELECT count(*) FROM entries").fetchone() == (20,)
@@ -101,7 +102,7 @@ def test_a_result_after_a_clear_is_not_stored(path: Path, history: History) -> N
     late = history.begin(send(), [PHONE])
     clear(path)
     history.begin(send(), ["1"])
-    history.finish(late, [Entry(PHONE, "accepted")])
+    history.finish(late, [RecipientOutcome(PHONE, "accepted")])
     assert [each["phone"] for each in found(path)] == ["1"]
 
 
@@ -117,7 +118,7 @@ def test_cleared_entries_leave_nothing_on_disk(path: Path) -> None:
 
 def test_half_of_a_surrogate_pair_can_be_stored(path: Path, history: History) -> None:
     number = history.begin(send(), ["\udc80"])
-    history.finish(number, [Entry("\ud800", "accepted", "\ud800", "\udfff")])
+    history.finish(number, [RecipientOutcome("\ud800", "accepted", "\ud800", "\udfff")])
     assert found(path)[0]["id"] == "\\ud800"
 
 
@@ -134,7 +135,7 @@ def test_processes_that_start_at_once_share_one_history(path: Path, monkeypatch:
         together.wait()
         try:
             with closing(History(path)) as history:
-                history.finish(history.begin(send(), [phone]), [Entry(phone, "accepted")])
+                history.finish(history.begin(send(), [phone]), [RecipientOutcome(phone, "accepted")])
         except Exception as error:  # noqa: BLE001
             faults.append(error)
 
@@ -279,7 +280,9 @@ def test_reading_creates_no_file(path: Path) -> None:
 
 def test_a_state_is_stored_with_every_entry_of_that_id(path: Path, history: History) -> None:
     number = history.begin(send(), [PHONE, "1"])
-    history.finish(number, [Entry(PHONE, "accepted", "m1", "queued"), Entry("1", "accepted", "m2", "queued")])
+    history.finish(
+        number, [RecipientOutcome(PHONE, "accepted", "m1", "queued"), RecipientOutcome("1", "accepted", "m2", "queued")]
+    )
     history.learn({"m1": "delivered", "other": "rejected"})
     assert [(each["status"], each["state"]) for each in found(path)] == [("queued", "delivered"), ("queued", None)]
 
@@ -287,7 +290,7 @@ def test_a_state_is_stored_with_every_entry_of_that_id(path: Path, history: Hist
 def test_filters_can_be_combined(history: History) -> None:
     for number, command in enumerate(("sms send", "call send", "sms send")):
         begun = history.begin(send(f"2026-09-2{number}T00:00:00Z")._replace(command=command), [PHONE])
-        history.finish(begun, [Entry(PHONE, "accepted", f"m{number}")])
+        history.finish(begun, [RecipientOutcome(PHONE, "accepted", f"m{number}")])
     history.learn({"m2": "Delivered"})
 
     def ids(**filters: str) -> list[object]:
@@ -324,7 +327,7 @@ def test_a_file_of_version_1_is_updated(path: Path) -> None:
         db.executescript(f"{VERSION_1} PRAGMA application_id = {store.FORMAT.application};")
     path.chmod(0o600)
     with closing(History(path)) as history:
-        history.finish(history.begin(send(), ["1"]), [Entry("1", "accepted", "m1")], "a response")
+        history.finish(history.begin(send(), ["1"]), [RecipientOutcome("1", "accepted", "m1")], "a response")
     assert [(each["outcome"], each["response"]) for each in found(path)] == [
         ("not sent", None),
         ("accepted", "a response"),

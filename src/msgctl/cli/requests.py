@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgctl import recipients
 from msgctl.errors import ConfigurationError
@@ -17,7 +16,6 @@ from msgctl.times import timestamp
 
 if TYPE_CHECKING:
     from msgctl.cli.context import Context
-    from msgctl.history import Entry
     from msgctl.history.recorder import Recorder
 
 
@@ -41,9 +39,10 @@ def send(
         response = client.send(operation, values, body=body, timeout=timeout)
         context.carried_out = True
         if recorder is not None:
-            entries = _entries(response, phones)
-            in_doubt = any(entry.outcome == "unknown" for entry in entries)
-            recorder.result(entries, response.body.decode(errors="replace") if in_doubt else "")
+            found = recipients.outcomes(operation, response.document, phones)
+            others = recipients.unclaimed(operation, response.document, phones)
+            in_doubt = any(each.outcome == recipients.UNKNOWN for each in found)
+            recorder.result([*found, *others], response.body.decode(errors="replace") if in_doubt else "")
     return response
 
 
@@ -65,40 +64,3 @@ def _recorder(
     message = message_of(operation, values, body)
     sent = Send(timestamp(context.clock()), profile.name, profile.base_url, COMMANDS[operation.name], message)
     return Recorder(paths.history_file(), sent, phones, warn)
-
-
-MOST_UNASKED = 100
-"""Entries that are recorded beyond those asked for; a hostile response could hold a million."""
-
-
-def _entries(response: Response, phones: Sequence[str | None]) -> list[Entry]:
-    """Return the outcome of each recipient in order, then entries that belong to no recipient."""
-    from msgctl.history import Entry
-
-    if not response.operation.answer.entries:
-        pairs: list[tuple[str | None, Mapping[str, Any] | None]] = [(phones[0], response.document)]
-    elif told := response.document.get("data"):
-        told = list(islice(told, len(phones) + MOST_UNASKED))
-        places = recipients.places(told, [phone or "" for phone in phones])
-        pairs = [(phone, None if at is None else told[at]) for phone, at in zip(phones, places, strict=True)]
-        pairs += [(None, entry) for at, entry in enumerate(told) if at not in set(places)]
-    else:
-        pairs = [(phone, {}) for phone in phones]
-    return [
-        Entry(phone)
-        if entry is None
-        else Entry(
-            phone or _text(entry.get("phone")),
-            "accepted",
-            _text(entry.get("id")),
-            _text(entry.get("status", entry.get("state"))),
-            _text(entry.get("credits")),
-        )
-        for phone, entry in pairs
-    ]
-
-
-def _text(value: Any) -> str | None:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, str) else None  # a number is a string of digits, too

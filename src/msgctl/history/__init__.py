@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from msgctl.history.store import FIELDS, NOT_SENT, Entry, History, Send, clear, reading
+from msgctl.history.store import FIELDS, NOT_SENT, History, Send, clear, reading
 
-__all__ = ["FIELDS", "NOT_SENT", "Entry", "History", "Send", "clear", "reading"]
+__all__ = ["FIELDS", "NOT_SENT", "History", "Send", "clear", "reading"]

@@ -12,8 +12,9 @@ from typing import Any
 
 from msgctl import operations as ops
 from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
-from msgctl.history.store import NOT_SENT, Entry, History, Send
+from msgctl.history.store import NOT_SENT, History, Send
 from msgctl.operations import Operation
+from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome
 
 COMMANDS = {
     ops.SEND_SMS.name: "sms send",
@@ -46,7 +47,7 @@ class Recorder:
         self._history: History | None = None
         self._number: int | None = None
         self._is_begun = False
-        self._result: tuple[Sequence[Entry], str] | None = None
+        self._result: tuple[Sequence[RecipientOutcome], str] | None = None
 
     def __enter__(self) -> Recorder:
         try:
@@ -59,7 +60,7 @@ class Recorder:
         self._is_begun = True
         return self
 
-    def result(self, entries: Sequence[Entry], response: str = "") -> None:
+    def result(self, entries: Sequence[RecipientOutcome], response: str = "") -> None:
         """Record the outcome of each recipient, and the text of a response that leaves one in doubt."""
         self._result = (entries, stored(self._send.command, response))
         self._finish()
@@ -71,16 +72,19 @@ class Recorder:
                 if self._result is None:
                     body = getattr(error, "body", "")
                     outcome = self._outcome(error)
-                    self._result = ([Entry(phone, outcome) for phone in self._phones], stored(self._send.command, body))
+                    self._result = (
+                        [RecipientOutcome(phone, outcome) for phone in self._phones],
+                        stored(self._send.command, body),
+                    )
                 self._finish()
             if self._history is not None:
                 self._history.close()
 
     def _outcome(self, error: BaseException) -> str:
         if isinstance(error, RefusedError) and error.certain:
-            return "refused"
+            return REFUSED
         nothing_sent = not self._is_begun or (isinstance(error, MsgctlError) and error.nothing_sent)
-        return NOT_SENT if nothing_sent else "unknown"
+        return NOT_SENT if nothing_sent else UNKNOWN
 
     def _finish(self) -> None:
         if self._history is not None and self._number is not None and self._result is not None:

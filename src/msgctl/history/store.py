@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgctl.http.response import Number
+from msgctl.recipients import UNKNOWN, RecipientOutcome
 from msgctl.storage import database
 from msgctl.storage.database import BrokenError, Kind
 from msgctl.text import storable
@@ -88,16 +89,6 @@ class Send(NamedTuple):
     message: str
 
 
-class Entry(NamedTuple):
-    """One recipient of a send; ``id``, ``status`` and ``credits`` are the service's."""
-
-    phone: str | None
-    outcome: str = "unknown"
-    id: str | None = None
-    status: str | None = None
-    credits: str | None = None
-
-
 class History:
     """An open history. Its file and folder are created if there are none (0600 in 0700).
 
@@ -121,10 +112,10 @@ class History:
                 [storable(text) for text in send],
             )
             number: int = self._db.execute("SELECT last_insert_rowid()").fetchone()[0]
-            self._insert(number, map(Entry, phones))
+            self._insert(number, [RecipientOutcome(phone, UNKNOWN) for phone in phones])
         return number
 
-    def finish(self, number: int, entries: Iterable[Entry], response: str = "") -> None:
+    def finish(self, number: int, entries: Iterable[RecipientOutcome], response: str = "") -> None:
         """Store the result of a send, unless it was cleared meanwhile. Now and then, delete the oldest sends."""
         with self._transaction("NORMAL"):
             self._db.execute("DELETE FROM entries WHERE dispatch = ?", [number])
@@ -180,7 +171,7 @@ class History:
             deleted = self._db.execute("DELETE FROM entries WHERE dispatch NOT IN (SELECT number FROM dispatches)")
             return deleted.rowcount
 
-    def _insert(self, number: int, entries: Iterable[Entry]) -> None:
+    def _insert(self, number: int, entries: Iterable[RecipientOutcome]) -> None:
         self._db.executemany(
             "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
             [
