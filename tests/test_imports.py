@@ -32,7 +32,7 @@ WITHIN_A_LAYER = {
     ("cli", "reference"),
     ("config", "storage"),
     ("values", "operations"),
-    ("config", "http"),  # until redaction is called by the client alone
+    ("recipients", "operations"),
 }
 """Imports between parts of the same layer."""
 
