@@ -20,7 +20,7 @@ __msgctl_table() {
             'command 2fa - Verification codes by SMS, call and chat app'
             'command state - Delivery states of SMS and calls'
             'command url - Short URLs and their clicks'
-            'command history - What was sent from this machine, and what came of it'
+            'command history - Messages sent from this machine, and their results'
             'command balance - Credits left in the account'
             'command block - Numbers that get no message any more'
             'command profile - Stored accounts: base URL, client and key'
@@ -243,19 +243,26 @@ __msgctl_table() {
     'history')
         table=(
             'command list - List what was sent, the newest last'
-            'command clear - Forget what was sent'
+            'command clear - Delete the history'
             'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
-            'option --phone text Only what was sent to this number'
+            'option --until text Last day'
+            'option --phone text Only this number'
+            'option --state text Only this delivery state'
+            'option --command text Only this command, such as '\''sms send'\'''
             'option --limit text Only the newest N entries'
         ) ;;
     'history list')
         table=(
             'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
-            'option --phone text Only what was sent to this number'
+            'option --until text Last day'
+            'option --phone text Only this number'
+            'option --state text Only this delivery state'
+            'option --command text Only this command, such as '\''sms send'\'''
             'option --limit text Only the newest N entries'
         ) ;;
     'history clear')
         table=(
+            'option --before text Only entries before this day'
         ) ;;
     'balance')
         table=(

@@ -133,7 +133,9 @@ def test_a_page_has_an_example_of_its_own(name: str) -> None:
 
 def test_the_exit_codes_are_those_of_the_errors() -> None:
     kinds = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.MsgctlError)]
-    raised = [each for each in kinds if each not in {errors.MsgctlError, errors.ServiceError} and each.__name__[0] != "_"]
+    raised = [
+        each for each in kinds if each not in {errors.MsgctlError, errors.ServiceError} and each.__name__[0] != "_"
+    ]
     tags = re.findall(r"^\.TP\n([0-9].*)$", section(plain(PAGES["msgctl-exit-codes.1"]), "DESCRIPTION"), re.MULTILINE)
     told = {(int(tag.split(",")[0]), kind) for tag in tags for kind in re.findall(r"[a-z_]{3,}", tag)}
     assert told == {(each.exit_code, each.kind) for each in raised}
