@@ -145,7 +145,7 @@ def test_the_exit_codes_are_those_of_the_errors() -> None:
 
 def test_every_setting_of_a_profile_is_explained() -> None:
     read = re.findall(r'\bmembers\.get\("(\w+)"', Path(profiles.__file__).read_text(encoding="utf-8"))
-    members = section(plain(PAGES["msgctl-config.1"]), "MEMBERS OF A PROFILE")
+    members = section(plain(PAGES["msgctl-config.1"]), "SETTINGS OF A PROFILE")
     assert set(re.findall(r"^\.TP\n(\w+)$", members, re.MULTILINE)) == {*MEMBERS, *read}
 
 
