@@ -12,8 +12,8 @@ from functools import cache
 from msgctl.cli.job import OUTCOMES
 from msgctl.operations import OPERATIONS, Operation
 from msgctl.output.form import Format
-from msgctl.sandbox.delivery import KINDS
-from msgctl.sandbox.faults import Kind
+from msgctl.sandbox.faults import FaultKind
+from msgctl.sandbox.messages import KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def _words(*words: str) -> Values:
 @cache
 def _of_options() -> dict[str, Values]:
     """By name and placeholder, where the name alone could be somebody else's."""
-    faults = [f"{kind.value}=" if kind is Kind.DELAY else kind.value for kind in Kind]
+    faults = [f"{kind.value}=" if kind is FaultKind.DELAY else kind.value for kind in FaultKind]
     return {
         "--profile NAME": PROFILES,
         "--output FORM": _words(*(each.value for each in Format)),
