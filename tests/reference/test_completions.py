@@ -12,10 +12,10 @@ from typing import Annotated, Any
 import pytest
 import typer
 
+from msgctl import countries
 from msgctl import operations as ops
 from msgctl.cli import shells
 from msgctl.cli.tree import command, group
-from msgctl.countries import CODES
 from support.programs import program
 from support.shells import Bash, Fish, Offers, Terminal, Zsh
 from support.terminal import in_a_terminal
@@ -135,7 +135,7 @@ CASES: dict[str, set[str]] = {
     "msgctl url stats offers --category ": {*ops.PLAIN_CATEGORIES, *ops.PREMIUM_CATEGORIES},
     "msgctl -o ": {"table", "json", "csv", "tsv"},
     "msgctl balance --output ": {"table", "json", "csv", "tsv"},
-    "msgctl sms send --country-code ": set(CODES),
+    "msgctl sms send --country-code ": set(countries.names()),
     "msgctl sandbox inbox --kind ": {"sms", "call", "chatapp"},
     "msgctl completion ": {"bash", "zsh", "fish"},
     "msgctl -p ": {"main", "with.dot", "spaced", "sandbox"},

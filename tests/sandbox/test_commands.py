@@ -192,13 +192,13 @@ def test_reset_without_a_terminal_needs_yes(tool: Tool) -> None:
 
 
 def test_a_fault_is_set_shown_and_cleared(sandbox: Sandbox) -> None:
-    assert sandbox.document("sandbox", "fault", "503:next=2:/send-sms", "delay=0:0.5") == [
-        {"fault": "503:next=2:/send-sms"},
+    assert sandbox.document("sandbox", "fault", "520:next=2:/send-sms", "delay=0:0.5") == [
+        {"fault": "520:next=2:/send-sms"},
         {"fault": "delay=0:0.5"},
     ]
-    assert sandbox("sms", "send", PHONE, "-m", "Hello").code == 5
+    assert sandbox("sms", "send", PHONE, "-m", "Hello").code == 1
     assert sandbox.credits() == 1000
-    assert sandbox.document("sandbox", "fault")[0] == {"fault": "503:next=1:/send-sms"}
+    assert sandbox.document("sandbox", "fault")[0] == {"fault": "520:next=1:/send-sms"}
     assert sandbox.document("sandbox", "fault", "clear") == []
     sandbox.done("sms", "send", PHONE, "-m", "Hello")
 

@@ -11,12 +11,16 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError, UsageError
-from msgctl.http import answers
 from msgctl.http.connection import Connection
 from msgctl.http.dialing import Dialer
 from msgctl.http.exchange import LostError, Outgoing, Reply
 from msgctl.http.request import JSON_TYPE
+<<<<<<< HEAD
 from msgctl.sandbox.endpoints import BAD_REQUEST, NAME, PATH
+=======
+from msgctl.http.response import ShapeError, load_json
+from msgctl.sandbox.control import BAD_REQUEST, NAME, PATH
+>>>>>>> main
 from msgctl.text import shorten
 
 CHECK_VERSION = "Check whether the sandbox is of the same version as this msgctl."
@@ -95,8 +99,8 @@ class RemoteAdmin:
 def _record(reply: Reply) -> dict[str, Any]:
     """Return the JSON object of a response. Raises UsageError and OutcomeUnknownError."""
     try:
-        document = answers.load(reply.whole_body())
-    except answers.ShapeError:
+        document = load_json(reply.whole_body())
+    except ShapeError:
         document = None
     if not isinstance(document, dict):
         raise _unreadable()

@@ -71,7 +71,7 @@ def inbox(
 
     context = Context.of(ctx)
     number = None if phone is None else values.words(phone, "PHONE")
-    wanted = None if kind is None else values.choice(kind, KINDS, "kind of message")
+    wanted = None if kind is None else values.choice(kind, KINDS, "--kind")
     seconds = 0.0 if wait is None else values.seconds(wait, "--wait", most=MAX_WAIT)
     if follow and wait is not None:
         raise UsageError("use either --follow or --wait, not both")
@@ -175,8 +175,8 @@ def click(
         field: values.words(text, f"--{field.replace('_', '-')}") for field, text in given.items() if text is not None
     }
     wanted = values.words(name, "NAME")
-    visits = values.whole_number(count, "a number of visits", 1, admin.MAX_CLICKS)
-    span = values.whole_number(days, "a number of days", 1, admin.MAX_DAYS)
+    visits = values.whole_number(count, "--count", 1, admin.MAX_CLICKS)
+    span = values.whole_number(days, "--days", 1, admin.MAX_DAYS)
     made = _sandbox(context, base_url).click(wanted, visits, span, visitor)
     context.show({"name": name, "clicks": made}, CLICK_COLUMNS)
 
@@ -191,7 +191,7 @@ def credit(
     from msgctl.sandbox.admin import MAX_CREDITS
 
     context = _checked(ctx, "credit", CREDIT_COLUMNS)
-    number = values.whole_number(amount.removeprefix("+"), "a number of credits", most=MAX_CREDITS)
+    number = values.whole_number(amount.removeprefix("+"), "N", most=MAX_CREDITS)
     left = _sandbox(context, base_url).credit(number, add=amount.startswith("+"))
     context.show({"status": left}, CREDIT_COLUMNS)
 

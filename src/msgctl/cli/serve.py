@@ -87,12 +87,12 @@ def serve(
 
     context = Context.of(ctx)
     context.refuse_dry_run("sandbox serve")
-    number = values.whole_number(port, "a port", most=65535)
-    account = values.whole_number(client, "a client identifier", most=profiles.LARGEST_CLIENT)
+    number = values.whole_number(port, "--port", most=65535)
+    account = values.whole_number(client, "--client", most=profiles.LARGEST_CLIENT)
     if key_fault := profiles.key_fault(key):
         raise UsageError(f"--key cannot be used: {key_fault}", "Choose any other text.")
     allowed = [_network(text) for text in allow_ip or []]
-    chosen = None if seed is None else values.whole_number(seed, "a seed")
+    chosen = None if seed is None else values.whole_number(seed, "--seed")
     for spec in fault or []:
         faults.parse(spec)
     context.enable_gc()
@@ -129,7 +129,7 @@ def _state(where: str, credits: str | None) -> Iterator[State]:
     from msgctl.sandbox.admin import MAX_CREDITS
     from msgctl.sandbox.state import State
 
-    amount = None if credits is None else values.whole_number(credits, "a number of credits", most=MAX_CREDITS)
+    amount = None if credits is None else values.whole_number(credits, "--credits", most=MAX_CREDITS)
     with ExitStack() as stack:
         if where == MEMORY:
             where = str(Path(stack.enter_context(_folder())) / "state.sqlite3")

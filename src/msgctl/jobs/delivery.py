@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from msgctl import operations
 from msgctl.delivery_states import is_final
 from msgctl.errors import MsgctlError, no_more, unexpected
-from msgctl.http import request
 from msgctl.http.client import Client
 from msgctl.jobs import reading, rounds
 from msgctl.jobs.ledger import Ledger
@@ -147,7 +146,7 @@ class Round:
                 line, message = question
                 try:
                     client = client or self._connect()
-                    answer = client.perform(request.build(operations.MESSAGES_STATE, {"id": message}))
+                    answer = client.send(operations.MESSAGES_STATE, {"id": message})
                     state = answer.document.get("state")
                     self._answers.put(Heard(line, None if state is None else storable(str(state)), None))
                 except MsgctlError as error:

@@ -9,10 +9,8 @@ from typing import Any
 from msgctl import recipients as attribution
 from msgctl import values
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, RefusedError, UsageError, unexpected
-from msgctl.http import request
-from msgctl.http.answers import Answer, Number
 from msgctl.http.client import Client
-from msgctl.http.request import Request
+from msgctl.http.response import Number, Response
 from msgctl.jobs.records import Entry, Intent, Order, Result
 from msgctl.jobs.states import Event
 from msgctl.operations import Operation
@@ -26,9 +24,9 @@ _PHONES = re.compile("[0-9]{5,15}(,[0-9]{5,15})*", re.ASCII)
 def dispatch(client: Client, order: Order, intent: Intent) -> Result:
     """Make the request of an intent once, and tell what became of it; nothing is raised."""
     try:
-        made = prepared(order, intent)
+        values_ = parameters(order, intent)
         # One attempt: what does not leave comes back for another turn, at the job's pace.
-        answer = client.perform(made, within=LONGEST_ATTEMPT)
+        answer = client.send(order.performs, values_, timeout=LONGEST_ATTEMPT)
         return Result(intent.number, Event.ANSWERED, entries(answer, intent.phones))
     except MsgctlError as error:
         return Result(intent.number, _event(error), fault=error)
@@ -36,8 +34,8 @@ def dispatch(client: Client, order: Order, intent: Intent) -> Result:
         return Result(intent.number, Event.LOSS, fault=unexpected(error))
 
 
-def prepared(order: Order, intent: Intent) -> Request:
-    """The request of an intent, without credentials. Raises UsageError where nobody could have typed it."""
+def parameters(order: Order, intent: Intent) -> dict[str, Any]:
+    """Return the parameters of an intent's request. Raises UsageError where nobody could have typed it."""
     operation = order.performs
     given = {**order.fixed, **intent.parameters}
     if not _PHONES.fullmatch(",".join(intent.phones)) or not _could_be_typed(operation, given):
@@ -45,7 +43,7 @@ def prepared(order: Order, intent: Intent) -> Request:
             "the ledger holds a request that msgctl never put there", "Begin a job anew from the file of recipients."
         )
     phone = intent.phones if operation.field("phone").several else intent.phones[0]
-    return request.build(operation, {**given, "phone": phone})
+    return {**given, "phone": phone}
 
 
 def _could_be_typed(operation: Operation, given: Mapping[str, Any]) -> bool:
@@ -60,7 +58,7 @@ def _could_be_typed(operation: Operation, given: Mapping[str, Any]) -> bool:
     return all(value is None or values.is_typed(value, fields[name]) for name, value in given.items())
 
 
-def entries(answer: Answer, phones: Sequence[str]) -> tuple[Entry | None, ...]:
+def entries(answer: Response, phones: Sequence[str]) -> tuple[Entry | None, ...]:
     """What an answer says of each phone; None where it says nothing."""
     if not answer.operation.answer.entries:
         return (_entry(answer.document),) * len(phones)

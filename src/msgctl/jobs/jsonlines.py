@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from msgctl.errors import UsageError
-from msgctl.http.answers import Number
+from msgctl.http.response import Number
 from msgctl.jobs import columns, rows
 from msgctl.jobs.decoding import Text
 from msgctl.jobs.rows import Fault, Nested, Recipients, Row, RowError

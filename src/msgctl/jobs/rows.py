@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgctl import values
 from msgctl.errors import UsageError
-from msgctl.http.answers import Number
+from msgctl.http.response import Number
 from msgctl.text import shorten
 
 _LONGEST_SHOWN_PHONE = 40

@@ -57,7 +57,7 @@ def reached(row: sqlite3.Row, now: float) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a handler works with: a transaction, the time in seconds since 1970, random numbers, and the URLs' origin."""
+    """What a handler works with. The time is in seconds since 1970; short URLs begin with the origin."""
 
     db: sqlite3.Connection
     now: float

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
+from msgctl import countries
 from msgctl.cli.shells.outline import Option, Outline
 from msgctl.cli.shells.values import TEXT, Values
-from msgctl.countries import CODES
 
 Described = list[tuple[str, str]]
 """Words to offer, each with its help in a line."""
@@ -53,7 +53,7 @@ def of(dialect: Dialect, outline: Outline) -> dict[str, list[str]]:
         "COMMON": list(dialect.common(_spellings(outline.common))),
         "OPTION": list(_options(dialect, outline)),
         "ARGUMENT": list(_arguments(dialect, outline)),
-        "COUNTRIES": [" ".join(sorted(CODES))],
+        "COUNTRIES": [" ".join(sorted(countries.names()))],
     }
 
 

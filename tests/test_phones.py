@@ -1,0 +1,119 @@
+"""Phone numbers: which texts are read as which number, and why others are refused."""
+
+from __future__ import annotations
+
+import phonenumbers
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from phonenumbers import PhoneNumberFormat, PhoneNumberType
+
+from msgctl import phones
+from msgctl.phones import InvalidPhoneError
+
+REGIONS = sorted(phonenumbers.SUPPORTED_REGIONS)
+
+
+def example(region: str, kind: int = PhoneNumberType.MOBILE) -> phonenumbers.PhoneNumber | None:
+    """The number that libphonenumber gives as an example of a kind in a country."""
+    return phonenumbers.example_number_for_type(region, kind)
+
+
+def digits(number: phonenumbers.PhoneNumber) -> str:
+    return phonenumbers.format_number(number, PhoneNumberFormat.E164)[1:]
+
+
+@pytest.mark.parametrize(
+    ("text", "country"),
+    [
+        ("300 123 4567", "CO"),
+        ("3001234567", "CO"),
+        ("573001234567", "CO"),
+        ("573001234567", None),
+        ("+57 (300) 123-4567", None),
+        ("0057 300 1234567", "CO"),
+        ("0057.300.1234567", None),
+        ("+573001234567", "MX"),
+        ("\u202a+57\u00a0300\u202f123\u20114567\u202c", None),
+        ("\uff0b\uff15\uff17 300 123 4567", None),
+    ],
+)
+def test_one_number_is_read_in_every_spelling(text: str, country: str | None) -> None:
+    assert phones.read(text, country) == ("573001234567", "")
+
+
+@pytest.mark.parametrize("region", REGIONS)
+def test_the_example_of_every_region_is_read_in_national_and_international_form(region: str) -> None:
+    number = example(region) or example(region, PhoneNumberType.FIXED_LINE_OR_MOBILE)
+    if number is None or phonenumbers.number_type(number) == PhoneNumberType.FIXED_LINE:
+        pytest.skip("libphonenumber has no example of a mobile number here")
+    for form in (PhoneNumberFormat.E164, PhoneNumberFormat.INTERNATIONAL):
+        assert phones.read(phonenumbers.format_number(number, form), sms=True).digits == digits(number)
+    assert phones.read("00" + digits(number)).digits == digits(number)
+    national = phonenumbers.format_number(number, PhoneNumberFormat.NATIONAL)
+    assert phones.read(national, region, sms=True) == (digits(number), "")
+
+
+def test_a_number_of_another_country_than_the_known_one_names_that_country() -> None:
+    assert phones.read("12025550123", "CO") == ("12025550123", "United States")
+    assert phones.read("+12025550123", "CO") == ("12025550123", "")
+    assert phones.read("12025550123") == ("12025550123", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "country", "reason"),
+    [
+        ("300123456", "CO", "too short for Colombia"),
+        ("+57 300 123 456", None, "too short for Colombia"),
+        ("30012345678", "CO", "too long for Colombia"),
+        ("+57 300 123 45678", None, "too long for Colombia"),
+        ("1234567890", "CO", "no such number exists in Colombia"),
+        ("+999 1234567", None, "no country code begins like this"),
+        ("Hola", "CO", '"H" cannot be part of one'),
+        ("", None, "it has no digits"),
+        ("+", None, "it has no digits"),
+        ("57+3001234567", None, '"+" cannot be part of one'),
+        ("3001234567\x1b[2J", "CO", '"\\x1b" cannot be part of one'),
+    ],
+)
+def test_an_invalid_number_is_refused_with_the_reason(text: str, country: str | None, reason: str) -> None:
+    with pytest.raises(InvalidPhoneError) as caught:
+        phones.read(text, country)
+    assert caught.value.reason == reason
+
+
+def test_a_number_that_looks_national_gets_a_hint_to_name_the_country() -> None:
+    with pytest.raises(InvalidPhoneError) as caught:
+        phones.read("3001234567")
+    assert "--country-code CO" in (caught.value.hint or "")
+
+
+def test_an_sms_is_refused_to_a_fixed_line_and_a_call_is_not() -> None:
+    assert phones.read("601 2345678", "CO").digits == "576012345678"
+    with pytest.raises(InvalidPhoneError, match="a fixed line, which cannot receive an SMS"):
+        phones.read("601 2345678", "CO", sms=True)
+    either = example("US", PhoneNumberType.FIXED_LINE_OR_MOBILE)
+    assert either is not None
+    assert phones.read("+" + digits(either), sms=True).digits == digits(either)
+
+
+@pytest.mark.parametrize(("text", "sent"), [("87 654", "87654"), ("+57 000", "57000"), ("123", "123")])
+def test_without_the_check_the_digits_are_sent_as_typed(text: str, sent: str) -> None:
+    assert phones.as_typed(text).digits == sent
+
+
+@pytest.mark.parametrize("text", ["12", "1234567890123456", "abc", ""])
+def test_without_the_check_a_number_has_3_to_15_digits(text: str) -> None:
+    with pytest.raises(InvalidPhoneError):
+        phones.as_typed(text)
+
+
+@given(st.text(max_size=40), st.sampled_from([None, "CO", "US", "GB"]))
+def test_any_text_is_a_number_in_digits_or_refused(text: str, country: str | None) -> None:
+    try:
+        found = phones.read(text, country)
+    except InvalidPhoneError:
+        return
+    assert found.digits.isascii()
+    assert found.digits.isdecimal()
+    assert phones.read("+" + found.digits).digits == found.digits
