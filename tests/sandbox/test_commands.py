@@ -75,9 +75,9 @@ def assert_empty(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ((), "no messages yet"),
-        ((PHONE,), f"no messages to {PHONE} yet"),
-        ((PHONE, "--kind", "call"), f"no call messages to {PHONE} yet"),
+        ((), "No messages yet"),
+        ((PHONE,), f"No messages to {PHONE} yet"),
+        ((PHONE, "--kind", "call"), f"No call messages to {PHONE} yet"),
     ],
     ids=str,
 )

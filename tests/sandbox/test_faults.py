@@ -63,7 +63,7 @@ def test_a_fault_has_a_kind_a_probability_or_a_count_and_a_path(spec: str, fault
      "520:", "520:0.5:balance", "520:0.5:", "delay=1e3", "delay=inf", "520:next=0", "520:next=", "520:next=x"],
 )  # fmt: skip
 def test_another_spec_is_a_usage_error_that_shows_the_syntax(spec: str) -> None:
-    with pytest.raises(UsageError, match="cannot read the fault") as caught:
+    with pytest.raises(UsageError, match="Cannot read the fault") as caught:
         parse(spec)
     assert "delay=SECONDS" in str(caught.value.hint)
 

@@ -127,7 +127,7 @@ def test_what_is_no_sandbox_is_told_nothing(service: Service, tool: Tool) -> Non
     service.will(answer({"status": 1}))
     refused = tool("sandbox", "reset")
     assert refused.code == 3
-    assert "no sandbox" in refused.err
+    assert "No sandbox" in refused.err
     assert [request.target for request in service.received] == ["/sandbox"]
 
 

@@ -15,12 +15,8 @@ from msgctl.http.connection import Connection
 from msgctl.http.dialing import Dialer
 from msgctl.http.exchange import LostError, Outgoing, Reply
 from msgctl.http.request import JSON_TYPE
-<<<<<<< HEAD
-from msgctl.sandbox.endpoints import BAD_REQUEST, NAME, PATH
-=======
 from msgctl.http.response import ShapeError, load_json
-from msgctl.sandbox.control import BAD_REQUEST, NAME, PATH
->>>>>>> main
+from msgctl.sandbox.endpoints import BAD_REQUEST, NAME, PATH
 from msgctl.text import shorten
 
 CHECK_VERSION = "Check whether the sandbox is of the same version as this msgctl."
@@ -45,7 +41,7 @@ class RemoteAdmin:
             about = {}
         if about.get("sandbox") != NAME:
             self.close()
-            raise ConfigurationError(f"no sandbox at {shorten(self._origin)}", START)
+            raise ConfigurationError(f"No sandbox at {shorten(self._origin)}", START)
 
     def close(self) -> None:
         self._line.close()
@@ -91,9 +87,9 @@ class RemoteAdmin:
         try:
             return _record(self._line.exchange(outgoing, self._seconds + wait))
         except NotReachedError:
-            raise NotReachedError(f"no sandbox at {shorten(self._origin)}", START) from None
+            raise NotReachedError(f"No sandbox at {shorten(self._origin)}", START) from None
         except LostError as error:
-            raise OutcomeUnknownError(f"no response from the sandbox: {error}", "Try again.") from None
+            raise OutcomeUnknownError(f"No response from the sandbox: {error}", "Try again.") from None
 
 
 def _record(reply: Reply) -> dict[str, Any]:
@@ -108,7 +104,7 @@ def _record(reply: Reply) -> dict[str, Any]:
         raise UsageError(shorten(str(document.get("msg"))))
     if reply.status != 200:
         said = shorten(str(document.get("msg")))
-        raise OutcomeUnknownError(f"the sandbox responded with {reply.status}: {said}", CHECK_VERSION)
+        raise OutcomeUnknownError(f"The sandbox responded with {reply.status}: {said}", CHECK_VERSION)
     return document
 
 
@@ -128,4 +124,4 @@ def _strings(record: Mapping[str, Any]) -> list[str]:
 
 
 def _unreadable() -> OutcomeUnknownError:
-    return OutcomeUnknownError("cannot read the response of the sandbox", CHECK_VERSION)
+    return OutcomeUnknownError("Cannot read the response of the sandbox", CHECK_VERSION)

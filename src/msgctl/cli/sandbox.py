@@ -74,14 +74,14 @@ def inbox(
     wanted = None if kind is None else values.choice(kind, KINDS, "--kind")
     seconds = 0.0 if wait is None else values.seconds(wait, "--wait", most=MAX_WAIT)
     if follow and wait is not None:
-        raise UsageError("use either --follow or --wait, not both")
+        raise UsageError("Use either --follow or --wait, not both")
     context.check_own_fields((*INBOX_COLUMNS, *INBOX_MORE))
     sandbox = _sandbox(context, base_url)
     if not follow:
         context.enable_gc()
         found = sandbox.inbox(number, wanted, wait=seconds)
         if wait is not None and not found:
-            raise ConditionError(f"no message arrived in {seconds:g} s")
+            raise ConditionError(f"No message arrived in {seconds:g} s")
         context.show(found, INBOX_COLUMNS, INBOX_MORE, empty=_empty(number, wanted))
         return
     try:
@@ -94,7 +94,7 @@ def inbox(
 
 def _empty(phone: str | None, kind: str | None) -> str:
     """Return the note for an inbox without messages."""
-    return f"no {kind + ' ' if kind else ''}messages{f' to {phone}' if phone else ''} yet"
+    return f"No {kind + ' ' if kind else ''}messages{f' to {phone}' if phone else ''} yet"
 
 
 def _arriving(context: Context, sandbox: Admin, phone: str | None, kind: str | None) -> Iterator[Mapping[str, Any]]:
@@ -219,7 +219,7 @@ def fault(
         faults.parse(spec)
     sandbox = _sandbox(context, base_url)
     found = sandbox.fault(*wanted) if specs else sandbox.faults()
-    context.show([{"fault": spec} for spec in found], FAULT_COLUMNS, empty="no faults are set")
+    context.show([{"fault": spec} for spec in found], FAULT_COLUMNS, empty="No faults are set")
 
 
 @command(app, "clock", "msgctl sandbox clock +10m", "msgctl sandbox clock stop")
@@ -248,7 +248,7 @@ def reset(ctx: typer.Context, base_url: BaseUrl = None) -> None:
     context = _checked(ctx, "reset", ())
     remote = _served(context, base_url)
     if not context.options.yes and not is_terminal(context.stdin):
-        raise UsageError("this deletes everything in the sandbox. Not a terminal: confirm with --yes")
+        raise UsageError("This deletes everything in the sandbox. Not a terminal: confirm with --yes")
     context.confirm("Delete everything in the sandbox?")
     if remote is None:
         state.reset(paths.sandbox_file())  # even a damaged one

@@ -158,7 +158,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
         return tempfile.TemporaryDirectory(prefix="msgctl-sandbox-")
     except OSError as error:
         raise ConfigurationError(
-            f"cannot create a temporary folder: {clean(error.strerror or type(error).__name__)}",
+            f"Cannot create a temporary folder: {clean(error.strerror or type(error).__name__)}",
             "Set TMPDIR, or use --state FILE.",
         ) from None
 
@@ -170,7 +170,7 @@ def _listen(make: type[Server], host: str, port: int, context: Context) -> Itera
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or "the address is malformed"
         raise ConfigurationError(
-            f"cannot listen on {quote(host)}, port {port}: {reason}", "Choose another --port or --host."
+            f"Cannot listen on {quote(host)}, port {port}: {reason}", "Choose another --port or --host."
         ) from None
     with server:
         yield server

@@ -81,7 +81,7 @@ class LocalAdmin:
         number, and ``limit`` keeps the newest. If there are none, it waits for at most ``wait`` seconds.
         """
         if kind is not None and kind not in messages.KINDS:
-            raise UsageError(f"unknown kind of message {quoted(kind)}. Choose from {', '.join(messages.KINDS)}")
+            raise UsageError(f"Unknown kind of message {quoted(kind)}. Choose from {', '.join(messages.KINDS)}")
         if limit is not None:
             _check_range("limit", limit, 1, 10**15)
         number = None if phone is None else _digits(phone)
@@ -110,7 +110,7 @@ class LocalAdmin:
         with self._state.writing() as db:
             url = db.execute("SELECT number, premium FROM urls WHERE name = ?", (_text("name", name),)).fetchone()
             if url is None:
-                raise UsageError(f"no short URL named {quoted(name)}", "Make one with: msgctl -p sandbox url shorten")
+                raise UsageError(f"No short URL named {quoted(name)}", "Make one with: msgctl -p sandbox url shorten")
             clicks.add(db, url, self._visits(db, count, days, given))
         return count
 
@@ -175,7 +175,7 @@ class LocalAdmin:
         else:
             now = stopped = _moment(change)
         if not 0 <= now <= LATEST:
-            raise UsageError("the clock must stay between 1970 and 3000")
+            raise UsageError("The clock must stay between 1970 and 3000")
         db.execute("UPDATE account SET clock_offset = ?, clock_stopped = ?", (now - real, stopped))
 
 
@@ -221,7 +221,7 @@ def _moment(text: str) -> float:
         moment = datetime.fromisoformat(text)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        raise UsageError(f"unknown change of the clock {quoted(text)}", CLOCK_SYNTAX) from None
+        raise UsageError(f"Unknown change of the clock {quoted(text)}", CLOCK_SYNTAX) from None
 
 
 def _text(name: str, value: str) -> str:

@@ -145,4 +145,4 @@ def _count(spec: str, text: str) -> int:
 
 
 def _malformed(spec: str, why: str) -> UsageError:
-    return UsageError(f"cannot read the fault {quoted(spec)}: {why}", SYNTAX)
+    return UsageError(f"Cannot read the fault {quoted(spec)}: {why}", SYNTAX)
