@@ -206,11 +206,12 @@ def credit(
 def fault(
     ctx: typer.Context,
     specs: Annotated[
-        list[str] | None, typer.Argument(metavar="[SPEC...]", help=f"Faults to set, or `clear`. {serve.FAULT_HELP}")
+        list[str] | None,
+        typer.Argument(metavar="[SPEC...]", help=f"Faults to set in place of others, or clear: {serve.FAULT_HELP}"),
     ] = None,
     base_url: BaseUrl = None,
 ) -> None:
-    """Make requests fail, in place of the faults set before; without SPEC, show the faults."""
+    """Make requests fail on purpose, or show the faults that are set."""
     from msgctl.sandbox import faults
 
     context = _checked(ctx, "fault", FAULT_COLUMNS)
@@ -227,11 +228,13 @@ def clock(
     ctx: typer.Context,
     change: Annotated[
         str | None,
-        typer.Argument(metavar="[CHANGE]", help="+10m (s, m, h or d), stop, start, or a time at which it stops."),
+        typer.Argument(
+            metavar="[CHANGE]", help="One of +10m (s, m, h or d), stop, start, or a time at which it stops."
+        ),
     ] = None,
     base_url: BaseUrl = None,
 ) -> None:
-    """Change the sandbox's clock: delivery states and expiry follow it. Without CHANGE, show it."""
+    """Change or show the clock that delivery states and expiry follow."""
     context = _checked(ctx, "clock", CLOCK_COLUMNS)
     wanted = None if change is None else values.words(change, "CHANGE")
     context.show(_sandbox(context, base_url).clock(wanted), CLOCK_COLUMNS)

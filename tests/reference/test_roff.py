@@ -1,18 +1,18 @@
-"""The markup of the hand-written parts, as roff."""
+"""The markup of the pages, and what it becomes."""
 
 from __future__ import annotations
 
 import pytest
 
-from msgctl.reference import markup
+from msgctl.reference import roff
 
 
 def written(text: str, **parts: str) -> list[str]:
-    return list(markup.lines(text, parts.__getitem__))
+    return list(roff.lines(text, parts.__getitem__))
 
 
 @pytest.mark.parametrize(
-    ("text", "roff"),
+    ("text", "expected"),
     [
         ("# EXIT STATUS\n\nWords of\na sentence.", ['.SH "EXIT STATUS"', "Words of a sentence."]),
         ("## Part", ['.SS "Part"']),
@@ -28,9 +28,9 @@ def written(text: str, **parts: str) -> list[str]:
         ("", []),
     ],
 )
-def test_markup_becomes_roff(text: str, roff: list[str]) -> None:
-    assert written(text) == roff
+def test_markup_becomes_roff(text: str, expected: list[str]) -> None:
+    assert written(text) == expected
 
 
-def test_a_part_is_put_in_its_place() -> None:
-    assert written("# A\n\n%include more\n\nEnd.", more="Begin.\n") == [".SH A", "Begin.", ".PP", "End."]
+def test_an_include_is_replaced() -> None:
+    assert written("# A\n\n%include more\n\nEnd.", more="Begin.\n") == ['.SH "A"', "Begin.", ".PP", "End."]
