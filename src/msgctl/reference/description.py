@@ -15,8 +15,8 @@ from msgctl.cli import common, job
 from msgctl.cli.tree import examples_of, is_bulk, operation_of
 from msgctl.operations import Operation
 from msgctl.output.form import Format
-from msgctl.sandbox.delivery import KINDS
-from msgctl.sandbox.faults import Kind
+from msgctl.sandbox.faults import FaultKind
+from msgctl.sandbox.messages import KINDS
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 SHELLS = ("bash", "zsh", "fish")
@@ -148,7 +148,7 @@ def _choices() -> dict[str, tuple[str, ...]]:
     return {
         "--output FORM": tuple(each.value for each in Format),
         "--kind KIND": KINDS,
-        "--fault SPEC": tuple(f"{kind.value}=" if kind is Kind.DELAY else kind.value for kind in Kind),
+        "--fault SPEC": tuple(f"{kind.value}=" if kind is FaultKind.DELAY else kind.value for kind in FaultKind),
         "--only OUTCOME": job.OUTCOMES,
         "--voice NAME": tuple(voices),
         "METHOD": METHODS,

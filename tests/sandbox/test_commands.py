@@ -75,9 +75,9 @@ def assert_empty(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ((), "no phone received any message yet"),
-        ((PHONE,), f"{PHONE} received no message yet"),
-        ((PHONE, "--kind", "call"), f"{PHONE} received no message of kind call yet"),
+        ((), "No messages yet"),
+        ((PHONE,), f"No messages to {PHONE} yet"),
+        ((PHONE, "--kind", "call"), f"No call messages to {PHONE} yet"),
     ],
     ids=str,
 )
@@ -176,3 +176,80 @@ def test_what_one_process_sends_another_can_read() -> None:
     asked_by_another = process("-q", "-p", "sandbox", "--json", "state", "get", message)
     assert (asked_by_another.document["id"], asked_by_another.err) == (message, "")
     assert process("sandbox", "inbox", "--json").document[0]["text"] == "Hello"
+
+
+# --- controls
+
+
+def test_reset_without_a_terminal_needs_yes(tool: Tool) -> None:
+    fill(Sandbox(tool))
+    done = tool("sandbox", "reset")
+    assert done.code == 2
+    assert "--yes" in done.err
+    assert "--base-url" not in done.err
+    assert tool("sandbox", "reset", "--base-url", "nonsense").err.count("nonsense")  # other mistakes come first
+    assert Sandbox(tool).credits() == 999
+
+
+def test_a_fault_is_set_shown_and_cleared(sandbox: Sandbox) -> None:
+    assert sandbox.document("sandbox", "fault", "520:next=2:/send-sms", "delay=0:0.5") == [
+        {"fault": "520:next=2:/send-sms"},
+        {"fault": "delay=0:0.5"},
+    ]
+    assert sandbox("sms", "send", PHONE, "-m", "Hello").code == 1
+    assert sandbox.credits() == 1000
+    assert sandbox.document("sandbox", "fault")[0] == {"fault": "520:next=1:/send-sms"}
+    assert sandbox.document("sandbox", "fault", "clear") == []
+    sandbox.done("sms", "send", PHONE, "-m", "Hello")
+
+
+def test_a_lost_response_in_this_process_is_in_doubt(sandbox: Sandbox) -> None:
+    sandbox.done("sandbox", "fault", "drop:next=1")
+    assert sandbox("sms", "send", PHONE, "-m", "Hello").code == 5
+    assert len(sandbox.document("sandbox", "inbox")) == 1
+
+
+def test_a_mistyped_fault_changes_nothing(sandbox: Sandbox) -> None:
+    sandbox.done("sandbox", "fault", "520")
+    done = sandbox("sandbox", "fault", "503", "drop:2")
+    assert done.code == 2
+    assert "between 0 and 1" in done.err
+    assert [each["fault"] for each in sandbox.document("sandbox", "fault")] == ["520"]
+
+
+def test_states_and_codes_follow_the_clock(sandbox: Sandbox) -> None:
+    assert sandbox.document("sandbox", "clock", "stop")["stopped"] is True
+    message = sandbox.document("sms", "send", PHONE, "-m", "Hello")["data"][0]["id"]
+    assert sandbox.document("state", "get", message)["state"] == "queued"
+    sandbox.done("2fa", "send-sms", PHONE, "--app-name", "Shop")
+    code = sandbox.code()
+    before = sandbox.document("sandbox", "clock")["time"]
+    after = sandbox.document("sandbox", "clock", "+10m1s")["time"]
+    assert (before < after, sandbox.document("state", "get", message)["state"]) == (True, "delivered")
+    refused(sandbox("2fa", "verify", PHONE, "--app-name", "Shop", "--code", code), "EXPIRED_CODE")
+    assert sandbox.document("sandbox", "clock", "2030-01-01T00:00:00Z") == {
+        "time": "2030-01-01T00:00:00Z",
+        "stopped": True,
+    }
+    assert sandbox.document("sandbox", "clock", "start")["stopped"] is False
+
+
+@pytest.mark.parametrize("change", ["10m", "+", "+10", "+1y", "never", "+9999999d9999999d", "1960-01-01"])
+def test_an_unknown_change_of_the_clock_is_a_usage_error(change: str, sandbox: Sandbox) -> None:
+    before = sandbox.document("sandbox", "clock")["stopped"]
+    assert sandbox("sandbox", "clock", change).code == 2
+    assert sandbox.document("sandbox", "clock")["stopped"] == before
+
+
+def test_waiting_for_a_message_ends_with_6_if_none_arrives(sandbox: Sandbox) -> None:
+    assert sandbox("sandbox", "inbox", "--wait", "0.05").code == 6
+    sandbox.done("sms", "send", PHONE, "-m", "Hello")
+    assert sandbox("sandbox", "inbox", "--wait", "600").code == 0
+    assert sandbox("sandbox", "inbox", OTHER, "--wait", "0.05").code == 6
+    assert sandbox("sandbox", "inbox", "--wait", "1", "--follow").code == 2
+
+
+@pytest.mark.parametrize("spelling", [PHONE, f"+{PHONE}", "+57 (300) 123-4567", "0057 300 1234567", "300 123 4567"])
+def test_the_inbox_takes_a_number_in_any_spelling(spelling: str, sandbox: Sandbox) -> None:
+    sandbox.done("sms", "send", PHONE, OTHER, "-m", "Hello")
+    assert [each["phone"] for each in sandbox.document("sandbox", "inbox", spelling)] == [PHONE]

@@ -1,6 +1,6 @@
 """Dispatches a second that a served sandbox makes on one core, for 64 clients at once, and where the time goes.
 
-Run it as ``python tests/benchmarks/serve.py``; it needs ``taskset`` (util-linux) to keep the server on one core. It
+Run it as ``python tests/benchmarks/sandbox.py``; it needs ``taskset`` (util-linux) to keep the server on one core. It
 prints the rate, checks that no credit was lost, and prints ratios within the run: the same emulator without HTTP, and
 the same server without a state file's work (an unknown path).
 """
@@ -19,15 +19,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.protocol import SandboxRequest
 from msgctl.sandbox.state import State
-from msgctl.sandbox.tools import set_credit
-from msgctl.sandbox.wire import Call
 
 CLIENTS = 64
 SECONDS = 5.0
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 BODY = b"client=1&key=sandbox-key&phone=573001234567&sms=Hola"
-HEAD = "POST %s HTTP/1.1\r\nHost: s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n"
+HEAD = "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: " + FORM["content-type"] + "\r\nContent-Length: %d\r\n\r\n"
 CREDITS = 10_000_000
 
 
@@ -53,12 +52,12 @@ def main() -> None:
 def without_http(path: Path) -> float:
     """Dispatches a second of the emulator alone."""
     state = State(path)
-    set_credit(state, CREDITS)
+    state.set_credits(CREDITS)
     emulator = Emulator(state)
-    call = Call("POST", "/api/v1/send-sms", "", FORM, BODY)
+    call = SandboxRequest("POST", "/api/v1/send-sms", "", FORM, BODY)
     done, started = 0, time.perf_counter()
     while (passed := time.perf_counter() - started) < 2:
-        done += emulator.answer(call).status == 200
+        done += emulator.respond(call).status == 200
     emulator.close()
     return done / passed
 

@@ -1,6 +1,6 @@
-"""What each operation does: a handler takes the context and the checked parameters and returns the record.
+"""The handler of each operation: it takes the scope and the checked parameters and returns the record.
 
-A handler raises `wire.Refusal` to refuse; its transaction is then undone.
+A handler raises `protocol.Refusal` to refuse the request; its transaction is then rolled back.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from msgctl import operations
-from msgctl.sandbox.behaviour import chatapp, messaging, urls, verification
-from msgctl.sandbox.dispatch import Context
-from msgctl.sandbox.parameters import Parameters
+from msgctl.sandbox.decode import Parameters
+from msgctl.sandbox.handlers import chatapp, messaging, urls, verification
+from msgctl.sandbox.messages import Scope
 
-Handler = Callable[[Context, Parameters], dict[str, object]]
+Handler = Callable[[Scope, Parameters], dict[str, object]]
 
 HANDLERS: Mapping[str, Handler] = {
     operations.BALANCE.name: messaging.balance,
@@ -26,7 +26,7 @@ HANDLERS: Mapping[str, Handler] = {
     operations.VERIFY_2FA.name: verification.verify,
     operations.URL_SHORT.name: urls.shorten,
     operations.URL_STATISTIC.name: urls.statistic,
-    operations.CHATAPP_SEND.name: chatapp.send,
-    operations.CHATAPP_ORDER.name: chatapp.send,
+    operations.CHATAPP_SEND.name: chatapp.send_template,
+    operations.CHATAPP_ORDER.name: chatapp.send_template,
 }
-"""The handler of each operation, by the operation's name."""
+"""The handlers by the name of their operation."""

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -23,7 +22,8 @@ from typing import Any
 import pytest
 
 from msgctl import text
-from msgctl.sandbox import tools
+from msgctl.sandbox.admin import LocalAdmin
+from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.state import State
 from support.service import Service, answer
 from support.tool import Tool
@@ -108,7 +108,7 @@ def test_the_sandbox_commands_reach_it(served: Any, tool: Tool) -> None:
     assert tool("sandbox", "click", "x", "--count", "3", "--country", "co", "--json").document["clicks"] == 3
     assert tool("url", "stats", "x", "--since", "2d", "--json").document["clicksNumber"] in (0, 3)
     assert tool("sandbox", "credit", "+5", "--json").document == {"status": 24}
-    assert tool("sandbox", "reset").code == 0
+    assert tool("sandbox", "reset", "--yes").code == 0
     assert tool("balance", "--json").document == {"status": 1000}
 
 
@@ -127,7 +127,7 @@ def test_what_is_no_sandbox_is_told_nothing(service: Service, tool: Tool) -> Non
     service.will(answer({"status": 1}))
     refused = tool("sandbox", "reset")
     assert refused.code == 3
-    assert "no sandbox" in refused.err
+    assert "No sandbox" in refused.err
     assert [request.target for request in service.received] == ["/sandbox"]
 
 
@@ -194,8 +194,8 @@ def test_a_kill_in_the_middle_of_many_clients_loses_no_credit(home: Path) -> Non
         assert enough.wait(PATIENCE)
         process.kill()
     state = State(path)
-    left = tools.add_credit(state, 0)
-    kept = len(tools.inbox(state, time.time))
+    admin = LocalAdmin(Emulator(state))
+    left, kept = admin.credit(0, add=True), len(admin.inbox())
     state.close()
     assert left + kept == 100000
     assert kept >= len(answered)  # whoever got an answer was charged, and perhaps some who got none
