@@ -21,8 +21,10 @@ from msgctl.output.form import Format
 from msgctl.values import quote
 
 if TYPE_CHECKING:
+    import httpx
+
     from msgctl.http.client import Client
-    from msgctl.http.exchange import Reply
+
 
 EXAMPLES = (
     "msgctl api GET /balance",
@@ -165,16 +167,16 @@ def _refuse_columns(context: Context) -> None:
         )
 
 
-def _print(context: Context, reply: Reply, *, include: bool) -> None:
-    head = [f"{reply.version} {reply.status} {reply.reason}".rstrip()]
-    head += [*(f"{name}: {value}" for name, value in reply.headers), ""]
-    context.printer.body(reply.body, head if include else ())
+def _print(context: Context, reply: httpx.Response, *, include: bool) -> None:
+    head = [f"{reply.http_version} {reply.status_code} {reply.reason_phrase}".rstrip()]
+    head += [*(f"{name.decode('latin-1')}: {value.decode('latin-1')}" for name, value in reply.headers.raw), ""]
+    context.printer.body(reply.content, head if include else ())
 
 
-def _accept(client: Client, made: Request, reply: Reply) -> None:
+def _accept(client: Client, made: Request, reply: httpx.Response) -> None:
     try:
         client.accept(made, reply)
     except RefusedError as error:
-        if reply.status in (404, 405):
+        if reply.status_code in (404, 405):
             error.hint = CHECK_PATH
         raise

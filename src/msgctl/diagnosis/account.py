@@ -6,13 +6,14 @@ import ipaddress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+import httpx
+
 from msgctl import operations
 from msgctl.config.base_url import is_loopback
 from msgctl.diagnosis.case import Case
 from msgctl.diagnosis.findings import Result, ok, skipped, warning
 from msgctl.errors import Interrupted, MsgctlError, RefusedError
 from msgctl.http import request
-from msgctl.http.exchange import Reply
 from msgctl.text import shorten
 
 MOST_APART = 60
@@ -58,9 +59,9 @@ def credentials(case: Case) -> Result:
     try:
         answer = case.client.parse(BALANCE, outcome)
     except RefusedError as error:
-        if outcome.status in REFUSING_CALLERS and not case.in_sandbox:
+        if outcome.status_code in REFUSING_CALLERS and not case.in_sandbox:
             error.hint = f"{CHECK_CREDENTIALS} {_which_address(case)} {WHO_KNOWS}"
-        if outcome.status in UNKNOWN_PATHS:
+        if outcome.status_code in UNKNOWN_PATHS:
             error.hint = f"There is no service at {case.base_url}: check its path, which usually ends in /api/v1."
         raise
     status = str(answer.document.get("status"))
@@ -68,7 +69,7 @@ def credentials(case: Case) -> Result:
     return ok(f"taken{left}")
 
 
-def _asked(case: Case) -> Reply | MsgctlError:
+def _asked(case: Case) -> httpx.Response | MsgctlError:
     """What becomes of a request for the balance, which is made once. Raises Interrupted on Ctrl-C."""
     if case.outcome is None:
         case.client = case.connect(case.credential)
@@ -81,10 +82,10 @@ def _asked(case: Case) -> Reply | MsgctlError:
     return case.outcome
 
 
-def _date(reply: Reply) -> datetime | None:
+def _date(reply: httpx.Response) -> datetime | None:
     """What an answer's Date says (RFC 9110, 6.6.1); None where it says nothing that can be understood."""
     try:
-        date = parsedate_to_datetime(reply.header("date") or "")
+        date = parsedate_to_datetime(reply.headers.get("date") or "")
         return date.replace(tzinfo=UTC) if date.tzinfo is None else date
     except (ValueError, TypeError, IndexError, OverflowError):
         return None

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import httpx
+
 from msgctl.config import profiles
 from msgctl.config.credential import Credential
 from msgctl.config.profiles import Choice
 from msgctl.errors import ConfigurationError, MsgctlError
 from msgctl.http.client import Client
 from msgctl.http.dialing import Dialer
-from msgctl.http.exchange import Reply
 from msgctl.http.redaction import redact
 
 
@@ -52,7 +53,7 @@ class Case:
     connection: socket.socket = field(init=False)
     local_address: str = ""
     client: Client = field(init=False)
-    outcome: Reply | MsgctlError | None = None
+    outcome: httpx.Response | MsgctlError | None = None
     """What became of the request for the balance, once it was made."""
     opened: ExitStack = field(default_factory=ExitStack)
 

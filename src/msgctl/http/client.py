@@ -28,7 +28,7 @@ from msgctl.errors import (
 from msgctl.http.redaction import redact, redact_body
 from msgctl.http.request import Request, Value, build, encoded
 from msgctl.http.response import Response, accept, check, is_lost, outcome_unknown, parse
-from msgctl.http.transport import LostError, Route, finished
+from msgctl.http.transport import Route, describe, finished
 from msgctl.operations import Effect, Operation
 
 LONGEST_TARGET = 65_000
@@ -61,7 +61,9 @@ class Client:
     ) -> None:
         parts = urlsplit(base_url)
         host = ascii_host(parts.hostname or "")
-        self._origin = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}" + (f":{parts.port}" if parts.port else "")
+        self._origin = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}" + (
+            f":{parts.port}" if parts.port else ""
+        )
         self._path = percent_encoded(parts.path)
         self._base_url = base_url
         self._is_sandbox = transport is not None
@@ -160,9 +162,9 @@ class Client:
         outcome = "not sent"
         try:
             response = self._transport.handle_request(outgoing)
-        except LostError as error:
+        except httpx.HTTPError as error:
             outcome = "no response"
-            raise outcome_unknown(request, str(error)) from None
+            raise outcome_unknown(request, describe(error, seconds)) from None
         except KeyboardInterrupt:
             outcome = "interrupted"
             raise
@@ -187,7 +189,7 @@ class Client:
             self._origin + target,
             headers={**request.headers, "Accept-Encoding": "identity"},
             content=content or None,
-            extensions={**self._extensions, "time_limit": seconds},
+            extensions={**self._extensions, "timeout": httpx.Timeout(seconds).as_dict(), "sent": self._is_sandbox},
         )
 
     def _redacted(self, response: httpx.Response) -> httpx.Response:
@@ -201,9 +203,7 @@ class Client:
             return response
         *headers, reason = redacted
         extensions = {**response.extensions, "reason_phrase": reason}
-        return finished(
-            response.status_code, zip(headers[::2], headers[1::2], strict=True), body, extensions
-        )
+        return finished(response.status_code, zip(headers[::2], headers[1::2], strict=True), body, extensions)
 
     def _log_more(self, sign: str, headers: httpx.Headers, body: bytes, query: bytes = b"") -> None:
         """Log headers, query and body, if asked for."""

@@ -133,7 +133,7 @@ def _record(record: Record, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_members(record: Record, document: Mapping[str, Any], besides: Sequence[str] = ()) -> bool:
-    """Return whether an object has a field of a record; ``msg`` may belong to the error record, and null says nothing."""
+    """Return whether an object has a field of a record; null says nothing, and ``msg`` may be the error record's."""
     return any(document.get(each.name) is not None for each in record.members if each.name not in ("msg", *besides))
 
 

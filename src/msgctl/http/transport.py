@@ -1,8 +1,8 @@
 """httpx with a limit on the whole time of a request, and with knowledge of whether the request was sent.
 
 `NetworkTransport` is an `httpx.BaseTransport`, as the in-process sandbox is; `httpx.Client` with its cookies, redirects
-and default headers is not used. A transport reads ``request.extensions["time_limit"]`` (seconds for everything:
-name lookup, connection, TLS, proxy, request and response) and sets ``request.extensions["sent"]`` to True before the first
+and default headers is not used. It takes ``request.extensions["timeout"]["read"]`` for the seconds of everything: name
+lookup, connection, TLS, proxy, request and response. It sets ``request.extensions["sent"]`` to True before the first
 byte of the request leaves this machine. The response is returned whole; if its body could not be read to its end,
 ``response.extensions["fault"]`` says why.
 """
@@ -26,7 +26,7 @@ import httpcore
 import httpx
 
 from msgctl.config.base_url import ascii_host, is_loopback
-from msgctl.errors import ConfigurationError, NotReachedError
+from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError
 from msgctl.http.response import LATE, LOST
 
 MOST_BYTES = 16 * 1024 * 1024
@@ -46,10 +46,6 @@ NO_AUTHORITIES = (
 )
 
 _KEEP_ALIVE = re.compile(r"\btimeout=([0-9]{1,6})\b", re.I | re.A)
-
-
-class LostError(Exception):
-    """The request was sent, or may have been, and no response came back; the text says why."""
 
 
 class Route:
@@ -105,18 +101,19 @@ class NetworkTransport(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request once and return its whole response.
 
-        Raises NotReachedError if it was never sent, LostError if it was and no response came, and ConfigurationError.
+        Raises NotReachedError if it was never sent, httpx.HTTPError if it was and no response came, and
+        ConfigurationError.
         """
         self._backend.begin(request)
         if time.monotonic() >= self._good_until:
             self.close()
         try:
             response = self._asked(request)
-            whole = _read(response, request)
+            whole = _read(response)
         except BaseException as error:
             self.close()  # a failed tunnel would stay active in the pool, and the next request wait for it
-            if isinstance(error, Exception) and (failure := self._failure(error, request)) is not None:
-                raise failure from error
+            if isinstance(error, Exception) and not request.extensions.get("sent"):
+                raise self._not_reached(error) from error
             raise
         self._good_until = time.monotonic() + _idle_seconds(whole)
         if "fault" in whole.extensions or self._backend.write_failed:
@@ -138,36 +135,39 @@ class NetworkTransport(httpx.BaseTransport):
             if self._connector is None:
                 self._connector = self._route.connector()
                 # httpx has no parameter for httpcore's extension point.
-                self._connector._pool._network_backend = self._backend  # noqa: SLF001
+                self._connector._pool._network_backend = self._backend
             response = self._connector.handle_request(request)
             if request.extensions.get("sent"):
                 return response
             response.close()
             self.close()
 
-    def _failure(self, error: Exception, request: httpx.Request) -> Exception | None:
-        """Return what an exception of httpx, or of a package that it uses, means; None if it is not one of them."""
-        seconds, host = self._backend.seconds, self._route.host
-        if request.extensions.get("sent"):
-            if isinstance(error, httpx.TimeoutException):
-                return LostError(f"no response came within {seconds:g} seconds")
-            if isinstance(error, httpx.ProtocolError):  # its text may quote what was sent
-                return LostError("the connection was closed, or the response is not HTTP")
-            return LostError(f"{LOST} while waiting for the response") if isinstance(error, httpx.HTTPError) else None
+    def _not_reached(self, error: Exception) -> Exception:
+        """Return what an exception before the request was sent means."""
+        host = self._route.host
         if isinstance(error, httpx.TimeoutException):
-            return NotReachedError(f"no connection to {host} within {seconds:g} seconds", CHECK_ADDRESS)
+            return NotReachedError(f"no connection to {host} within {self._backend.seconds:g} seconds", CHECK_ADDRESS)
+        if isinstance(error, MsgctlError):
+            return error
+        if self._backend.write_failed:
+            return NotReachedError(f"{LOST} to {host}", CHECK_ADDRESS)
+        if self._route.proxy is None:
+            return error
         said = re.match("[0-9]{3} ", str(error)) if isinstance(error, httpx.ProxyError) else None
-        if isinstance(error, (NotReachedError, ConfigurationError)):
-            return None
-        if self._route.proxy is not None and not self._backend.write_failed:
-            response = f" and responded with {said[0].strip()}" if said else ""
-            return NotReachedError(
-                f"the proxy did not open a connection to {host}{response}", CHECK_PROXY, retryable=False
-            )
-        return NotReachedError(f"{LOST} before the request was sent") if isinstance(error, httpx.HTTPError) else None
+        response = f" and responded with {said[0].strip()}" if said else ""
+        return NotReachedError(f"the proxy did not open a connection to {host}{response}", CHECK_PROXY, retryable=False)
 
 
-def _read(response: httpx.Response, request: httpx.Request) -> httpx.Response:
+def describe(error: httpx.HTTPError, seconds: float) -> str:
+    """Return what happened to a request that was sent; the exception's own text may quote what was sent."""
+    if isinstance(error, httpx.TimeoutException):
+        return f"no response came within {seconds:g} seconds"
+    if isinstance(error, httpx.ProtocolError):
+        return "the connection was closed, or the response is not HTTP"
+    return f"{LOST} while waiting for the response"
+
+
+def _read(response: httpx.Response) -> httpx.Response:
     """Return a response with all of its body, as it came: nothing is decompressed."""
     body = bytearray()
     extensions: dict[str, Any] = {"reason_phrase": response.extensions.get("reason_phrase", b"")}
@@ -217,7 +217,7 @@ class _Backend(httpcore.SyncBackend):
     def begin(self, request: httpx.Request) -> None:
         """Begin the time of a request."""
         self.request = request
-        self.seconds = request.extensions["time_limit"]
+        self.seconds = request.extensions["timeout"]["read"]
         self.write_failed = False
         self._end = time.monotonic() + self.seconds
 
@@ -401,9 +401,7 @@ def _not_secured(host: str, error: Exception) -> NotReachedError:
             retryable=False,
         )
     reason = cause.reason if isinstance(cause, ssl.SSLError) and cause.reason else "the handshake failed"
-    return NotReachedError(
-        f"no TLS connection to {host} ({reason})", "Check the base URL: is this port for https?"
-    )
+    return NotReachedError(f"no TLS connection to {host} ({reason})", "Check the base URL: is this port for https?")
 
 
 def _knows_authorities() -> bool:
