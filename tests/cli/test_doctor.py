@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import httpx
 import pytest
 import trustme
 
@@ -23,7 +24,6 @@ from msgctl.diagnosis.case import Case
 from msgctl.errors import RefusedError
 from msgctl.http.client import Client
 from msgctl.http.dialing import Dialer
-from msgctl.http.exchange import Reply
 from support.files import config_file, table, write_config
 from support.leaks import shows_key
 from support.names import know_no_names
@@ -520,8 +520,11 @@ def test_credentials_that_are_refused_are_1_with_the_address_to_allow(
     ],
 )
 def test_a_private_address_is_not_the_one_to_allow(local: str, part: str) -> None:
+    def refuse(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(520, json={"error": "no"})
+
     credential = Credential(1, Secret(KEY))
-    client = Client(f"https://{HOST}/api/v1", credential, local=lambda _: Reply(520, b'{"error": "no"}'))
+    client = Client(f"https://{HOST}/api/v1", credential, transport=lambda: httpx.MockTransport(refuse))
     case = Case({}, None, Path, lambda _: client, 1.0, time.time, time.monotonic)
     case.credential, case.local_address, case.dialer = credential, local, Dialer(f"https://{HOST}/api/v1")
     with pytest.raises(RefusedError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from msgctl.http.request import Request
 
-LOST, LATE = "the connection was lost", "the time limit was reached"
-"""Why a body is not complete."""
 MOST_DIGITS = 18
 """The longest number of credits that is taken for one."""
 
@@ -225,7 +223,7 @@ def parse(
     if not response.is_success:
         raise case.failure()
     if is_lost(response):
-        raise case.in_doubt(f"the response is not complete: {response.extensions['fault']}")
+        raise case.in_doubt(response.extensions["fault"])
     try:
         found = read(request.operation, case.whole_body(), response.status_code)
     except ShapeError as error:
@@ -253,7 +251,7 @@ def accept(request: Request, response: httpx.Response, base_url: str, *, is_sand
 
 def is_lost(response: httpx.Response) -> bool:
     """Return whether the response broke off within its body."""
-    return response.extensions.get("fault") in (LOST, LATE)
+    return bool(response.extensions.get("lost"))
 
 
 def is_verified(document: Mapping[str, Any]) -> bool:
@@ -372,11 +370,11 @@ class _Case:
     def _said(self) -> str:
         """Return what the service or the page says, for a message."""
         said = [_text(self._fields[name]) for name in SAYING if self._fields.get(name)]
-        if not said:
+        if not said and self.document is not None:
+            said = [_text(self.document)]
+        elif not said:
             text = self._response.content[:LONGEST_BODY].decode("utf-8", "replace")
-            if self.document is None:
-                text = re.sub("(?s)<(script|style)\\b.*?</\\1>|<[^>]*>", " ", text)
-            said = [" ".join(text.split())]
+            said = [" ".join(re.sub("(?s)<(script|style)\\b.*?</\\1>|<[^>]*>", " ", text).split())]
         return shorten(": ".join(said), LONGEST_QUOTE)
 
     def _advice(self) -> str | None:
@@ -407,8 +405,22 @@ class _Case:
 
 
 def _text(value: Any) -> str:
-    """Return a value of an error record as text; it should be a string."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    """Return a JSON value as text: a string as it is, anything else as JSON."""
+    try:
+        return value if isinstance(value, str) else json.dumps(_plain(value), ensure_ascii=False)
+    except RecursionError:
+        return "JSON that is nested too deeply"
+
+
+def _plain(value: Any) -> Any:
+    """Return a JSON value whose numbers are numbers again; what is too long to be shown is left out."""
+    if isinstance(value, Number):
+        return json.loads(value) if len(value) < LONGEST_QUOTE else "…"
+    if isinstance(value, list):
+        return [_plain(each) for each in value[:LONGEST_QUOTE]]
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in islice(value.items(), LONGEST_QUOTE)}
+    return value
 
 
 def _origin(base_url: str, location: str) -> str:

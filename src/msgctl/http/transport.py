@@ -4,7 +4,7 @@
 and default headers is not used. It takes ``request.extensions["timeout"]["read"]`` for the seconds of everything: name
 lookup, connection, TLS, proxy, request and response. It sets ``request.extensions["sent"]`` to True before the first
 byte of the request leaves this machine. The response is returned whole; if its body could not be read to its end,
-``response.extensions["fault"]`` says why.
+``response.extensions["fault"]`` says why, and ``["lost"]`` is True if the connection or the time is to blame.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ import httpx
 
 from msgctl.config.base_url import ascii_host, is_loopback
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError
-from msgctl.http.response import LATE, LOST
 
 MOST_BYTES = 16 * 1024 * 1024
 """The largest body of a response that is read, in bytes."""
@@ -109,7 +108,7 @@ class NetworkTransport(httpx.BaseTransport):
             self.close()
         try:
             response = self._asked(request)
-            whole = _read(response)
+            whole = _read(response, self._backend.seconds)
         except BaseException as error:
             self.close()  # a failed tunnel would stay active in the pool, and the next request wait for it
             if isinstance(error, Exception) and not request.extensions.get("sent"):
@@ -150,7 +149,7 @@ class NetworkTransport(httpx.BaseTransport):
         if isinstance(error, MsgctlError):
             return error
         if self._backend.write_failed:
-            return NotReachedError(f"{LOST} to {host}", CHECK_ADDRESS)
+            return NotReachedError(f"the connection to {host} was lost", CHECK_ADDRESS)
         if self._route.proxy is None:
             return error
         said = re.match("[0-9]{3} ", str(error)) if isinstance(error, httpx.ProxyError) else None
@@ -161,13 +160,13 @@ class NetworkTransport(httpx.BaseTransport):
 def describe(error: httpx.HTTPError, seconds: float) -> str:
     """Return what happened to a request that was sent; the exception's own text may quote what was sent."""
     if isinstance(error, httpx.TimeoutException):
-        return f"no response came within {seconds:g} seconds"
+        return f"no whole response came within {seconds:g} seconds"
     if isinstance(error, httpx.ProtocolError):
-        return "the connection was closed, or the response is not HTTP"
-    return f"{LOST} while waiting for the response"
+        return "the connection was closed before the end of the response, or that is not HTTP"
+    return "the connection was lost while waiting for the response"
 
 
-def _read(response: httpx.Response) -> httpx.Response:
+def _read(response: httpx.Response, seconds: float) -> httpx.Response:
     """Return a response with all of its body, as it came: nothing is decompressed."""
     body = bytearray()
     extensions: dict[str, Any] = {"reason_phrase": response.extensions.get("reason_phrase", b"")}
@@ -180,10 +179,8 @@ def _read(response: httpx.Response) -> httpx.Response:
             if len(body) > MOST_BYTES:
                 extensions["fault"] = f"it is over {MOST_BYTES // 2**20} MiB"
                 break
-    except httpx.TimeoutException:
-        extensions["fault"] = LATE
-    except httpx.HTTPError:
-        extensions["fault"] = LOST
+    except httpx.HTTPError as error:
+        extensions |= {"lost": True, "fault": describe(error, seconds)}
     finally:
         response.close()
     return finished(response.status_code, response.headers.raw, bytes(body), extensions)
