@@ -356,54 +356,67 @@ __msgctl_table() {
     'sandbox')
         table=(
             'command serve - Serve the sandbox over HTTP until it is stopped'
-            'command inbox - Show what the phones received: texts and codes, the newest last'
-            'command click - Visit a short URL; what is not given is made up'
-            'command credit - Set the credits of the sandbox account'
-            'command reset - Forget everything, and start with 1000 credits again'
+            'command inbox - Show the messages that phones received, with their codes, newest last'
+            'command click - Simulate visits to a short URL; options you omit get random values'
+            'command credit - Set the balance of the sandbox account'
+            'command fault - Make requests fail on purpose, or show the faults that are set'
+            'command clock - Change or show the clock that delivery states and expiry follow'
+            'command reset - Delete everything in the sandbox, and start with 1000 credits again'
         ) ;;
     'sandbox serve')
         table=(
-            'option --port text Port to listen on; 0 takes a free one'
+            'option --port text Port to listen on; 0 for a free one'
             'option --host text Address to listen on'
-            'option --client text Client identifier that is let in'
-            'option --key text Key that is let in; make one up'
-            'option --credits text Credits of a new state, 1000 if left out'
+            'option --client text Client ID to accept'
+            'option --key text Key to accept (any value)'
+            'option --credits text Credits of a new state; 1000 if omitted'
             'option --state files Keep everything in this file'
-            'options --allow-ip text Let only these addresses call the interface; repeatable'
-            'options --fault =520,503,429,html,delay=,drop,reject,truncate,garbage Make requests fail: KIND[:PROBABILITY][:PATH]; repeatable'
-            'option --seed text Make the same faults in every run'
+            'options --allow-ip text Allow only these addresses (repeatable)'
+            'options --fault =520,503,429,html,delay=,drop,reject,truncate,garbage Make requests fail (repeatable): KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]'
+            'option --seed text Give the same identifiers, codes and faults in every run'
         ) ;;
     'sandbox inbox')
         table=(
             'argument - - '
             'option --kind =sms,call,chatapp Only one kind: sms, call or chatapp'
-            'option --follow - Go on printing what arrives, until Ctrl-C'
-            'option --base-url text A sandbox that is served, as msgctl sandbox serve printed it'
+            'option --follow - Keep printing new messages until Ctrl-C'
+            'option --wait text Wait for a message; exit 6 if none arrives'
+            'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
         ) ;;
     'sandbox click')
         table=(
             'argument - - '
             'option --count text Number of visits'
-            'option --country countries Country of the visitors, for example CO'
-            'option --region text Their region'
-            'option --city text Their city'
+            'option --country countries Country, for example CO'
+            'option --region text Region'
+            'option --city text City'
             'option --device text Kind of device'
-            'option --brand text Its brand'
-            'option --model text Its model'
-            'option --operating-system text Its operating system'
-            'option --browser text The browser'
+            'option --brand text Brand of the device'
+            'option --model text Model of the device'
+            'option --operating-system text Operating system'
+            'option --browser text Browser'
             'option --lang text Language of the browser'
             'option --days text Spread them over the last N days'
-            'option --base-url text A sandbox that is served, as msgctl sandbox serve printed it'
+            'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
         ) ;;
     'sandbox credit')
         table=(
             'argument - - '
-            'option --base-url text A sandbox that is served, as msgctl sandbox serve printed it'
+            'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
+        ) ;;
+    'sandbox fault')
+        table=(
+            'arguments - - '
+            'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
+        ) ;;
+    'sandbox clock')
+        table=(
+            'argument - - '
+            'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
         ) ;;
     'sandbox reset')
         table=(
-            'option --base-url text A sandbox that is served, as msgctl sandbox serve printed it'
+            'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
         ) ;;
     esac
     table+=(
