@@ -91,6 +91,8 @@ def watch(
         watching.run(identifiers)
     except (ConfigurationError, Interrupted, UsageError) as error:
         failures.append(error)
+    except KeyboardInterrupt:
+        failures.append(Interrupted("Interrupted"))
     _learn(context, watching.answers)
     failures += [_named(each, watching.failures[each]) for each in identifiers if each in watching.failures]
     return ServiceResult(watching.answers, len(identifiers), failures=failures)

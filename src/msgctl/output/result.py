@@ -33,8 +33,8 @@ class OwnResult(Result):
     """A document of msgctl's own, or a list of them.
 
     ``columns`` are those of a table, csv and tsv; ``more`` are printed only if --fields names them. ``view`` names
-    how a terminal shows them. ``empty`` is what a person reads in place of a table without rows. ``has_fields`` is false for
-    a document that --fields does not apply to: a dry run.
+    how a terminal shows them. ``empty`` is what a person reads in place of a table without rows. ``has_fields`` is
+    false for a document that --fields does not apply to: a dry run.
     """
 
     documents: Document | Collection[Document]
