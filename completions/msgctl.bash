@@ -23,6 +23,7 @@ __msgctl_table() {
             'command history - Messages sent from this machine, and their results'
             'command balance - Credits left in the account'
             'command block - Numbers that get no message any more'
+            'command optout - People who must not get your messages'
             'command profile - Stored accounts: base URL, client and key'
             'command doctor - Find out why it does not work, and say what to mend'
             'command api - Make any request, with the credentials of the profile'
@@ -294,6 +295,31 @@ __msgctl_table() {
             'option --skip-invalid - Leave out rows that cannot be sent to'
             'option --concurrency text Requests under way at once'
             'option --rate text Recipients a second at most'
+        ) ;;
+    'optout')
+        table=(
+            'command add - Add numbers to the opt-out list'
+            'command list - List the numbers that opted out'
+            'command remove - Remove numbers from the opt-out list'
+            'command import - Add the numbers of a file to the opt-out list, all or none'
+        ) ;;
+    'optout add')
+        table=(
+            'arguments - - '
+            'option --country-code countries ISO 3166 country code, for example CO'
+        ) ;;
+    'optout list')
+        table=(
+        ) ;;
+    'optout remove')
+        table=(
+            'arguments - - '
+            'option --country-code countries ISO 3166 country code, for example CO'
+        ) ;;
+    'optout import')
+        table=(
+            'argument - files '
+            'option --country-code countries ISO 3166 country code, for example CO'
         ) ;;
     'profile')
         table=(
