@@ -9,7 +9,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import Context
-from msgctl.cli.report import report
+from msgctl.cli.errors import report
 from msgctl.cli.tree import command, group
 from msgctl.cli.watch import Watch
 from msgctl.config import profiles

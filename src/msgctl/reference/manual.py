@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from typer.core import TyperGroup
 
 from msgctl import __version__
-from msgctl.cli import common
+from msgctl.cli import options
 from msgctl.reference import markup, roff
 
 DATE = "2026-11-21"
@@ -41,7 +41,9 @@ class Node(NamedTuple):
     def options(self) -> list[Any]:
         """The options that not every command takes."""
         return [
-            each for each in self.command.params if each.param_type_name == "option" and each not in common.options()
+            each
+            for each in self.command.params
+            if each.param_type_name == "option" and each not in options.global_options()
         ]
 
 
@@ -81,7 +83,7 @@ def _tool_page(root: Any) -> Iterator[str]:
     yield from _listing(root)
     yield roff.heading("OPTIONS")
     yield "Every command takes these, before the group or after the command:"
-    for option in common.options():
+    for option in options.global_options():
         yield from roff.tagged(_option(option), _explanation(option))
     yield from markup.lines(after, part)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-from msgctl.cli import common
+from msgctl.cli import options
 from msgctl.cli.shells.values import Values, of_argument, of_option
 from msgctl.cli.tree import operation_of
 
@@ -49,12 +49,12 @@ class Outline:
 
 def outline(root: Any) -> Outline:
     """What can be completed of a command tree."""
-    return Outline(tuple(_nodes(root, "")), tuple(_option(each, "", None) for each in common.options()))
+    return Outline(tuple(_nodes(root, "")), tuple(_option(each, "", None) for each in options.global_options()))
 
 
 def _nodes(command: Any, path: str) -> Iterator[Node]:
     children = command.commands if isinstance(command, TyperGroup) else {}
-    own = [each for each in command.params if each not in common.options()]
+    own = [each for each in command.params if each not in options.global_options()]
     arguments = [each for each in own if each.param_type_name == "argument"]
     operation = operation_of(command)
     yield Node(
