@@ -18,11 +18,12 @@ __msgctl_table() {
             'command chatapp - Chat-app messages from templates'
             'command job - Bulk sends: how they stand, and how they go on'
             'command 2fa - Verification codes by SMS, call and chat app'
-            'command state - Delivery states of SMS and calls'
+            'command state - Check the delivery state of SMS and calls'
             'command url - Short URLs and their clicks'
             'command history - Messages sent from this machine, and their results'
             'command balance - Credits left in the account'
             'command block - Numbers that get no message any more'
+            'command optout - People who must not get your messages'
             'command profile - Stored accounts: base URL, client and key'
             'command api - Make any request, with the credentials of the profile'
             'command sandbox - The emulator behind -p sandbox: nothing is really sent'
@@ -206,19 +207,20 @@ __msgctl_table() {
     'state')
         table=(
             'command get - Show the delivery state of each message'
-            'command watch - Wait until each message comes to a state; exit with 6 if one does not'
+            'command watch - Wait until each message reaches a state; exit 6 if one does not'
         ) ;;
     'state get')
         table=(
             'arguments - - '
-            'option --last - Show what this profile sent last, by the history of this machine'
+            'option --last - Use the last message this profile sent from this machine'
         ) ;;
     'state watch')
         table=(
             'arguments - - '
-            'options --until text State to wait for, repeatable; any final state if left out'
-            'option --interval text Seconds between two looks'
-            'option --max-wait text Seconds to wait in all'
+            'option --last - Use the last message this profile sent from this machine'
+            'options --until text State to wait for (repeatable)'
+            'option --interval text Seconds between checks'
+            'option --max-wait text Maximum seconds to wait'
         ) ;;
     'url')
         table=(
@@ -296,6 +298,31 @@ __msgctl_table() {
             'option --skip-invalid - Leave out rows that cannot be sent to'
             'option --concurrency text Requests under way at once'
             'option --rate text Recipients a second at most'
+        ) ;;
+    'optout')
+        table=(
+            'command add - Add numbers to the opt-out list'
+            'command list - List the numbers that opted out'
+            'command remove - Remove numbers from the opt-out list'
+            'command import - Add the numbers of a file to the opt-out list, all or none'
+        ) ;;
+    'optout add')
+        table=(
+            'arguments - - '
+            'option --country-code countries ISO 3166 country code, for example CO'
+        ) ;;
+    'optout list')
+        table=(
+        ) ;;
+    'optout remove')
+        table=(
+            'arguments - - '
+            'option --country-code countries ISO 3166 country code, for example CO'
+        ) ;;
+    'optout import')
+        table=(
+            'argument - files '
+            'option --country-code countries ISO 3166 country code, for example CO'
         ) ;;
     'profile')
         table=(

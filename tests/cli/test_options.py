@@ -160,7 +160,7 @@ def test_every_command_knows_the_version(node: Node, option: str, tool: Tool) ->
 def test_the_version_is_the_same_everywhere(tool: Tool) -> None:
     assert process("--version").stdout == process("sms", "--version").stdout == tool("-V").stdout
     assert tool("version").stdout == tool("-V").stdout
-    assert tool("version", "--json").document == {"version": "msgctl 0.1.0"}
+    assert tool("version", "--json").document == {"version": "0.1.0"}
 
 
 # --- what is refused

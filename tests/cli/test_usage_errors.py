@@ -24,7 +24,7 @@ CASES = {
     ("sms", "send", "--to", PHONE): ["Unknown option --to", "PHONE, without an option"],
     ("sms", "send", PHONE, "-m"): ["-m needs a value", "See: msgctl sms send --help"],
     ("profile", "add", "x", "--key", "k"): ["Did you mean --key-stdin"],
-    ("state", "--last"): ["Unknown option --last", "Did you mean msgctl state get --last?"],
+    ("state", "--last"): ["Unknown option --last", "Did you mean msgctl state get --last or"],
     ("balance", "--zzz"): ["Unknown option --zzz", "See: msgctl balance --help"],
     ("balance", "--json=true"): ["--json takes no value"],
     ("balance", "check", "100"): ["--min N is missing"],

@@ -33,6 +33,7 @@ PARTS = (
     Part(TRACK, "history", "history", "Messages sent from this machine, and their results."),
     Part(ACCOUNT, "balance", "balance", "Show the credits left in the account."),
     Part(ACCOUNT, "block", "block", "Block numbers from receiving messages."),
+    Part(ACCOUNT, "optout", "optout", "Manage numbers that must not get your messages."),
     Part(ACCOUNT, "profile", "profile", "Manage stored accounts: base URL, client and key."),
     Part(ACCOUNT, "api", "api", "Make any request with the profile's credentials."),
     Part(TEST, "sandbox", "sandbox", "Test with an emulator of the service on this machine."),

@@ -4,12 +4,12 @@ import typer
 
 from msgctl import __version__
 from msgctl.cli.context import Context
+from msgctl.output.result import TextResult
 
 EXAMPLES = ("msgctl version",)
 
 
-def version(ctx: typer.Context) -> None:
+def version(ctx: typer.Context) -> TextResult:
     """Show the version; `msgctl --version` does the same."""
-    context = Context.of(ctx)
-    context.check_own_fields(("version",))
-    context.printer.value("version", f"msgctl {__version__}")
+    Context.of(ctx).check_own_fields(())
+    return TextResult(f"msgctl {__version__}\n", {"version": __version__})
