@@ -34,20 +34,20 @@ COMMON = set(
     """.split()
 )
 
-SHORT = {"--message": {"-m"}, "--leave-voicemail": {"--no-leave-voicemail"}}
+SHORT = {"--message": {"-m"}, "--leave-voicemail": {"--no-leave-voicemail"}, "--premium": {"--no-premium"}}
 """What the surface gives an option beside its long name."""
 
 SENDING = {"--once", "--resend-unknown", "--ignore-optout"}
 
 MORE = {
     "balance check": {"--min"},
-    "history": {"--since", "--phone", "--limit"},
-    "history list": {"--since", "--phone", "--limit"},
+    "history": {"--since", "--until", "--phone", "--state", "--command", "--limit"},
+    "history list": {"--since", "--until", "--phone", "--state", "--command", "--limit"},
     "state get": {"--last"},
     "sms send": {"--message-file", "--gsm7"} | SENDING,
     "call send": {"--message-file"} | SENDING,
     "api": {"-f", "--form", "-q", "--query", "--input", "-i", "--include"},
-    "state watch": {"--until", "--interval", "--max-wait"},
+    "state watch": {"--last", "--until", "--interval", "--max-wait"},
     "chatapp send": {"--body"} | SENDING,
     "chatapp order": {"--body"} | SENDING,
     # The account to be stored, and the defaults and permissions that a profile can hold ("Profiles").
@@ -141,7 +141,7 @@ def test_a_bulk_command_takes_a_file_and_what_is_the_same_for_all(node: Node) ->
 
 def test_the_options_of_the_history() -> None:
     found = {node.path: options(node) - COMMON for node in COMMANDS if node.words[0] == "history"}
-    assert found == {"history list": MORE["history list"], "history clear": set()}
+    assert found == {"history list": MORE["history list"], "history clear": {"--before"}}
 
 
 def test_the_options_of_any_request() -> None:
