@@ -595,7 +595,7 @@ def test_in_a_pipe_it_is_a_line_a_check_and_what_to_do_beneath(tool: Tool, servi
     lines = lines_of(done)
     assert max(map(len, lines)) <= 80
     assert [line[9:20].strip() for line in lines if line[0] != " "] == CHECKS
-    assert "failed   credentials  the service refused the request (520)" in done.out
+    assert "failed   credentials  The service refused the request (520)" in done.out
     assert [line for line in lines if line.startswith(" " * 22 + "To do: Check client and key")]
     assert "\x1b" not in done.out
     assert "\u202e" not in done.out
