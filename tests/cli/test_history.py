@@ -320,7 +320,8 @@ def test_entries_belong_to_the_numbers_they_name(
     data: Any, rows: list[tuple[str, str, str | None]], service: Service, tool: Tool
 ) -> None:
     service.will(answer({"id": "d1", "status": 1, "data": data}))
-    assert tool("sms", "send", "1" * 9, "2" * 9, "-m", "Hola").code == 0
+    code = 5 if any(outcome == "unknown" for _, outcome, _ in rows) else 0
+    assert tool("sms", "send", "1" * 9, "2" * 9, "-m", "Hola").code == code
     assert [(each["phone"], each["outcome"], each["id"]) for each in recorded(tool)] == rows
 
 

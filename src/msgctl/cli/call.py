@@ -6,7 +6,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk, defaults
+from msgctl.cli import bulk, defaults, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     CountryCode,
@@ -68,7 +68,8 @@ def send(
         }
     else:
         spoken = {"audio-code": _audio(audio_code, text, message_file, voice)}
-    return context.run(
+    return requests.run(
+        context,
         ops.SEND_CALL,
         {
             "phone": phones,

@@ -7,7 +7,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk
+from msgctl.cli import bulk, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import MOST_BODY_BYTES, option, read
 from msgctl.cli.tree import command, group
@@ -120,13 +120,13 @@ def _perform(
     if body is not None:
         if phone is not None:
             raise UsageError("--body and PHONE exclude each other", "The body holds the phone and the values.")
-        return context.run(
-            operation, {"template": name}, _object(read(context, body, MOST_BODY_BYTES, "a JSON object"))
+        return requests.run(
+            context, operation, {"template": name}, _object(read(context, body, MOST_BODY_BYTES, "a JSON object"))
         )
     if phone is None:
         raise UsageError("PHONE is missing", "Give PHONE and the VALUEs, or --body FILE.")
     texts = [values.prose(text, "a VALUE") for text in given]
-    return context.run(operation, {"template": name, "phone": values.phone(phone), "body": texts})
+    return requests.run(context, operation, {"template": name, "phone": values.phone(phone), "body": texts})
 
 
 def _object(body: bytes) -> bytes:

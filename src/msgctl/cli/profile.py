@@ -9,6 +9,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
+from msgctl.cli import prompts, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import optional, read_line
 from msgctl.cli.terminal import echo_kept_off, is_terminal
@@ -166,7 +167,7 @@ def _check_account(context: Context, name: str, members: Document) -> None:
     """Ask for the balance with the profile as it would be stored; whatever goes wrong, nothing is stored."""
     context.profile = profiles.made_of(name, members)
     try:
-        context.run(ops.BALANCE, {})
+        requests.run(context, ops.BALANCE, {})
     except MsgctlError as error:
         error.what, error.consequence = error.message, "the profile was not stored"
         raise
@@ -232,7 +233,7 @@ def remove(ctx: typer.Context, name: Name) -> None:
     if name == profiles.SANDBOX:
         raise UsageError("the profile 'sandbox' is built in and always there", "Empty it with: msgctl sandbox reset")
     profiles.stored(config.load(context.config_path), name)
-    context.confirm(f"Remove profile {name} and its key?")
+    prompts.confirm(context, f"Remove profile {name} and its key?")
     with config.changed(context.config_path) as document:
         profiles.stored(document, name)
         del config.profiles(document)[name]

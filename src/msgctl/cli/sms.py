@@ -8,7 +8,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import segments as counting
 from msgctl import values
-from msgctl.cli import bulk, defaults
+from msgctl.cli import bulk, defaults, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     GSM7_HELP,
@@ -52,7 +52,8 @@ def send(
     context = Context.of(ctx)
     phones = recipients(context, phone)
     sms = message(context, text, message_file)
-    return context.run(
+    return requests.run(
+        context,
         ops.SEND_SMS,
         {
             "phone": phones,
