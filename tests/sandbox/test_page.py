@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -106,9 +107,7 @@ def test_the_overview_waits_for_a_change(served: Served) -> None:
 
 @pytest.fixture
 def page(served: Served) -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
+    with import_module("playwright.sync_api").sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
         page = context.new_page()

@@ -236,14 +236,15 @@ def described(row: Row, now: float) -> dict[str, Any]:
 
 
 def _url(db: Connection, row: Row) -> dict[str, Any]:
-    by_day = db.execute("SELECT date, count(*) FROM clicks WHERE url = ? GROUP BY date ORDER BY date", (row["number"],))
-    days = [{"date": date, "clicks": count} for date, count in by_day]
+    query = "SELECT date, sum(NOT is_bot), sum(is_bot) FROM clicks WHERE url = ? GROUP BY date ORDER BY date"
+    days = [{"date": date, "clicks": count, "bots": bots} for date, count, bots in db.execute(query, (row["number"],))]
     return {
         "name": row["name"],
         "urlShort": row["url_short"],
         "urlLong": row["url_long"],
         "premium": bool(row["premium"]),
         "clicks": sum(day["clicks"] for day in days),
+        "bots": sum(day["bots"] for day in days),
         "days": days[-30:],
     }
 

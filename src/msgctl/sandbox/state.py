@@ -98,7 +98,8 @@ _SCHEMA = (
         brand TEXT,
         model TEXT,
         browser TEXT,
-        lang TEXT
+        lang TEXT,
+        is_bot INTEGER NOT NULL
     )
     """,
     "CREATE INDEX clicks_by_date ON clicks (url, date)",
