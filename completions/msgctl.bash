@@ -18,16 +18,19 @@ __msgctl_table() {
             'command chatapp - Chat-app messages from templates'
             'command job - Bulk sends: how they stand, and how they go on'
             'command 2fa - Verification codes by SMS, call and chat app'
-            'command state - Delivery states of SMS and calls'
+            'command state - Check the delivery state of SMS and calls'
             'command url - Short URLs and their clicks'
             'command history - Messages sent from this machine, and their results'
             'command balance - Credits left in the account'
             'command block - Numbers that get no message any more'
+            'command optout - People who must not get your messages'
             'command profile - Stored accounts: base URL, client and key'
-            'command doctor - Find out why it does not work, and say what to mend'
             'command api - Make any request, with the credentials of the profile'
-            'command completion - Print the shell completion script'
             'command sandbox - The emulator behind -p sandbox: nothing is really sent'
+            'command doctor - Find out why it does not work, and say what to mend'
+            'command completion - Print the shell completion script'
+            'command help - Show help for a command'
+            'command version - Show the version; msgctl --version does the same'
         ) ;;
     'sms')
         table=(
@@ -204,19 +207,20 @@ __msgctl_table() {
     'state')
         table=(
             'command get - Show the delivery state of each message'
-            'command watch - Wait until each message comes to a state; exit with 6 if one does not'
+            'command watch - Wait until each message reaches a state; exit 6 if one does not'
         ) ;;
     'state get')
         table=(
             'arguments - - '
-            'option --last - Show what this profile sent last, by the history of this machine'
+            'option --last - Use the last message this profile sent from this machine'
         ) ;;
     'state watch')
         table=(
             'arguments - - '
-            'options --until text State to wait for, repeatable; any final state if left out'
-            'option --interval text Seconds between two looks'
-            'option --max-wait text Seconds to wait in all'
+            'option --last - Use the last message this profile sent from this machine'
+            'options --until text State to wait for (repeatable)'
+            'option --interval text Seconds between checks'
+            'option --max-wait text Maximum seconds to wait'
         ) ;;
     'url')
         table=(
@@ -295,6 +299,31 @@ __msgctl_table() {
             'option --concurrency text Requests under way at once'
             'option --rate text Recipients a second at most'
         ) ;;
+    'optout')
+        table=(
+            'command add - Add numbers to the opt-out list'
+            'command list - List the numbers that opted out'
+            'command remove - Remove numbers from the opt-out list'
+            'command import - Add the numbers of a file to the opt-out list, all or none'
+        ) ;;
+    'optout add')
+        table=(
+            'arguments - - '
+            'option --country-code countries ISO 3166 country code, for example CO'
+        ) ;;
+    'optout list')
+        table=(
+        ) ;;
+    'optout remove')
+        table=(
+            'arguments - - '
+            'option --country-code countries ISO 3166 country code, for example CO'
+        ) ;;
+    'optout import')
+        table=(
+            'argument - files '
+            'option --country-code countries ISO 3166 country code, for example CO'
+        ) ;;
     'profile')
         table=(
             'command add - Store an account; ask for its key, and do not show it'
@@ -336,9 +365,6 @@ __msgctl_table() {
     'profile path')
         table=(
         ) ;;
-    'doctor')
-        table=(
-        ) ;;
     'api')
         table=(
             'argument - =GET,POST,PUT,PATCH,DELETE '
@@ -349,73 +375,96 @@ __msgctl_table() {
             'option -i,--include - Print the status line and the headers first'
             'option --quiet - No notes or progress on standard error'
         ) ;;
-    'completion')
-        table=(
-            'argument - =bash,zsh,fish '
-        ) ;;
     'sandbox')
         table=(
             'command serve - Serve the sandbox over HTTP until it is stopped'
-            'command inbox - Show what the phones received: texts and codes, the newest last'
-            'command click - Visit a short URL; what is not given is made up'
-            'command credit - Set the credits of the sandbox account'
-            'command reset - Forget everything, and start with 1000 credits again'
+            'command inbox - Show the messages that phones received, with their codes, newest last'
+            'command click - Simulate visits to a short URL; options you omit get random values'
+            'command credit - Set the balance of the sandbox account'
+            'command fault - Make requests fail on purpose, or show the faults that are set'
+            'command clock - Change or show the clock that delivery states and expiry follow'
+            'command reset - Delete everything in the sandbox, and start with 1000 credits again'
         ) ;;
     'sandbox serve')
         table=(
-            'option --port text Port to listen on; 0 takes a free one'
+            'option --port text Port to listen on; 0 for a free one'
             'option --host text Address to listen on'
-            'option --client text Client identifier that is let in'
-            'option --key text Key that is let in; make one up'
-            'option --credits text Credits of a new state, 1000 if left out'
+            'option --client text Client ID to accept'
+            'option --key text Key to accept (any value)'
+            'option --credits text Credits of a new state; 1000 if omitted'
             'option --state files Keep everything in this file'
-            'options --allow-ip text Let only these addresses call the interface; repeatable'
-            'options --fault =520,503,429,html,delay=,drop,reject,truncate,garbage Make requests fail: KIND[:PROBABILITY][:PATH]; repeatable'
-            'option --seed text Make the same faults in every run'
+            'options --allow-ip text Allow only these addresses (repeatable)'
+            'options --fault =520,503,429,html,delay=,drop,reject,truncate,garbage Make requests fail (repeatable): KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]'
+            'option --seed text Give the same identifiers, codes and faults in every run'
         ) ;;
     'sandbox inbox')
         table=(
             'argument - - '
             'option --kind =sms,call,chatapp Only one kind: sms, call or chatapp'
-            'option --follow - Go on printing what arrives, until Ctrl-C'
-            'option --base-url text A sandbox that is served, as msgctl sandbox serve printed it'
+            'option --follow - Keep printing new messages until Ctrl-C'
+            'option --wait text Wait for a message; exit 6 if none arrives'
+            'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
         ) ;;
     'sandbox click')
         table=(
             'argument - - '
             'option --count text Number of visits'
-            'option --country countries Country of the visitors, for example CO'
-            'option --region text Their region'
-            'option --city text Their city'
+            'option --country countries Country, for example CO'
+            'option --region text Region'
+            'option --city text City'
             'option --device text Kind of device'
-            'option --brand text Its brand'
-            'option --model text Its model'
-            'option --operating-system text Its operating system'
-            'option --browser text The browser'
+            'option --brand text Brand of the device'
+            'option --model text Model of the device'
+            'option --operating-system text Operating system'
+            'option --browser text Browser'
             'option --lang text Language of the browser'
             'option --days text Spread them over the last N days'
-            'option --base-url text A sandbox that is served, as msgctl sandbox serve printed it'
+            'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
         ) ;;
     'sandbox credit')
         table=(
             'argument - - '
-            'option --base-url text A sandbox that is served, as msgctl sandbox serve printed it'
+            'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
+        ) ;;
+    'sandbox fault')
+        table=(
+            'arguments - - '
+            'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
+        ) ;;
+    'sandbox clock')
+        table=(
+            'argument - - '
+            'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
         ) ;;
     'sandbox reset')
         table=(
-            'option --base-url text A sandbox that is served, as msgctl sandbox serve printed it'
+            'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
+        ) ;;
+    'doctor')
+        table=(
+        ) ;;
+    'completion')
+        table=(
+            'argument - =bash,zsh,fish '
+        ) ;;
+    'help')
+        table=(
+            'arguments - - '
+        ) ;;
+    'version')
+        table=(
         ) ;;
     esac
     table+=(
-    'option -p,--profile profiles Profile to use; MSGCTL_PROFILE does the same'
+    'option -p,--profile profiles Stored profile to use (MSGCTL_PROFILE)'
     'option --json - Print the service'\''s JSON unchanged; same as -o json'
-    'option -o,--output =table,json,csv,tsv Print a table, json, csv or tsv'
-    'option --fields text Only these columns of a table, csv or tsv'
+    'option -o,--output =table,json,csv,tsv Output format: table, json, csv or tsv'
+    'option --fields text Show only these fields, in this order'
     'option -n,--dry-run - Print the request and send nothing'
-    'option -y,--yes - Answer every question with yes'
+    'option -y,--yes - Skip confirmation prompts'
     'option -q,--quiet - No notes or progress on standard error'
-    'option -v,--verbose - Show each request and answer on standard error'
-    'option --timeout text The whole time one request may take'
+    'option -v,--verbose - Show each request and response on standard error'
+    'option --timeout text Maximum total time per request'
     'option --no-color - No colour; NO_COLOR and TERM=dumb do the same'
     'option -h,--help - Show this page'
     'option -V,--version - Show the version'

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from msgctl import errors, reference
-from msgctl.cli import common
+from msgctl.cli import options
 from msgctl.cli.profile import MEMBERS
 from msgctl.config import profiles
 from msgctl.reference import manual
@@ -50,6 +50,11 @@ def examples(name: str) -> Iterator[str]:
         yield from re.sub(r"(\\|(\|))\n +", r"\2 ", plain(block)).splitlines()
 
 
+def bare(argument: str) -> str:
+    """Return the name of an argument without the signs for optional and repeated ones."""
+    return re.sub(r"[\[\].]", "", argument)
+
+
 def test_the_folder_holds_the_pages_of_the_command_tree() -> None:
     kept = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "man").iterdir()}
     assert kept == PAGES, "write them again with: python -m msgctl.reference"
@@ -59,14 +64,14 @@ def test_the_folder_holds_the_pages_of_the_command_tree() -> None:
 def test_every_command_and_option_has_a_line(node: Node) -> None:
     page = page_of(node)
     assert f"msgctl {node.path}" in page
-    own = [each for each in node.command.params if each not in common.options()]
+    own = [each for each in node.command.params if each not in options.global_options()]
     if not own:
         return
     place = section(page, f"msgctl {node.path}") or section(page, "OPTIONS")
     tags = re.findall(r"^\.TP\n(.*)\n(.+)$", place, re.MULTILINE)
     for parameter in own:
         if parameter.param_type_name == "argument":
-            assert [text for tag, text in tags if tag == parameter.metavar], parameter.metavar
+            assert [text for tag, text in tags if bare(tag) == bare(parameter.metavar)], parameter.metavar
         for option in (*parameter.opts, *parameter.secondary_opts) if parameter.param_type_name == "option" else ():
             assert [text for tag, text in tags if option in re.findall(r"--?[\w-]+", tag)], option
 
@@ -74,7 +79,7 @@ def test_every_command_and_option_has_a_line(node: Node) -> None:
 def test_the_global_options_are_on_the_main_page() -> None:
     tags = re.findall(r"^\.TP\n(.*)\n.+$", section(page_of(NODES[0]), "OPTIONS"), re.MULTILINE)
     names = {name for tag in tags for name in re.findall(r"--?[\w-]+", tag)}
-    assert names == {name for option in common.options() for name in option.opts}
+    assert names == {name for option in options.global_options() for name in option.opts}
 
 
 def test_the_main_page_lists_every_command() -> None:
@@ -145,7 +150,7 @@ def test_the_exit_codes_are_those_of_the_errors() -> None:
 
 def test_every_setting_of_a_profile_is_explained() -> None:
     read = re.findall(r'\bmembers\.get\("(\w+)"', Path(profiles.__file__).read_text(encoding="utf-8"))
-    members = section(plain(PAGES["msgctl-config.1"]), "MEMBERS OF A PROFILE")
+    members = section(plain(PAGES["msgctl-config.1"]), "SETTINGS OF A PROFILE")
     assert set(re.findall(r"^\.TP\n(\w+)$", members, re.MULTILINE)) == {*MEMBERS, *read}
 
 

@@ -8,7 +8,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import segments as counting
 from msgctl import values
-from msgctl.cli import bulk, defaults
+from msgctl.cli import bulk, defaults, sending
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     GSM7_HELP,
@@ -24,6 +24,7 @@ from msgctl.cli.inputs import (
     template_text,
 )
 from msgctl.cli.tree import command, group
+from msgctl.output.result import OwnResult, Result
 
 app = group("SMS text messages.")
 
@@ -34,6 +35,7 @@ app = group("SMS text messages.")
     "msgctl sms send 573001234567 -m 'Your order is ready'",
     "msgctl sms send 573001234567,573007654321 --message-file notice.txt --country-code CO",
     "df -h / | msgctl sms send 573001234567",
+    "msgctl sms send 573001234567 -m 'The disk is full' --once disk-2026-11-21",
     performs=ops.SEND_SMS,
 )
 def send(
@@ -43,7 +45,10 @@ def send(
     message_file: MessageFile = None,
     country_code: CountryCode = None,
     gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
-) -> None:
+    once: sending.Once = None,
+    resend_unknown: sending.ResendUnknown = False,
+    ignore_optout: sending.IgnoreOptout = False,
+) -> Result:
     """Send one SMS to each number, in one request.
 
     The message is read from standard input when neither -m nor --message-file is given.
@@ -51,13 +56,16 @@ def send(
     context = Context.of(ctx)
     phones = recipients(context, phone)
     sms = message(context, text, message_file)
-    context.run(
+    return sending.send(
+        context,
         ops.SEND_SMS,
         {
             "phone": phones,
             "sms": in_gsm7(sms) if gsm7 else sms,
             "country-code": defaults.country_code(context, country_code),
         },
+        None,
+        sending.Options(once, resend_unknown, ignore_optout),
     )
 
 
@@ -115,8 +123,9 @@ def segments(
         str | None, typer.Argument(metavar="[TEXT]", help="The message; standard input if left out.")
     ] = None,
     message_file: MessageFile = None,
-) -> None:
+) -> OwnResult:
     """Count the segments of a message, and say which alphabet it needs. Nothing is sent."""
     context = Context.of(ctx)
     count = asdict(counting.count(message(context, text, message_file, "TEXT")))
-    context.show({**count, "not_gsm7": list(count["not_gsm7"])}, count)
+    context.check_own_fields(count)
+    return OwnResult({**count, "not_gsm7": list(count["not_gsm7"])}, tuple(count))
