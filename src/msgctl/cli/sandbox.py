@@ -111,7 +111,7 @@ def _served(context: Context, base_url: str | None) -> RemoteSandbox | None:
     named = context.options.profile or context.environ.get("MSGCTL_PROFILE")
     if base_url is not None:
         if fault := base_url_fault(base_url, allow_http=True):  # no key travels
-            raise UsageError(f"{values.quote(base_url)} cannot be a base URL: {fault}")
+            raise UsageError(f"--base-url {fault}: {values.quote(base_url)}")
     elif named != profiles.SANDBOX and (named or context.environ.get("MSGCTL_BASE_URL")):
         base_url = context.profile.base_url
     if base_url is None:

@@ -1,18 +1,15 @@
-"""The account's credentials, which show themselves nowhere.
-
-The interface ("Account credentials") knows a client identifier and a key; both travel with every request.
-"""
+"""The account's credentials: a client identifier and a key, which every request carries and nothing shows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from msgctl.http.masking import MASK, masker_of
+MASK = "***"
 
 
 class Secret:
-    """A text that shows itself nowhere: not in a repr, a format, a log line or a traceback's locals. Not pickled."""
+    """A text that is not shown in a repr, a format, a log line or a traceback's locals, and cannot be pickled."""
 
     __slots__ = ("_reveal",)
 
@@ -38,13 +35,17 @@ class Credential(NamedTuple):
     key: Secret
 
     def parameters(self) -> tuple[tuple[str, str], ...]:
-        """The parameters ``client`` and ``key`` as they travel."""
+        """Return the parameters ``client`` and ``key`` as they are sent."""
         return (("client", str(self.client)), ("key", self.key.reveal()))
 
     def mask(self, text: str) -> str:
-        """A text without the key, however it is spelled."""
+        """Return a text without the key, however it is encoded."""
+        from msgctl.http.masking import masker_of
+
         return masker_of(self.key.reveal()).text(text)
 
     def mask_body(self, body: bytes) -> bytes:
-        """The body of an answer without the key; one that does not hold it is given back as it is."""
+        """Return the body of a response without the key."""
+        from msgctl.http.masking import masker_of
+
         return masker_of(self.key.reveal()).body(body)

@@ -7,13 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from msgctl.storage import database
-from msgctl.storage.database import Kind
+from msgctl.storage.database import FileFormat
 
-HISTORY = Kind(
+HISTORY = FileFormat(
     name="the history",
     application=0x6D736768,  # "msgh"
     version=1,
-    mend="Move it away, or make it new with: msgctl history clear",
+    fix="Move it away, or start afresh with: msgctl history clear",
     most_wait=2.0,
 )
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from msgctl.storage.database import Kind
+from msgctl.storage.database import FileFormat
 
-STATE = Kind(
+STATE = FileFormat(
     name="the sandbox's state",
     application=0x6D736763,  # "msgc"
     version=1,
-    mend="Move it away; the sandbox of this machine is made new by: msgctl sandbox reset",
+    fix="Move it away, or start afresh with: msgctl sandbox reset",
     most_wait=30.0,
     is_private=False,
 )

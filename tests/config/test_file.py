@@ -21,6 +21,7 @@ from conftest import KEY
 from msgctl.config import file as config
 from msgctl.config.profiles import key_fault
 from msgctl.errors import ConfigurationError
+from msgctl.storage import paths
 from support.examples import FIRST, Example, line_of, write_files
 from support.files import URL, config_file, table, write_config, written
 from support.leaks import shows_key
@@ -69,7 +70,7 @@ def test_every_command_that_reads_the_file_refuses_one_that_others_can_read(
     done = run(tool, example)
     assert (done.code, done.out) == (3, "")
     assert is_one_message(done)
-    assert f"chmod 600 {path}" in done.err
+    assert f"chmod 600 {paths.typed(path)}" in done.err
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (before, 0o644)
     path.chmod(0o600)
     assert run(tool, example).code != 3
@@ -129,7 +130,7 @@ def test_a_broken_file_is_one_message_with_the_place_and_is_left_alone(tool: Too
         assert (done.code, done.out) == (3, ""), words
         assert is_one_message(done)
         assert place in done.err
-        assert str(path) in done.err
+        assert paths.shown(path) in done.err
         assert "hidden-word" not in done.err
         assert "\x1b" not in done.err
         assert path.read_bytes() == content
@@ -262,7 +263,7 @@ def test_a_folder_in_the_place_of_the_file_is_refused(tool: Tool, words: tuple[s
     config_file().mkdir(parents=True)
     done = tool(*words, stdin=KEY)
     assert (done.code, is_one_message(done)) == (3, True)
-    assert "not a plain file" in done.err
+    assert "not a regular file" in done.err
     assert config_file().is_dir()
 
 
@@ -271,7 +272,7 @@ def test_a_named_pipe_in_the_place_of_the_file_does_not_hang(words: tuple[str, .
     config_file().parent.mkdir(parents=True)
     os.mkfifo(config_file(), 0o600)
     done = process(*words, stdin=KEY.encode())
-    assert (done.code, "not a plain file" in done.err) == (3, True)
+    assert (done.code, "not a regular file" in done.err) == (3, True)
     assert stat.S_ISFIFO(config_file().stat().st_mode)
 
 
@@ -292,7 +293,7 @@ def test_a_file_that_cannot_be_opened_is_refused(
         patch.setattr(os, "open", refuse)
         done = tool(*words, stdin=KEY)
     assert (done.code, is_one_message(done)) == (3, True)
-    assert str(path) in done.err
+    assert paths.shown(path) in done.err
     assert "Permission denied" in done.err
     assert path.read_bytes() == before
 
