@@ -31,7 +31,7 @@ WITHIN_A_LAYER = {
     ("reference", "cli"),
     ("config", "storage"),
     ("values", "operations"),
-    ("config", "http"),  # until redaction is called by the client alone
+    ("recipients", "operations"),
 }
 """Imports between parts of the same layer."""
 

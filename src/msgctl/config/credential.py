@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-MASK = "***"
-
 
 class Secret:
     """A text that is not shown in a repr, a format, a log line or a traceback's locals, and cannot be pickled."""
@@ -20,7 +18,7 @@ class Secret:
         return self._reveal()
 
     def __repr__(self) -> str:
-        return MASK
+        return "***"
 
     __str__ = __repr__
 
@@ -37,15 +35,3 @@ class Credential(NamedTuple):
     def parameters(self) -> tuple[tuple[str, str], ...]:
         """Return the parameters ``client`` and ``key`` as they are sent."""
         return (("client", str(self.client)), ("key", self.key.reveal()))
-
-    def mask(self, text: str) -> str:
-        """Return a text without the key, however it is encoded."""
-        from msgctl.http.masking import masker_of
-
-        return masker_of(self.key.reveal()).text(text)
-
-    def mask_body(self, body: bytes) -> bytes:
-        """Return the body of a response without the key."""
-        from msgctl.http.masking import masker_of
-
-        return masker_of(self.key.reveal()).body(body)

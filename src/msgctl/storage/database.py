@@ -75,14 +75,19 @@ class FileFormat:
             except (TypeError, ValueError, LookupError, OverflowError, AttributeError) as error:
                 raise sqlite3.DatabaseError(f"it holds what msgctl never put there ({place_of(error)})") from error
 
-    def connect(self, path: Path) -> sqlite3.Connection:
-        """Open an existing file, for use by any thread.
+    def connect(self, path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+        """Open an existing file, for use by any thread. ``read_only`` also works on a disk that cannot be written to.
 
         Raises ConfigurationError if the file is not ours alone, OSError and sqlite3.Error if it cannot be used.
         """
         files.check(self.shown(path), path, path.lstat() if self.is_private else path.stat(), self.is_private)
+        mode = "rw"
+        if read_only:
+            # SQLite reads a write-ahead log only if it may write beside it. Without a log, nothing is missing.
+            is_frozen = not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
+            mode = "ro&immutable=1" if is_frozen else "ro"
         return sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=rw",
+            f"{path.absolute().as_uri()}?mode={mode}",
             uri=True,
             timeout=self.most_wait,
             isolation_level=None,
