@@ -110,8 +110,8 @@ def test_what_is_not_a_regular_file_is_refused(tmp_path: Path) -> None:
     link.symlink_to(link)
     assert "not a regular file" in refusal(tmp_path).message
     assert "not a regular file" in refusal(Path(os.devnull)).message
-    assert "cannot read" in refusal(Path(sys.executable) / "file.toml").message
-    assert "cannot read" in refusal(link).message
+    assert "Cannot read" in refusal(Path(sys.executable) / "file.toml").message
+    assert "Cannot read" in refusal(link).message
 
 
 def test_a_named_pipe_is_refused_at_once(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_the_second_process_waits_for_the_first(file: Path) -> None:
 
 def test_a_lock_that_is_held_for_long_is_given_up(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MOST_WAIT", 0)
-    with files.locked(file), pytest.raises(ConfigurationError, match="another program"), files.locked(file):
+    with files.locked(file), pytest.raises(ConfigurationError, match="Another program"), files.locked(file):
         pytest.fail("both have it")
 
 

@@ -68,9 +68,12 @@ def _first_line(place: str, process: Popen[bytes]) -> tuple[int, Secret]:
     while select.select([output], [], [], max(0.0, deadline - time.monotonic()))[0]:
         if not printed.write(os.read(output.fileno(), MOST_BYTES)):
             status = process.wait(max(0.0, deadline - time.monotonic()))
-            return status, Secret(printed.getvalue().partition(b"\n")[0].decode("utf-8", "surrogateescape").rstrip("\r"))
+            return status, Secret(
+                printed.getvalue().partition(b"\n")[0].decode("utf-8", "surrogateescape").rstrip("\r")
+            )
         if printed.tell() > MOST_BYTES:
             raise ConfigurationError(
-                f"{place} printed more than {MOST_BYTES // 1024} KiB", "It must print the key on its first line, and end."
+                f"{place} printed more than {MOST_BYTES // 1024} KiB",
+                "It must print the key on its first line, and end.",
             )
     raise TimeoutExpired(process.args, MOST_SECONDS)

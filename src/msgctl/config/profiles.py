@@ -1,6 +1,6 @@
 """Profiles: where the service is, and which credentials and defaults to use.
 
-A profile chosen with ``-p`` is taken whole. Otherwise MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY override the profile
+A profile chosen with ``-p`` is taken whole. Otherwise MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY override the one
 that MSGCTL_PROFILE or ``default_profile`` names. The sandbox takes nothing from the environment, however it was chosen,
 so that it never reaches the real service.
 """
@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from msgctl.config import keychain
 from msgctl.config.base_url import base_url_fault
 from msgctl.config.credential import Credential, Secret
 from msgctl.config.file import ConfigFile
@@ -106,11 +107,11 @@ def choose(config: ConfigFile, environ: Mapping[str, str], named: str | None) ->
 
 
 def stored(config: ConfigFile, name: str, by: str = "") -> Choice:
-    """Return a stored profile; ``by`` is what names it, for the message. Raises ConfigurationError if it is not there."""
+    """Return a stored profile; ``by`` is what names it. Raises ConfigurationError if it is not there."""
     if name not in config.profiles:
         names = ", ".join(clean(each) for each in (*sorted(config.profiles), SANDBOX))
         source = f" (from {by})" if by and by != "-p" else ""
-        raise ConfigurationError(f'there is no profile "{shorten(name, 64)}"{source}', f"Profiles: {names}")
+        raise ConfigurationError(f'There is no profile "{shorten(name, 64)}"{source}', f"Profiles: {names}")
     return Choice(name, by, config.profiles[name], {}, config.place(name))
 
 
@@ -118,14 +119,14 @@ def _nothing_chosen(config: ConfigFile, given: Mapping[str, str]) -> Configurati
     if given:
         missing = [variable for setting, variable in VARIABLES.items() if setting not in given]
         verb = "is" if len(missing) == 1 else "are"
-        return ConfigurationError(f"no profile is selected, and {' and '.join(missing)} {verb} not set", ADD_HINT)
+        return ConfigurationError(f"No profile is selected, and {' and '.join(missing)} {verb} not set", ADD_HINT)
     if config.profiles:
         names = ", ".join(clean(name) for name in sorted(config.profiles))
         return ConfigurationError(
-            f"no profile is selected, and none is the default: {names}",
+            f"No profile is selected, and none is the default: {names}",
             "Choose one with -p NAME, or make it the default with: msgctl profile use NAME",
         )
-    return ConfigurationError("there is no profile yet", ADD_HINT)
+    return ConfigurationError("There is no profile yet", ADD_HINT)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -200,6 +201,8 @@ class Choice:
         if sources == ["key_command"]:
             command = self._text("key_command", required=True)
             return lambda: key_of_command(self._where("key_command"), command)
+        if sources == ["keyring"] and self._flag("keyring", default=False):
+            return lambda: keychain.load(self.name)
         self._text("key", required=True)
         return lambda: Secret(self.settings["key"])
 

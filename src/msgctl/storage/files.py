@@ -91,7 +91,7 @@ def check_folder(path: Path) -> None:
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             raise ConfigurationError(
-                f"the folder {paths.shown(path)} is writable by every user (mode {mode:04o})",
+                f"The folder {paths.shown(path)} is writable by every user (mode {mode:04o})",
                 f"chmod 700 {paths.typed(path)}",
             )
 
@@ -129,7 +129,7 @@ def take(descriptor: int, lock: Path) -> None:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise ConfigurationError(
-                    f"another program holds {paths.shown(lock)}; nothing was changed", "Try again when it is done."
+                    f"Another program holds {paths.shown(lock)}; nothing was changed", "Try again when it is done."
                 ) from None
             time.sleep(PAUSE)
         except OSError as error:
@@ -198,7 +198,7 @@ def sync(path: Path) -> None:
 
 def _unusable(what: str, path: Path, error: OSError, consequence: str = "") -> ConfigurationError:
     return ConfigurationError(
-        f"cannot {what} {paths.shown(path)}: {error.strerror or type(error).__name__}{consequence}",
+        f"Cannot {what} {paths.shown(path)}: {error.strerror or type(error).__name__}{consequence}",
         MAKE_ROOM if is_full(error) else "Check the permissions of the file and its folder.",
     )
 
