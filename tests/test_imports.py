@@ -29,6 +29,7 @@ LAYERS = (
 WITHIN_A_LAYER = {
     ("__main__", "cli"),
     ("reference", "cli"),
+    ("cli", "reference"),
     ("config", "storage"),
     ("values", "operations"),
     ("recipients", "operations"),

@@ -53,7 +53,6 @@ Check = Annotated[bool, typer.Option("--check", help="Test the credentials first
 @command(
     app,
     "add",
-    "msgctl profile add main",
     "msgctl profile add main --base-url https://service.example/api/v1 --client 12345",
     "msgctl profile add main --base-url https://service.example/api/v1 --client 12345 --key-stdin < key.txt",
     "msgctl profile add main --base-url https://service.example/api/v1 --client 12345 --key-command 'pass show sms'",
@@ -107,9 +106,8 @@ def add(
 @command(
     app,
     "set",
-    "msgctl profile set main --key-stdin < new-key.txt",
+    "msgctl profile set main --key-stdin < key.txt",
     "msgctl profile set main --country-code CO --timezone America/Bogota",
-    performs=ops.BALANCE,
 )
 def set_(
     ctx: typer.Context,

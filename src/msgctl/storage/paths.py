@@ -44,6 +44,16 @@ def history_file() -> Path:
     return _state_folder() / "history.sqlite3"
 
 
+def once_file() -> Path:
+    """Return the file with the keys of ``--once``, in the platform's state folder."""
+    return _state_folder() / "once.sqlite3"
+
+
+def optouts_file() -> Path:
+    """Return the file with the opt-out list, in the platform's state folder."""
+    return _state_folder() / "optouts.sqlite3"
+
+
 def shown(path: Path) -> str:
     """Return a path for a message, with ``~`` for the home folder."""
     home, below = _split_home(path)
