@@ -9,17 +9,18 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import Context
-from msgctl.cli.report import report
 from msgctl.cli.tree import command, group
 from msgctl.cli.watch import Watch
 from msgctl.config import profiles
 from msgctl.errors import ConditionError, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.http.response import Response
+from msgctl.output.result import OwnResult, ServiceResult
 from msgctl.storage import paths
 
-app = group("Delivery states of SMS and calls.")
+app = group("Check the delivery state of SMS and calls.")
 
-Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Identifiers of messages, as the sends gave them.")]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Message IDs, as printed by the send.")]
+Last = Annotated[bool, typer.Option("--last", help="Use the last message this profile sent from this machine.")]
 
 
 @command(
@@ -32,53 +33,48 @@ Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Identifiers of 
 )
 def get(
     ctx: typer.Context,
-    id: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="Identifiers of messages, as the sends gave them.")
-    ] = None,
-    last: Annotated[
-        bool, typer.Option("--last", help="Show what this profile sent last, by the history of this machine.")
-    ] = False,
-) -> None:
+    id: Ids = None,
+    last: Last = False,
+) -> ServiceResult | OwnResult:
     """Show the delivery state of each message."""
     context = Context.of(ctx)
+    identifiers = _identifiers(_asked_for(context, id or [], last=last))
+    if context.options.dry_run:
+        return context.describe(ops.MESSAGES_STATE, [{"id": each} for each in identifiers])
     got: list[Response] = []
     failures: list[MsgctlError] = []
-    identifiers = _identifiers(_asked_for(context, id or [], last=last))
-    try:
-        for each in identifiers:
-            try:
-                answer = context.perform(ops.MESSAGES_STATE, {"id": each})
-            except (ConfigurationError, Interrupted, UsageError):  # they are not about this one message
-                raise
-            except MsgctlError as error:
-                failures.append(error)
-                _report(context, each, error)
-            else:
-                got.extend([answer] if answer else [])
-    finally:
-        _learn(context, got)
-        _print(context, got, len(identifiers))
-    _end(failures)
+    for each in identifiers:
+        try:
+            got.append(context.perform(ops.MESSAGES_STATE, {"id": each}))
+        except (ConfigurationError, Interrupted, UsageError) as error:  # they are not about this one message
+            failures.append(error)
+            break
+        except MsgctlError as error:
+            failures.append(_named(each, error))
+    _learn(context, got)
+    return ServiceResult(got, len(identifiers), failures=failures)
 
 
 @command(
     app,
     "watch",
     "msgctl state watch 8f3c2a71",
+    "msgctl state watch --last",
     "msgctl state watch 8f3c2a71 --until delivered --until rejected --interval 5 --max-wait 600",
     performs=ops.MESSAGES_STATE,
 )
 def watch(
     ctx: typer.Context,
-    id: Ids,
+    id: Ids = None,
+    last: Last = False,
     until: Annotated[
         list[str] | None,
-        typer.Option("--until", metavar="STATE", help="State to wait for, repeatable; any final state if left out."),
+        typer.Option("--until", metavar="STATE", help="State to wait for (repeatable). [default: any final state]"),
     ] = None,
-    interval: Annotated[str, typer.Option("--interval", metavar="S", help="Seconds between two looks.")] = "2",
-    max_wait: Annotated[str, typer.Option("--max-wait", metavar="S", help="Seconds to wait in all.")] = "300",
-) -> None:
-    """Wait until each message comes to a state; exit with 6 if one does not."""
+    interval: Annotated[str, typer.Option("--interval", metavar="S", help="Seconds between checks.")] = "2",
+    max_wait: Annotated[str, typer.Option("--max-wait", metavar="S", help="Maximum seconds to wait.")] = "300",
+) -> ServiceResult | OwnResult:
+    """Wait until each message reaches a state; exit 6 if one does not."""
     context = Context.of(ctx)
     watching = Watch(
         context,
@@ -86,36 +82,31 @@ def watch(
         interval=values.seconds(interval, "--interval"),
         max_wait=values.seconds(max_wait, "--max-wait", most=31 * 86400),
     )
-    identifiers = _identifiers(id)
+    identifiers = _identifiers(_asked_for(context, id or [], last=last))
+    if context.options.dry_run:
+        return context.describe(ops.MESSAGES_STATE, [{"id": each} for each in identifiers])
+    failures: list[MsgctlError] = []
     try:
         watching.run(identifiers)
-    finally:
-        _learn(context, watching.answers)
-        _print(context, watching.answers, len(identifiers))
-    failures = {each: watching.failures[each] for each in identifiers if each in watching.failures}
-    for each, error in failures.items():
-        _report(context, each, error)
-    _end([*failures.values()])
+    except (ConfigurationError, Interrupted, UsageError) as error:
+        failures.append(error)
+    except KeyboardInterrupt:
+        failures.append(Interrupted("Interrupted"))
+    _learn(context, watching.answers)
+    failures += [_named(each, watching.failures[each]) for each in identifiers if each in watching.failures]
+    return ServiceResult(watching.answers, len(identifiers), failures=failures)
 
 
 def _asked_for(context: Context, ids: list[str], *, last: bool) -> list[str]:
     if ids and last:
-        raise UsageError("--last and ID exclude each other", "Give one of them.")
+        raise UsageError("Use either --last or IDs, not both")
     if not ids and not last:
-        raise UsageError("ID is missing", "Give the ID of each message, or --last for what was sent last.")
+        raise UsageError("ID is missing", "Give message IDs, or --last.")
     return ids or last_ids(context)
 
 
 def _identifiers(texts: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(values.words(text, "an ID") for text in texts))
-
-
-def _print(context: Context, answers: Sequence[Response], asked: int) -> None:
-    """A single answer as it came, several as rows or lines that look alike, however many of those asked for came."""
-    if asked == 1 and answers:
-        context.printer.answer(answers[0])
-    else:
-        context.printer.answers(answers)
+    return list(dict.fromkeys(values.words(text, "ID") for text in texts))
 
 
 def _learn(context: Context, responses: Sequence[Response]) -> None:
@@ -134,16 +125,11 @@ def _has_state(response: Response) -> bool:
     return bool(response.document.get("id") and response.document.get("state"))
 
 
-def _report(context: Context, id: str, error: MsgctlError) -> None:
-    """One error for each message that failed; the run goes on with the others."""
+def _named(id: str, error: MsgctlError) -> MsgctlError:
+    """Return an error that names the message it is about."""
     if not isinstance(error, ConditionError):
-        error.what = f"message {values.quote(id)}: {error.what}"
-    report(error, context)
-
-
-def _end(failures: Sequence[MsgctlError]) -> None:
-    if failures:
-        raise typer.Exit(failures[0].exit_code)
+        error.what = f"Message {values.quote(id)}: {error.what}"
+    return error
 
 
 def last_ids(context: Context) -> list[str]:
