@@ -180,7 +180,7 @@ def test_an_unknown_profile_is_never_replaced_by_another(
     done = tool("balance", *words)
     assert (done.code, two.received) == (3, [])
     source = "" if words else " (from MSGCTL_PROFILE)"
-    assert done.err == f'Error: There is no profile "nobody"{source}.\nProfiles: main, other, sandbox\n'
+    assert done.err == f'Error: There is no profile "nobody"{source}\nProfiles: main, other, sandbox\n'
 
 
 def test_an_unknown_profile_is_named_even_if_there_is_none(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
