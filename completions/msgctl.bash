@@ -45,6 +45,9 @@ __msgctl_table() {
             'option --message-file files Read the message from a file; - is standard input'
             'option --country-code countries ISO 3166 country code, for example CO'
             'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
+            'option --once text Send at most once under this key; later calls print the same result'
+            'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
+            'option --ignore-optout - Send even to numbers that opted out'
         ) ;;
     'sms bulk')
         table=(
@@ -80,6 +83,9 @@ __msgctl_table() {
             'option --retries text Attempts to call, 1 to 3'
             'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail message when nobody answers'
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --once text Send at most once under this key; later calls print the same result'
+            'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
+            'option --ignore-optout - Send even to numbers that opted out'
         ) ;;
     'call bulk')
         table=(
@@ -110,6 +116,9 @@ __msgctl_table() {
             'arguments - - '
             'option --template text Name of the template'
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
+            'option --once text Send at most once under this key; later calls print the same result'
+            'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
+            'option --ignore-optout - Send even to numbers that opted out'
         ) ;;
     'chatapp order')
         table=(
@@ -117,6 +126,9 @@ __msgctl_table() {
             'arguments - - '
             'option --template text Name of the template'
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
+            'option --once text Send at most once under this key; later calls print the same result'
+            'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
+            'option --ignore-optout - Send even to numbers that opted out'
         ) ;;
     'chatapp bulk')
         table=(

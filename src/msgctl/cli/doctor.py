@@ -8,8 +8,8 @@ from typing import Any
 import typer
 
 from msgctl.cli.context import Context
-from msgctl.errors import MsgctlError
 from msgctl.output.form import Format
+from msgctl.output.result import Result, StreamResult
 
 EXAMPLES = (
     "msgctl doctor",
@@ -18,7 +18,7 @@ EXAMPLES = (
 )
 
 
-def doctor(ctx: typer.Context) -> None:
+def doctor(ctx: typer.Context) -> Result:
     """Diagnose problems and suggest fixes.
 
     Checks in order the program, the profile and its file, the connection to the service, and the credentials, by asking
@@ -30,7 +30,6 @@ def doctor(ctx: typer.Context) -> None:
 
     context = Context.of(ctx)
     context.check_own_fields(FIELDS)
-    failures: list[MsgctlError] = []
     checks = DoctorContext(
         environ=context.environ,
         named=context.options.profile,
@@ -44,13 +43,12 @@ def doctor(ctx: typer.Context) -> None:
 
     def documents() -> Iterator[dict[str, Any]]:
         for finding in examine(checks):
-            if finding.error is not None:
+            if finding.error is not None and not result.failures:
                 finding.error.what = f"{finding.check}: {finding.error.what}"
-                failures.append(finding.error)
+                if context.options.format is Format.TABLE:
+                    finding.error.hint = None  # the table shows it already
+                result.failures.append(finding.error)
             yield finding.document()
 
-    context.printer.checklist(documents(), FIELDS)
-    if failures:
-        if context.options.format is Format.TABLE:
-            failures[0].hint = None  # the checklist shows it already
-        raise failures[0]
+    result = StreamResult(documents(), FIELDS, view="doctor", is_list=True)
+    return result

@@ -20,6 +20,8 @@ from msgctl.config.credential import Secret
 from msgctl.config.file import ConfigFile, Document
 from msgctl.config.profiles import Choice
 from msgctl.errors import Cancelled, MsgctlError, UsageError
+from msgctl.output.result import OwnResult, Result, TextResult
+from msgctl.text import clean
 from msgctl.values import quote
 
 app = group("Manage accounts: base URL, client and key.")
@@ -73,7 +75,7 @@ def add(
     allow_http: AllowHttp = None,
     check: Check = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing profile.")] = False,
-) -> None:
+) -> Result | None:
     """Save an account. Prompts for what is missing; the key stays hidden.
 
     There is no option for the key, because every user of a machine can see the arguments of a command.
@@ -90,10 +92,9 @@ def add(
     else:
         _refuse_missing(settings, has_key=has_key)
     settings |= _key(context, key_stdin=key_stdin, key_command=key_command, keyring=keyring)
-    if check:
-        _check_account(context, name, settings)
+    balance = _check_account(context, name, settings) if check else None
     if context.options.dry_run:
-        return
+        return balance
     with config_file.changed(context.config_path) as config:
         _check_new(config, name, force=force)
         if not config.profiles and config.default != profiles.SANDBOX:
@@ -101,6 +102,7 @@ def add(
         kept = {setting: value for setting, value in config.profiles.get(name, {}).items() if setting not in SETTINGS}
         config.profiles[name] = _saved(name, kept | settings)
     context.note(f"Saved profile {name}{' (the default)' if config.default == name else ''}")
+    return balance
 
 
 @command(
@@ -123,7 +125,7 @@ def set_(
     timezone: TimeZone = None,
     allow_http: AllowHttp = None,
     check: Check = False,
-) -> None:
+) -> Result | None:
     """Change settings of a profile, or its key. Only what you give is changed."""
     context = Context.of(ctx)
     if name == profiles.SANDBOX:
@@ -141,14 +143,14 @@ def set_(
         context.refuse_dry_run("profile set")
     if has_key:
         settings |= _key(context, key_stdin=key_stdin, key_command=key_command, keyring=keyring)
-    if check:
-        _check_account(context, name, _merged(before, settings))
+    balance = _check_account(context, name, _merged(before, settings)) if check else None
     if context.options.dry_run:
-        return
+        return balance
     with config_file.changed(context.config_path) as config:
         before = profiles.stored(config, name).settings
         config.profiles[name] = _saved(name, _merged(before, settings))
     context.note(f"Changed profile {name}")
+    return balance
 
 
 def _merged(before: Any, settings: Document) -> Document:
@@ -290,25 +292,27 @@ def _saved(name: str, settings: Document) -> Document:
     return settings
 
 
-def _check_account(context: Context, name: str, settings: Document) -> None:
-    """Ask for the balance with a profile as it would be saved. If anything goes wrong, nothing is saved."""
+def _check_account(context: Context, name: str, settings: Document) -> Result:
+    """Return the balance of a profile as it would be saved. If anything goes wrong, nothing is saved."""
     if "key" in settings:
         settings = {setting: value for setting, value in settings.items() if setting != "keyring"}
     context.profile = Choice(name, "-p", settings, {}, f"profile {name}").profile()
     try:
-        context.run(ops.BALANCE, {})
+        return context.run(ops.BALANCE, {})
     except MsgctlError as error:
         error.consequence = "the profile was not saved"
         raise
 
 
 @command(app, "list", "msgctl profile list", "msgctl profile list --json")
-def list_(ctx: typer.Context) -> None:
+def list_(ctx: typer.Context) -> Result:
     """List the profiles, without their keys."""
     context = Context.of(ctx)
     config = config_file.load(context.config_path)
     stored = {**config.profiles, profiles.SANDBOX: {}}
-    context.show([_shown(name, settings, config.default) for name, settings in stored.items()], FIELDS)
+    return OwnResult(
+        [_shown(name, settings, config.default) for name, settings in stored.items()], FIELDS, view="profiles"
+    )
 
 
 @command(app, "show", "msgctl profile show", "msgctl profile show main --json")
@@ -317,7 +321,7 @@ def show(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="Name of the profile; default: the one in use.")
     ] = None,
-) -> None:
+) -> Result:
     """Show a profile, without its key."""
     context = Context.of(ctx)
     config = config_file.load(context.config_path)
@@ -335,7 +339,7 @@ def show(
         for setting in ("key_command", *DEFAULTS, "allow_http", "history", "keep_days")
         if isinstance(settings.get(setting), (str, bool, int))
     }
-    context.show({**shown, **more}, [*FIELDS, *more])
+    return OwnResult({**shown, **more}, [*FIELDS, *more], view="profile")
 
 
 @command(app, "use", "msgctl profile use main")
@@ -389,11 +393,10 @@ def _built_in() -> UsageError:
 
 
 @command(app, "path", "msgctl profile path", 'chmod 600 "$(msgctl profile path)"')
-def path(ctx: typer.Context) -> None:
+def path(ctx: typer.Context) -> Result:
     """Print the path of the configuration file."""
-    context = Context.of(ctx)
-    context.check_own_fields(("path",))
-    context.printer.value("path", str(context.config_path))
+    path = str(Context.of(ctx).config_path)
+    return TextResult(f"{clean(path)}\n", {"path": path})
 
 
 def _shown(name: str, settings: Document, default: str | None) -> dict[str, Any]:
