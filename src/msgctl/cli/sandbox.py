@@ -121,7 +121,7 @@ def _served(context: Context, base_url: str | None) -> RemoteAdmin | None:
     named = context.options.profile or context.environ.get("MSGCTL_PROFILE")
     if base_url is not None:
         if fault := base_url_fault(base_url, allow_http=True):  # no key is sent
-            raise UsageError(f"{values.quote(base_url)} cannot be a base URL: {fault}")
+            raise UsageError(f"--base-url {fault}: {values.quote(base_url)}")
     elif named != profiles.SANDBOX and (named or context.environ.get("MSGCTL_BASE_URL")):
         base_url = context.profile.base_url
     if base_url is None:

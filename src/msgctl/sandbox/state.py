@@ -18,11 +18,11 @@ from msgctl.storage import database
 from msgctl.storage import files as private
 from msgctl.storage.database import BrokenError, transaction
 
-STATE = database.Kind(
+STATE = database.FileFormat(
     name="the sandbox's state",
     application=0x6D736763,  # "msgc"
     version=2,
-    mend="Move it away; `msgctl sandbox reset` replaces the state of this machine's sandbox",
+    fix="Move it away; `msgctl sandbox reset` replaces the state of this machine's sandbox",
     most_wait=30.0,
     is_private=False,
 )
