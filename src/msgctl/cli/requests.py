@@ -32,8 +32,7 @@ def run(context: Context, operation: Operation, values: Values, body: bytes | No
     check_fields(context, operation)
     if operation.effect is Effect.READS:
         return ServiceResult([context.client.send(operation, values, body=body)])
-    response, found = _send(context, operation, values, body)
-    return ServiceResult([response], outcomes=found, failures=_failures(found))
+    return _send(context, operation, values, body)
 
 
 def read(context: Context, operation: Operation, values: Values, timeout: float | None = None) -> Response:
@@ -73,9 +72,13 @@ def check_fields(context: Context, operation: Operation) -> None:
         check_fields(context.options.fields, operation.answer)
 
 
-def _send(
-    context: Context, operation: Operation, values: Values, body: bytes | None
-) -> tuple[Response, list[RecipientOutcome]]:
+def judged(operation: Operation, response: Response, phones: Sequence[str | None]) -> ServiceResult:
+    """Return the result of a send: the outcome of each recipient decides its exit code."""
+    found = recipients.outcomes(operation, response.document, phones)
+    return ServiceResult([response], outcomes=found, failures=_failures(found))
+
+
+def _send(context: Context, operation: Operation, values: Values, body: bytes | None) -> ServiceResult:
     """Make a request that sends or changes something, and record it in the history."""
     from msgctl.history.recorder import COMMANDS, phones_of
 
@@ -83,16 +86,16 @@ def _send(
     if operation.name not in COMMANDS:
         response = client.send(operation, values, body=body)
         context.carried_out = True
-        return response, []
+        return ServiceResult([response])
     phones = phones_of(values, body)
     with _recorder(context, operation, values, body, phones) as recorder:
         response = client.send(operation, values, body=body)
         context.carried_out = True
-        found = recipients.outcomes(operation, response.document, phones)
+        result = judged(operation, response, phones)
         others = recipients.unclaimed(operation, response.document, phones)
-        in_doubt = any(each.outcome == recipients.UNKNOWN for each in found)
-        recorder.result([*found, *others], response.body.decode(errors="replace") if in_doubt else "")
-    return response, found
+        in_doubt = any(each.outcome == recipients.UNKNOWN for each in result.outcomes)
+        recorder.result([*result.outcomes, *others], response.body.decode(errors="replace") if in_doubt else "")
+    return result
 
 
 def _failures(found: Sequence[RecipientOutcome]) -> list[MsgctlError]:
