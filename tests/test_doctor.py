@@ -602,7 +602,7 @@ def test_in_a_pipe_it_is_a_line_a_check_and_what_to_do_beneath(tool: Tool, servi
     assert [line for line in lines if line.startswith(" " * 22 + "To do: Check client and key")]
     assert "\x1b" not in done.out
     assert "\u202e" not in done.out
-    assert done.err.startswith("Error: credentials: the service refused the request (520)")
+    assert done.err.startswith("Error: credentials: The service refused the request (520)")
 
 
 @pytest.mark.parametrize("columns", [1, 20, 40, 59, 60, 80, 200])
