@@ -226,7 +226,7 @@ def test_refusal_names_each_character_once_with_code_and_first_position() -> Non
     with pytest.raises(UsageError) as refused:
         to_gsm7("sí Ж, 😀 Ж")
     assert refused.value.message == (
-        "no character of the GSM-7 alphabet is near Ж (U+0416, position 4), 😀 (U+1F600, position 7)"
+        "GSM-7 has no letter close to Ж (U+0416, position 4), 😀 (U+1F600, position 7)"
     )
     assert refused.value.hint is not None
     assert "Leave --gsm7 out" in refused.value.hint
