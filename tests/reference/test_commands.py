@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
+from unittest import mock
 
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
@@ -148,15 +148,12 @@ def test_a_table_lists_the_commands(tool: Tool) -> None:
 
 
 @pytest.mark.parametrize(("name", "example"), EXAMPLES)
-def test_every_example_works(
-    name: str, example: str, program: Program, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_example_works(name: str, example: str, program: Program, home: Path) -> None:
     remove_what_is_made(name, home)
-    sent = Mock(side_effect=Client.send)
-    monkeypatch.setattr(Client, "send", lambda *given, **more: sent(*given, **more))
-    done = program.run(example)
+    with mock.patch.object(Client, "send", autospec=True, side_effect=Client.send) as send:
+        done = program.run(example)
     assert (done.code, done.err.count("Error")) == (0, 0), done.err
-    assert ALL[name]["effect"] != "local" or not sent.called
+    assert ALL[name]["effect"] != "local" or not send.called
 
 
 @each_command
