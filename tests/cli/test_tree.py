@@ -37,20 +37,23 @@ COMMON = set(
 SHORT = {"--message": {"-m"}, "--leave-voicemail": {"--no-leave-voicemail"}, "--premium": {"--no-premium"}}
 """What the surface gives an option beside its long name."""
 
+SENDING = {"--once", "--resend-unknown", "--ignore-optout"}
+
 MORE = {
     "balance check": {"--min"},
     "history": {"--since", "--until", "--phone", "--state", "--command", "--limit"},
     "history list": {"--since", "--until", "--phone", "--state", "--command", "--limit"},
     "state get": {"--last"},
-    "sms send": {"--message-file", "--gsm7"},
-    "call send": {"--message-file"},
+    "sms send": {"--message-file", "--gsm7"} | SENDING,
+    "call send": {"--message-file"} | SENDING,
     "api": {"-f", "--form", "-q", "--query", "--input", "-i", "--include"},
     "state watch": {"--last", "--until", "--interval", "--max-wait"},
-    "chatapp send": {"--body"},
-    "chatapp order": {"--body"},
+    "chatapp send": {"--body"} | SENDING,
+    "chatapp order": {"--body"} | SENDING,
     # The account to be stored, and the defaults and permissions that a profile can hold ("Profiles").
     "profile add": {"--base-url", "--client", "--key-stdin", "--key-command", "--check", "--force"}
-    | {"--country-code", "--app-name", "--voice", "--allow-http"},
+    | {"--country-code", "--app-name", "--voice", "--allow-http"}
+    | {"--no-allow-http", "--keyring", "--timezone"},
 }
 """Options that the surface gives a command beside the fields of its operation."""
 
