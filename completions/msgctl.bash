@@ -28,6 +28,7 @@ __msgctl_table() {
             'command api - Make any request with the profile'\''s credentials'
             'command sandbox - The emulator behind -p sandbox: nothing is really sent'
             'command doctor - Diagnose problems and suggest fixes'
+            'command commands - Describe every command, its options and its output'
             'command completion - Print the shell completion script'
             'command help - Show help for a command'
             'command version - Show the version; msgctl --version does the same'
@@ -471,6 +472,9 @@ __msgctl_table() {
             'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
         ) ;;
     'doctor')
+        table=(
+        ) ;;
+    'commands')
         table=(
         ) ;;
     'completion')
