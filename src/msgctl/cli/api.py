@@ -160,9 +160,7 @@ def _place_of_credentials(method: str, path: str, *, has_json: bool) -> Place:
 
 def _refuse_columns(context: Context) -> None:
     if context.options.fields or context.options.format in (Format.CSV, Format.TSV):
-        raise UsageError(
-            "api prints the response unchanged: --fields, csv and tsv do not apply"
-        )
+        raise UsageError("api prints the response unchanged: --fields, csv and tsv do not apply")
 
 
 def _head(reply: Reply) -> list[str]:
