@@ -19,6 +19,7 @@ class Options:
     profile: str | None = None
     format: Format = Format.TABLE
     fields: tuple[str, ...] = ()
+    no_header: bool = False
     dry_run: bool = False
     yes: bool = False
     quiet: bool = False
@@ -110,6 +111,9 @@ def _take(  # the body is never run: Typer reads the signature
         _valued(
             "fields", "--fields", metavar="A,B", help="Only these columns of a table, csv or tsv.", convert=_fields
         ),
+    ] = None,
+    no_header: Annotated[
+        bool | None, _flag("no_header", "--no-header", help="Print csv and tsv without the header line.")
     ] = None,
     dry_run: Annotated[
         bool | None, _flag("dry_run", "--dry-run", "-n", help="Print the request and send nothing.")

@@ -99,8 +99,15 @@ class Context:
         from msgctl.output.printer import Printer
         from msgctl.output.screen import Screen
 
-        screen = Screen.of(self.stdout, self.has_color(self.stdout))
-        return Printer(screen, self.options.format, self.options.fields)
+        return Printer(
+            Screen.of(self.stdout, self.has_color(self.stdout)),
+            Screen.of(self.stderr, self.has_color(self.stderr)),
+            self.options.format,
+            self.options.fields,
+            header=not self.options.no_header,
+            quiet=self.options.quiet,
+            clock=self.clock,
+        )
 
     @cached_property
     def emulator(self) -> Emulator:
@@ -172,7 +179,7 @@ class Context:
         if self.options.dry_run:
             return self.describe(operation, [given], body)
         response = self.perform(operation, given, body)
-        return ServiceResult([response])
+        return ServiceResult([response], values=given)
 
     def perform(
         self,
@@ -203,7 +210,6 @@ class Context:
 
     def check_fields(self, operation: Operation) -> None:
         """Check --fields before anything is sent. Raises UsageError."""
-        self._refuse_fields_of_json()
         if self.options.fields:
             from msgctl.output.fields import check_fields
 
@@ -231,17 +237,10 @@ class Context:
 
     def check_own_fields(self, columns: Iterable[str]) -> None:
         """Find out about --fields before anything is done. Raises UsageError."""
-        self._refuse_fields_of_json()
         if self.options.fields:
             from msgctl.output.fields import check_own_fields
 
             check_own_fields(self.options.fields, tuple(columns))
-
-    def _refuse_fields_of_json(self) -> None:
-        if self.options.fields and self.options.format is Format.JSON:
-            raise UsageError(
-                "--fields narrows a table, csv or tsv, and --json prints the whole document", "Leave one of them out."
-            )
 
     # --- what a person is told and asked
 
@@ -267,13 +266,12 @@ class Context:
         """Text broken at words, where standard error is a terminal."""
         if not is_terminal(self.stderr):
             return text
-        from msgctl.output.cells import fold
+        from textwrap import fill
+
         from msgctl.output.screen import Screen
 
-        width = Screen.of(self.stderr, color=False).width
-        if width is None:
-            return text
-        return "\n".join(part for line in text.split("\n") for part in fold(line, width) or [""])
+        width = Screen.of(self.stderr, color=False).width or 80
+        return "\n".join(fill(line, width, break_long_words=False, break_on_hyphens=False) for line in text.split("\n"))
 
     def say(self, text: str) -> None:
         self.stderr.write(text + "\n")
