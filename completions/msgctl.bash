@@ -18,16 +18,19 @@ __msgctl_table() {
             'command chatapp - Chat-app messages from templates'
             'command job - Bulk sends: how they stand, and how they go on'
             'command 2fa - Verification codes by SMS, call and chat app'
-            'command state - Delivery states of SMS and calls'
+            'command state - Check the delivery state of SMS and calls'
             'command url - Short URLs and their clicks'
             'command history - Messages sent from this machine, and their results'
             'command balance - Credits left in the account'
             'command block - Numbers that get no message any more'
+            'command optout - People who must not get your messages'
             'command profile - Stored accounts: base URL, client and key'
-            'command doctor - Find out why it does not work, and say what to mend'
             'command api - Make any request, with the credentials of the profile'
-            'command completion - Print the shell completion script'
             'command sandbox - The emulator behind -p sandbox: nothing is really sent'
+            'command doctor - Find out why it does not work, and say what to mend'
+            'command completion - Print the shell completion script'
+            'command help - Show help for a command'
+            'command version - Show the version; msgctl --version does the same'
         ) ;;
     'sms')
         table=(
@@ -204,19 +207,20 @@ __msgctl_table() {
     'state')
         table=(
             'command get - Show the delivery state of each message'
-            'command watch - Wait until each message comes to a state; exit with 6 if one does not'
+            'command watch - Wait until each message reaches a state; exit 6 if one does not'
         ) ;;
     'state get')
         table=(
             'arguments - - '
-            'option --last - Show what this profile sent last, by the history of this machine'
+            'option --last - Use the last message this profile sent from this machine'
         ) ;;
     'state watch')
         table=(
             'arguments - - '
-            'options --until text State to wait for, repeatable; any final state if left out'
-            'option --interval text Seconds between two looks'
-            'option --max-wait text Seconds to wait in all'
+            'option --last - Use the last message this profile sent from this machine'
+            'options --until text State to wait for (repeatable)'
+            'option --interval text Seconds between checks'
+            'option --max-wait text Maximum seconds to wait'
         ) ;;
     'url')
         table=(
@@ -295,6 +299,31 @@ __msgctl_table() {
             'option --concurrency text Requests under way at once'
             'option --rate text Recipients a second at most'
         ) ;;
+    'optout')
+        table=(
+            'command add - Add numbers to the opt-out list'
+            'command list - List the numbers that opted out'
+            'command remove - Remove numbers from the opt-out list'
+            'command import - Add the numbers of a file to the opt-out list, all or none'
+        ) ;;
+    'optout add')
+        table=(
+            'arguments - - '
+            'option --country-code countries ISO 3166 country code, for example CO'
+        ) ;;
+    'optout list')
+        table=(
+        ) ;;
+    'optout remove')
+        table=(
+            'arguments - - '
+            'option --country-code countries ISO 3166 country code, for example CO'
+        ) ;;
+    'optout import')
+        table=(
+            'argument - files '
+            'option --country-code countries ISO 3166 country code, for example CO'
+        ) ;;
     'profile')
         table=(
             'command add - Store an account; ask for its key, and do not show it'
@@ -336,9 +365,6 @@ __msgctl_table() {
     'profile path')
         table=(
         ) ;;
-    'doctor')
-        table=(
-        ) ;;
     'api')
         table=(
             'argument - =GET,POST,PUT,PATCH,DELETE '
@@ -348,10 +374,6 @@ __msgctl_table() {
             'option --input files Send the JSON of this file as the body; - is standard input'
             'option -i,--include - Print the status line and the headers first'
             'option --quiet - No notes or progress on standard error'
-        ) ;;
-    'completion')
-        table=(
-            'argument - =bash,zsh,fish '
         ) ;;
     'sandbox')
         table=(
@@ -418,17 +440,31 @@ __msgctl_table() {
         table=(
             'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
         ) ;;
+    'doctor')
+        table=(
+        ) ;;
+    'completion')
+        table=(
+            'argument - =bash,zsh,fish '
+        ) ;;
+    'help')
+        table=(
+            'arguments - - '
+        ) ;;
+    'version')
+        table=(
+        ) ;;
     esac
     table+=(
-    'option -p,--profile profiles Profile to use; MSGCTL_PROFILE does the same'
+    'option -p,--profile profiles Stored profile to use (MSGCTL_PROFILE)'
     'option --json - Print the service'\''s JSON unchanged; same as -o json'
-    'option -o,--output =table,json,csv,tsv Print a table, json, csv or tsv'
-    'option --fields text Only these columns of a table, csv or tsv'
+    'option -o,--output =table,json,csv,tsv Output format: table, json, csv or tsv'
+    'option --fields text Show only these fields, in this order'
     'option -n,--dry-run - Print the request and send nothing'
-    'option -y,--yes - Answer every question with yes'
+    'option -y,--yes - Skip confirmation prompts'
     'option -q,--quiet - No notes or progress on standard error'
-    'option -v,--verbose - Show each request and answer on standard error'
-    'option --timeout text The whole time one request may take'
+    'option -v,--verbose - Show each request and response on standard error'
+    'option --timeout text Maximum total time per request'
     'option --no-color - No colour; NO_COLOR and TERM=dumb do the same'
     'option -h,--help - Show this page'
     'option -V,--version - Show the version'

@@ -168,7 +168,7 @@ def test_an_outcome_that_there_is_not(mixed: str, jobs: Jobs) -> None:
     refused(
         jobs("job", "report", mixed, "--only", "accept"),
         2,
-        "'accept' is not a recipient's outcome",
+        'Unknown outcome "accept"',
         "Did you mean accepted?",
     )
 
@@ -265,7 +265,7 @@ def test_two_do_not_work_on_one_job(command: str, mixed: str, jobs: Jobs, servic
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [(("--rate", "0"), "'0'"), (("--concurrency", "999"), "'999'"), (("--max-credits", "x"), "'x'")],
+    [(("--rate", "0"), '"0"'), (("--concurrency", "999"), '"999"'), (("--max-credits", "x"), '"x"')],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_limits_that_cannot_be_used(options: tuple[str, ...], said: str, mixed: str, jobs: Jobs) -> None:

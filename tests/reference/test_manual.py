@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from msgctl import errors, reference
-from msgctl.cli import common
+from msgctl.cli import options
 from msgctl.cli.profile import MEMBERS
 from msgctl.config import profiles
 from msgctl.reference import manual
@@ -64,7 +64,7 @@ def test_the_folder_holds_the_pages_of_the_command_tree() -> None:
 def test_every_command_and_option_has_a_line(node: Node) -> None:
     page = page_of(node)
     assert f"msgctl {node.path}" in page
-    own = [each for each in node.command.params if each not in common.options()]
+    own = [each for each in node.command.params if each not in options.global_options()]
     if not own:
         return
     place = section(page, f"msgctl {node.path}") or section(page, "OPTIONS")
@@ -79,7 +79,7 @@ def test_every_command_and_option_has_a_line(node: Node) -> None:
 def test_the_global_options_are_on_the_main_page() -> None:
     tags = re.findall(r"^\.TP\n(.*)\n.+$", section(page_of(NODES[0]), "OPTIONS"), re.MULTILINE)
     names = {name for tag in tags for name in re.findall(r"--?[\w-]+", tag)}
-    assert names == {name for option in common.options() for name in option.opts}
+    assert names == {name for option in options.global_options() for name in option.opts}
 
 
 def test_the_main_page_lists_every_command() -> None:

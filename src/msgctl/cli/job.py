@@ -14,7 +14,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.bulk import Limits, MaxCredits, OtherConcurrency, Rate
 from msgctl.cli.context import Context
-from msgctl.cli.report import report as report_error
+from msgctl.cli.errors import report as report_error
 from msgctl.cli.terminal import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.config import profiles

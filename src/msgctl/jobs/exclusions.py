@@ -8,9 +8,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from tempfile import TemporaryFile
+from typing import BinaryIO
 
-from msgctl.errors import ConfigurationError
+from msgctl.errors import ConfigurationError, UsageError
+from msgctl.jobs.decoding import decoded
+from msgctl.phones import InvalidPhoneError, Reader
 from msgctl.storage.files import MAKE_ROOM
+from msgctl.text import shorten
 
 _RUN = 1 << 17
 """Numbers that are sorted in memory at once: 5 MiB."""
@@ -105,6 +109,23 @@ class NumberSet:
         for limit in self._samples[64::64]:
             yield sorted(number for run in runs for number in run.below(limit))
         yield sorted(number for run in runs for number in run.below(None))
+
+
+def numbers_in(source: BinaryIO, name: str, reader: Reader) -> Iterator[str]:
+    """Yield the numbers in a file that has one per line; blank lines are ignored.
+
+    ``name`` is what messages call the file. Raises UsageError for a line that is not a phone number.
+    """
+    with decoded(source, shorten(name)) as text:
+        for line, content in enumerate(text.lines(), 1):
+            digits = reader.quick(content)
+            if digits is None and content.strip():
+                try:
+                    digits = reader.read(content.strip()).digits
+                except InvalidPhoneError as error:
+                    raise UsageError(f"Line {line} of {text.name}: {error.what}", error.hint) from None
+            if digits is not None:
+                yield digits
 
 
 class _Run:

@@ -1,4 +1,4 @@
-"""The options that every command takes, before the group or after the command."""
+"""The global options, which every command accepts before the group and after its own name."""
 
 import copy
 from collections.abc import Callable, Iterable
@@ -10,11 +10,11 @@ import typer
 from msgctl import __version__, values
 from msgctl.output.form import Format
 
-PANEL = "Common options"
+PANEL = "Global options"
 
 
 class Options:
-    """What the common options said; where one is given twice, the later wins."""
+    """The values of the global options; if one is given twice, the later one wins."""
 
     profile: str | None = None
     format: Format = Format.TABLE
@@ -28,12 +28,12 @@ class Options:
     no_color: bool = False
 
 
-def _stored(member: str, convert: Callable[[Any], Any] = lambda value: value) -> Callable[..., Any]:
-    """A callback that puts an option's value, where given, into the `Options` of this run."""
+def _stored(name: str, convert: Callable[[Any], Any] = lambda value: value) -> Callable[..., Any]:
+    """Return a callback that stores an option's value in the `Options` of this run."""
 
     def store(ctx: typer.Context, value: Any) -> Any:
         if value is not None and not ctx.resilient_parsing:
-            setattr(ctx.obj.options, member, convert(value))
+            setattr(ctx.obj.options, name, convert(value))
         return value
 
     return store
@@ -45,7 +45,7 @@ def _format(text: str) -> Format:
 
 def _fields(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
-    return tuple(values.words(name, "a name in --fields") for name in names)
+    return tuple(values.words(name, "A name in --fields") for name in names)
 
 
 def _seconds(text: str) -> float:
@@ -66,25 +66,25 @@ def _help(ctx: typer.Context, value: bool | None) -> None:
         raise typer.Exit
 
 
-def _flag(member: str, *names: str, help: str, convert: Callable[[Any], Any] = bool) -> Any:
-    return typer.Option(*names, help=help, is_eager=True, callback=_stored(member, convert), rich_help_panel=PANEL)
+def _flag(name: str, *names: str, help: str, convert: Callable[[Any], Any] = bool) -> Any:
+    return typer.Option(*names, help=help, is_eager=True, callback=_stored(name, convert), rich_help_panel=PANEL)
 
 
-def _valued(member: str, *names: str, metavar: str, help: str, convert: Callable[[Any], Any] = str) -> Any:
+def _valued(name: str, *names: str, metavar: str, help: str, convert: Callable[[Any], Any] = str) -> Any:
     return typer.Option(
         *names,
         metavar=metavar,
         help=help,
         is_eager=True,
-        callback=_stored(member, convert),
+        callback=_stored(name, convert),
         rich_help_panel=PANEL,
     )
 
 
-def _take(  # the body is never run: Typer reads the signature
+def _signature(  # never called: Typer reads the signature
     profile: Annotated[
         str | None,
-        _valued("profile", "--profile", "-p", metavar="NAME", help="Profile to use; MSGCTL_PROFILE does the same."),
+        _valued("profile", "--profile", "-p", metavar="NAME", help="Stored profile to use (MSGCTL_PROFILE)."),
     ] = None,
     json: Annotated[
         bool | None,
@@ -101,16 +101,14 @@ def _take(  # the body is never run: Typer reads the signature
             "format",
             "--output",
             "-o",
-            metavar="FORM",
-            help="Print a table, json, csv or tsv. [default: table]",
+            metavar="FORMAT",
+            help="Output format: table, json, csv or tsv. [default: table]",
             convert=_format,
         ),
     ] = None,
     fields: Annotated[
         str | None,
-        _valued(
-            "fields", "--fields", metavar="A,B", help="Only these columns of a table, csv or tsv.", convert=_fields
-        ),
+        _valued("fields", "--fields", metavar="A,B", help="Show only these fields, in this order.", convert=_fields),
     ] = None,
     no_header: Annotated[
         bool | None, _flag("no_header", "--no-header", help="Print csv and tsv without the header line.")
@@ -118,12 +116,12 @@ def _take(  # the body is never run: Typer reads the signature
     dry_run: Annotated[
         bool | None, _flag("dry_run", "--dry-run", "-n", help="Print the request and send nothing.")
     ] = None,
-    yes: Annotated[bool | None, _flag("yes", "--yes", "-y", help="Answer every question with yes.")] = None,
+    yes: Annotated[bool | None, _flag("yes", "--yes", "-y", help="Skip confirmation prompts.")] = None,
     quiet: Annotated[
         bool | None, _flag("quiet", "--quiet", "-q", help="No notes or progress on standard error.")
     ] = None,
     verbose: Annotated[
-        bool | None, _flag("verbose", "--verbose", "-v", help="Show each request and answer on standard error.")
+        bool | None, _flag("verbose", "--verbose", "-v", help="Show each request and response on standard error.")
     ] = None,
     timeout: Annotated[
         str | None,
@@ -131,7 +129,7 @@ def _take(  # the body is never run: Typer reads the signature
             "seconds",
             "--timeout",
             metavar="SECONDS",
-            help="The whole time one request may take. [default: 30]",
+            help="Maximum total time per request. [default: 30]",
             convert=_seconds,
         ),
     ] = None,
@@ -153,24 +151,24 @@ def _take(  # the body is never run: Typer reads the signature
 
 
 @cache
-def options() -> tuple[Any, ...]:
-    """The common options, built once and shared by every command: building them 40 times doubles the start-up."""
+def global_options() -> tuple[Any, ...]:
+    """Return the global options, built once and shared: building them for 40 commands doubles the start-up time."""
     app = typer.Typer(add_completion=False)
-    app.command()(_take)
+    app.command()(_signature)
     parameters = tuple(typer.main.get_command(app).params)
     for parameter in parameters:
         parameter.expose_value = False
     return parameters
 
 
-def options_beside(own: Iterable[Any]) -> list[Any]:
-    """The common options of a command with parameters of its own, whose names win: ``-q`` of `msgctl api`."""
-    taken = {name for each in own for name in each.opts}
-    return [_without(each, taken) if taken.intersection(each.opts) else each for each in options()]
+def beside(own: Iterable[Any]) -> list[Any]:
+    """Return the global options for a command whose own option names win, as ``-q`` of `msgctl api` does."""
+    used = {name for each in own for name in each.opts}
+    return [_without(each, used) if used.intersection(each.opts) else each for each in global_options()]
 
 
-def _without(option: Any, taken: set[str]) -> Any:
-    """The same option without some of its names."""
+def _without(option: Any, names: set[str]) -> Any:
+    """Return an option without some of its names."""
     renamed = copy.copy(option)
-    renamed.opts = [name for name in option.opts if name not in taken]
+    renamed.opts = [name for name in option.opts if name not in names]
     return renamed

@@ -275,7 +275,7 @@ def test_ctrl_c_before_the_request_has_left(service: Service, monkeypatch: pytes
     assert "Traceback" not in said
 
 
-def test_ctrl_c_while_the_message_is_awaited(service: Service, tmp_path: Path) -> None:
+def test_ctrl_c_before_the_message_is_read_says_that_nothing_was_sent(service: Service, tmp_path: Path) -> None:
     message = tmp_path / "message"
     os.mkfifo(message)
     opened = threading.Event()
@@ -290,7 +290,7 @@ def test_ctrl_c_while_the_message_is_awaited(service: Service, tmp_path: Path) -
     with interrupted("sms", "send", PHONE, "--message-file", str(message), when=opened) as stderr:
         said = stderr.read()
         ended.set()
-    assert said == b"Error: interrupted.\n"
+    assert said == b"Error: Interrupted; nothing was sent\n"
     assert service.connections == 0
 
 

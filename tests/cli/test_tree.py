@@ -19,7 +19,7 @@ from support.tree import COMMANDS, GROUPS, NODES, Node, arguments, name_of, opti
 
 WANTED = """
     balance show, balance check, block add, sms send, sms segments, call send, state get, state watch,
-    history list, history clear,
+    history list, history clear, optout add, optout list, optout remove, optout import,
     2fa send-sms, 2fa send-call, 2fa send-chatapp, 2fa verify, url shorten, url stats, chatapp send, chatapp order,
     profile add, profile list, profile show, profile use, profile remove, profile path,
     sms bulk, call bulk, chatapp bulk, block bulk,
@@ -34,20 +34,22 @@ COMMON = set(
     """.split()
 )
 
-SHORT = {"--message": {"-m"}, "--leave-voicemail": {"--no-leave-voicemail"}}
+SHORT = {"--message": {"-m"}, "--leave-voicemail": {"--no-leave-voicemail"}, "--premium": {"--no-premium"}}
 """What the surface gives an option beside its long name."""
+
+SENDING = {"--once", "--resend-unknown", "--ignore-optout"}
 
 MORE = {
     "balance check": {"--min"},
-    "history": {"--since", "--phone", "--limit"},
-    "history list": {"--since", "--phone", "--limit"},
+    "history": {"--since", "--until", "--phone", "--state", "--command", "--limit"},
+    "history list": {"--since", "--until", "--phone", "--state", "--command", "--limit"},
     "state get": {"--last"},
-    "sms send": {"--message-file", "--gsm7"},
-    "call send": {"--message-file"},
+    "sms send": {"--message-file", "--gsm7"} | SENDING,
+    "call send": {"--message-file"} | SENDING,
     "api": {"-f", "--form", "-q", "--query", "--input", "-i", "--include"},
-    "state watch": {"--until", "--interval", "--max-wait"},
-    "chatapp send": {"--body"},
-    "chatapp order": {"--body"},
+    "state watch": {"--last", "--until", "--interval", "--max-wait"},
+    "chatapp send": {"--body"} | SENDING,
+    "chatapp order": {"--body"} | SENDING,
     # The account to be stored, and the defaults and permissions that a profile can hold ("Profiles").
     "profile add": {"--base-url", "--client", "--key-stdin", "--key-command", "--check", "--force"}
     | {"--country-code", "--app-name", "--voice", "--allow-http"},
@@ -139,7 +141,7 @@ def test_a_bulk_command_takes_a_file_and_what_is_the_same_for_all(node: Node) ->
 
 def test_the_options_of_the_history() -> None:
     found = {node.path: options(node) - COMMON for node in COMMANDS if node.words[0] == "history"}
-    assert found == {"history list": MORE["history list"], "history clear": set()}
+    assert found == {"history list": MORE["history list"], "history clear": {"--before"}}
 
 
 def test_the_options_of_any_request() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -194,7 +195,7 @@ def test_a_person_sees_no_control_character_of_the_service(value: Any, service: 
     service.will(answer({"error": value, "msg": value}, 520))
     outcome = tool(*SMS, terminal=True)
     assert outcome.code == 1
-    said = outcome.err.replace("\x1b[1;31mError:\x1b[0m", "").replace("\n", "")
+    said = re.sub(r"\x1b\[[0-9]+m", "", outcome.err).replace("\n", "")
     assert said.isprintable()
 
 
