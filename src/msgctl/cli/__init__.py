@@ -30,9 +30,9 @@ def build() -> Any:
 def _greet(ctx: typer.Context) -> None:
     """`msgctl` alone shows what there is."""
     if ctx.invoked_subcommand is None:
-        from msgctl.cli import help_page
+        from msgctl.cli import help_pages
 
-        help_page.show(ctx)
+        help_pages.show(ctx)
 
 
 def run(arguments: Sequence[str], context: Context | None = None) -> int:

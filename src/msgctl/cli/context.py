@@ -133,7 +133,10 @@ class Context:
         from msgctl.http.client import Client
 
         if self.profile.is_sandbox:
-            self.note("sandbox: answered by the emulator on this machine; nothing was really sent")
+            if self.printer.shows_verdicts:
+                self.printer.aside = "(sandbox: not really sent)"
+            else:
+                self.note("sandbox: simulated, nothing is really sent")
         return self.on_close(
             Client(
                 self.profile.base_url,

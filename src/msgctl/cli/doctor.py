@@ -11,6 +11,7 @@ import typer
 from msgctl.cli.context import Context
 from msgctl.errors import MsgctlError
 from msgctl.output.form import Format
+from msgctl.output.result import StreamResult
 
 if TYPE_CHECKING:
     from msgctl.diagnosis.case import Case
@@ -36,7 +37,7 @@ def doctor(ctx: typer.Context) -> None:
     context.check_own_fields(COLUMNS)
     failures: list[tuple[str, MsgctlError]] = []
     with closing(_case(context)) as case:
-        context.printer.checklist(_documents(case, failures), COLUMNS)
+        context.printer.print(StreamResult(_documents(case, failures), COLUMNS, view="checks", is_list=True))
     if failures:
         check, error = failures[0]
         error.what = f"{check}: {error.what}"

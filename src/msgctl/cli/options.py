@@ -60,9 +60,9 @@ def _version(ctx: typer.Context, value: bool | None) -> None:
 
 def _help(ctx: typer.Context, value: bool | None) -> None:
     if value and not ctx.resilient_parsing:
-        from msgctl.cli import help_page
+        from msgctl.cli import help_pages
 
-        help_page.show(ctx)
+        help_pages.show(ctx)
         raise typer.Exit
 
 

@@ -18,6 +18,7 @@ from msgctl.config import profiles
 from msgctl.config.base_url import base_url_fault, without_secrets
 from msgctl.config.file import Document
 from msgctl.errors import Cancelled, MsgctlError, UsageError
+from msgctl.output.result import TextResult
 from msgctl.values import quote
 
 app = group("Stored accounts: base URL, client and key.")
@@ -243,11 +244,12 @@ def remove(ctx: typer.Context, name: Name) -> None:
 
 
 @command(app, "path", "msgctl profile path", 'chmod 600 "$(msgctl profile path)"')
-def path(ctx: typer.Context) -> None:
+def path(ctx: typer.Context) -> TextResult:
     """Print where the profiles are stored."""
     context = Context.of(ctx)
     context.check_own_fields(("path",))
-    context.printer.value("path", str(context.config_path))
+    path = str(context.config_path)
+    return TextResult(f"{path}\n", {"path": path})
 
 
 def _sandbox() -> Mapping[str, Any]:

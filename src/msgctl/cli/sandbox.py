@@ -15,6 +15,7 @@ from msgctl.cli.tree import command, group
 from msgctl.config import profiles
 from msgctl.config.base_url import base_url_fault
 from msgctl.errors import ConditionError, UsageError
+from msgctl.output.result import StreamResult
 from msgctl.storage import paths
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def inbox(
         return
     try:
         context.enable_gc()
-        context.printer.follow(_arriving(context, sandbox, number, wanted), INBOX_COLUMNS)
+        context.printer.print(StreamResult(_arriving(context, sandbox, number, wanted), INBOX_COLUMNS, view="inbox"))
     except KeyboardInterrupt:
         streams.abandon(context.stdout)
         raise typer.Exit(130) from None

@@ -58,6 +58,11 @@ def columns_of(record: Record, rows: Iterable[Row]) -> tuple[str, ...]:
     return (*known, *unknown)
 
 
+def place_in_pipe(name: str) -> tuple[bool, bool]:
+    """Return the sort key of a column in a pipe's table: the phone first, the texts last."""
+    return name != "phone", name in ("sms", "message")
+
+
 def check_fields(fields: Sequence[str], record: Record) -> None:
     """Check the fields asked for before a request is sent. Raises UsageError."""
     _check_all(fields, dict.fromkeys((*of_record(record), *_names(record))))

@@ -26,8 +26,8 @@ MOST_HIGHLIGHTED = 100_000
 class Printer:
     """Prints results in one format; ``chosen`` are the fields asked for (none: all of them).
 
-    ``errors`` is the screen for verdicts and hints, which people see above and below a table. ``aside`` goes beside a
-    verdict. ``clock`` gives seconds since 1970.
+    ``errors`` is the screen for verdicts and hints, which people see above and below a table. ``aside`` is printed
+    beside the next verdict, or below a result without one. ``clock`` gives seconds since 1970.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Printer:
         self._chosen = tuple(chosen)
         self._header = header
         self._clock = clock
-        self._tells = not quiet and format is Format.TABLE and screen.is_terminal and errors.is_terminal
+        self.shows_verdicts = not quiet and format is Format.TABLE and screen.is_terminal and errors.is_terminal
         self.aside = ""
 
     def print(self, result: Result) -> None:
@@ -63,6 +63,9 @@ class Printer:
         elif isinstance(result, RawResult):
             self._raw(result)
         self._screen.flush()
+        if self.aside:
+            self._console(self._errors).print(self.aside, style="hint")
+            self.aside = ""
 
     # --- responses of the service
 
@@ -91,10 +94,11 @@ class Printer:
         from msgctl.output import theme, views
 
         now, out = self._clock(), self._console(self._screen)
-        verdict = views.verdict_of(result, now) if self._tells else None
+        verdict = views.verdict_of(result, now) if self.shows_verdicts else None
         errors = self._console(self._errors)
         if verdict:
             errors.print(theme.verdict(verdict.kind, *verdict.parts, aside=self.aside))
+            self.aside = ""
             self._errors.flush()
         parts = list(views.parts_of(result.responses, now, out.width))
         if verdict and parts:
@@ -108,6 +112,7 @@ class Printer:
     def _pipe_service(self, responses: Sequence[Response]) -> None:
         answer = responses[0].operation.answer
         columns, rows = self._table(responses)
+        columns = sorted(columns, key=fields.place_in_pipe)
         if answer is operations.RESPONSE_STATISTIC:
             for response in responses:
                 names = [name for name in response.document if name != "metrics"]
@@ -204,8 +209,8 @@ class Printer:
     def _json(self, body: bytes, *, compact: bool = False) -> None:
         """Print JSON: the exact bytes and a final newline, or indented and coloured on a terminal."""
         if not self._screen.is_terminal:
-            text = jsontext.compact(body.decode("utf-8-sig")).encode() if compact else body
-            self._screen.write_bytes(text if text.endswith(b"\n") else text + b"\n")
+            document = jsontext.compact(body.decode("utf-8-sig")).encode() if compact else body
+            self._screen.write_bytes(document if document.endswith(b"\n") else document + b"\n")
             return
         text = jsontext.escape(body.decode("utf-8-sig"), ascii_only=not _is_unicode(self._screen))
         if len(text) > MOST_HIGHLIGHTED or not self._screen.color:

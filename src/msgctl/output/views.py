@@ -232,9 +232,9 @@ def _sent(result: ServiceResult, rows: Sequence[Mapping[str, Any]], noun: str) -
 
 
 def _charged(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    credits = [str(row.get("credits")) for row in rows if row.get("credits") is not None]
-    whole = [int(each) for each in credits if each.isdecimal() and len(each) < 16]
-    return (plural(sum(whole), "credit"),) if whole and len(whole) == len(credits) else ()
+    charged = [str(row.get("credits")) for row in rows if row.get("credits") is not None]
+    whole = [int(each) for each in charged if each.isdecimal() and len(each) < 16]
+    return (plural(sum(whole), "credit"),) if whole and len(whole) == len(charged) else ()
 
 
 def _validity(document: Mapping[str, Any], now: float) -> tuple[str, ...]:
