@@ -24,10 +24,10 @@ __msgctl_table() {
             'command balance - Credits left in the account'
             'command block - Numbers that get no message any more'
             'command optout - People who must not get your messages'
-            'command profile - Stored accounts: base URL, client and key'
+            'command profile - Manage accounts: base URL, client and key'
             'command api - Make any request, with the credentials of the profile'
             'command sandbox - The emulator behind -p sandbox: nothing is really sent'
-            'command doctor - Find out why it does not work, and say what to mend'
+            'command doctor - Diagnose problems and suggest fixes'
             'command completion - Print the shell completion script'
             'command help - Show help for a command'
             'command version - Show the version; msgctl --version does the same'
@@ -45,6 +45,9 @@ __msgctl_table() {
             'option --message-file files Read the message from a file; - is standard input'
             'option --country-code countries ISO 3166 country code, for example CO'
             'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
+            'option --once text Send at most once under this key; later calls print the same result'
+            'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
+            'option --ignore-optout - Send even to numbers that opted out'
         ) ;;
     'sms bulk')
         table=(
@@ -80,6 +83,9 @@ __msgctl_table() {
             'option --retries text Attempts to call, 1 to 3'
             'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail message when nobody answers'
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --once text Send at most once under this key; later calls print the same result'
+            'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
+            'option --ignore-optout - Send even to numbers that opted out'
         ) ;;
     'call bulk')
         table=(
@@ -110,6 +116,9 @@ __msgctl_table() {
             'arguments - - '
             'option --template text Name of the template'
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
+            'option --once text Send at most once under this key; later calls print the same result'
+            'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
+            'option --ignore-optout - Send even to numbers that opted out'
         ) ;;
     'chatapp order')
         table=(
@@ -117,6 +126,9 @@ __msgctl_table() {
             'arguments - - '
             'option --template text Name of the template'
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
+            'option --once text Send at most once under this key; later calls print the same result'
+            'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
+            'option --ignore-optout - Send even to numbers that opted out'
         ) ;;
     'chatapp bulk')
         table=(
@@ -326,26 +338,44 @@ __msgctl_table() {
         ) ;;
     'profile')
         table=(
-            'command add - Store an account; ask for its key, and do not show it'
+            'command add - Save an account'
+            'command set - Change settings of a profile, or its key'
             'command list - List the profiles, without their keys'
             'command show - Show a profile, without its key'
             'command use - Make a profile the default'
             'command remove - Remove a profile and its key'
-            'command path - Print where the profiles are stored'
+            'command path - Print the path of the configuration file'
         ) ;;
     'profile add')
         table=(
             'argument - - '
-            'option --base-url text Where the service is; it ends in /api/v1'
+            'option --base-url text Address of the service; it ends in /api/v1'
             'option --client text Client identifier of the account'
             'option --key-stdin - Read the key from standard input'
-            'option --key-command text Store a command that prints the key, not the key'
+            'option --key-command text Save a command that prints the key, not the key'
+            'option --keyring - Save the key in the system'\''s keychain'
             'option --country-code countries Default for --country-code'
             'option --app-name text Default for --app-name'
             'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel,Mariana Default for --voice'
-            'option --allow-http - Allow plain http, which shows the key to the network'
-            'option --check - Ask for the balance first; store only if it comes'
-            'option --force - Replace a profile of the same name'
+            'option --timezone text Time zone, such as America/Bogota'
+            'option --allow-http,--no-allow-http - Allow plain http, which exposes the key'
+            'option --check - Test the credentials first; save only if they work'
+            'option --force - Replace an existing profile'
+        ) ;;
+    'profile set')
+        table=(
+            'argument - - '
+            'option --base-url text Address of the service; it ends in /api/v1'
+            'option --client text Client identifier of the account'
+            'option --key-stdin - Read the key from standard input'
+            'option --key-command text Save a command that prints the key, not the key'
+            'option --keyring - Save the key in the system'\''s keychain'
+            'option --country-code countries Default for --country-code'
+            'option --app-name text Default for --app-name'
+            'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel,Mariana Default for --voice'
+            'option --timezone text Time zone, such as America/Bogota'
+            'option --allow-http,--no-allow-http - Allow plain http, which exposes the key'
+            'option --check - Test the credentials first; save only if they work'
         ) ;;
     'profile list')
         table=(

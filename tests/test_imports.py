@@ -18,7 +18,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 LAYERS = (
     {"__main__", "cli", "reference"},
-    {"jobs", "history", "diagnosis", "output", "sandbox"},
+    {"jobs", "history", "doctor", "output", "sandbox"},
     {"http"},
     {"config", "storage"},
     {"values", "segments", "operations", "recipients", "phones", "delivery_states"},

@@ -52,7 +52,8 @@ MORE = {
     "chatapp order": {"--body"} | SENDING,
     # The account to be stored, and the defaults and permissions that a profile can hold ("Profiles").
     "profile add": {"--base-url", "--client", "--key-stdin", "--key-command", "--check", "--force"}
-    | {"--country-code", "--app-name", "--voice", "--allow-http"},
+    | {"--country-code", "--app-name", "--voice", "--allow-http"}
+    | {"--no-allow-http", "--keyring", "--timezone"},
 }
 """Options that the surface gives a command beside the fields of its operation."""
 

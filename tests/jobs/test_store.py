@@ -232,7 +232,7 @@ def test_a_link_a_folder_and_a_pipe_are_no_ledgers(store: Store, tmp_path: Path)
     store.path(OTHER).mkdir()
     os.mkfifo(store.path("20261123-000000"))
     for job in store.ids():
-        assert "plain file" in fault(store, job)
+        assert "regular file" in fault(store, job)
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ its recipients as a range of lines of one content: a dispatch to a hundred numbe
 
 from __future__ import annotations
 
-from msgctl.storage.database import Kind
+from msgctl.storage.database import FileFormat
 
-LEDGER = Kind(
+LEDGER = FileFormat(
     name="the ledger",
     application=0x6D73676A,  # "msgj"
     version=1,
-    mend="Put a copy in its place, or move it away: what it knew of its job is not known otherwise.",
+    fix="Restore it from a copy, or move it away: nothing else records what the job sent.",
     most_wait=10.0,
 )
 

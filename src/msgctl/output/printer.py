@@ -148,7 +148,7 @@ class Printer:
 
     def _stream(self, result: StreamResult) -> None:
         columns = self._chosen or tuple(result.columns)
-        if result.view == "checks" and not self._rows_only:
+        if result.view == "doctor" and not self._rows_only:
             self._show_checks(result.documents)
         elif result.is_list:
             self._own(OwnResult(list(result.documents), result.columns))

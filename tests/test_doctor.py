@@ -17,13 +17,14 @@ import pytest
 import trustme
 
 from conftest import KEY
+from msgctl import doctor
 from msgctl.config.credential import Credential, Secret
-from msgctl.diagnosis import account
-from msgctl.diagnosis.case import Case
+from msgctl.doctor import DoctorContext
 from msgctl.errors import RefusedError
 from msgctl.http.client import Client
 from msgctl.http.dialing import Dialer
 from msgctl.http.exchange import Reply
+from msgctl.storage import paths
 from support.files import config_file, table, write_config
 from support.leaks import shows_key
 from support.names import know_no_names
@@ -47,7 +48,7 @@ class Report:
         self.done = tool("doctor", "--json", *options)
         self.findings = {finding["check"]: finding for finding in self.done.document}
         assert [finding["check"] for finding in self.done.document] == CHECKS
-        assert all(list(finding) == ["check", "status", "found", "mend"] for finding in self.done.document)
+        assert all(list(finding) == ["check", "status", "found", "fix"] for finding in self.done.document)
         assert not shows_key(self.done.stdout + self.done.stderr)
 
     def __getitem__(self, check: str) -> dict[str, str]:
@@ -62,7 +63,7 @@ class Report:
         assert self.done.code == code, self.done.out
         assert self.done.error["exit_code"] == code
         assert self.statuses[check] == "failed"
-        told = f"{self[check]['found']} {self[check]['mend']}"
+        told = f"{self[check]['found']} {self[check]['fix']}"
         assert all(part in told for part in parts), told
         assert [name for name, status in self.statuses.items() if status == "failed"] == [check]
         for later in CHECKS[CHECKS.index(check) + 1 :]:
@@ -72,9 +73,9 @@ class Report:
     def warned(self, check: str, *parts: str) -> None:
         """A check warned with these parts, and nothing failed."""
         assert (self.done.code, self.statuses[check]) == (0, "warning"), self.done.out
-        told = f"{self[check]['found']} {self[check]['mend']}"
+        told = f"{self[check]['found']} {self[check]['fix']}"
         assert all(part in told for part in parts), told
-        assert self[check]["mend"]
+        assert self[check]["fix"]
 
 
 @pytest.fixture(autouse=True)
@@ -128,7 +129,7 @@ def test_what_is_in_order_is_said_to_be(tool: Tool, authority: trustme.CA, monke
     assert report.done.err == ""
     assert "msgctl 0" in report["version"]["found"]
     assert "Python 3" in report["version"]["found"]
-    assert "characters from MSGCTL_KEY" in report["key"]["found"]
+    assert "-character key from MSGCTL_KEY" in report["key"]["found"]
     assert str(len(KEY)) in report["key"]["found"]
     assert f"127.0.0.1:{port}" in report["connection"]["found"]
     assert "TLSv1.3" in report["TLS"]["found"]
@@ -164,13 +165,13 @@ def test_a_dry_run_asks_nobody(tool: Tool, service: Service) -> None:
 
 def test_without_any_profile_it_says_how_to_store_one(tool: Tool) -> None:
     report = Report(tool)
-    report.failed("profile", 3, "no profile", "msgctl profile add")
-    assert str(config_file()) in report["file"]["found"]
+    report.failed("profile", 3, "There is no profile yet", "msgctl profile add")
+    assert paths.shown(config_file()) in report["file"]["found"]
 
 
 def test_a_profile_that_is_not_there_is_named_with_those_that_are(tool: Tool) -> None:
     write_config(table("main"))
-    Report(tool, "-p", "other").failed("profile", 3, "'other'", "main", "with -p")
+    Report(tool, "-p", "other").failed("profile", 3, '"other"', "main", "with -p")
 
 
 @pytest.mark.parametrize(
@@ -192,20 +193,20 @@ def test_where_no_profile_is_chosen_it_says_where_to_choose_one(
 
 def test_it_says_which_profile_is_used_and_what_names_it(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     write_config(f'default_profile = "main"\n{table("main")}{table("second")}')
-    assert Report(tool, "-n")["profile"]["found"] == "main, which default_profile names"
-    assert Report(tool, "-n", "-p", "second")["profile"]["found"] == "second, which -p names"
+    assert Report(tool, "-n")["profile"]["found"] == "main (the default)"
+    assert Report(tool, "-n", "-p", "second")["profile"]["found"] == "second (from -p)"
     monkeypatch.setenv("MSGCTL_PROFILE", "second")
-    assert Report(tool, "-n")["profile"]["found"] == "second, which MSGCTL_PROFILE names"
+    assert Report(tool, "-n")["profile"]["found"] == "second (from MSGCTL_PROFILE)"
 
 
 def test_it_says_what_the_environment_does_to_a_profile(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     write_config(f'default_profile = "main"\n{table("main")}')
     monkeypatch.setenv("MSGCTL_KEY", KEY)
     report = Report(tool, "-n")
-    assert "MSGCTL_KEY wins" in report["profile"]["found"]
+    assert "MSGCTL_KEY overrides it" in report["profile"]["found"]
     assert "from MSGCTL_KEY" in report["key"]["found"]
     report = Report(tool, "-n", "-p", "main")
-    assert "without MSGCTL_KEY" in report["profile"]["found"]
+    assert "MSGCTL_KEY is ignored" in report["profile"]["found"]
     assert "from the configuration file" in report["key"]["found"]
 
 
@@ -218,7 +219,7 @@ def test_a_member_that_cannot_be_used_is_named(member: str, tool: Tool) -> None:
 def test_a_file_that_others_can_read_is_told_how_to_be_private(tool: Tool) -> None:
     path = write_config(f'default_profile = "main"\n{table("main")}', mode=0o644)
     report = Report(tool)
-    report.failed("file", 3, "0644", f"chmod 600 {path}")
+    report.failed("file", 3, "0644", f"chmod 600 {paths.typed(path)}")
     assert report.statuses["profile"] == "skipped"
     assert report["key"]["found"] == "not checked: file failed"
 
@@ -226,7 +227,7 @@ def test_a_file_that_others_can_read_is_told_how_to_be_private(tool: Tool) -> No
 @pytest.mark.parametrize(("content", "place"), [("[main\n", "line 1"), ("profiles = 5", "profiles")])
 def test_a_broken_file_is_told_its_place(content: str, place: str, tool: Tool) -> None:
     path = write_config(content)
-    Report(tool).failed("file", 3, str(path), place)
+    Report(tool).failed("file", 3, paths.shown(path), place)
     assert "main" in Report(tool, "-p", "main")["profile"]["found"]
 
 
@@ -238,11 +239,13 @@ def test_a_path_that_leads_nowhere_is_a_fault_of_the_file(tool: Tool, monkeypatc
 def test_a_folder_that_is_open_to_others_is_warned_of(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_config(f'default_profile = "main"\n{table("main")}')
     path.parent.chmod(0o755)
-    Report(tool, "-n").warned("file", "0755", f"chmod 700 {path.parent}")
+    Report(tool, "-n").warned("file", "0755", f"chmod 700 {paths.typed(path.parent)}")
     monkeypatch.setenv("MSGCTL_CONFIG", str(path))  # a place of the user's own choice may be seen, but not written to
     assert Report(tool, "-n").statuses["file"] == "ok"
+    path.parent.chmod(0o775)
+    Report(tool, "-n").warned("file", "0775", "writable")
     path.parent.chmod(0o777)
-    Report(tool, "-n").warned("file", "0777", "write")
+    Report(tool, "-n").failed("file", 3, "0777", f"chmod 700 {paths.typed(path.parent)}")
 
 
 # --- base URL and key
@@ -285,14 +288,14 @@ def test_it_says_where_the_key_comes_from_and_how_long_it_is(tool: Tool, home: P
     write_config(f'default_profile = "main"\n{table("main", command, key=None)}')
     found = Report(tool, "-n")["key"]["found"]
     assert "key command" in found
-    assert f"{len(KEY)} characters" in found
+    assert f"{len(KEY)}-character key" in found
     assert "client 1;" in found
 
 
 @pytest.mark.parametrize(
     ("lines", "parts"),
     [
-        (["key_command = 'exit 7'"], ["key command", "exit status 7"]),
+        (["key_command = 'exit 7'"], ["key_command", "exit status 7"]),
         ([], ["key", "missing"]),
         (["key = 'x'", "key_command = 'true'"], ["key_command"]),
     ],
@@ -306,7 +309,7 @@ def test_a_key_that_cannot_be_had_is_a_fault_of_its_own(lines: list[str], parts:
 
 def test_a_blank_around_the_key_is_warned_of(tool: Tool) -> None:
     write_config(f'default_profile = "main"\n{table("main", key="stored-key ")}')
-    Report(tool, "-n").warned("key", "blank")
+    Report(tool, "-n").warned("key", "space")
 
 
 def test_a_client_that_is_none_is_a_fault_of_the_key_check(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,7 +318,7 @@ def test_a_client_that_is_none_is_a_fault_of_the_key_check(tool: Tool, monkeypat
     report = Report(tool, "-n")
     assert (report.done.code, report.statuses["key"]) == (3, "failed")
     assert "MSGCTL_CLIENT" in report["key"]["found"]
-    assert "security menu" in report["key"]["mend"]
+    assert "Security menu" in report["key"]["fix"]
 
 
 # --- proxy, name and connection
@@ -356,8 +359,8 @@ def test_a_proxy_in_use_is_named_without_its_password(
         monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
         report = Report(tool)
         assert report.done.code == 0
-        assert report["proxy"]["found"] == f"{proxy.url}, from HTTPS_PROXY"
-        assert f"to {HOST}:443" in report["connection"]["found"]
+        assert report["proxy"]["found"] == f"{proxy.url} (from HTTPS_PROXY)"
+        assert f"through the proxy to {HOST}:443" in report["connection"]["found"]
         assert "s3cret" not in report.done.out
         server.always(answer({"error": "no"}, 520))
         Report(tool).failed("credentials", 1, "proxy", "127.0.0.1")
@@ -428,7 +431,7 @@ def test_an_authority_that_is_not_known_is_4(
 
 
 @pytest.mark.usefixtures("trusted")
-@pytest.mark.parametrize(("days", "told"), [(13, "13 days"), (1, "1 day from"), (14, None)])
+@pytest.mark.parametrize(("days", "told"), [(13, "(13 days)"), (1, "(1 day)"), (14, None)])
 def test_a_certificate_that_ends_soon_is_warned_of(
     days: int, told: str | None, tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -480,7 +483,7 @@ def test_a_clock_that_is_wrong_is_warned_of(apart: int, told: str | None, tool: 
     if told is None:
         assert report.statuses["clock"] == "ok"
     else:
-        report.warned("clock", told, "NTP", "there (UTC)")
+        report.warned("clock", told, "NTP", "at the service (UTC)")
 
 
 @pytest.mark.parametrize(
@@ -501,7 +504,7 @@ def test_credentials_that_are_refused_are_1_with_the_address_to_allow(
 ) -> None:
     service.will(answer({"error": "NO", "msg": "not from there"}, status))
     report = Report(tool)
-    report.failed("credentials", 1, "not from there", "client and key", "127.0.0.1", "Allow that address")
+    report.failed("credentials", 1, "not from there", "client and key", "127.0.0.1", "allow it in the same menu")
     assert report.done.error["http_status"] == status
     assert report.statuses["clock"] == "skipped"
 
@@ -509,23 +512,23 @@ def test_credentials_that_are_refused_are_1_with_the_address_to_allow(
 @pytest.mark.parametrize(
     ("local", "part"),
     [
-        ("10.1.2.3", "10.1.2.3, which is private, so the router's public address"),
+        ("10.1.2.3", "router (10.1.2.3 is a private one)"),
         ("172.16.0.9", "private"),
         ("192.168.1.5", "private"),
         ("100.64.0.1", "private"),
         ("fd00::1", "private"),
         ("fe80::1%eth0", "private"),
-        ("8.8.4.4", "8.8.4.4, unless a router"),
-        ("2606:4700::1", "2606:4700::1, unless a router"),
+        ("8.8.4.4", "not allow 8.8.4.4."),
+        ("2606:4700::1", "not allow 2606:4700::1."),
     ],
 )
 def test_a_private_address_is_not_the_one_to_allow(local: str, part: str) -> None:
     credential = Credential(1, Secret(KEY))
     client = Client(f"https://{HOST}/api/v1", credential, local=lambda _: Reply(520, b'{"error": "no"}'))
-    case = Case({}, None, Path, lambda _: client, 1.0, time.time, time.monotonic)
-    case.credential, case.local_address, case.dialer = credential, local, Dialer(f"https://{HOST}/api/v1")
+    context = DoctorContext({}, None, Path, lambda _: client, 1.0, time.time, time.monotonic)
+    context.credential, context.local_address, context.dialer = credential, local, Dialer(f"https://{HOST}/api/v1")
     with pytest.raises(RefusedError) as error:
-        account.credentials(case)
+        doctor.credentials(context)
     assert part in (error.value.hint or "")
 
 
@@ -540,7 +543,7 @@ def test_what_else_goes_wrong_with_the_request_has_its_exit_code(
     service.always(behaviour)
     report = Report(tool, "--timeout", "0.5")
     report.failed("credentials", code)
-    assert report["credentials"]["mend"]
+    assert report["credentials"]["fix"]
     assert len(service.received) == 1
 
 
@@ -575,7 +578,7 @@ def test_a_certificate_with_the_key_in_it_does_not_show_it(
     hostile.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
     with secured(hostile, monkeypatch, "127.0.0.1"):
-        assert "by ***" in Report(tool)["TLS"]["found"]
+        assert "from ***" in Report(tool)["TLS"]["found"]
 
 
 # --- how it is shown
@@ -609,7 +612,7 @@ def test_on_a_terminal_it_fits(columns: int, tool: Tool, service: Service, monke
         assert max(map(len, lines_of(done))) <= columns
     shown = "".join(done.out.split())
     assert all(name.replace(" ", "") in shown for name in CHECKS)
-    assert "Allowthataddress" in shown
+    assert "allowitinthesamemenu" in shown
 
 
 def test_columns_are_chosen_as_everywhere(tool: Tool) -> None:

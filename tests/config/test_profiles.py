@@ -1,11 +1,12 @@
-"""Whose credentials a command uses: those of an option, the environment, a default, or the sandbox."""
+"""Which profile and credentials a command uses, and errors that name the file, the profile and the setting."""
 
 from __future__ import annotations
 
 import pytest
 
 from conftest import KEY
-from support.files import config_file, credentials, table, write_config
+from msgctl.storage import paths
+from support.files import URL, config_file, credentials, table, write_config
 from support.service import Service, answer, running
 from support.tool import Tool
 
@@ -37,7 +38,7 @@ def two(server: Service) -> Service:
         (["-p", "other"], {"CLIENT": "not a number"}, ("2", "other-key")),
     ],
 )
-def test_an_option_names_a_profile_whole_and_else_the_environment_wins_over_its_members(
+def test_a_profile_chosen_by_option_is_taken_whole_and_the_environment_overrides_another(
     tool: Tool,
     two: Service,
     options: list[str],
@@ -52,7 +53,7 @@ def test_an_option_names_a_profile_whole_and_else_the_environment_wins_over_its_
     assert credentials(two) == sent
 
 
-def test_the_base_url_of_the_environment_wins_but_not_over_an_option(
+def test_the_base_url_of_the_environment_overrides_a_profile_not_chosen_by_option(
     tool: Tool, two: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with running() as elsewhere:
@@ -64,7 +65,7 @@ def test_the_base_url_of_the_environment_wins_but_not_over_an_option(
         assert (len(elsewhere.received), len(two.received)) == (1, 1)
 
 
-def test_defaults_of_the_profile_stay_where_the_environment_gives_the_credentials(
+def test_defaults_of_the_profile_remain_when_the_environment_overrides_its_key(
     tool: Tool, two: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MSGCTL_KEY", KEY)
@@ -89,7 +90,7 @@ def test_a_profile_gives_defaults_of_options(tool: Tool, member: str, words: lis
 
 
 @pytest.mark.parametrize("member", ['country_code = "XX"', 'voice = "Nobody"', 'app_name = "a\\u001b"'])
-def test_a_default_that_the_interface_does_not_know_is_a_matter_of_configuration(tool: Tool, member: str) -> None:
+def test_a_default_that_the_interface_does_not_know_exits_with_3(tool: Tool, member: str) -> None:
     write_config(table("main", member))
     words = ["-p", "main", "2fa", "send-call", "573001234567", "-n"]
     given = {
@@ -117,7 +118,7 @@ def test_with_all_three_variables_no_file_is_needed(
 
 
 @pytest.mark.parametrize("missing", [["BASE_URL"], ["CLIENT"], ["KEY"], ["BASE_URL", "CLIENT"], ["CLIENT", "KEY"]])
-def test_without_a_profile_what_the_environment_lacks_is_named(
+def test_without_a_profile_the_missing_variables_are_named(
     tool: Tool, service: Service, missing: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in missing:
@@ -147,7 +148,7 @@ def test_without_a_profile_what_the_environment_lacks_is_named(
         ("KEY", "hidden-word\udcff"),
     ],
 )
-def test_a_variable_that_cannot_be_used_is_named(
+def test_an_invalid_variable_is_named(
     tool: Tool, service: Service, variable: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(f"MSGCTL_{variable}", value)
@@ -157,7 +158,7 @@ def test_a_variable_that_cannot_be_used_is_named(
     assert "hidden-word" not in done.err
     assert "\x1b" not in done.err
     assert len(done.err) < 500
-    assert {"BASE_URL": "https://HOST/api/v1", "KEY": "security menu", "CLIENT": "int64"}[variable] in done.err
+    assert {"BASE_URL": "https://HOST/api/v1", "KEY": "Security menu", "CLIENT": "int64"}[variable] in done.err
 
 
 @pytest.mark.parametrize(
@@ -172,34 +173,34 @@ def test_plain_http_of_the_environment_needs_a_profile_that_allows_it(
 
 
 @pytest.mark.parametrize("words", [["-p", "nobody"], []])
-def test_a_profile_that_is_named_and_does_not_exist_is_never_replaced_by_another(
+def test_an_unknown_profile_is_never_replaced_by_another(
     tool: Tool, two: Service, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MSGCTL_PROFILE", "nobody")
     done = tool("balance", *words)
     assert (done.code, two.received) == (3, [])
-    named = "" if words else ", which MSGCTL_PROFILE names"
-    assert done.err == f"Error: there is no profile 'nobody'{named}.\nThere are: main, other, sandbox.\n"
+    source = "" if words else " (from MSGCTL_PROFILE)"
+    assert done.err == f'Error: There is no profile "nobody"{source}\nProfiles: main, other, sandbox\n'
 
 
-def test_a_profile_that_is_named_where_there_is_none_is_named(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_profile_is_named_even_if_there_is_none(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MSGCTL_PROFILE", "work")
     done = tool("balance")
-    assert (done.code, "there is no profile 'work', which MSGCTL_PROFILE names" in done.err) == (3, True)
+    assert (done.code, 'There is no profile "work" (from MSGCTL_PROFILE)' in done.err) == (3, True)
 
 
-def test_a_default_that_does_not_exist_is_named_with_what_names_it(tool: Tool, two: Service) -> None:
+def test_an_unknown_default_is_named_with_its_source(tool: Tool, two: Service) -> None:
     write_config('default_profile = "nobody"\n' + table("other"))
     done = tool("balance")
     assert (done.code, two.received) == (3, [])
-    assert "there is no profile 'nobody', which default_profile names" in done.err
+    assert 'There is no profile "nobody" (from default_profile)' in done.err
     assert "other" in done.err
 
 
-def test_without_any_profile_the_way_to_one_is_shown(tool: Tool) -> None:
+def test_without_any_profile_the_hint_says_how_to_add_one(tool: Tool) -> None:
     done = tool("balance")
     assert done.code == 3
-    assert "there is no profile yet" in done.err
+    assert "There is no profile yet" in done.err
     assert "msgctl profile add" in done.err
     assert "-p sandbox" in done.err
 
@@ -212,12 +213,77 @@ def test_without_a_default_the_profiles_are_named(tool: Tool) -> None:
     assert "msgctl profile use" in done.err
 
 
+# --- settings of the file
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("base_url = 5", "base_url must be a string"),
+        ('base_url = ""', "base_url"),
+        ('base_url = "service.example"', "base_url does not begin with https://"),
+        ('base_url = "http://service.example/api/v1"', "allow_http"),
+        ('base_url = "https://ana:hidden-word@service.example/api/v1"', "user name"),
+        ('base_url = "https://service.example/api/v1?key=hidden-word"', "query"),
+        ('client = "abc"', 'client must be a whole number (int64), not "abc"'),
+        ("client = true", "client must be a whole number (int64), not true"),
+        ("client = -1", "client must be a whole number (int64), not -1"),
+        ("client = 9223372036854775808", "client must be a whole number (int64)"),
+        ("key = 5", "key must be a string"),
+        ('key = ["hidden-word"]', "key must be a string"),
+        ('key = "   "', "key is empty"),
+        ('key = "hidden-word\\u202e"', "key contains control characters"),
+        (f'key = "{"hidden-word" * 400}"', "key is longer than 4096 characters"),
+        ('key_command = ""', "key_command must be a string"),
+        ('key = "hidden-word"\nkey_command = "pass"', "key and key_command are both set"),
+        ("country_code = 57", "country_code must be a string, not 57"),
+        ('timezone = "Bogota"', 'timezone must be a time zone such as America/Bogota, not "Bogota"'),
+        ("keep_days = 0", "keep_days must be a whole number of days, at least 1, not 0"),
+        ('allow_http = "yes"', 'allow_http must be true or false, not "yes"'),
+        ("history = 0", "history must be true or false, not 0"),
+    ],
+)
+def test_an_invalid_setting_is_named_with_file_and_profile(tool: Tool, setting: str, told: str) -> None:
+    settings = {"base_url": f"'{URL}'", "client": "1", "key": "'a-key'"}
+    for line in setting.splitlines():
+        settings.pop("key" if line.startswith("key_command") else line.partition(" = ")[0], None)
+    lines = [f"{name} = {value}" for name, value in settings.items()]
+    path = write_config("\n".join(["[profiles.main]", *lines, setting, ""]))
+    done = tool("-p", "main", "balance")
+    assert (done.code, done.out) == (3, "")
+    assert f"Error: {paths.shown(path)}: profile main: " in done.err
+    assert told in done.err
+    assert "hidden-word" not in done.err
+    assert done.err.count("\n") == 2 or setting.partition(" ")[0] in ("allow_http", "history", "keep_days")
+    assert tool("profile", "list").code == tool("profile", "show", "main").code == 0
+
+
+@pytest.mark.parametrize("missing", ["base_url", "client", "key"])
+def test_a_missing_setting_is_named_with_the_command_that_fixes_it(tool: Tool, missing: str) -> None:
+    lines = {"base_url": f"base_url = '{URL}'", "client": "client = 1", "key": "key = 'a-key'"}
+    del lines[missing]
+    write_config("\n".join(["[profiles.main]", *lines.values(), ""]))
+    done = tool("-p", "main", "balance")
+    assert (done.code, f"profile main: {missing} is missing" in done.err) == (3, True)
+    assert "msgctl profile set main --" in done.err
+
+
+@pytest.mark.parametrize("allow", ["", "allow_http = false"])
+def test_plain_http_to_elsewhere_needs_a_profile_that_allows_it(tool: Tool, allow: str) -> None:
+    url = "http://service.example/api/v1"
+    write_config(table("main", allow, base_url=url))
+    assert tool("-p", "main", "balance", "-n").code == 3
+    write_config(table("main", "allow_http = true", base_url=url))
+    done = tool("-p", "main", "balance", "-n", "--json")
+    assert (done.code, done.document["url"]) == (0, f"{url}/balance")
+
+
 # --- the sandbox takes nothing from the environment
 
 
 @pytest.mark.parametrize("content", [None, table("sandbox", base_url="http://127.0.0.1:1/api/v1")])
 @pytest.mark.parametrize("way", ["option", "variable", "default"])
-def test_nobody_reaches_the_service_by_the_sandbox(
+def test_the_sandbox_never_reaches_the_service(
     tool: Tool, service: Service, way: str, content: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if content or way == "default":
@@ -230,9 +296,7 @@ def test_nobody_reaches_the_service_by_the_sandbox(
 
 
 @pytest.mark.parametrize("way", ["option", "variable", "default"])
-def test_the_sandbox_does_not_mind_what_the_environment_says(
-    tool: Tool, way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sandbox_ignores_the_environment(tool: Tool, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "default":
         write_config(f'default_profile = "sandbox"\n{table("main")}')
     if way == "variable":
@@ -245,21 +309,21 @@ def test_the_sandbox_does_not_mind_what_the_environment_says(
 
 @pytest.mark.parametrize("mode", [0o600, 0o644])
 @pytest.mark.parametrize("way", ["option", "variable"])
-def test_the_sandbox_works_whatever_state_the_file_is_in(
-    tool: Tool, way: str, mode: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sandbox_works_with_a_broken_file(tool: Tool, way: str, mode: int, monkeypatch: pytest.MonkeyPatch) -> None:
     write_config("broken [", mode=mode)
     if way == "variable":
         monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
     assert tool("balance", *(["-p", "sandbox"] if way == "option" else [])).code == 0
 
 
-def test_a_broken_file_leads_nowhere_also_where_it_names_the_sandbox(tool: Tool, service: Service) -> None:
+def test_a_broken_file_that_names_the_sandbox_is_refused(tool: Tool, service: Service) -> None:
     write_config('default_profile = "sandbox"\nbroken [')
     assert (tool("balance").code, service.received) == (3, [])
 
 
-def test_an_option_leads_out_of_the_sandbox(tool: Tool, two: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_option_overrides_the_sandbox_of_the_environment(
+    tool: Tool, two: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
     assert tool("balance", "-p", "other").code == 0
     assert credentials(two) == ("2", "other-key")

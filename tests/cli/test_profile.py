@@ -26,12 +26,12 @@ def test_profiles_are_listed_without_their_keys(tool: Tool) -> None:
         assert not shows_key(tool("profile", "list", "-o", form).out)
 
 
-def test_the_sandbox_is_listed_where_there_is_no_file(tool: Tool) -> None:
+def test_the_sandbox_is_listed_without_a_file(tool: Tool) -> None:
     assert [each["name"] for each in tool("profile", "list", "--json").document] == ["sandbox"]
     assert not config_file().exists()
 
 
-def test_a_table_named_sandbox_in_the_file_is_not_the_sandbox(tool: Tool) -> None:
+def test_a_table_named_sandbox_is_ignored(tool: Tool) -> None:
     write_config(table("sandbox", key=KEY))
     assert [(each["name"], each["key"]) for each in tool("profile", "list", "--json").document] == [
         ("sandbox", "built in")
@@ -59,7 +59,7 @@ def test_a_key_command_is_shown(tool: Tool) -> None:
     assert tool("profile", "show", "main", "--json").document["key_command"] == "pass show sms"
 
 
-def test_what_is_shown_without_a_name_is_what_is_used(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_show_without_a_name_shows_the_profile_in_use(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     write_config(f'default_profile = "main"\n{table("main")}{table("other", client=2)}')
     monkeypatch.setenv("MSGCTL_PROFILE", "other")
     monkeypatch.setenv("MSGCTL_KEY", KEY)
@@ -69,7 +69,7 @@ def test_what_is_shown_without_a_name_is_what_is_used(tool: Tool, monkeypatch: p
     assert tool("profile", "show", "other", "--json").document["client"] == 2
 
 
-def test_show_without_anything_to_show_is_a_matter_of_configuration(tool: Tool) -> None:
+def test_show_without_a_profile_exits_with_3(tool: Tool) -> None:
     assert tool("profile", "show").code == 3
     assert tool("profile", "show", "nobody").code == 3
 
@@ -82,14 +82,14 @@ def test_use_changes_the_default(tool: Tool, server: Service) -> None:
     assert credentials(server)[0] == "2"
 
 
-def test_use_of_the_sandbox_needs_no_profile(tool: Tool) -> None:
+def test_the_sandbox_can_be_the_default(tool: Tool) -> None:
     assert tool("profile", "use", "sandbox").code == 0
     done = tool("balance")
     assert (done.code, "sandbox" in done.err) == (0, True)
 
 
 @pytest.mark.parametrize("verb", ["use", "remove"])
-def test_a_profile_that_does_not_exist_is_named_with_those_that_do(tool: Tool, verb: str) -> None:
+def test_an_unknown_profile_is_named_with_the_known_ones(tool: Tool, verb: str) -> None:
     before = write_config(table("main")).read_bytes()
     done = tool("profile", verb, "nobody\x1b[31m")
     assert done.code == 3
@@ -100,23 +100,31 @@ def test_a_profile_that_does_not_exist_is_named_with_those_that_do(tool: Tool, v
 
 
 @pytest.mark.parametrize("words", [("use", "main"), ("remove", "main")])
-def test_a_dry_run_of_what_makes_no_request_is_refused(tool: Tool, words: tuple[str, ...]) -> None:
+def test_a_dry_run_without_a_request_is_refused(tool: Tool, words: tuple[str, ...]) -> None:
     before = write_config(table("main")).read_bytes()
     assert tool("profile", *words, "-n").code == 2
     assert config_file().read_bytes() == before
 
 
-def test_remove_takes_the_profile_and_its_being_the_default(tool: Tool) -> None:
+def test_the_last_remaining_profile_becomes_the_default(tool: Tool) -> None:
     write_config(f'default_profile = "main"\n{table("main", key=KEY)}{table("other")}')
-    assert tool("profile", "remove", "main").code == 0
-    assert set(written()) == {"profiles"}
+    done = tool("profile", "remove", "main", "--yes")
+    assert (done.code, done.err) == (0, "Removed profile main. other is now the default profile.\n")
     assert set(written()["profiles"]) == {"other"}
+    assert written()["default_profile"] == "other"
     assert not shows_key(config_file().read_bytes())
 
 
-def test_remove_leaves_the_default_that_is_another(tool: Tool) -> None:
+def test_removing_the_default_of_several_leaves_none(tool: Tool) -> None:
+    write_config('default_profile = "main"\n' + "".join(table(name) for name in ("main", "second", "third")))
+    done = tool("profile", "remove", "main", "--yes")
+    assert (done.code, done.err) == (0, "Removed profile main. No default profile is set.\n")
+    assert set(written()) == {"profiles"}
+
+
+def test_removing_a_profile_leaves_another_default(tool: Tool) -> None:
     write_config(f'default_profile = "main"\n{table("main")}{table("other")}')
-    assert tool("profile", "remove", "other").code == 0
+    assert tool("profile", "remove", "other", "--yes").code == 0
     assert written()["default_profile"] == "main"
 
 
@@ -125,7 +133,7 @@ def test_the_sandbox_is_not_removed(tool: Tool) -> None:
 
 
 @pytest.mark.parametrize("typed", ["n\n", "\n", "", "yesterday\n", "no\n"])
-def test_on_a_terminal_remove_asks_and_takes_only_yes(tool: Tool, typed: str) -> None:
+def test_on_a_terminal_remove_needs_a_yes(tool: Tool, typed: str) -> None:
     before = write_config(table("main")).read_bytes()
     done = tool("profile", "remove", "main", stdin=typed, terminal=True)
     assert (done.code, "main" in done.err) == (130, True)
@@ -135,14 +143,14 @@ def test_on_a_terminal_remove_asks_and_takes_only_yes(tool: Tool, typed: str) ->
 @pytest.mark.parametrize(
     ("typed", "more", "asks"), [("y\n", (), True), ("YES\n", (), True), ("", ("-y",), False), ("", ("--yes",), False)]
 )
-def test_on_a_terminal_remove_goes_on_after_a_yes(tool: Tool, typed: str, more: tuple[str, ...], asks: bool) -> None:
+def test_on_a_terminal_remove_continues_after_a_yes(tool: Tool, typed: str, more: tuple[str, ...], asks: bool) -> None:
     write_config(table("main"))
     done = tool("profile", "remove", "main", *more, stdin=typed, terminal=True)
     assert (done.code, "?" in done.err) == (0, asks)
     assert written()["profiles"] == {}
 
 
-def test_path_prints_the_bare_path_also_of_a_file_that_is_not_there_or_not_safe(tool: Tool) -> None:
+def test_path_prints_the_path_even_if_the_file_is_missing_or_unsafe(tool: Tool) -> None:
     assert tool("profile", "path").out == f"{config_file()}\n"
     write_config("broken [", mode=0o644)
     assert tool("profile", "path").out == f"{config_file()}\n"
@@ -150,9 +158,7 @@ def test_path_prints_the_bare_path_also_of_a_file_that_is_not_there_or_not_safe(
 
 
 @pytest.mark.parametrize("named", ["~/elsewhere/my file.toml", "elsewhere/my file.toml"])
-def test_the_file_is_the_one_that_the_environment_names(
-    tool: Tool, home: Path, named: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_can_name_the_file(tool: Tool, home: Path, named: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(home)
     monkeypatch.setenv("MSGCTL_CONFIG", named)
     assert tool("profile", "add", "main", "--base-url", URL, "--client", "1", "--key-stdin", stdin=KEY).code == 0
@@ -161,9 +167,7 @@ def test_the_file_is_the_one_that_the_environment_names(
     assert tool("profile", "path").out == f"{home}/elsewhere/my file.toml\n"
 
 
-def test_a_file_below_a_home_that_nobody_has_is_a_matter_of_configuration(
-    tool: Tool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_in_an_unknown_home_exits_with_3(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MSGCTL_CONFIG", "~nobody-of-that-name/config.toml")
     done = tool("profile", "list")
     assert (done.code, "MSGCTL_CONFIG" in done.err) == (3, True)

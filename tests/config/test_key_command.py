@@ -102,7 +102,7 @@ def test_a_key_command_that_prints_without_end_is_stopped(tool: Tool, server: Se
     with_command(server, "yes the-line-of-another-program")
     done = tool("balance", "-p", "main")
     assert done.code == 3
-    assert "over 64 KiB" in done.err
+    assert "more than 64 KiB" in done.err
     assert "the-line" not in done.err
     assert server.received == []
 
