@@ -34,8 +34,7 @@ def show(ctx: typer.Context) -> None:
     is_root = ctx.parent is None
     if is_root:
         command.commands = {part: _named(part, text, panel) for panel, part, text in command.listing(ctx)}
-    else:
-        command.params = [_beside_others(each, command) for each in command.params]
+    command.params = [_shown(each, command, is_root=is_root) for each in command.params]
     ctx.command = command
     if is_terminal(context.stdout) or context.environ.get("FORCE_COLOR"):
         _show_rich(ctx, context, is_root=is_root)
@@ -50,13 +49,12 @@ def _named(name: str, text: str, panel: str | None) -> TyperGroup:
     return TyperGroup(name=name, help=text, rich_help_panel=panel)
 
 
-def _beside_others(option: Any, command: Any) -> Any:
-    """Return an option as the page of a command shows it: of the global ones only those that matter to it."""
-    if option.rich_help_panel != PANEL:
-        return option
-    matters = (option.name == "dry_run" and operation_of(command)) or (option.name == "yes" and asks(command))
+def _shown(option: Any, command: Any, *, is_root: bool) -> Any:
+    """Return a copy of an option for one page, which shows only those global options that matter to the command."""
     shown = copy.copy(option)
-    shown.hidden, shown.rich_help_panel = not matters, None
+    if option.rich_help_panel == PANEL and not is_root:
+        matters = (option.name == "dry_run" and operation_of(command)) or (option.name == "yes" and asks(command))
+        shown.hidden, shown.rich_help_panel = not matters, None
     return shown
 
 

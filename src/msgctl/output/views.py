@@ -144,7 +144,8 @@ def parts_of(responses: Sequence[Response], now: float, width: int) -> Iterator[
             names = fields.columns_of(answer, [each.document])
             first = _RECORDS.get(answer.name, ())
             others = [name for name in names if name not in first and not _is_told(answer, name)]
-            yield record_of(each.document, [*first, *others], now)
+            if shown_names := [name for name in (*first, *others) if each.document.get(name) not in (None, "")]:
+                yield record_of(each.document, shown_names, now)
 
 
 def own_parts(result: OwnResult, now: float, width: int) -> Iterator[RenderableType]:
