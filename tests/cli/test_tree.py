@@ -29,7 +29,7 @@ WANTED = """
 
 COMMON = set(
     """
-    -p --profile --json -o --output --fields -n --dry-run -y --yes -q --quiet -v --verbose --timeout --no-color
+    -p --profile --json -o --output --fields --no-header -n --dry-run -y --yes -q --quiet -v --verbose --timeout --no-color
     -h --help -V --version
     """.split()
 )
