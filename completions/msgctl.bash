@@ -17,7 +17,7 @@ __msgctl_table() {
             'command call - Voice calls'
             'command chatapp - Chat-app messages from templates'
             'command job - Bulk sends: how they stand, and how they go on'
-            'command 2fa - Verification codes by SMS, call and chat app'
+            'command 2fa - Send and verify codes by SMS, call or chat app'
             'command state - Check the delivery state of SMS and calls'
             'command url - Short URLs and their clicks'
             'command history - Messages sent from this machine, and their results'

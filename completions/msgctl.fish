@@ -13,7 +13,7 @@ function __msgctl_table
         echo 'command call - Voice calls'
         echo 'command chatapp - Chat-app messages from templates'
         echo 'command job - Bulk sends: how they stand, and how they go on'
-        echo 'command 2fa - Verification codes by SMS, call and chat app'
+        echo 'command 2fa - Send and verify codes by SMS, call or chat app'
         echo 'command state - Check the delivery state of SMS and calls'
         echo 'command url - Short URLs and their clicks'
         echo 'command history - Messages sent from this machine, and their results'
