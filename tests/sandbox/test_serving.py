@@ -34,9 +34,9 @@ PATIENCE = 30.0
 
 
 @contextlib.contextmanager
-def serving(*options: str) -> Iterator[tuple[subprocess.Popen[bytes], Any]]:
-    """A server and what it printed as JSON once it accepted connections."""
-    command = [sys.executable, "-m", "msgctl", "sandbox", "serve", "--port", "0", "--json", *options]
+def serving(*options: str, verb: str = "serve") -> Iterator[tuple[subprocess.Popen[bytes], Any]]:
+    """Start a server, and yield it with what it printed as JSON once it accepted connections."""
+    command = [sys.executable, "-m", "msgctl", "sandbox", verb, "--port", "0", "--json", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     try:
@@ -384,3 +384,49 @@ def test_two_hundred_slow_connections_hold_up_nobody(served: Any, tool: Tool) ->
             slow = stack.enter_context(socket.create_connection((host, int(port)), PATIENCE))
             slow.sendall(b"POST /api/v1/send-sms HTTP/1.1\r\nHost: 127.0.0.1\r\n")
         assert tool("balance", "--json").document == {"status": 20}
+
+
+def test_a_recorded_service_is_replayed(served: Any, home: Path, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = home / "exchanges.jsonl"
+    with serving("--to", str(file), verb="record") as (process, about):
+        assert set(about) == {"base_url", "service", "file", "pid"}
+        monkeypatch.setenv("MSGCTL_BASE_URL", about["base_url"])
+        assert tool("balance", "--json").document == {"status": 20}
+        sent = tool("sms", "send", PHONE, "-m", "¿Qué tal?", "--json")
+        assert (sent.code, tool("state", "get", "nothing").code) == (0, 1)
+        monkeypatch.setenv("MSGCTL_KEY", "another key")
+        assert tool("balance").code == 1
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
+    recorded = file.read_text()
+    assert (recorded.count("\n"), recorded.count("made up"), file.stat().st_mode & 0o777) == (3, 0, 0o600)
+    with serving("--replay", str(file)) as (_, about):
+        monkeypatch.setenv("MSGCTL_BASE_URL", about["base_url"])
+        assert tool("balance", "--json").document == {"status": 20}
+        assert tool("sms", "send", PHONE, "-m", "¿Qué tal?", "--json").out == sent.out
+        missing = tool("sms", "send", PHONE, "-m", "Something else")
+        assert (missing.code, "not in the record" in missing.err) == (1, True)
+
+
+def test_a_service_that_is_not_reached_is_a_502_and_is_not_recorded(
+    home: Path, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSGCTL_BASE_URL", "http://127.0.0.1:9/api/v1")
+    monkeypatch.setenv("MSGCTL_CLIENT", "1")
+    monkeypatch.setenv("MSGCTL_KEY", "a key of mine")
+    with serving("--to", str(home / "file"), verb="record") as (_, about):
+        response = raw(
+            {**about, "page": about["base_url"]}, one_request("/api/v1/balance?client=1&key=a%20key%20of%20mine")
+        )
+    assert response.startswith(b"HTTP/1.1 502 ")
+    assert (home / "file").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [(["-p", "sandbox"], 2), (["--to", "/proc/nowhere/file"], 3), (["-n"], 2), (["--port", "x"], 2)],
+)
+def test_what_cannot_be_recorded_is_one_message(options: list[str], code: int, served: Any, tool: Tool) -> None:
+    to = [] if "--to" in options else ["--to", "file"]
+    refused = tool("sandbox", "record", *to, *options)
+    assert (refused.code, refused.out) == (code, ""), refused.err
