@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from msgctl.sandbox.protocol import SandboxResponse
     from msgctl.sandbox.recording import Forwarded
 
-EXAMPLES = ("msgctl -p main sandbox record --to exchanges.jsonl --port 8521",)
+EXAMPLES = ("msgctl sandbox record --to exchanges.jsonl -p main",)
 
 To = Annotated[str, typer.Option("--to", metavar="FILE", help="Add each exchange to this file, as one line of JSON.")]
 
