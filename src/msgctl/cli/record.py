@@ -75,8 +75,9 @@ class _Forwarder:
         request = Request(_operation(asked), asked.query, asked.form, asked.json)
         with self._lock:
             reply = self._client.fetch(request)
-        content_type = reply.header("content-type")
-        return SandboxResponse(reply.status, reply.body, {"content-type": content_type} if content_type else {})
+        content_type = reply.headers.get("content-type")
+        headers = {"content-type": content_type} if content_type else {}
+        return SandboxResponse(reply.status_code, reply.content, headers)
 
 
 def _operation(asked: Forwarded) -> Operation:
