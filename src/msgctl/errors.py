@@ -132,13 +132,9 @@ class ServiceError(_AfterSendingError):
 
 
 class RefusedError(ServiceError):
-    """The service refused the request. ``certain`` is true if it was certainly not carried out."""
+    """The service refused the request: it was certainly not carried out."""
 
     kind = "refused"
-
-    def __init__(self, what: str, hint: str | None = None, *, certain: bool = True, **response: Any) -> None:
-        super().__init__(what, hint, **response)
-        self.certain = certain
 
 
 class UnreadableError(ServiceError):

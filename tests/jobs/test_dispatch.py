@@ -118,7 +118,7 @@ def test_credits_are_whole_numbers(credits: str | None, charged: int | None) -> 
     ("error", "event"),
     [
         (RefusedError("520", http_status=520), Event.REFUSAL),
-        (RefusedError("503", http_status=503, certain=False), Event.LOSS),
+        (OutcomeUnknownError("503", http_status=503), Event.LOSS),
         (UsageError("it is too long for a URL"), Event.REFUSAL),
         (NotReachedError("no connection"), Event.NEVER_LEFT),
         (ConfigurationError("the certificates cannot be read"), Event.NEVER_LEFT),

@@ -11,6 +11,7 @@ from msgctl.errors import ConfigurationError
 from msgctl.http.request import Value
 from msgctl.http.response import Response
 from msgctl.operations import Effect, Operation
+from msgctl.output.form import Format
 from msgctl.storage import paths
 from msgctl.times import timestamp
 
@@ -29,7 +30,8 @@ def send(
 ) -> Response:
     """Make the request of an operation, recorded in the history if it sends or blocks."""
     if operation.effect is Effect.READS:
-        return context.client.send(operation, values, body=body, timeout=timeout)
+        any_json = context.options.format is Format.JSON
+        return context.client.send(operation, values, body=body, timeout=timeout, any_json=any_json)
     from msgctl.history.recorder import COMMANDS, phones_of
 
     phones = phones_of(values, body)

@@ -192,6 +192,16 @@ class Choice:
         """What messages call the key."""
         return self._where("key") if "key" in self.given or "key" in self.settings else f"{self.place}: the key"
 
+    @property
+    def key_origin(self) -> str:
+        """Where the key comes from."""
+        if "key" in self.given:
+            return "MSGCTL_KEY"
+        origins = {"key_command": "the key command", "keyring": "the keychain"}
+        return next(
+            (origin for setting, origin in origins.items() if setting in self.settings), "the configuration file"
+        )
+
     def _key_source(self) -> Callable[[], Secret]:
         if "key" in self.given:
             return lambda: Secret(self.given["key"])

@@ -95,6 +95,6 @@ def _event(error: MsgctlError) -> Event:
     """What an error means for the recipients; whatever is not certain is taken for a loss."""
     if isinstance(error, (NotReachedError, ConfigurationError)):
         return Event.NEVER_LEFT
-    if isinstance(error, UsageError) or (isinstance(error, RefusedError) and error.certain):
+    if isinstance(error, (UsageError, RefusedError)):
         return Event.REFUSAL
     return Event.LOSS
