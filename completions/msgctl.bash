@@ -17,7 +17,7 @@ __msgctl_table() {
             'command call - Voice calls'
             'command chatapp - Chat-app messages from templates'
             'command job - Bulk sends: how they stand, and how they go on'
-            'command 2fa - Verification codes by SMS, call and chat app'
+            'command 2fa - Send and verify codes by SMS, call or chat app'
             'command state - Check the delivery state of SMS and calls'
             'command url - Short URLs and their clicks'
             'command history - Messages sent from this machine, and their results'
@@ -28,6 +28,7 @@ __msgctl_table() {
             'command api - Make any request, with the credentials of the profile'
             'command sandbox - The emulator behind -p sandbox: nothing is really sent'
             'command doctor - Diagnose problems and suggest fixes'
+            'command commands - Describe every command, its options and its output'
             'command completion - Print the shell completion script'
             'command help - Show help for a command'
             'command version - Show the version; msgctl --version does the same'
@@ -471,6 +472,9 @@ __msgctl_table() {
             'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
         ) ;;
     'doctor')
+        table=(
+        ) ;;
+    'commands')
         table=(
         ) ;;
     'completion')

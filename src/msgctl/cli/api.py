@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from msgctl import operations, values
-from msgctl.cli import dry_run
+from msgctl.cli import requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import MOST_BODY_BYTES, read
 from msgctl.config.base_url import path_fault, percent_encoded, without_secrets
@@ -82,7 +82,7 @@ def api(
     context.operation = made.operation
     _refuse_columns(context)
     if context.options.dry_run:
-        return dry_run.describe([made], context.profile.base_url)
+        return requests.described([made.described(context.profile.base_url)])
     reply = context.client.fetch(made)
     context.carried_out |= reply.is_success and made.operation.effect is not Effect.READS
     return RawResult(reply.content, _head(reply) if include else (), failures=[*_refusal(context.client, made, reply)])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgctl import operations as ops
 from msgctl import values
+from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.terminal import is_terminal
 from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
@@ -63,7 +64,7 @@ def approve(context: Context, source: Source, order: Order, tally: Tally) -> Non
     if balance is not None and balance < tally.credits and (context.options.quiet or context.options.dry_run):
         context.say(context.wrapped(f"Warning: {balance:,} credits are left, and about {tally.credits:,} are needed."))
     if not context.options.dry_run:
-        context.confirm(_question(order, tally), "nothing was sent")
+        prompts.confirm(context, _question(order, tally), "nothing was sent")
 
 
 def _fault(source: Source, tally: Tally, *, is_quiet: bool) -> UsageError | None:

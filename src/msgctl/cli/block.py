@@ -6,7 +6,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk
+from msgctl.cli import bulk, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import Phone, option, optional
 from msgctl.cli.tree import command, group
@@ -28,7 +28,8 @@ def add(
     name: Annotated[str | None, option(ops.BLOCK_PHONE.field("name"), "NAME")] = None,
 ) -> Result:
     """Stop all sending to a number."""
-    return Context.of(ctx).run(
+    return requests.run(
+        Context.of(ctx),
         ops.BLOCK_PHONE,
         {"phone": values.phone(phone), "name": optional(name, "--name")},
     )

@@ -12,6 +12,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
+from msgctl.cli import prompts
 from msgctl.cli.bulk import Limits, MaxCredits, OtherConcurrency, Rate
 from msgctl.cli.context import Context
 from msgctl.cli.errors import report as report_error
@@ -109,7 +110,7 @@ def resume(
         ledger.change(order)
         ledger.recover()
         if resend_unknown and (unknown := ledger.in_state(State.UNKNOWN)):
-            context.confirm(_warning(unknown), "nothing was sent")
+            prompts.confirm(context, _warning(unknown), "nothing was sent")
         again = [state for state, asked in ((State.UNKNOWN, resend_unknown), (State.REFUSED, resend_refused)) if asked]
         ledger.send_again(*again)
         if not ledger.totals.pending:
@@ -180,7 +181,7 @@ def remove(ctx: typer.Context, job: Job) -> None:
     store.find(job)
     if not (context.options.yes or is_terminal(context.stdin)):
         raise UsageError(f"what is known of job {job} would be lost, and nobody can be asked", "Say so with --yes.")
-    context.confirm(f"Forget job {job}, and to whom it sent?{_open_ends(context, store, job)}")
+    prompts.confirm(context, f"Forget job {job}, and to whom it sent?{_open_ends(context, store, job)}")
     store.remove(job)
     context.note(f"job {job} is forgotten")
 

@@ -8,6 +8,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
+from msgctl.cli import requests
 from msgctl.cli.context import Context
 from msgctl.cli.tree import command, group
 from msgctl.cli.watch import Watch
@@ -40,12 +41,12 @@ def get(
     context = Context.of(ctx)
     identifiers = _identifiers(_asked_for(context, id or [], last=last))
     if context.options.dry_run:
-        return context.describe(ops.MESSAGES_STATE, [{"id": each} for each in identifiers])
+        return requests.describe(context, ops.MESSAGES_STATE, [{"id": each} for each in identifiers])
     got: list[Response] = []
     failures: list[MsgctlError] = []
     for each in identifiers:
         try:
-            got.append(context.perform(ops.MESSAGES_STATE, {"id": each}))
+            got.append(requests.read(context, ops.MESSAGES_STATE, {"id": each}))
         except (ConfigurationError, Interrupted, UsageError) as error:  # they are not about this one message
             failures.append(error)
             break
@@ -84,7 +85,7 @@ def watch(
     )
     identifiers = _identifiers(_asked_for(context, id or [], last=last))
     if context.options.dry_run:
-        return context.describe(ops.MESSAGES_STATE, [{"id": each} for each in identifiers])
+        return requests.describe(context, ops.MESSAGES_STATE, [{"id": each} for each in identifiers])
     failures: list[MsgctlError] = []
     try:
         watching.run(identifiers)

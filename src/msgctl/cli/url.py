@@ -6,6 +6,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
+from msgctl.cli import requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import option, optional
 from msgctl.cli.tree import command, group
@@ -34,7 +35,8 @@ def shorten(
     expiration_months: Annotated[str | None, option(ops.URL_SHORT.field("expiration-time-statistics"), "N")] = None,
 ) -> Result:
     """Make a short URL."""
-    return Context.of(ctx).run(
+    return requests.run(
+        Context.of(ctx),
         ops.URL_SHORT,
         {
             "url-long": values.long_url(long_url),
@@ -68,7 +70,8 @@ def stats(
     context = Context.of(ctx)
     first, last = values.days(since, until, context.today())
     categories = ops.URL_STATISTIC.field("category").choices
-    return context.run(
+    return requests.run(
+        context,
         ops.URL_STATISTIC,
         {
             "name-url": values.words(name, "NAME"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgctl import operations as ops
+from msgctl.cli import requests
 from msgctl.cli.context import Context
 from msgctl.delivery_states import folded, is_final
 from msgctl.errors import ConditionError, ConfigurationError, Interrupted, MsgctlError, UsageError
@@ -71,7 +72,7 @@ class Watch:
         self._lost = False
         try:
             # Not repeated here: looking again is what a watch does anyway.
-            answer = self._context.perform(ops.MESSAGES_STATE, {"id": id}, timeout=within)
+            answer = requests.read(self._context, ops.MESSAGES_STATE, {"id": id}, within)
         except (ConfigurationError, Interrupted, UsageError):
             raise
         except MsgctlError as error:
