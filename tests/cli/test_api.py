@@ -275,7 +275,7 @@ def test_the_key_is_in_no_header(tool: Tool, service: Service) -> None:
 
 def test_the_sandbox_answers_too(tool: Tool) -> None:
     done = tool("-p", "sandbox", "-q", "api", "-i", "GET", "/balance")
-    assert done.out.startswith("HTTP/1.1 200\ncontent-type: application/json\n\n")
+    assert done.out.startswith("HTTP/1.1 200 OK\ncontent-type: application/json\n")
     assert json.loads(done.out.partition("\n\n")[2]) == {"status": 1000}
 
 

@@ -237,7 +237,7 @@ class Choice:
 
     def _text(self, setting: str, *, required: bool = False) -> Any:
         value = self._setting(setting, required=required)
-        if value is not None and not (isinstance(value, str) and value):
+        if value is not None and not (isinstance(value, str) and (value or not required)):
             raise self._wrong(setting, "a string", value)
         return value
 
