@@ -573,28 +573,27 @@ def lines_of(done: Outcome) -> list[str]:
     return done.out.splitlines()
 
 
-def test_in_a_pipe_it_is_a_line_a_check_and_what_to_do_beneath(tool: Tool, service: Service) -> None:
+def test_in_a_pipe_there_is_one_line_per_check_and_the_fix_below(tool: Tool, service: Service) -> None:
     service.always(answer({"error": "NO", "msg": "\x1b[31mnot\u202e"}, 520))
     done = tool("doctor")
     assert done.code == 1
     lines = lines_of(done)
-    assert max(map(len, lines)) <= 80
-    assert [line[9:20].strip() for line in lines if line[0] != " "] == CHECKS
-    assert "failed   credentials  the service refused the request (520)" in done.out
-    assert [line for line in lines if line.startswith(" " * 22 + "To do: Check client and key")]
+    assert [line.split("  ")[0] for line in lines if line[0] != " "] == CHECKS
+    (failed,) = [line for line in lines if line.split()[1] == "failed"]
+    assert "refused the request (520" in failed
+    assert lines[lines.index(failed) + 1].strip().startswith("Check client and key")
     assert "\x1b" not in done.out
     assert "\u202e" not in done.out
-    assert done.err.startswith("Error: credentials: the service refused the request (520)")
+    assert done.err.startswith("Error: credentials: ")
 
 
-@pytest.mark.parametrize("columns", [1, 20, 40, 59, 60, 80, 200])
+@pytest.mark.parametrize("columns", [20, 40, 80, 200])
 def test_on_a_terminal_it_fits(columns: int, tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     service.always(answer({"error": "NO"}, 520))
     done = tool("doctor", "--no-color", terminal=True)
     assert done.code == 1
-    if columns >= 20:
-        assert max(map(len, lines_of(done))) <= columns
+    assert max(map(len, lines_of(done))) <= columns
     shown = "".join(done.out.split())
     assert all(name.replace(" ", "") in shown for name in CHECKS)
     assert "allowitinthesamemenu" in shown

@@ -182,7 +182,7 @@ class Cancelled(Interrupted):
 
 def no_more(what: str) -> ConfigurationError:
     """Return the error for a system that gives no more of something (threads, memory, open files)."""
-    return ConfigurationError(f"the system gave msgctl no more {what}", f"{RAISE_LIMIT}, then try again.")
+    return ConfigurationError(f"The system gave msgctl no more {what}", f"{RAISE_LIMIT}, then try again.")
 
 
 def unexpected(error: Exception) -> MsgctlError:

@@ -117,7 +117,7 @@ def test_a_balance_that_is_refused_is_noted(customers: str, jobs: Jobs, service:
     service.always(accepting(service))
     done = jobs.sms(customers, "--yes")
     assert done.code == 0
-    assert "the balance cannot be read: the service refused the request (520): NOT_NOW" in done.err
+    assert "the balance cannot be read: The service refused the request (520): NOT_NOW" in done.err
     assert "credits left are not known" in done.err
 
 

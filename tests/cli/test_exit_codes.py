@@ -102,7 +102,7 @@ def test_a_read_without_an_answer_is_to_be_tried_again(service: Service, tool: T
 def test_either_member_of_the_error_record_is_enough(member: str, service: Service, tool: Tool) -> None:
     service.will(answer({member: "not today"}, 520))
     error = only_error(tool(*SMS, "--json"))
-    assert error["message"] == "the service refused the request (520): not today; nothing was sent"
+    assert error["message"] == "The service refused the request (520): not today; nothing was sent"
     assert error[member] == "not today"
 
 

@@ -313,7 +313,7 @@ def test_a_proxy_that_does_not_speak_http_opens_no_connection(
     with running() as proxy:
         proxy.will(behaviour)
         monkeypatch.setenv("HTTPS_PROXY", f"127.0.0.1:{proxy.port}")
-        with calling("https://service.invalid/api/v1") as client, pytest.raises(NotReachedError, match="the proxy"):
+        with calling("https://service.invalid/api/v1") as client, pytest.raises(NotReachedError, match="The proxy"):
             perform(client, SEND)
 
 

@@ -32,7 +32,8 @@ def run(context: Context, operation: Operation, values: Values, body: bytes | No
     request.build(operation, values, body)  # usage errors come before those of the profile
     check_fields(context, operation)
     if operation.effect is Effect.READS:
-        response = context.client.send(operation, values, body=body, any_json=_any_json(context))
+        any_json = context.options.format is Format.JSON
+        response = context.client.send(operation, values, body=body, any_json=any_json)
         return ServiceResult([response], values=values)
     result = _send(context, operation, values, body)
     result.values = values
@@ -42,12 +43,7 @@ def run(context: Context, operation: Operation, values: Values, body: bytes | No
 def read(context: Context, operation: Operation, values: Values, timeout: float | None = None) -> Response:
     """Make a request that only reads. With a ``timeout`` in seconds it is not retried."""
     check_fields(context, operation)
-    return context.client.send(operation, values, timeout=timeout, any_json=_any_json(context))
-
-
-def _any_json(context: Context) -> bool:
-    """Tell whether any JSON document is a result: --json prints it, whatever its shape."""
-    return context.options.format is Format.JSON
+    return context.client.send(operation, values, timeout=timeout)
 
 
 def describe(context: Context, operation: Operation, each: Sequence[Values], body: bytes | None = None) -> OwnResult:

@@ -183,7 +183,7 @@ class Client:
         target = self._path + request.operation.path + (f"?{encoded(query)}" if query else "")
         content = encoded(form).encode("ascii") if request.json is None else request.json
         if len(target) > LONGEST_TARGET:
-            raise UsageError(f"{request.operation.name} cannot be asked for: a value is too long for a URL")
+            raise UsageError("A value is too long for a URL")
         return httpx.Request(
             request.operation.method,
             self._origin + target,
@@ -219,9 +219,9 @@ class Client:
 
 def _interrupted(request: Request, *, sent: bool) -> Interrupted:
     if request.operation.effect is Effect.READS:
-        return Interrupted("interrupted")
+        return Interrupted("Interrupted")
     if sent:
         return Interrupted(
-            "interrupted after the request was sent", check(request), consequence="it may have been carried out"
+            "Interrupted after the request was sent", check(request), consequence="it may have been carried out"
         )
-    return Interrupted("interrupted", consequence="nothing was sent", nothing_sent=True)
+    return Interrupted("Interrupted", consequence="nothing was sent", nothing_sent=True)

@@ -234,7 +234,7 @@ def parse(
             return Response(request.operation, response.status_code, response.content, document)
         raise case.unusable(error) from None
     if request.operation is operations.VERIFY_2FA and not is_verified(found.document):
-        raise case.refused("the code was not verified")
+        raise case.refused("The code was not verified")
     return found
 
 
@@ -280,11 +280,8 @@ def check(request: Request) -> str:
 
 def outcome_unknown(request: Request, why: str, **response: Any) -> OutcomeUnknownError:
     """Return the error for a request that was sent and got no usable response."""
-    if request.operation.effect is Effect.READS:
-        return OutcomeUnknownError(f"{request.operation.name} was requested, but {why}", "Try again.", **response)
-    return OutcomeUnknownError(
-        f"the request was sent, but {why}", check(request), consequence="it may have been carried out", **response
-    )
+    consequence = "" if request.operation.effect is Effect.READS else "it may have been carried out"
+    return OutcomeUnknownError(f"The request was sent, but {why}", check(request), consequence=consequence, **response)
 
 
 class _Case:
@@ -316,9 +313,9 @@ class _Case:
             return self.refused()
         if self._request.operation.effect is not Effect.READS:
             return self.in_doubt(f"the response is {self._described()}")
-        return self._made(RefusedError, f"the response is {self._described()}", self._advice())
+        return self._made(RefusedError, f"The response is {self._described()}", self._advice())
 
-    def refused(self, what: str = "the service refused the request") -> RefusedError:
+    def refused(self, what: str = "The service refused the request") -> RefusedError:
         """Return the error for a request that was certainly not carried out."""
         consequence = {Effect.SENDS: "nothing was sent", Effect.CHANGES: "nothing was changed"}
         if self._request.operation is operations.VERIFY_2FA:
@@ -335,7 +332,7 @@ class _Case:
             why += f'. It says: "{said}"'
         if self._request.operation.effect is not Effect.READS:
             return self.in_doubt(why)
-        return self._made(UnreadableError, why, "Check the base URL; -v shows the request.")
+        return self._made(UnreadableError, f"T{why[1:]}", "Check the base URL; -v shows the request.")
 
     def in_doubt(self, why: str) -> OutcomeUnknownError:
         """Return the error for a request that may have been carried out."""
@@ -363,9 +360,11 @@ class _Case:
             return None
 
     def _described(self) -> str:
-        fault = self._response.extensions.get("fault")
-        said = self._said() or (f"and {fault}" if fault else "with an empty body")
-        return f"status {self._status}" + (f": {said}" if self._said() else f" {said}")
+        if said := self._said():
+            return f"status {self._status}: {said}"
+        if fault := self._response.extensions.get("fault"):
+            return f"status {self._status}, and {fault}"
+        return f"status {self._status} with {'no text' if self._response.content else 'an empty body'}"
 
     def _said(self) -> str:
         """Return what the service or the page says, for a message."""

@@ -77,7 +77,7 @@ class Route:
             return httpx.HTTPTransport(verify=verify, limits=limits, proxy=proxy)
         except ImportError:
             raise ConfigurationError(
-                "a SOCKS proxy needs the package socksio", "Install it with: pip install 'msgctl[socks]'"
+                "A SOCKS proxy needs the package socksio", "Install it with: pip install 'msgctl[socks]'"
             ) from None
 
     def _context(self) -> ssl.SSLContext:
@@ -146,14 +146,14 @@ class NetworkTransport(httpx.BaseTransport):
         """Return what an exception before the request was sent means."""
         host = self._route.host
         if isinstance(error, httpx.TimeoutException):
-            return NotReachedError(f"no connection to {host} within {self._backend.seconds:g} seconds", CHECK_ADDRESS)
+            return NotReachedError(f"No connection to {host} within {self._backend.seconds:g} seconds", CHECK_ADDRESS)
         if self._backend.write_failed:
-            return NotReachedError(f"the connection to {host} was lost", CHECK_ADDRESS)
+            return NotReachedError(f"The connection to {host} was lost", CHECK_ADDRESS)
         if self._route.proxy is None:
             return error
         said = re.match("[0-9]{3} ", str(error)) if isinstance(error, httpx.ProxyError) else None
         response = f" and responded with {said[0].strip()}" if said else ""
-        return NotReachedError(f"the proxy did not open a connection to {host}{response}", CHECK_PROXY, retryable=False)
+        return NotReachedError(f"The proxy did not open a connection to {host}{response}", CHECK_PROXY, retryable=False)
 
 
 def describe(error: httpx.HTTPError, seconds: float) -> str:
@@ -329,12 +329,12 @@ def look_up(host: str, port: int, seconds: float) -> list[str]:
         threading.Thread(target=look, name="look-up", daemon=True).start()
         result = found.get(timeout=seconds)
     except RuntimeError:  # the system gives no more threads
-        raise NotReachedError(f"no connection to {host}: no more threads", CHECK_ADDRESS) from None
+        raise NotReachedError(f"No connection to {host}: no more threads", CHECK_ADDRESS) from None
     except queue.Empty:
         raise httpcore.ConnectTimeout from None
     if isinstance(result, Exception):
         retryable = isinstance(result, socket.gaierror) and result.errno == socket.EAI_AGAIN
-        raise NotReachedError(f"the name {host} cannot be looked up", CHECK_ADDRESS, retryable=retryable) from result
+        raise NotReachedError(f"The name {host} cannot be looked up", CHECK_ADDRESS, retryable=retryable) from result
     return result
 
 
@@ -360,7 +360,7 @@ def proxy_for(base_url: str) -> httpx.Proxy | None:
         proxy = None
     if proxy is None or not proxy.url.host:
         raise ConfigurationError(
-            "the URL of the proxy cannot be used: it must begin with http://, https:// or socks5://", CHECK_VARIABLES
+            "The URL of the proxy cannot be used: it must begin with http://, https:// or socks5://", CHECK_VARIABLES
         )
     return proxy
 
@@ -373,7 +373,7 @@ def _tls_context() -> ssl.SSLContext:
         return ssl.create_default_context(cafile=file, capath=folder)
     except (OSError, ValueError) as error:
         raise ConfigurationError(
-            f"the certificates to trust cannot be read ({type(error).__name__})",
+            f"The certificates to trust cannot be read ({type(error).__name__})",
             "Check the variables SSL_CERT_FILE and SSL_CERT_DIR.",
         ) from error
 
@@ -384,7 +384,7 @@ def _not_connected(host: str, port: int, error: Exception) -> NotReachedError:
     if isinstance(cause, ConnectionRefusedError):
         return NotReachedError(f"{host} refused the connection to port {port}", CHECK_ADDRESS)
     reason = f": {cause.strerror}" if isinstance(cause, OSError) and cause.strerror else ""
-    return NotReachedError(f"no connection to {host}{reason}", CHECK_ADDRESS)
+    return NotReachedError(f"No connection to {host}{reason}", CHECK_ADDRESS)
 
 
 def _not_secured(host: str, error: Exception) -> NotReachedError:
@@ -392,12 +392,12 @@ def _not_secured(host: str, error: Exception) -> NotReachedError:
     cause = error.__cause__ or error.__context__
     if isinstance(cause, ssl.SSLCertVerificationError):
         return NotReachedError(
-            f"the certificate of {host} cannot be trusted: {cause.verify_message.rstrip('.')}",
+            f"The certificate of {host} cannot be trusted: {cause.verify_message.rstrip('.')}",
             OWN_AUTHORITY if _knows_authorities() else NO_AUTHORITIES,
             retryable=False,
         )
     reason = cause.reason if isinstance(cause, ssl.SSLError) and cause.reason else "the handshake failed"
-    return NotReachedError(f"no TLS connection to {host} ({reason})", "Check the base URL: is this port for https?")
+    return NotReachedError(f"No TLS connection to {host} ({reason})", "Check the base URL: is this port for https?")
 
 
 def _knows_authorities() -> bool:
