@@ -7,7 +7,7 @@ import re
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ import trustme
 from conftest import KEY
 from msgctl import operations
 from msgctl.config.credential import Credential, Secret
-from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError, RefusedError, StoppedError
+from msgctl.errors import ConfigurationError, Interrupted, NotReachedError, OutcomeUnknownError, RefusedError
 from msgctl.http import connection, request
 from msgctl.http.client import Client
+from msgctl.http.response import Response
 from support.commands import PHONE, SENDS
 from support.proxy import proxying
 from support.service import Behaviour, Service, answer, drip, drop, hang_up, raw, running, silent
@@ -50,6 +51,11 @@ def calling(base_url: str, seconds: float = PATIENCE) -> Iterator[Client]:
         client.close()
 
 
+def perform(client: Client, made: request.Request, timeout: float | None = None) -> Response:
+    """Make a prepared request and return what its response means."""
+    return client.parse(made, client.fetch(made, timeout=timeout))
+
+
 def then(*behaviours: Behaviour, done: threading.Event | None = None) -> Behaviour:
     """One behaviour after the other on the same connection, and an event after the last."""
 
@@ -74,7 +80,7 @@ def test_ctrl_c_before_a_request_leaves_sends_nothing_whatever_the_last_one_did(
     client = Client(keeper.base_url, Credential(1, Secret(KEY)), log=log)
     with contextlib.closing(client):
         client.fetch(SEND)
-        with pytest.raises(StoppedError, match="nothing was sent") as stopped:
+        with pytest.raises(Interrupted, match="nothing was sent") as stopped:
             client.fetch(SEND)
     assert stopped.value.nothing_sent
     assert len(keeper.received) == 1
@@ -89,7 +95,7 @@ def test_what_was_not_sent_is_logged_as_such() -> None:
             f"http://127.0.0.1:{taken.getsockname()[1]}/api/v1", Credential(1, Secret(KEY)), log=said.append
         )
         with contextlib.closing(client), pytest.raises(NotReachedError):
-            client.fetch(SEND, within=PATIENCE)
+            client.fetch(SEND, timeout=PATIENCE)
     assert re.fullmatch(r"< not sent POST /api/v1/send-sms \d+ ms", said[1])
 
 
@@ -103,12 +109,12 @@ def test_the_log_says_how_many_milliseconds_a_request_took(keeper: Service) -> N
     assert said == ["> POST /api/v1/send-sms", "< 200 POST /api/v1/send-sms 250 ms"]
 
 
-@pytest.mark.parametrize("ask", ["fetch", "perform"])
-def test_a_caller_with_a_limit_of_its_own_repeats_on_its_own(ask: str) -> None:
+@pytest.mark.parametrize("ask", [Client.fetch, perform])
+def test_a_caller_with_a_limit_of_its_own_repeats_on_its_own(ask: Callable[..., object]) -> None:
     with running() as service:
         service.always(drop)
         with calling(service.base_url) as client, pytest.raises(OutcomeUnknownError):
-            getattr(client, ask)(BALANCE, within=PATIENCE)
+            ask(client, BALANCE, timeout=PATIENCE)
         assert len(service.received) == 1
 
 
@@ -130,7 +136,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nb\r\n" + BODY +
 def test_requests_go_over_one_connection(data: bytes, keeper: Service) -> None:
     keeper.always(raw(data))
     with calling(keeper.base_url) as client:
-        assert [client.perform(SEND).body for _ in range(3)] == [BODY] * 3
+        assert [perform(client, SEND).body for _ in range(3)] == [BODY] * 3
     assert (len(keeper.received), keeper.connections) == (3, 1)
 
 
@@ -138,8 +144,8 @@ def test_a_refusal_does_not_end_a_connection(keeper: Service) -> None:
     keeper.will(answer({"error": "no"}, 520, {"Connection": "keep-alive"}), WHOLE)
     with calling(keeper.base_url) as client:
         with pytest.raises(RefusedError):
-            client.perform(SEND)
-        client.perform(SEND)
+            perform(client, SEND)
+        perform(client, SEND)
     assert keeper.connections == 1
 
 
@@ -151,7 +157,7 @@ def test_requests_go_over_one_connection_of_tls(monkeypatch: pytest.MonkeyPatch)
         service.always(WHOLE)
         with calling(service.base_url) as client:
             for _ in range(3):
-                client.perform(SEND)
+                perform(client, SEND)
         assert (len(service.received), service.connections) == (3, 1)
 
 
@@ -169,7 +175,7 @@ def test_requests_go_over_one_connection_of_tls(monkeypatch: pytest.MonkeyPatch)
 def test_a_connection_is_not_used_again(data: bytes, keeper: Service) -> None:
     keeper.always(raw(data))
     with calling(keeper.base_url) as client:
-        assert [client.perform(SEND).body for _ in range(2)] == [BODY] * 2
+        assert [perform(client, SEND).body for _ in range(2)] == [BODY] * 2
     assert (len(keeper.received), keeper.connections) == (2, 2)
 
 
@@ -179,8 +185,8 @@ def test_a_connection_that_was_idle_for_long_is_not_used_again(
     monkeypatch.setattr(connection, "MOST_IDLE", 0)
     keeper.always(WHOLE)
     with calling(keeper.base_url) as client:
-        client.perform(SEND)
-        client.perform(SEND)
+        perform(client, SEND)
+        perform(client, SEND)
     assert keeper.connections == 2
 
 
@@ -191,9 +197,9 @@ def test_what_comes_between_two_requests_costs_no_message(meanwhile: Behaviour, 
     done = threading.Event()
     keeper.will(then(WHOLE, meanwhile, done=done), WHOLE)
     with calling(keeper.base_url) as client:
-        client.perform(SEND)
+        perform(client, SEND)
         assert done.wait(PATIENCE)
-        assert client.perform(SEND).body == BODY
+        assert perform(client, SEND).body == BODY
     assert (len(keeper.received), keeper.connections) == (2, 2)
 
 
@@ -201,11 +207,11 @@ def test_what_comes_between_two_requests_costs_no_message(meanwhile: Behaviour, 
 def test_what_is_lost_on_a_kept_connection_is_not_sent_again(loss: Behaviour, keeper: Service) -> None:
     keeper.will(WHOLE, loss, WHOLE)
     with calling(keeper.base_url) as client:
-        client.perform(SEND)
+        perform(client, SEND)
         with pytest.raises(OutcomeUnknownError):
-            client.perform(SEND)
+            perform(client, SEND)
         assert (len(keeper.received), keeper.connections) == (2, 1)
-        client.perform(SEND)
+        perform(client, SEND)
     assert (len(keeper.received), keeper.connections) == (3, 2)
 
 
@@ -213,8 +219,8 @@ def test_a_late_answer_is_not_taken_for_that_of_the_next_request(keeper: Service
     keeper.will(silent, WHOLE)
     with calling(keeper.base_url, seconds=0.3) as client:
         with pytest.raises(OutcomeUnknownError):
-            client.perform(SEND)
-        assert client.perform(SEND).body == BODY
+            perform(client, SEND)
+        assert perform(client, SEND).body == BODY
     assert keeper.connections == 2
 
 
@@ -236,7 +242,7 @@ def test_siblings_have_a_connection_each_and_read_the_certificates_once(
         secured.always(WHOLE)
         with calling(secured.base_url) as client:
             siblings = [client.sibling() for _ in range(4)]
-            threads = [threading.Thread(target=sibling.perform, args=(SEND,)) for sibling in siblings]
+            threads = [threading.Thread(target=perform, args=(sibling, SEND)) for sibling in siblings]
             for thread in threads:
                 thread.start()
             for thread in threads:
@@ -304,7 +310,7 @@ def test_a_proxy_that_drips_its_answer_is_left_in_time(monkeypatch: pytest.Monke
         proxy.will(drip(b"HTTP/1.1 200 OK\r\nX-Slow: "))
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
         with calling("https://service.invalid/api/v1") as client, pytest.raises(NotReachedError, match=r"0\.3 seconds"):
-            client.perform(SEND, within=0.3)
+            perform(client, SEND, timeout=0.3)
 
 
 @pytest.mark.parametrize("behaviour", [drop, raw(b"\x00\xff\r\n\r\n"), raw(b"HTTP/1.1 200 OK\r\n" + b"X: x\r\n" * 200)])
@@ -315,7 +321,7 @@ def test_a_proxy_that_does_not_speak_http_opens_no_connection(
         proxy.will(behaviour)
         monkeypatch.setenv("HTTPS_PROXY", f"127.0.0.1:{proxy.port}")
         with calling("https://service.invalid/api/v1") as client, pytest.raises(NotReachedError, match="the proxy"):
-            client.perform(SEND)
+            perform(client, SEND)
 
 
 def test_a_certificate_behind_a_proxy_is_the_service_s(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,7 +333,7 @@ def test_a_certificate_behind_a_proxy_is_the_service_s(monkeypatch: pytest.Monke
             calling("https://service.invalid/api/v1") as client,
             pytest.raises(NotReachedError, match="certificate") as no,
         ):
-            client.perform(SEND)
+            perform(client, SEND)
     assert "service.invalid" in no.value.message
 
 
@@ -335,7 +341,7 @@ def test_the_password_of_a_proxy_goes_to_the_proxy_and_nowhere_else(monkeypatch:
     with running() as service, proxying(service.port, 407) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", proxy.url.replace("//", "//ana:p%40ss@"))
         with calling("https://service.invalid/api/v1") as client, pytest.raises(NotReachedError) as refused:
-            client.perform(SEND)
+            perform(client, SEND)
         assert b"\r\nProxy-Authorization: Basic YW5hOnBAc3M=\r\n" in proxy.asked[0]
     assert "p@ss" not in str(refused.value)
     assert "p%40ss" not in str(refused.value)
@@ -346,7 +352,7 @@ def test_plain_http_is_passed_on_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -
         proxy.will(answer({"status": 7}))
         monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
         with calling("http://service.invalid:8080/api/v1") as client:
-            assert client.perform(BALANCE).document["status"] == "7"
+            assert perform(client, BALANCE).document["status"] == "7"
         received = proxy.received[0]
         assert received.target.startswith("http://service.invalid:8080/api/v1/balance?client=1&")
         assert received.headers["host"] == "service.invalid:8080"
@@ -357,7 +363,7 @@ def test_what_was_lost_behind_a_proxy_that_passes_on_is_not_sent_again(monkeypat
         proxy.will(drop)
         monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
         with calling("http://service.invalid/api/v1") as client, pytest.raises(OutcomeUnknownError):
-            client.perform(SEND)
+            perform(client, SEND)
         assert len(proxy.received) == 1
 
 
@@ -369,7 +375,7 @@ def test_the_next_address_of_a_name_is_tried(service: Service, monkeypatch: pyte
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
         service.will(answer(RECORD))
         with calling("http://service.invalid/api/v1") as client:
-            client.perform(SEND)
+            perform(client, SEND)
     assert len(service.received) == 1
 
 
@@ -379,7 +385,7 @@ def test_certificates_that_are_not_there_are_a_mistake_of_configuration(
 ) -> None:
     monkeypatch.setenv(variable, str(tmp_path / "missing"))
     with calling("https://service.invalid/api/v1") as client, pytest.raises(ConfigurationError) as error:
-        client.perform(SEND)
+        perform(client, SEND)
     assert variable in (error.value.hint or "")
 
 
@@ -389,7 +395,7 @@ def test_a_system_without_authorities_is_told_where_to_name_them(monkeypatch: py
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
     with running(context) as service, calling(service.base_url) as client, pytest.raises(NotReachedError) as error:
-        client.perform(SEND)
+        perform(client, SEND)
     assert "SSL_CERT_FILE" in (error.value.hint or "")
     assert "ca-certificates" in (error.value.hint or "")
 
@@ -411,7 +417,7 @@ def test_a_refused_send_was_surely_not_carried_out_or_it_is_not_known(
 ) -> None:
     service.will(behaviour)
     with calling(service.base_url) as client, pytest.raises(RefusedError) as refused:
-        client.perform(SEND)
+        perform(client, SEND)
     assert refused.value.certain is certain
     assert ("may have been carried out" in refused.value.message) is not certain
 
@@ -419,5 +425,5 @@ def test_a_refused_send_was_surely_not_carried_out_or_it_is_not_known(
 def test_a_refused_read_is_always_certain(service: Service) -> None:
     service.always(answer(b"", 502))
     with calling(service.base_url) as client, pytest.raises(RefusedError) as refused:
-        client.perform(BALANCE)
+        perform(client, BALANCE)
     assert refused.value.certain

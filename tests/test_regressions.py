@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import pytest
 
 from msgctl.errors import ConfigurationError
-from msgctl.http import answers
+from msgctl.http import response
 from msgctl.sandbox import state
 from msgctl.sandbox.schema import STATE
 from support.service import Service, answer
@@ -49,7 +49,7 @@ def test_an_interrupt_while_an_answer_is_read_does_not_hide_that_it_was_sent(
     def interrupt(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(answers, "read", interrupt)
+    monkeypatch.setattr(response, "read", interrupt)
     service.will(answer({"id": "1", "status": 1, "data": []}))
     done = tool(*SMS)
     assert done.code == 130

@@ -27,8 +27,8 @@ EVERY: list[Callable[[str], Any]] = [
     lambda text: values.phones([text]),
     lambda text: values.voice(text, VOICE),
     lambda text: values.limited(text, RETRIES),
-    lambda text: values.whole_number(text, "a number"),
-    lambda text: values.seconds(text, "a time"),
+    lambda text: values.whole_number(text, "--min"),
+    lambda text: values.seconds(text, "--timeout"),
     lambda text: values.day(text, TODAY),
     lambda text: values.days(text, None, TODAY),
     values.country_code,
@@ -53,7 +53,7 @@ def test_any_text_has_a_value_or_an_error_that_can_be_shown(convert: Callable[[s
 @given(text=hostile)
 def test_a_quoted_text_is_short_and_can_be_shown(text: str) -> None:
     quoted = values.quote(text)
-    assert (quoted[0], quoted[-1]) == ("'", "'")
+    assert (quoted[0], quoted[-1]) == ('"', '"')
     assert len(quoted) <= 62
     assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202e\ud800-\udfff]", quoted)
 
@@ -96,7 +96,7 @@ def test_days_ago_are_counted_back_or_refused_before_the_calendar_begins(today: 
     if days < today.toordinal():
         assert values.day(f"{days}d", today) == today - timedelta(days=days)
     else:
-        with pytest.raises(UsageError, match="not a date that exists"):
+        with pytest.raises(UsageError, match="does not exist"):
             values.day(f"{days}d", today)
 
 
@@ -120,21 +120,21 @@ def test_there_is_no_yesterday_of_the_first_day() -> None:
 @given(number=st.integers(0, 10**19 - 1), least=st.integers(0, 10), most=st.none() | st.integers(10, 1000))
 def test_a_whole_number_is_taken_within_its_limits(number: int, least: int, most: int | None) -> None:
     if least <= number and (most is None or number <= most):
-        assert values.whole_number(str(number), "a number", least, most) == number
+        assert values.whole_number(str(number), "--min", least, most) == number
     else:
-        with pytest.raises(UsageError, match="allowed is a whole number"):
-            values.whole_number(str(number), "a number", least, most)
+        with pytest.raises(UsageError, match=r"^--min must be \d+ "):
+            values.whole_number(str(number), "--min", least, most)
 
 
 @pytest.mark.parametrize(("typed", "number"), [("30", 30.0), ("0.5", 0.5), (".5", 0.5), ("3600", 3600.0), ("1e2", 100)])
 def test_seconds_may_have_fractions(typed: str, number: float) -> None:
-    assert values.seconds(typed, "a time") == number
+    assert values.seconds(typed, "--timeout") == number
 
 
 @pytest.mark.parametrize("typed", ["0", "-1", "3600.1", "nan", "inf", "1e999", "", "5s", "1,5", "٣", "1_0", " 5"])
 def test_seconds_beyond_the_limits_are_refused(typed: str) -> None:
-    with pytest.raises(UsageError, match="number of seconds over 0, up to 3600"):
-        values.seconds(typed, "a time")
+    with pytest.raises(UsageError, match="--timeout must be more than 0 and at most 3600 seconds"):
+        values.seconds(typed, "--timeout")
 
 
 # --- lists ---
@@ -177,36 +177,36 @@ def ranged(text: str) -> object:
 @pytest.mark.parametrize(
     ("convert", "typed", "message", "hint"),
     [
-        (values.phone, "12", "'12' is not a phone number: allowed are 5 to 15 digits, with an opt", "573001234567"),
-        (lambda text: values.phones([text]), "12345,", "'12345,' has a comma without a number", "Take the comma out"),
-        (lambda text: values.phones([text]), "12", "'12' is not a phone number", "with its country code"),
-        (lambda text: values.phones([text]), "Hola", "'Hola' is not a phone number", "given with -m TEXT"),
-        (lambda text: values.voice(text, VOICE), "miah", "'miah' is not a voice of this command: .* Mia, ", "Mia?"),
-        (lambda text: values.limited(text, RETRIES), "4", "'4' is not allowed for --retries: .* from 1 to 3", None),
-        (lambda text: values.whole_number(text, "a port"), "x", "'x' is not a port: .* number, 0 or more$", None),
-        (lambda text: values.whole_number(text, "a port"), "9" * 20, ", 0 or more, of at most 19 digits$", None),
-        (lambda text: values.decimal(text, "a rate", 0.5, 9), "0.4", "'0.4' is not a rate: .* from 0.5 to 9$", None),
-        (lambda text: values.day(text, TODAY), "soon", "'soon' is not a date: .* yesterday, or 7d", None),
-        (lambda text: values.day(text, TODAY), "2026-02-30", "'2026-02-30' is not a date that exists", "YYYY-MM-DD"),
-        (ranged, "2027-01-01", r"after --until \(left out, that is today, 2026-09-21\)", "not after the last"),
-        (values.country_code, "XX", "'XX' is not a country code: .* ISO 3166-1", "CO for Colombia"),
-        (values.long_url, "//a.example", "it has no scheme", "For example https://"),
-        (values.long_url, "ftp://a.example", r"\(its scheme is ftp\)", "For example https://"),
-        (values.long_url, "http://a b.example", "it holds a space", "For example https://"),
-        (values.long_url, "http://a.example:x", "its host or port is malformed", "For example https://"),
-        (values.long_url, "http://", r"\(it has no host\)", "For example https://"),
-        (values.long_url, "http://a.example:0", r"\(its port is 0\)", "For example https://"),
-        (values.long_url, "http://a{}.example", r"\(its host is malformed\)", "For example https://"),
+        (values.phone, "12", '"12" is not a phone number: use 5 to 15 digits', "573001234567"),
+        (lambda text: values.phones([text]), "12345,", '"12345," has a comma without a number', "Remove the comma"),
+        (lambda text: values.phones([text]), "12", '"12" is not a phone number', "with its country code"),
+        (lambda text: values.phones([text]), "Hola", '"Hola" is not a phone number', "use -m TEXT"),
+        (lambda text: values.voice(text, VOICE), "miah", 'Unknown voice "miah": choose from .* Mia, ', "mean Mia?"),
+        (lambda text: values.limited(text, RETRIES), "4", '^--retries must be 1 to 3, not "4"$', None),
+        (lambda text: values.whole_number(text, "--port"), "x", '^--port must be 0 or more, not "x"$', None),
+        (lambda text: values.whole_number(text, "--port"), "9" * 20, r"^--port .* \(at most 19 digits\), not ", None),
+        (lambda text: values.decimal(text, "--rate", 0.5, 9), "0.4", '^--rate must be 0.5 to 9, not "0.4"$', None),
+        (lambda text: values.day(text, TODAY), "soon", '"soon" is not a date: .* yesterday, or 7d', None),
+        (lambda text: values.day(text, TODAY), "2026-02-30", 'The date "2026-02-30" does not exist', "YYYY-MM-DD"),
+        (ranged, "2027-01-01", r"^--since 2027-01-01 is after today \(2026-09-21\)$", None),
+        (values.country_code, "XX", '"XX" is not a country code: .* ISO 3166-1', "CO for Colombia"),
+        (values.long_url, "//a.example", "it has no scheme", "https://"),
+        (values.long_url, "ftp://a.example", "its scheme is ftp$", "https://"),
+        (values.long_url, "http://a b.example", "it contains a space", "https://"),
+        (values.long_url, "http://a.example:x", "its host or port is malformed", "https://"),
+        (values.long_url, "http://", "it has no host$", "https://"),
+        (values.long_url, "http://a.example:0", "its port is 0$", "https://"),
+        (values.long_url, "http://a{}.example", "its host is malformed$", "https://"),
         (lambda text: values.words(text, "--name"), " ", "^--name is empty$", "Give it a value"),
-        (lambda text: values.words(text, "--name"), "a\tb", "control character U.0009 at position 2: ", "Take it out"),
-        (values.message, "\ud800", "^the message is not valid UTF-8 text at position 1", None),
-        (values.message, "a\udfff", "^the message is not valid UTF-8 text at position 2", None),
-        (values.message, "a\x9f", "control character U.009F at position 2: ", "Take it out"),
-        (values.message, "", "^the message is empty$", "-m TEXT"),
-        (values.message, "x" * 65537, "the message is 65537 bytes long: allowed are 65536", "Send a shorter text"),
+        (lambda text: values.words(text, "--name"), "a\tb", "control character U.0009 at position 2: ", "Remove it"),
+        (values.message, "\ud800", "^The message is not valid UTF-8 text at position 1", None),
+        (values.message, "a\udfff", "^The message is not valid UTF-8 text at position 2", None),
+        (values.message, "a\x9f", "control character U.009F at position 2: ", "Remove it"),
+        (values.message, "", "^The message is empty$", "-m TEXT"),
+        (values.message, "x" * 65537, "The message is 65537 bytes long; the maximum is 65536", None),
     ],
 )
-def test_a_refusal_says_what_is_allowed_and_what_to_do(
+def test_an_error_says_what_is_wrong_and_what_to_do(
     convert: Callable[[str], object], typed: str, message: str, hint: str | None
 ) -> None:
     with pytest.raises(UsageError, match=message) as refusal:
@@ -224,13 +224,13 @@ def test_the_longest_url_and_message_are_taken() -> None:
 
 @pytest.mark.parametrize(("typed", "number"), [("0.5", 0.5), ("9", 9.0), ("1e0", 1.0)])
 def test_a_decimal_number_is_taken_within_its_limits(typed: str, number: float) -> None:
-    assert values.decimal(typed, "a rate", 0.5, 9) == number
+    assert values.decimal(typed, "--rate", 0.5, 9) == number
 
 
 @pytest.mark.parametrize("typed", ["0.49", "9.01", "nan", "inf", "", "1_0", " 1", "٣", "--1", "."])
 def test_a_decimal_number_beyond_its_limits_is_refused(typed: str) -> None:
-    with pytest.raises(UsageError, match=r"allowed is a number from 0\.5 to 9"):
-        values.decimal(typed, "a rate", 0.5, 9)
+    with pytest.raises(UsageError, match=r"must be 0\.5 to 9"):
+        values.decimal(typed, "--rate", 0.5, 9)
 
 
 # --- what a file says was typed ---

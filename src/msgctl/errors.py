@@ -4,16 +4,17 @@
 
     MsgctlError
     ├── UsageError          2   the command line or an input file is wrong; nothing was sent
-    ├── ConfigurationError  3   no profile, no credentials, a file that cannot be read or is not safe
-    ├── NotReachedError     4   no name, no connection, no TLS; nothing was sent
-    ├── ServiceError        1   the service (or something before it) answered, and not as it should
-    │   ├── RefusedError    1   … with a status other than 200
-    │   └── UnreadableError 1   … with 200, to a request that only reads, and no record that can be read
-    ├── OutcomeUnknownError 5   the request went out and no usable answer came back
-    ├── ConditionError      6   a condition that was asked for is not met
-    └── StoppedError      130   Ctrl-C, SIGTERM or SIGHUP
+    ├── ConfigurationError  3   no profile, no credentials, an unreadable or unsafe file
+    ├── NotReachedError     4   name, connection or TLS failed; nothing was sent
+    ├── ServiceError        1   the service, or something before it, responded with an error
+    │   ├── RefusedError    1   … that refuses the request
+    │   └── UnreadableError 1   … or with something unusable, to a request that only reads
+    ├── OutcomeUnknownError 5   the request was sent and no usable response came back
+    ├── ConditionError      6   a condition that the user asked for is not met
+    └── Interrupted       130   Ctrl-C, SIGTERM or SIGHUP
+        └── Cancelled     130   a person said no to a question
 
-They are raised where a thing is found out and turned into a message and an exit code in one place, `cli.report`.
+An error is composed once, where it is found, and becomes a message and an exit code in one place, in `msgctl.cli`.
 """
 
 from __future__ import annotations
@@ -21,36 +22,46 @@ from __future__ import annotations
 import errno
 from typing import Any, ClassVar
 
-PASSING_STATUSES = frozenset({429, 502, 503, 504})
-"""Statuses of an answer that may be another one a little later."""
+RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
+"""HTTP statuses that may be gone a little later."""
 
 RAISE_LIMIT = "Raise the limit (see: ulimit -a), or that of the container"
 
 
 class MsgctlError(Exception):
-    """What every error has: ``message`` says what happened and what was or was not sent, ``hint`` what to do next.
+    """Base of all errors.
 
-    ``passing`` is true where the same request may succeed a little later (a refused connection), and false where it
-    will not (a certificate that is not trusted). ``nothing_sent`` is true where it is certain that no request left.
+    ``what`` says what happened, ``consequence`` what was or was not sent, ``hint`` what to do next. ``retryable`` is
+    true if the same request may succeed a little later (a refused connection), and false if it will not (an untrusted
+    certificate). ``nothing_sent`` is true if it is certain that no request was sent.
     """
 
     kind: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
-    passing: bool = False
+    retryable: bool = False
     nothing_sent: bool = False
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, what: str, hint: str | None = None, *, consequence: str = "") -> None:
+        super().__init__(what)
+        self.what = what
         self.hint = hint
+        self.consequence = consequence
+
+    @property
+    def message(self) -> str:
+        """What happened, and its consequence if there is one to tell."""
+        return f"{self.what.rstrip('.')}; {self.consequence}" if self.consequence else self.what
+
+    def __str__(self) -> str:
+        return self.message
 
     def details(self) -> dict[str, Any]:
-        """Further members of the error's JSON form."""
+        """Return further fields of the error's JSON form."""
         return {}
 
 
 class UsageError(MsgctlError):
-    """Something typed, or in an input file, cannot be used. Raised before anything is sent."""
+    """A value on the command line or in an input file cannot be used. Raised before anything is sent."""
 
     kind = "usage"
     exit_code = 2
@@ -58,7 +69,7 @@ class UsageError(MsgctlError):
 
 
 class ConfigurationError(MsgctlError):
-    """A profile, a credential or a file of msgctl's own is missing, broken or not safe. Nothing was sent."""
+    """A profile, a credential or one of msgctl's own files is missing, damaged or unsafe. Nothing was sent."""
 
     kind = "configuration"
     exit_code = 3
@@ -72,114 +83,127 @@ class NotReachedError(MsgctlError):
     exit_code = 4
     nothing_sent = True
 
-    def __init__(self, message: str, hint: str | None = None, *, passing: bool = True) -> None:
-        super().__init__(f"{message}; nothing was sent", hint)
-        self.passing = passing
+    def __init__(self, what: str, hint: str | None = None, *, retryable: bool = True) -> None:
+        super().__init__(what, hint, consequence="nothing was sent")
+        self.retryable = retryable
 
 
-class ServiceError(MsgctlError):
-    """An answer arrived that is not the record asked for; ``error`` and ``msg`` are the service's own, unchanged."""
+class _AfterSendingError(MsgctlError):
+    """An error after the request was sent, with the response to it as far as there is one.
+
+    ``body`` is the response as text, at most 4,000 characters, with the key redacted: what history and jobs store.
+    ``document`` is its JSON, or None. ``record`` holds the service's own ``error`` and ``msg``, unchanged.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        hint: str | None = None,
+        *,
+        consequence: str = "",
+        http_status: int | None = None,
+        record: dict[str, Any] | None = None,
+        body: str = "",
+        document: Any = None,
+    ) -> None:
+        super().__init__(what, hint, consequence=consequence)
+        self.http_status = http_status
+        self.record = record or {}
+        self.body = body
+        self.document = document
+
+    def details(self) -> dict[str, Any]:
+        if self.http_status is None:
+            return {}
+        own: dict[str, Any] = {name: self.record[name] for name in ("error", "msg") if name in self.record}
+        body = self.body if self.document is None else self.document
+        return {"http_status": self.http_status, **own, **({"body": body} if self.body else {})}
+
+
+class ServiceError(_AfterSendingError):
+    """A response arrived that is not the record asked for."""
 
     kind = "service"
     exit_code = 1
 
-    def __init__(
-        self, message: str, hint: str | None = None, *, http_status: int, record: dict[str, Any] | None = None
-    ) -> None:
-        super().__init__(message, hint)
-        self.http_status = http_status
-        self.record = record or {}
-        self.passing = http_status in PASSING_STATUSES
-
-    def details(self) -> dict[str, Any]:
-        own: dict[str, Any] = {name: self.record[name] for name in ("error", "msg") if name in self.record}
-        return {"http_status": self.http_status, **own}
+    @property
+    def retryable(self) -> bool:  # type: ignore[override]
+        return self.http_status in RETRYABLE_STATUSES
 
 
 class RefusedError(ServiceError):
-    """The service answered with a status other than 200.
-
-    ``certain`` is true where the request was surely not carried out, or only reads, and false where the answer may come
-    from a proxy that had passed it on.
-    """
+    """The service refused the request. ``certain`` is true if it was certainly not carried out."""
 
     kind = "refused"
 
-    def __init__(
-        self,
-        message: str,
-        hint: str | None = None,
-        *,
-        http_status: int,
-        record: dict[str, Any] | None = None,
-        certain: bool = True,
-    ) -> None:
-        super().__init__(message, hint, http_status=http_status, record=record)
+    def __init__(self, what: str, hint: str | None = None, *, certain: bool = True, **response: Any) -> None:
+        super().__init__(what, hint, **response)
         self.certain = certain
 
 
 class UnreadableError(ServiceError):
-    """The service answered 200 to a request that only reads, and the answer cannot be read."""
+    """The response to a request that only reads is not a refusal, and cannot be used either."""
 
     kind = "unreadable"
 
 
-class OutcomeUnknownError(MsgctlError):
-    """The request went out and no usable answer came back: it may have been carried out.
+class OutcomeUnknownError(_AfterSendingError):
+    """The request was sent and no usable response came back: it may have been carried out.
 
-    ``passing``: a request that reads may be made again. Whether a request is one that reads is not known here.
+    ``retryable`` means that a request that only reads may be made again; a send must not be.
     """
 
     kind = "outcome_unknown"
     exit_code = 5
-    passing = True
-
-    def __init__(self, message: str, hint: str | None = None, *, http_status: int | None = None) -> None:
-        super().__init__(message, hint)
-        self.http_status = http_status
-
-    def details(self) -> dict[str, Any]:
-        return {} if self.http_status is None else {"http_status": self.http_status}
+    retryable = True
 
 
 class ConditionError(MsgctlError):
-    """A condition that the user asked for is not met: too few credits, a state that did not come."""
+    """A condition that the user asked for is not met: too few credits, a state that was not reached."""
 
     kind = "condition_not_met"
     exit_code = 6
 
 
-class StoppedError(MsgctlError):
-    """Stopped by a signal, or by a person who was asked; the message says whether a request had gone out."""
+class Interrupted(MsgctlError):  # noqa: N818 (InterruptedError is Python's own)
+    """Stopped by a signal; the message says whether a request had been sent."""
 
     kind = "interrupted"
     exit_code = 130
 
-    def __init__(self, message: str, hint: str | None = None, *, nothing_sent: bool = False) -> None:
-        super().__init__(message, hint)
+    def __init__(
+        self, what: str, hint: str | None = None, *, consequence: str = "", nothing_sent: bool = False
+    ) -> None:
+        super().__init__(what, hint, consequence=consequence)
         self.nothing_sent = nothing_sent
 
 
+class Cancelled(Interrupted):
+    """A person answered no to a question. This is not an error: it is shown as a plain sentence."""
+
+    kind = "cancelled"
+
+
 def no_more(what: str) -> ConfigurationError:
-    """The system allows no more of something (threads, memory, open files), and nothing was begun without it."""
+    """Return the error for a system that gives no more of something (threads, memory, open files)."""
     return ConfigurationError(f"the system gave msgctl no more {what}", f"{RAISE_LIMIT}, then try again.")
 
 
 def unexpected(error: Exception) -> MsgctlError:
-    """A mistake in msgctl itself, or a limit of the system that it met somewhere."""
-    if what := _lacking(error):
+    """Return the error for a bug in msgctl, or for a limit of the system that it met somewhere."""
+    if what := _exhausted(error):
         return OutcomeUnknownError(
             f"msgctl stopped because the system gave it no more {what}",
-            f"If it was sending, that may have happened. {RAISE_LIMIT}.",
+            f"If it was sending, the message may have been sent. {RAISE_LIMIT}.",
         )
     return OutcomeUnknownError(
-        f"msgctl stopped at a mistake of its own ({place_of(error)})",
-        "If it was sending, that may have happened. Please report it.",
+        f"msgctl stopped because of a bug ({place_of(error)})",
+        "If it was sending, the message may have been sent. Please report it.",
     )
 
 
-def _lacking(error: Exception) -> str | None:
-    """What the system refused more of, where that is the error."""
+def _exhausted(error: Exception) -> str | None:
+    """Return what the system gave no more of, if that is the error."""
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or number == errno.ENOMEM:
         return "memory"
@@ -189,7 +213,7 @@ def _lacking(error: Exception) -> str | None:
 
 
 def place_of(error: Exception) -> str:
-    """What kind of exception was raised, and where, but not what it held, which could be a key."""
+    """Return the type of an exception and where it was raised, but not its text, which could hold a key."""
     import traceback  # only a run that fails needs it
     from pathlib import Path
 

@@ -1,8 +1,7 @@
-"""What a person types -> what the wire takes.
+"""Convert what a person types into what the wire takes.
 
-Every function takes the text of one argument or option and gives its value, or raises `UsageError` with a message
-that names the text, says what is allowed and what to do. The rules are those of the interface ("Endpoints", "Limits")
-and nothing here knows about profiles, requests or terminals.
+Each function takes the text of one argument or option and returns its value, or raises `UsageError`. The rules are
+those of the interface ("Endpoints", "Limits"). Nothing here knows about profiles, requests or terminals.
 """
 
 from __future__ import annotations
@@ -21,102 +20,94 @@ from msgctl.operations import Field, Kind
 from msgctl.text import is_unsafe, shorten
 
 MOST_MESSAGE_BYTES = 64 * 1024
-"""The longest message that is taken, in bytes of UTF-8; far over the 255 segments that an SMS can have."""
-
-NOT_A_MESSAGE = "Every argument is a phone number; the message is given with -m TEXT."
+"""The longest message, in bytes of UTF-8. The 255 segments that an SMS can have are far shorter."""
 
 LEAST_LIKENESS = 0.65
-"""Of what may have been meant, from 0 to 1: mms is that near to sms, and FETCH no longer to PATCH."""
+"""How alike a suggestion must be, from 0 to 1: suggests sms for mms, but not PATCH for FETCH."""
 
 LONGEST_TIMEOUT = 3600.0
 LONGEST_URL = 8192
 
-_READING_AIDS = str.maketrans("", "", " .-()\u00a0\u2010\u2011\u2013")
+_PUNCTUATION = str.maketrans("", "", " .-()\u00a0\u2010\u2011\u2013")
 _PHONE = re.compile(r"\+?([0-9]{5,15})")
 _INTEGER = re.compile(r"[0-9]{1,19}")
-_DECIMAL = re.compile(r"[0-9.eE+-]+")  # float() also takes "1_0", " 5" and digits of every script
+_DECIMAL = re.compile(r"[0-9.eE+-]+")  # float() also accepts "1_0", " 5" and digits of other scripts
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _NOT_IN_HOSTS = frozenset('\\<>"^`{|}')
 _DAYS_AGO = re.compile(r"([0-9]{1,6})d")
 
 
 class Recipients(NamedTuple):
-    """Phone numbers in the order given, each once, and those that were given again."""
+    """Phone numbers in the order given, each once, and the numbers that were given again."""
 
     phones: tuple[str, ...]
     repeated: tuple[str, ...]
 
 
 def quote(text: str) -> str:
-    """A value as a message names it: in quotes, visible, and not longer than a line."""
-    return f"'{shorten(text, 60)}'"
+    """Return a value as a message shows it: in quotes, without control characters, at most 60 characters."""
+    return f'"{shorten(text, 60)}"'
 
 
-def phone(text: str, advice: str | None = None) -> str:
-    """A phone number as its 5 to 15 digits. A leading ``+``, spaces, dots, dashes and parentheses are dropped.
-
-    Raises UsageError, with ``advice`` of what to do where it is given.
-    """
-    match = _PHONE.fullmatch(text.translate(_READING_AIDS))
+def phone(text: str, hint: str | None = None) -> str:
+    """Return the 5 to 15 digits of a phone number. Ignores a leading ``+``, spaces, dots, dashes and parentheses."""
+    match = _PHONE.fullmatch(text.translate(_PUNCTUATION))
     if match is None:
         raise UsageError(
-            f"{quote(text)} is not a phone number: allowed are 5 to 15 digits, with an optional + before them",
-            advice or "Write it with its country code, for example 573001234567 or '+57 300 123 4567'.",
+            f"{quote(text)} is not a phone number: use 5 to 15 digits, with an optional + in front",
+            hint or 'Write it with its country code, for example 573001234567 or "+57 300 123 4567".',
         )
     return match[1]
 
 
 def phones(texts: Iterable[str]) -> Recipients:
-    """Phone numbers from several arguments, each one number or several separated by commas."""
+    """Return the phone numbers of several arguments; each argument may be a comma-separated list."""
     seen: dict[str, None] = {}
     repeated: dict[str, None] = {}
     for text in texts:
         parts = text.split(",")
         if len(parts) > 1 and not all(part.strip() for part in parts):
-            raise UsageError(
-                f"{quote(text)} has a comma without a number beside it: allowed are phone numbers separated by commas",
-                "Take the comma out, or put the number in.",
-            )
+            raise UsageError(f"{quote(text)} has a comma without a number next to it", "Remove the comma.")
         for part in parts:
-            number = phone(part, NOT_A_MESSAGE if any(map(str.isalpha, part)) else None)
+            is_text = any(map(str.isalpha, part))
+            number = phone(part, "To give the message, use -m TEXT." if is_text else None)
             (repeated if number in seen else seen)[number] = None
     return Recipients(tuple(seen), tuple(repeated))
 
 
-def choice(text: str, allowed: Sequence[str], what: str) -> str:
-    """One of ``allowed``, upper and lower case not mattering; the spelling returned is the one in ``allowed``."""
-    by_lowered = {name.lower(): name for name in allowed}
+def choice(text: str, choices: Sequence[str], what: str) -> str:
+    """Return the choice that ``text`` names in any case, in the spelling of ``choices``."""
+    by_lowered = {name.lower(): name for name in choices}
     found = by_lowered.get(text.lower())
     if found is None:
         near = get_close_matches(text.lower(), by_lowered, n=1, cutoff=LEAST_LIKENESS)
         suggestion = f"Did you mean {by_lowered[near[0]]}?" if near else None
-        raise UsageError(f"{quote(text)} is not a {what}: allowed are {', '.join(allowed)}", suggestion)
+        raise UsageError(f"Unknown {what} {quote(text)}: choose from {', '.join(choices)}", suggestion)
     return found
 
 
 def voice(text: str, field: Field) -> str:
-    """A voice of the operation that ``field`` belongs to, in the interface's spelling."""
-    return choice(text, field.choices, "voice of this command")
+    """Return a voice in the interface's spelling for the operation that ``field`` belongs to."""
+    return choice(text, field.choices, "voice")
 
 
-def whole_number(text: str, what: str, least: int = 0, most: int | None = None) -> int:
-    """A number written in digits, from ``least`` to ``most``."""
-    allowed = f"a whole number from {least} to {most}" if most is not None else f"a whole number, {least} or more"
-    if len(text) > 19:
-        allowed += ", of at most 19 digits"
+def whole_number(text: str, name: str, least: int = 0, most: int | None = None) -> int:
+    """Return a whole number from ``least`` to ``most``; ``name`` is its option or argument."""
     number = int(text) if _INTEGER.fullmatch(text) else None
     if number is None or number < least or (most is not None and number > most):
-        raise UsageError(f"{quote(text)} is not {what}: allowed is {allowed}")
+        limits = f"{least} or more" if most is None else f"{least} to {most}"
+        digits = " (at most 19 digits)" if len(text) > 19 else ""
+        raise UsageError(f"{name} must be {limits}{digits}, not {quote(text)}")
     return number
 
 
 def limited(text: str, field: Field) -> str:
-    """A number within the limits of ``field``, as the wire takes it (the interface sends numbers as strings)."""
-    return str(whole_number(text, f"allowed for {field.typed}", field.least or 0, field.most))
+    """Return a number within the limits of ``field``, as text: the interface sends numbers as strings."""
+    return str(whole_number(text, field.typed, field.least or 0, field.most))
 
 
 def is_typed(value: object, field: Field) -> bool:
-    """Whether a value is one that these functions make of what is typed for a field (other than a phone or date)."""
+    """Tell whether these functions could have returned a value for a field (other than a phone or a date)."""
     if field.kind is Kind.BOOLEAN:
         return isinstance(value, bool)
     if field.kind is Kind.ARRAY:
@@ -133,26 +124,24 @@ def is_typed(value: object, field: Field) -> bool:
         return False
 
 
-def seconds(text: str, what: str, least: float = 0.0, most: float = LONGEST_TIMEOUT) -> float:
-    """A time in seconds, over ``least`` and up to ``most``; fractions are allowed."""
+def seconds(text: str, name: str, least: float = 0.0, most: float = LONGEST_TIMEOUT) -> float:
+    """Return a time in seconds, more than ``least`` and at most ``most``; fractions are accepted."""
     number = _number(text)
     if not least < number <= most:
-        raise UsageError(
-            f"{quote(text)} is not {what}: allowed is a number of seconds over {least:g}, up to {most:.10g}"
-        )
+        raise UsageError(f"{name} must be more than {least:g} and at most {most:.10g} seconds, not {quote(text)}")
     return number
 
 
-def decimal(text: str, what: str, least: float, most: float) -> float:
-    """A number from ``least`` to ``most``; fractions are allowed."""
+def decimal(text: str, name: str, least: float, most: float) -> float:
+    """Return a number from ``least`` to ``most``; fractions are accepted."""
     number = _number(text)
     if not least <= number <= most:
-        raise UsageError(f"{quote(text)} is not {what}: allowed is a number from {least:g} to {most:.10g}")
+        raise UsageError(f"{name} must be {least:g} to {most:.10g}, not {quote(text)}")
     return number
 
 
 def _number(text: str) -> float:
-    """A number in decimal notation; NaN, which is within no limits, for any other text."""
+    """Return a decimal number; NaN, which is outside all limits, for any other text."""
     try:
         return float(text) if _DECIMAL.fullmatch(text) else nan
     except ValueError:
@@ -160,7 +149,7 @@ def _number(text: str) -> float:
 
 
 def day(text: str, today: date) -> date:
-    """A date: ``YYYY-MM-DD``, ``today``, ``yesterday``, or ``7d`` for seven days before ``today``."""
+    """Return a date given as ``YYYY-MM-DD``, ``today``, ``yesterday``, or ``7d`` for seven days before ``today``."""
     try:
         if text.lower() == "today":
             return today
@@ -171,41 +160,38 @@ def day(text: str, today: date) -> date:
         if written := _DATE.fullmatch(text):
             return date(int(written[1]), int(written[2]), int(written[3]))
     except (ValueError, OverflowError):
-        raise UsageError(f"{quote(text)} is not a date that exists", "Dates are written YYYY-MM-DD.") from None
-    raise UsageError(f"{quote(text)} is not a date: allowed are YYYY-MM-DD, today, yesterday, or 7d for seven days ago")
+        raise UsageError(f"The date {quote(text)} does not exist", "Write dates as YYYY-MM-DD.") from None
+    raise UsageError(f"{quote(text)} is not a date: use YYYY-MM-DD, today, yesterday, or 7d for seven days ago")
 
 
 def days(since: str, until: str | None, today: date) -> tuple[str, str]:
-    """First and last day as ``YYYY-MM-DD``; the last is ``today`` where it was left out."""
+    """Return the first and the last day as ``YYYY-MM-DD``; the last is ``today`` if it is left out."""
     first = day(since, today)
     last = today if until is None else day(until, today)
     if first > last:
-        until_text = "left out, that is today" if until is None else quote(until)
-        raise UsageError(
-            f"--since {quote(since)} ({first}) is after --until ({until_text}, {last})",
-            "Give a first day that is not after the last.",
-        )
+        until_day = f"today ({last})" if until is None else f"--until {last}"
+        raise UsageError(f"--since {first} is after {until_day}")
     return first.isoformat(), last.isoformat()
 
 
 def country_code(text: str) -> str:
-    """An ISO 3166-1 alpha-2 country code, in upper case."""
+    """Return an ISO 3166-1 alpha-2 country code in upper case."""
     code = text.upper()
     if not text.isascii() or code not in countries.names():  # 'ß' in upper case is SS
         raise UsageError(
-            f"{quote(text)} is not a country code: allowed are the two-letter codes of ISO 3166-1",
+            f"{quote(text)} is not a country code: use a two-letter code of ISO 3166-1",
             "For example CO for Colombia, ES for Spain, US for the United States.",
         )
     return code
 
 
 def long_url(text: str) -> str:
-    """An absolute http or https URL, as it was typed."""
+    """Return an absolute http or https URL, as it was typed."""
     reason = _url_fault(text)
     if reason:
         raise UsageError(
-            f"{quote(text)} is not a URL to shorten ({reason}): allowed is an absolute http or https URL",
-            "For example https://example.com/offers?id=7.",
+            f"Cannot shorten {quote(text)}: {reason}",
+            "Give an http or https URL such as https://example.com/offers?id=7.",
         )
     return text
 
@@ -214,7 +200,7 @@ def _url_fault(text: str) -> str | None:
     if len(text) > LONGEST_URL:
         return f"it is longer than {LONGEST_URL} characters"
     if any(char.isspace() or is_unsafe(char) for char in text):
-        return "it holds a space or a control character"
+        return "it contains a space or a control character"
     try:
         parts = urlsplit(text)
         host, port = parts.hostname or "", parts.port
@@ -230,42 +216,37 @@ def _url_fault(text: str) -> str | None:
     return "its host is malformed" if not _NOT_IN_HOSTS.isdisjoint(host) else None
 
 
-def words(text: str, what: str) -> str:
-    """A name or other short text on one line: not blank, no control characters; as it was typed."""
-    return _shown(text, what, allowed="", advice="Give it a value, or leave it out where it is optional.")
+def words(text: str, name: str) -> str:
+    """Return a short text on one line (a name, a template) unchanged, if it is neither blank nor has controls."""
+    return _printable(text, name, allowed="", hint="Give it a value, or leave it out if it is optional.")
 
 
 def message(text: str, typed: str = "-m TEXT") -> str:
-    """The text of a message: not blank, and without control characters but line ends and tabs; as it was given.
-
-    ``typed`` is how it is given on the command line.
-    """
-    return prose(text, "the message", f"Give it as {typed}, with --message-file PATH, or on standard input.")
+    """Return the text of a message unchanged, if it can be sent; ``typed`` is how it is given on the command line."""
+    return prose(text, "The message", f"Give it with {typed}, with --message-file PATH, or on standard input.")
 
 
-def prose(text: str, what: str, advice: str | None = None) -> str:
-    """A text that may have several lines: not blank, no other control characters, at most 64 KiB of UTF-8."""
-    _shown(text, what, allowed="\n\r\t", advice=advice)
+def prose(text: str, name: str, hint: str | None = None) -> str:
+    """Return a text that may have several lines, if it is not blank and at most 64 KiB of UTF-8."""
+    _printable(text, name, allowed="\n\r\t", hint=hint)
     size = len(text.encode())
     if size > MOST_MESSAGE_BYTES:
-        raise UsageError(f"{what} is {size} bytes long: allowed are {MOST_MESSAGE_BYTES}", "Send a shorter text.")
+        raise UsageError(f"{name} is {size} bytes long; the maximum is {MOST_MESSAGE_BYTES}")
     return text
 
 
-def _shown(text: str, what: str, allowed: str, advice: str | None) -> str:
-    """A text of characters that can be shown. Bytes that are not UTF-8 come as lone surrogates (PEP 383)."""
+def _printable(text: str, name: str, allowed: str, hint: str | None) -> str:
+    """Return the text if it has no control character but those ``allowed``. Undecodable bytes are lone surrogates."""
     if not text.strip():
-        raise UsageError(f"{what} is empty", advice)
-    if text.isprintable():  # the usual case, many times as fast as looking at each character
+        raise UsageError(f"{name} is empty", hint)
+    if text.isprintable():  # the usual case, many times as fast as checking each character
         return text
     for position, char in enumerate(text, start=1):
         if char in allowed:
             continue
         if "\ud800" <= char <= "\udfff":
-            raise UsageError(f"{what} is not valid UTF-8 text at position {position}: {quote(text)}")
+            raise UsageError(f"{name} is not valid UTF-8 text at position {position}: {quote(text)}")
         if char < " " or "\x7f" <= char <= "\x9f":
-            raise UsageError(
-                f"{what} holds the control character U+{ord(char):04X} at position {position}: {quote(text)}",
-                "Take it out.",
-            )
+            found = f"the control character U+{ord(char):04X} at position {position}"
+            raise UsageError(f"{name} contains {found}: {quote(text)}", "Remove it.")
     return text

@@ -138,17 +138,17 @@ def test_a_key_in_a_path_is_not_shown(tool: Tool, service: Service) -> None:
 @pytest.mark.parametrize(
     ("given", "parts"),
     [
-        ("phone", ["'phone'", "NAME=VALUE"]),
+        ("phone", ['"phone"', "NAME=VALUE"]),
         ("=s3cret", ["no name", "NAME=VALUE"]),
         (" =x", ["no name"]),
-        ("phone=", ["'phone'", "empty"]),
-        ("phone= ", ["'phone'", "empty"]),
+        ("phone=", ['"phone"', "empty"]),
+        ("phone= ", ['"phone"', "empty"]),
         ("a=b\x00", ["U+0000"]),
         ("a\n=b", ["U+000A"]),
         ("a=\udcff", ["UTF-8"]),
         ("key=s3cret", ["key", "profile"]),
         ("client=7", ["client", "profile"]),
-        ("key: s3cret", ["'key'", "NAME=VALUE"]),
+        ("key: s3cret", ['"key"', "NAME=VALUE"]),
     ],
 )
 def test_a_parameter_is_a_name_and_a_value_and_no_credential(
@@ -171,9 +171,9 @@ def test_a_body_that_is_not_json_is_not_sent(content: bytes, tool: Tool, service
         (["GET", "/x", "--input", "-"], ["GET", "body"]),
         (["POST", "/x", "-f", "a=b", "--input", "-"], ["--input", "-f"]),
         (["POST", "/x", "--input", "missing.json"], ["missing.json"]),
-        (["HEAD", "/x"], ["'HEAD'", "GET, POST, PUT, PATCH, DELETE"]),
+        (["HEAD", "/x"], ['"HEAD"', "GET, POST, PUT, PATCH, DELETE"]),
         (["GETT", "/x"], ["Did you mean GET?"]),
-        (["GET", "/balance?x=1"], ["'/balance?…'", "-q NAME=VALUE"]),
+        (["GET", "/balance?x=1"], ['"/balance?…"', "-q NAME=VALUE"]),
         (["GET", "/x", "-o", "csv"], ["csv"]),
         (["GET", "/x", "-o", "tsv", "-n"], ["tsv"]),
         (["GET", "/x", "--fields", "a"], ["--fields"]),
@@ -192,7 +192,7 @@ def test_a_query_that_no_server_takes_is_refused(tool: Tool, service: Service) -
 
 def test_nothing_far_from_what_was_typed_is_suggested(tool: Tool, service: Service) -> None:
     done = tool("api", "FETCH", "/x")
-    refused(done, service, "'FETCH'")
+    refused(done, service, '"FETCH"')
     assert "Did you mean" not in done.err
 
 

@@ -218,18 +218,18 @@ def test_an_unknown_column_is_found_before_anything(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--batch-size", "0"), "'0' is not a number of recipients for --batch-size"),
-        (("--batch-size", "many"), "'many' is not"),
-        (("--concurrency", "0"), "'0' is not"),
-        (("--concurrency", "257"), "from 1 to 256"),
-        (("--rate", "0"), "'0' is not"),
-        (("--rate", "-1"), "'-1' is not"),
-        (("--rate", "nan"), "'nan' is not"),
-        (("--max-credits", "-1"), "'-1' is not"),
-        (("--max-credits", "1.5"), "'1.5' is not"),
-        (("--phone-column", "telephone"), "has no column 'telephone'"),
+        (("--batch-size", "0"), '--batch-size must be 1 to 1000, not "0"'),
+        (("--batch-size", "many"), "--batch-size must be"),
+        (("--concurrency", "0"), "--concurrency must be"),
+        (("--concurrency", "257"), "1 to 256"),
+        (("--rate", "0"), "--rate must be"),
+        (("--rate", "-1"), "--rate must be"),
+        (("--rate", "nan"), "--rate must be"),
+        (("--max-credits", "-1"), "--max-credits must be"),
+        (("--max-credits", "1.5"), "--max-credits must be"),
+        (("--phone-column", "telephone"), 'has no column "telephone"'),
         (("--fields", "eaten"), "eaten"),
-        (("--message-file", "x.txt"), "--message and --message-file are both given"),
+        (("--message-file", "x.txt"), "either --message or --message-file"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -243,7 +243,7 @@ def test_options_that_cannot_be_used(
 @pytest.mark.parametrize("command", ["sms bulk", "call bulk"])
 def test_the_message_is_needed(command: str, customers: str, jobs: Jobs, service: Service) -> None:
     done = jobs(*command.split(), customers, "--yes", stdin="of another program")
-    refused(done, 2, "the message is missing")
+    refused(done, 2, "The message is missing")
     assert done.unread == b"of another program"
 
 

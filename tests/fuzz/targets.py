@@ -16,8 +16,7 @@ from msgctl import segments, values
 from msgctl.config import file as config
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
-from msgctl.http import answers
-from msgctl.http.answers import ShapeError
+from msgctl.http.response import ShapeError, load_json, read
 from msgctl.jobs.recipients import Fault, Recipients, opened
 from msgctl.jobs.rows import Row, RowError
 from msgctl.jobs.template import Template
@@ -87,7 +86,7 @@ def an_answer(data: bytes) -> None:
     """An answer to each operation, printed in each form."""
     for operation in OPERATIONS:
         with suppress(ShapeError):
-            answer = answers.read(operation, data)
+            answer = read(operation, data)
             for form in Format:
                 for width in (None, 20):
                     stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
@@ -99,13 +98,13 @@ def an_answer(data: bytes) -> None:
 def json_text(data: bytes) -> None:
     """JSON laid out anew: it means what it meant, and every digit is there."""
     try:
-        document = answers.load(data)
+        document = load_json(data)
         text = data.decode("utf-8-sig")
     except (ShapeError, UnicodeDecodeError):
         return
     with suppress(RecursionError):
-        assert answers.load("".join(jsontext.indent(text)).encode()) == document
-        assert answers.load(jsontext.compact(text).encode()) == document
+        assert load_json("".join(jsontext.indent(text)).encode()) == document
+        assert load_json(jsontext.compact(text).encode()) == document
         assert json.loads(jsontext.escape(text, ascii_only=True)) == json.loads(text)
 
 

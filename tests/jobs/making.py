@@ -10,10 +10,8 @@ from typing import Any, cast
 
 from msgctl import operations
 from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, RefusedError
-from msgctl.http import answers
-from msgctl.http.answers import Answer
 from msgctl.http.client import Client
-from msgctl.http.request import Request
+from msgctl.http.response import Response, read
 from msgctl.jobs.intake import Intake
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.records import Order
@@ -92,8 +90,8 @@ class Service:
     def connect(self) -> Client:
         return cast(Client, self)
 
-    def perform(self, request: Request, *, within: float) -> Answer:
-        phones = tuple(dict(request.form)["phone"].split(","))
+    def send(self, operation: operations.Operation, values: Mapping[str, Any], *, timeout: float) -> Response:
+        phones = tuple(values["phone"])
         with self._lock:
             self.asked.append(phones)
             said = self._will.pop(0) if self._will else self._otherwise
@@ -106,9 +104,9 @@ class Service:
         self.closed += 1
 
 
-def told(document: Mapping[str, Any], operation: operations.Operation = operations.SEND_SMS) -> Answer:
+def told(document: Mapping[str, Any], operation: operations.Operation = operations.SEND_SMS) -> Response:
     """An answer as it is read from the wire."""
-    return answers.read(operation, json.dumps(document).encode())
+    return read(operation, json.dumps(document).encode())
 
 
 def run(ledger: Ledger, service: Service) -> MsgctlError | None:

@@ -18,7 +18,7 @@ from msgctl.errors import (
     RefusedError,
     UsageError,
 )
-from msgctl.jobs.dispatch import dispatch, entries, prepared
+from msgctl.jobs.dispatch import dispatch, entries, parameters
 from msgctl.jobs.records import Entry, Intent
 from msgctl.jobs.states import Event
 
@@ -146,12 +146,11 @@ def test_a_request_that_cannot_be_made_is_refused() -> None:
 
 def test_phones_of_one_text_share_a_request() -> None:
     order = replace(ORDER, fixed={"country-code": "CO"})
-    made = prepared(order, Intent(1, (A, B), {"sms": "Hello"}, 2))
-    assert dict(made.form) == {"phone": f"{A},{B}", "sms": "Hello", "country-code": "CO"}
+    made = parameters(order, Intent(1, (A, B), {"sms": "Hello"}, 2))
+    assert made == {"phone": (A, B), "sms": "Hello", "country-code": "CO"}
 
 
 def test_a_template_goes_to_one_phone() -> None:
     order = replace(ORDER, operation=operations.CHATAPP_SEND.name, fixed={"template": "hello"})
-    made = prepared(order, Intent(1, (A,), {"body": ["Ana", "8:00"]}, 1))
-    assert made.json == f'{{"phone":"{A}","body":["Ana","8:00"]}}'.encode()
-    assert dict(made.query) == {"template": "hello"}
+    made = parameters(order, Intent(1, (A,), {"body": ["Ana", "8:00"]}, 1))
+    assert made == {"phone": A, "body": ["Ana", "8:00"], "template": "hello"}

@@ -138,7 +138,7 @@ def test_a_mistake_of_ours_leaves_it_open_whether_something_was_sent(tmp_path: P
         assert run(ledger, Service(accept, broken)) is None
         assert (ledger.totals.accepted, ledger.totals.unknown) == (9, 1)
         (error,) = ledger.db.execute("SELECT error FROM request WHERE state = 'unknown'").fetchone()
-    assert "mistake of its own (ZeroDivisionError" in error
+    assert "because of a bug (ZeroDivisionError" in error
     assert "the-secret" not in error
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgctl import operations
-from msgctl.http import answers
+from msgctl.http.response import Response, read
 from msgctl.operations import Operation
 from msgctl.output.form import Format
 from msgctl.output.printer import Printer
@@ -36,11 +36,11 @@ def printed(
     return raw.getvalue().decode(encoding)
 
 
-def answer(operation: Operation, document: dict[str, Any]) -> answers.Answer:
-    return answers.read(operation, json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+def answer(operation: Operation, document: dict[str, Any]) -> Response:
+    return read(operation, json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
-def dispatch(*texts: str) -> answers.Answer:
+def dispatch(*texts: str) -> Response:
     """An SMS dispatch to two numbers, or to one for each text given."""
     both = texts or ("Hola Ana, tu pedido sale hoy.", "Hola Luis, tu pedido sale hoy.")
     entries = [
@@ -53,7 +53,7 @@ def dispatch(*texts: str) -> answers.Answer:
     return answer(operations.SEND_SMS, {"id": DISPATCH, "status": 1, "data": entries})
 
 
-def state(id: str, state: str) -> answers.Answer:
+def state(id: str, state: str) -> Response:
     return answer(
         operations.MESSAGES_STATE,
         {
@@ -72,7 +72,7 @@ def clicks(category: str, property: Any, clicks: Any, **more: Any) -> dict[str, 
     return {category: {"property": property, "clicks": clicks, **more}}
 
 
-def statistics(*metrics: dict[str, Any], total: int = 96) -> answers.Answer:
+def statistics(*metrics: dict[str, Any], total: int = 96) -> Response:
     return answer(
         operations.URL_STATISTIC,
         {

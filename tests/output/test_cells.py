@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msgctl.http.answers import Number
+from msgctl.http.response import Number
 from msgctl.output.cells import cell, fold, reach, shorten_middle, width_of
 
 

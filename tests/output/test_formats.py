@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from msgctl import operations
 from msgctl.errors import UsageError
-from msgctl.http import answers
+from msgctl.http.response import read
 from msgctl.output.fields import check_fields, check_own_fields
 from msgctl.output.form import Format
 from msgctl.output.printer import Printer
@@ -27,7 +27,7 @@ ODD_BODY = b'\xef\xbb\xbf { "status" : 1.0e2,\r\n "x": "\xc3\xb1\xe2\x80\xae", "
 def test_json_in_a_pipe_is_the_body_to_the_byte() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii")
-    Printer(Screen(stream, None, False, False), Format.JSON).answer(answers.read(operations.BALANCE, ODD_BODY))
+    Printer(Screen(stream, None, False, False), Format.JSON).answer(read(operations.BALANCE, ODD_BODY))
     assert raw.getvalue() == ODD_BODY
 
 
@@ -46,7 +46,7 @@ def test_json_reaches_a_stream_without_bytes() -> None:
 
 
 def test_json_on_a_terminal_is_indented_and_safe() -> None:
-    odd = answers.read(operations.BALANCE, ODD_BODY)
+    odd = read(operations.BALANCE, ODD_BODY)
     assert printed(lambda printer: printer.answer(odd), 80, Format.JSON) == (
         '{\n  "status": 1.0e2,\n  "x": "ñ\\u202e",\n  "x": 0.10\n}\n'
     )
@@ -55,7 +55,7 @@ def test_json_on_a_terminal_is_indented_and_safe() -> None:
 
 @pytest.mark.parametrize("width", [None, 80])
 def test_several_answers_are_one_json_document_a_line(width: int | None) -> None:
-    both = [answers.read(operations.BALANCE, ODD_BODY), answer(operations.BALANCE, {"status": 3})]
+    both = [read(operations.BALANCE, ODD_BODY), answer(operations.BALANCE, {"status": 3})]
     shown = "ñ\u202e" if width is None else "ñ\\u202e"
     assert printed(lambda printer: printer.answers(both), width, Format.JSON) == (
         f'{{"status":1.0e2,"x":"{shown}","x":0.10}}\n{{"status":3}}\n'

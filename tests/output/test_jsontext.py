@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msgctl.http import answers
+from msgctl.http.response import load_json
 from msgctl.output import jsontext
 from msgctl.text import is_unsafe
 
@@ -53,7 +53,7 @@ def test_a_document_without_spaces_to_lose_is_indented_as_python_does(document: 
 @given(document=_documents)
 def test_what_was_read_is_written_with_the_same_digits(document: Any) -> None:
     text = json.dumps(document, ensure_ascii=True)
-    assert pairs(jsontext.dump(answers.load(text.encode()))) == pairs(text)
+    assert pairs(jsontext.dump(load_json(text.encode()))) == pairs(text)
 
 
 def test_every_digit_every_repetition_and_every_escape_stays() -> None:

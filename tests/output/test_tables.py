@@ -142,11 +142,11 @@ def test_a_pipe_without_colour_does_not_load_rich() -> None:
     program = """
 import sys
 from msgctl import operations
-from msgctl.http import answers
+from msgctl.http.response import read
 from msgctl.output.form import Format
 from msgctl.output.printer import Printer
 from msgctl.output.screen import Screen
-answer = answers.read(operations.BALANCE, b'{"status": 3}')
+answer = read(operations.BALANCE, b'{"status": 3}')
 for format in Format:
     Printer(Screen.of(sys.stdout, False), format).answer(answer)
 sys.exit("rich" in sys.modules or "http.client" in sys.modules)

@@ -13,7 +13,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.report import report
 from msgctl.cli.root import Root
 from msgctl.cli.tree import group
-from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, StoppedError, unexpected
+from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
 
 NOT_AGAIN = "Do not send again only to see the result: that would be a second message."
 
@@ -53,7 +53,7 @@ def _run_to_the_end(arguments: Sequence[str], context: Context) -> int:
         context.stdout.flush()
     except KeyboardInterrupt:
         streams.abandon(context.stdout)
-        code = code or StoppedError.exit_code
+        code = code or Interrupted.exit_code
     fault = streams.fault_of(context.stdout)
     if fault is None or isinstance(fault, BrokenPipeError):  # whoever closed the pipe has seen enough
         return code
@@ -89,10 +89,10 @@ def _tolerate_any_encoding(context: Context) -> None:
             reconfigure(errors="backslashreplace")
 
 
-def _interrupted(context: Context) -> StoppedError:
+def _interrupted(context: Context) -> Interrupted:
     if context.carried_out:
-        return StoppedError("interrupted after the request was carried out", NOT_AGAIN)
-    return StoppedError("interrupted")
+        return Interrupted("interrupted after the request was carried out", NOT_AGAIN)
+    return Interrupted("interrupted")
 
 
 def _not_written(fault: OSError, context: Context) -> MsgctlError:

@@ -14,8 +14,8 @@ from msgctl.cli.context import Context
 from msgctl.cli.inputs import MOST_BODY_BYTES, read
 from msgctl.config.base_url import path_fault, percent_encoded, without_secrets
 from msgctl.errors import RefusedError, UsageError
-from msgctl.http import answers
 from msgctl.http.request import Pairs, Request
+from msgctl.http.response import ShapeError, load_json
 from msgctl.operations import Effect, Operation, Place, Record
 from msgctl.output.form import Format
 from msgctl.values import quote
@@ -128,8 +128,8 @@ def _json(context: Context, path: str | None, form: Parameters) -> bytes | None:
         raise UsageError("--input and -f exclude each other", "A request has one body.")
     content = read(context, path, MOST_BODY_BYTES, "a JSON document").removeprefix(BOM_UTF8)
     try:
-        answers.load(content)
-    except answers.ShapeError as error:
+        load_json(content)
+    except ShapeError as error:
         raise UsageError(f"the body cannot be sent: {error}", "Allowed is a JSON document.") from None
     return content
 

@@ -10,7 +10,7 @@ from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.terminal import is_terminal
 from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
-from msgctl.http import answers, request
+from msgctl.http.response import credits_left
 from msgctl.text import clean, shorten
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def require_answer(context: Context) -> None:
 
 
 def approve(context: Context, source: Source, order: Order, tally: Tally) -> None:
-    """Sum a job up and ask whether to send it. Raises UsageError, or StoppedError where the answer is not yes."""
+    """Sum a job up and ask whether to send it. Raises UsageError, or Interrupted where the answer is not yes."""
     if not tally.recipients:
         raise UsageError(f"{values.quote(source.file)} has no recipients, only a header", "Add a line a recipient.")
     fault = _fault(source, tally, is_quiet=context.options.quiet)
@@ -149,7 +149,7 @@ def _question(order: Order, tally: Tally) -> str:
 def _balance(context: Context) -> Decimal | None:
     """Credits left; None, and a note, where the service does not say. Raises NotReachedError, but in a dry run."""
     try:
-        return answers.credits_left(context.client.perform(request.build(ops.BALANCE, {})))
+        return credits_left(context.client.send(ops.BALANCE, {}))
     except NotReachedError as error:
         if not context.options.dry_run:
             raise

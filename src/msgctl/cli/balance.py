@@ -9,7 +9,7 @@ from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConditionError, UnreadableError
-from msgctl.http import answers
+from msgctl.http.response import credits_left
 
 app = group("Credits left in the account.")
 
@@ -39,12 +39,12 @@ def check(
     minimum: Annotated[str, typer.Option("--min", metavar="N", help="Credits that have to be left.")],
 ) -> None:
     """Exit with 0 while at least N credits are left, else with 6."""
-    least = values.whole_number(minimum, "a number of credits for --min")
+    least = values.whole_number(minimum, "--min")
     context = Context.of(ctx)
     answer = context.run(ops.BALANCE, {})
     if answer is None:
         return
-    left = answers.credits_left(answer)
+    left = credits_left(answer)
     if left is None:
         raise UnreadableError("the answer to balance cannot be read: its status is not a number", http_status=200)
     if left < least:

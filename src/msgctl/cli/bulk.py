@@ -61,14 +61,10 @@ class Limits:
         cls, batch_size: str = "1", concurrency: str = "8", rate: str | None = None, max_credits: str | None = None
     ) -> Limits:
         return cls(
-            values.whole_number(batch_size, "a number of recipients for --batch-size", 1, MOST_BATCH),
-            values.whole_number(concurrency, "a number of requests for --concurrency", 1, MOST_CONCURRENCY),
-            None
-            if rate is None
-            else values.decimal(rate, "a number of recipients a second for --rate", LEAST_RATE, MOST_RATE),
-            None
-            if max_credits is None
-            else values.whole_number(max_credits, "a number of credits for --max-credits", 0, MOST_CREDITS),
+            values.whole_number(batch_size, "--batch-size", 1, MOST_BATCH),
+            values.whole_number(concurrency, "--concurrency", 1, MOST_CONCURRENCY),
+            None if rate is None else values.decimal(rate, "--rate", LEAST_RATE, MOST_RATE),
+            None if max_credits is None else values.whole_number(max_credits, "--max-credits", 0, MOST_CREDITS),
         )
 
 
@@ -178,7 +174,7 @@ def _intake(context: Context, store: Store, job: str, order: Order) -> Iterator[
         yield intake
     except MsgctlError as error:
         if intake.is_finished:
-            error.message += f"; job {job} is there and has sent nothing"
+            error.consequence = f"job {job} is there and has sent nothing"
         raise
     finally:
         if not intake.is_finished:

@@ -145,7 +145,7 @@ def _audio(audio_code: str, text: str | None, message_file: str | None, voice: s
     excluded = [option for option, value in given.items() if value is not None]
     if excluded:
         raise UsageError(
-            f"--audio-code and {' and '.join(excluded)} exclude each other",
+            f"Use either --audio-code or {' and '.join(excluded)}, not both",
             "Give either --audio-code, or a message and --voice.",
         )
     return values.words(audio_code, "--audio-code")

@@ -12,7 +12,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.inputs import MOST_BODY_BYTES, option, read
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
-from msgctl.http import answers
+from msgctl.http.response import ShapeError, load_json
 
 app = group("Chat-app messages from templates.")
 
@@ -131,8 +131,8 @@ def _object(body: bytes) -> bytes:
     """A JSON object as its bytes, without a byte order mark (RFC 8259, section 8.1). Raises UsageError."""
     body = body.removeprefix(BOM_UTF8)
     try:
-        document = answers.load(body)
-    except answers.ShapeError as error:
+        document = load_json(body)
+    except ShapeError as error:
         raise UsageError(f"the body cannot be sent: {error}", "Allowed is a JSON object.") from None
     if not isinstance(document, dict) or not document:
         raise UsageError(

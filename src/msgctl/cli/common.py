@@ -39,7 +39,7 @@ def _stored(member: str, convert: Callable[[Any], Any] = lambda value: value) ->
 
 
 def _format(text: str) -> Format:
-    return Format(values.choice(text, [each.value for each in Format], "form of output"))
+    return Format(values.choice(text, [each.value for each in Format], "output format"))
 
 
 def _fields(text: str) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ def _fields(text: str) -> tuple[str, ...]:
 
 
 def _seconds(text: str) -> float:
-    return values.seconds(text, "a time for --timeout")
+    return values.seconds(text, "--timeout")
 
 
 def _version(ctx: typer.Context, value: bool | None) -> None:

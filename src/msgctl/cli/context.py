@@ -17,7 +17,7 @@ from msgctl.cli.common import Options
 from msgctl.cli.terminal import has_color, is_terminal
 from msgctl.config import file as config
 from msgctl.config import profiles
-from msgctl.errors import StoppedError, UsageError
+from msgctl.errors import Cancelled, UsageError
 from msgctl.http import request
 from msgctl.operations import Effect, Operation
 from msgctl.output.form import Format
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from datetime import date
 
     from msgctl.config.credential import Credential
-    from msgctl.http.answers import Answer
     from msgctl.http.client import Client
     from msgctl.http.exchange import Outgoing, Reply
+    from msgctl.http.response import Response
     from msgctl.output.printer import Printer
     from msgctl.sandbox.emulator import Emulator
 
@@ -164,7 +164,9 @@ class Context:
 
     # --- making requests
 
-    def run(self, operation: Operation, given: Mapping[str, request.Value], body: bytes | None = None) -> Answer | None:
+    def run(
+        self, operation: Operation, given: Mapping[str, request.Value], body: bytes | None = None
+    ) -> Response | None:
         """Perform an operation and print its answer, which is also returned; None in a dry run."""
         answer = self.perform(operation, given, body)
         if answer is not None:
@@ -177,11 +179,11 @@ class Context:
         given: Mapping[str, request.Value],
         body: bytes | None = None,
         *,
-        within: float | None = None,
-    ) -> Answer | None:
+        timeout: float | None = None,
+    ) -> Response | None:
         """Perform an operation and return its answer; in a dry run print the request and return None.
 
-        ``within`` is a time in seconds that bounds it further; it is not repeated then.
+        ``timeout`` is a time in seconds that bounds it further; it is not repeated then.
         """
         made = request.build(operation, given, body)
         self._refuse_fields_of_json()
@@ -198,7 +200,7 @@ class Context:
 
         client = self.client
         with noting.noted(self, made) as note:
-            answer = client.perform(made, within=within)
+            answer = client.send(operation, given, body=body, timeout=timeout)
             self.carried_out |= operation.effect is not Effect.READS
             note(answer)
         return answer
@@ -269,14 +271,14 @@ class Context:
         self.stderr.flush()
 
     def confirm(self, question: str, otherwise: str = "nothing was changed") -> None:
-        """Ask before something is lost or spent, on a terminal. Raises StoppedError where the answer is not yes."""
+        """Ask before something is lost or spent, on a terminal. Raises Cancelled where the answer is not yes."""
         if self.options.yes or not is_terminal(self.stdin):
             return
         if self.ask(f"{question} [y/N] ").strip().casefold() not in {"y", "yes"}:
-            raise StoppedError(f"stopped; {otherwise}")
+            raise Cancelled("stopped", consequence=otherwise)
 
     def ask(self, prompt: str) -> str:
-        """One line from the terminal. Raises StoppedError where there is none.
+        """One line from the terminal. Raises Cancelled where there is none.
 
         Bytes that are no text come as lone surrogates (PEP 383), like those of an argument.
         """
@@ -285,7 +287,7 @@ class Context:
         line = self.stdin.buffer.readline(MOST_TYPED).decode("utf-8", "surrogateescape")
         if not line:
             self.stderr.write("\n")
-            raise StoppedError("no answer; nothing was done")
+            raise Cancelled("cancelled", consequence="nothing was done")
         return line
 
     def refuse_dry_run(self, command: str) -> None:

@@ -39,7 +39,7 @@ def doctor(ctx: typer.Context) -> None:
         context.printer.checklist(_documents(case, failures), COLUMNS)
     if failures:
         check, error = failures[0]
-        error.message = f"{check}: {error.message}"
+        error.what = f"{check}: {error.what}"
         if context.options.format is Format.TABLE:
             error.hint = None  # it stands above
         raise error

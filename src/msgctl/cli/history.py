@@ -72,7 +72,7 @@ def list_(ctx: typer.Context, since: Since = None, phone: ToPhone = None, limit:
 
 
 def _list(context: Context, since: str | None, phone: str | None, limit: str | None) -> None:
-    most = USUAL_LIMIT if limit is None else values.whole_number(limit, "a number for --limit", 1, MOST_LISTED)
+    most = USUAL_LIMIT if limit is None else values.whole_number(limit, "--limit", 1, MOST_LISTED)
     first = None if since is None else _start_of_day(context, since)
     number = None if phone is None else values.phone(phone)
     context.check_own_fields(COLUMNS)

@@ -1,4 +1,4 @@
-"""Texts that a command reads from an option, a file, standard input, or the terminal."""
+"""Arguments and options that several commands share, and text from a file, standard input or the terminal."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,31 +15,35 @@ from msgctl.operations import Field
 from msgctl.values import MOST_MESSAGE_BYTES, quote
 
 MOST_BODY_BYTES = 1024 * 1024
-"""The largest template body that is sent, in bytes."""
+"""The largest JSON body, in bytes."""
 
 
 def option(field: Field, metavar: str | None = None) -> Any:
-    """The option that a person types for a field of an operation, explained in the field's words."""
-    allowed = f": {', '.join(field.choices)}." if field.choices else "."
-    return typer.Option(field.typed, metavar=metavar, help=field.help.removesuffix(".") + allowed)
+    """Return the option for a field of an operation, with the field's own help."""
+    choices = f": {', '.join(field.choices)}." if field.choices else "."
+    return typer.Option(field.typed, metavar=metavar, help=field.help.removesuffix(".") + choices)
 
 
-def optional(text: str | None, what: str) -> str | None:
-    """A short text that may have been left out. Raises UsageError."""
-    return None if text is None else values.words(text, what)
+def optional(text: str | None, name: str) -> str | None:
+    """Return a short text, or None if the option was left out."""
+    return None if text is None else values.words(text, name)
 
 
 Phones = Annotated[
-    list[str], typer.Argument(metavar="PHONE...", help="Phone numbers, also separated by commas.", show_default=False)
+    list[str],
+    typer.Argument(metavar="PHONE...", help="Phone numbers; commas between them also work.", show_default=False),
 ]
 Phone = Annotated[str, typer.Argument(metavar="PHONE", help="Phone number, with its country code.")]
-Message = Annotated[str | None, typer.Option("--message", "-m", metavar="TEXT", help="Text of the message.")]
+Message = Annotated[
+    str | None, typer.Option("--message", "-m", metavar="TEXT", help="Text of the message; - reads standard input.")
+]
 MessageFile = Annotated[
     str | None,
     typer.Option("--message-file", metavar="PATH", help="Read the message from a file; - is standard input."),
 ]
 Template = Annotated[
-    str | None, typer.Option("--message", "-m", metavar="TEMPLATE", help="Text of the message, with {column} in it.")
+    str | None,
+    typer.Option("--message", "-m", metavar="TEMPLATE", help="Text of the message, with {column} placeholders."),
 ]
 TemplateFile = Annotated[
     str | None,
@@ -47,63 +51,68 @@ TemplateFile = Annotated[
 ]
 CountryCode = Annotated[str | None, option(ops.SEND_SMS.field("country-code"), "CC")]
 AppName = Annotated[str | None, option(ops.SMS_2FA.field("app-name"), "NAME")]
-GSM7_HELP = "Write the message with the letters of GSM-7, á as a, so that it needs fewer segments."
+GSM7_HELP = "Replace letters outside GSM-7 (á → a) so the message needs fewer segments."
 
 
 def recipients(context: Context, texts: Iterable[str]) -> tuple[str, ...]:
-    """Phone numbers, each once; says which were given again. Raises UsageError."""
+    """Return phone numbers, each once; a note names those given more than once."""
     given = values.phones(texts)
     if given.repeated:
-        numbers = ", ".join(given.repeated)
-        context.note(f"given more than once, used once: {numbers}")
+        context.note(f"Repeated numbers get one message: {', '.join(given.repeated)}")
     return given.phones
 
 
 def message(context: Context, text: str | None, path: str | None, typed: str = "-m TEXT") -> str:
-    """The message, from ``-m``, a file, or standard input when it is not a terminal. Raises UsageError.
-
-    ``typed`` is how ``text`` is given on the command line.
-    """
+    """Return the message from its option, a file, or standard input; ``typed`` shows how the option is given."""
     if text is not None and path is not None:
         name = "--message" if typed.startswith("-m ") else typed
-        raise UsageError(f"{name} and --message-file are both given", "Give one of them.")
-    return values.message(_file_text(context, path, typed) if text is None else text, typed)
+        raise UsageError(f"Use either {name} or --message-file, not both")
+    if text is None or text == "-":
+        text = _file_text(context, "-" if text else path, typed)
+    return values.message(text, typed)
 
 
 def template_text(context: Context, text: str | None, path: str | None) -> str:
-    """The template of a bulk send, from ``-m`` or a file. Raises UsageError."""
+    """Return the template of a bulk send, from ``-m`` or a file."""
     if text is None and path is None:
-        raise UsageError("the message is missing", "Give it with -m TEMPLATE or --message-file PATH.")
-    return message(context, text, path)
+        raise UsageError("The message is missing", "Give it with -m TEMPLATE or --message-file PATH.")
+    return message(context, text, path, "-m TEMPLATE")
 
 
 def in_gsm7(text: str) -> str:
-    """A message in the GSM-7 alphabet. Raises UsageError for a character that has no near one there."""
+    """Return a message written in the GSM-7 alphabet."""
     written = segments.to_gsm7(text)
     if not written.strip():
-        raise UsageError(f"nothing but blanks is left of {quote(text)} in GSM-7", "Leave --gsm7 out, or write letters.")
+        raise UsageError(f"Nothing is left of {quote(text)} in GSM-7", "Send it without --gsm7.")
     return written
 
 
 def _file_text(context: Context, path: str | None, typed: str) -> str:
-    """Text of a file or of standard input, without the line ends at its end, as the shell's ``$(…)`` gives it."""
+    """Return the text of a file or of standard input without its final line ends, like the shell's ``$(…)``."""
     if path is None and is_terminal(context.stdin):
         raise UsageError(
-            "the message is missing", f"Give it as {typed}, with --message-file PATH, or pipe it in on standard input."
+            "The message is missing", f"Give it with {typed}, with --message-file PATH, or on standard input."
         )
-    name = "standard input" if path in (None, "-") else quote(str(path))
-    content = read(context, "-" if path is None else path, MOST_MESSAGE_BYTES, "the message")
+    content = read(context, path or "-", MOST_MESSAGE_BYTES, "the message")
+    return decode(context, content, "Standard input" if path in (None, "-") else Path(str(path)).name).rstrip("\r\n")
+
+
+def decode(context: Context, content: bytes, name: str) -> str:
+    """Return bytes as text: UTF-8, else Windows-1252 with a note."""
     try:
-        return content.decode("utf-8-sig").rstrip("\r\n")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(
-            f"{name} is not UTF-8 text: the byte at position {error.start + 1} is {content[error.start]:#04x}",
-            "Convert it first, for example with iconv.",
-        ) from None
+        try:
+            text = content.decode("cp1252")
+        except UnicodeDecodeError:
+            raise UsageError(f"{name} is not text: byte {content[error.start]:#04x} at {error.start + 1}") from None
+    context.note(f"{name} is not UTF-8; reading it as Windows-1252")
+    return text
 
 
 def read(context: Context, path: str, most: int, what: str) -> bytes:
-    """The bytes of a file, or of standard input for ``-``. Raises UsageError, also when they are over ``most``."""
+    """Return the bytes of a file, or of standard input for ``-``; at most ``most`` of them."""
+    name = "standard input" if path == "-" else quote(path)
     try:
         if path == "-":
             content = context.stdin.buffer.read(most + 1) if context.stdin is not None else b""
@@ -111,29 +120,27 @@ def read(context: Context, path: str, most: int, what: str) -> bytes:
             with Path(path).open("rb") as file:
                 content = file.read(most + 1)
     except (OSError, ValueError) as error:
-        name = "standard input" if path == "-" else quote(path)
-        reason = getattr(error, "strerror", None) or "it is closed, or no file can have that name"
-        raise UsageError(f"{name} cannot be read: {reason}", f"It should hold {what}.") from None
+        reason = getattr(error, "strerror", None) or "it is closed, or the name is not valid"
+        raise UsageError(f"Cannot read {what} from {name}: {reason}") from None
     if len(content) > most:
-        raise UsageError(f"{what} is over {most} bytes long", f"The most is {most} bytes.")
+        raise UsageError(f"{what[0].upper()}{what[1:]} is too long: the maximum is {most} bytes")
     return content
 
 
 def code(context: Context, text: str | None) -> str:
-    """A verification code: from ``--code``, one line of standard input (``-``), or asked for on a terminal."""
+    """Return a verification code without spaces: from ``--code``, a line of standard input, or the terminal."""
     if text is None:
         if not is_terminal(context.stdin):
             raise UsageError("--code is missing", "Give --code CODE, or --code - to read it from standard input.")
-        text = context.ask("Code: ").strip()
+        text = context.ask("Code: ")
     elif text == "-":
-        line = read_line(context, 1024, "the code")
-        text = line.strip()
-    return values.words(text, "--code")
+        text = read_line(context, 1024, "the code")
+    return values.words("".join(text.split()), "--code")
 
 
 def read_line(context: Context, most: int, what: str) -> str:
-    """The first line of standard input, which is otherwise left as it is. Raises UsageError."""
+    """Return the first line of standard input, and leave the rest unread."""
     line = b"" if context.stdin is None else context.stdin.buffer.readline(most + 1)
     if len(line) > most:
-        raise UsageError(f"{what} on standard input is over {most} bytes long", f"The most is {most} bytes.")
+        raise UsageError(f"{what[0].upper()}{what[1:]} on standard input is longer than {most} bytes")
     return line.decode("utf-8", "surrogateescape").rstrip("\r\n")

@@ -138,7 +138,7 @@ def report(
     context = Context.of(ctx)
     context.refuse_dry_run("job report")
     context.check_own_fields(COLUMNS)
-    outcome = None if only is None else Outcome(values.choice(only, OUTCOMES, "recipient's outcome"))
+    outcome = None if only is None else Outcome(values.choice(only, OUTCOMES, "outcome"))
     store = _store()
     with _opened(context, store, job) as ledger:
         told = Report(ledger, outcome, running=store.is_running(job))

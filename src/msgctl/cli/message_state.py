@@ -12,8 +12,8 @@ from msgctl.cli.history import last_ids
 from msgctl.cli.report import report
 from msgctl.cli.tree import command, group
 from msgctl.cli.watch import Watch
-from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, StoppedError, UsageError
-from msgctl.http.answers import Answer
+from msgctl.errors import ConditionError, ConfigurationError, Interrupted, MsgctlError, UsageError
+from msgctl.http.response import Response
 
 app = group("Delivery states of SMS and calls.")
 
@@ -39,14 +39,14 @@ def get(
 ) -> None:
     """Show the delivery state of each message."""
     context = Context.of(ctx)
-    got: list[Answer] = []
+    got: list[Response] = []
     failures: list[MsgctlError] = []
     identifiers = _identifiers(_asked_for(context, id or [], last=last))
     try:
         for each in identifiers:
             try:
                 answer = context.perform(ops.MESSAGES_STATE, {"id": each})
-            except (ConfigurationError, StoppedError, UsageError):  # they are not about this one message
+            except (ConfigurationError, Interrupted, UsageError):  # they are not about this one message
                 raise
             except MsgctlError as error:
                 failures.append(error)
@@ -80,8 +80,8 @@ def watch(
     watching = Watch(
         context,
         until=[values.words(state, "--until") for state in until or []],
-        interval=values.seconds(interval, "a time for --interval"),
-        max_wait=values.seconds(max_wait, "a time for --max-wait", most=31 * 86400),
+        interval=values.seconds(interval, "--interval"),
+        max_wait=values.seconds(max_wait, "--max-wait", most=31 * 86400),
     )
     identifiers = _identifiers(id)
     try:
@@ -106,7 +106,7 @@ def _identifiers(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(values.words(text, "an ID") for text in texts))
 
 
-def _print(context: Context, answers: Sequence[Answer], asked: int) -> None:
+def _print(context: Context, answers: Sequence[Response], asked: int) -> None:
     """A single answer as it came, several as rows or lines that look alike, however many of those asked for came."""
     if asked == 1 and answers:
         context.printer.answer(answers[0])
@@ -117,7 +117,7 @@ def _print(context: Context, answers: Sequence[Answer], asked: int) -> None:
 def _report(context: Context, id: str, error: MsgctlError) -> None:
     """One error for each message that failed; the run goes on with the others."""
     if not isinstance(error, ConditionError):
-        error.message = f"message {values.quote(id)}: {error.message}"
+        error.what = f"message {values.quote(id)}: {error.what}"
     report(error, context)
 
 

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from msgctl import operations as ops
 from msgctl import recipients as attribution
 from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
-from msgctl.http import answers
-from msgctl.http.answers import Answer
 from msgctl.http.request import Request
+from msgctl.http.response import Response, ShapeError, load_json
 from msgctl.storage import paths
 from msgctl.times import timestamp
 
@@ -38,7 +37,7 @@ MOST_UNASKED = 100
 
 
 @contextmanager
-def noted(context: Context, request: Request) -> Iterator[Callable[[Answer], None]]:
+def noted(context: Context, request: Request) -> Iterator[Callable[[Response], None]]:
     """Note in the history that a request is about to be made in the block, and how that ends.
 
     The block calls what it is given with the answer. Does nothing where a request is no dispatch, or the profile keeps
@@ -68,7 +67,7 @@ class _Note:
         self._history: History | None = None
         self._number: int | None = None
         self._is_intended = False
-        self._answer: Answer | None = None
+        self._answer: Response | None = None
 
     def intend(self) -> None:
         """Note that the request is about to leave."""
@@ -87,7 +86,7 @@ class _Note:
             self._number = self._history.intend(dispatch, self._phones)
         self._is_intended = True
 
-    def answered(self, answer: Answer) -> None:
+    def answered(self, answer: Response) -> None:
         """Note what the service answered."""
         self._answer = answer
         self._settle(_entries(answer, self._phones))
@@ -152,13 +151,13 @@ def _message(request: Request) -> str:
 def _body(request: Request) -> Mapping[str, Any]:
     """The JSON object that is sent; empty where it is nested as deep as can be read, and not from here."""
     try:
-        body: Mapping[str, Any] = answers.load(request.json or b"")
-    except answers.ShapeError:
+        body: Mapping[str, Any] = load_json(request.json or b"")
+    except ShapeError:
         return {}
     return body
 
 
-def _entries(answer: Answer, phones: Sequence[str | None]) -> list[Entry]:
+def _entries(answer: Response, phones: Sequence[str | None]) -> list[Entry]:
     """What the answer says of each recipient, in the order asked, and then what else it tells of.
 
     A recipient that it is silent about while it tells of others may have been left out.

@@ -17,7 +17,7 @@ from msgctl.config import file as config
 from msgctl.config import profiles
 from msgctl.config.base_url import base_url_fault, without_secrets
 from msgctl.config.file import Document
-from msgctl.errors import MsgctlError, StoppedError, UsageError
+from msgctl.errors import Cancelled, MsgctlError, UsageError
 from msgctl.values import quote
 
 app = group("Stored accounts: base URL, client and key.")
@@ -67,7 +67,7 @@ def add(
     context = Context.of(ctx)
     members: Document = {
         "base_url": _base_url(base_url, allow_http=allow_http),
-        "client": values.whole_number(client, "a client identifier", most=profiles.LARGEST_CLIENT),
+        "client": values.whole_number(client, "--client", most=profiles.LARGEST_CLIENT),
         "country_code": None if country_code is None else values.country_code(country_code),
         "app_name": optional(app_name, "--app-name"),
         "voice": None if voice is None else _voice(voice),
@@ -153,7 +153,7 @@ def _ask_for_key() -> str:
             with echo_kept_off():
                 return getpass.getpass("Key: ")
     except EOFError:
-        raise StoppedError("no key was given; nothing was stored") from None
+        raise Cancelled("no key was given", consequence="nothing was stored") from None
     except UnicodeDecodeError:
         raise UsageError("the key cannot be used: it is not UTF-8 text", profiles.WHERE_THE_KEY_IS) from None
     except getpass.GetPassWarning:
@@ -168,7 +168,7 @@ def _check_account(context: Context, name: str, members: Document) -> None:
     try:
         context.run(ops.BALANCE, {})
     except MsgctlError as error:
-        error.message += "; the profile was not stored"
+        error.what, error.consequence = error.message, "the profile was not stored"
         raise
 
 

@@ -11,11 +11,11 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError, UsageError
-from msgctl.http import answers
 from msgctl.http.connection import Connection
 from msgctl.http.dialing import Dialer
 from msgctl.http.exchange import LostError, Outgoing, Reply
 from msgctl.http.request import JSON_TYPE
+from msgctl.http.response import ShapeError, load_json
 from msgctl.sandbox.control import BAD_REQUEST, NAME, PATH
 from msgctl.text import shorten
 
@@ -87,8 +87,8 @@ class RemoteSandbox:
 def _record(reply: Reply) -> dict[str, Any]:
     """The JSON object of an answer. Raises UsageError and OutcomeUnknownError."""
     try:
-        document = answers.load(reply.whole_body())
-    except answers.ShapeError:
+        document = load_json(reply.whole_body())
+    except ShapeError:
         document = None
     if not isinstance(document, dict):
         raise _unreadable()

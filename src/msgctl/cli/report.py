@@ -8,17 +8,16 @@ from typing import Any
 
 from msgctl.cli.context import Context
 from msgctl.cli.terminal import is_terminal
-from msgctl.errors import ConfigurationError, MsgctlError, StoppedError, UsageError
+from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.operations import Effect
 from msgctl.output.form import Format
 
 
 def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) -> int:
     """Say what happened on standard error and give the exit code."""
-    if consequence := _consequence(error, context):
-        error.message = error.message.rstrip(".") + consequence
+    error.consequence = error.consequence or _consequence(error, context)
     as_json = context.options.format is Format.JSON or (not context.is_understood and _asks_for_json(arguments))
-    if isinstance(error, StoppedError) and is_terminal(context.stderr):
+    if isinstance(error, Interrupted) and is_terminal(context.stderr):
         context.say("")  # away from ^C, and from a prompt
     context.say(_json_line(error) if as_json else _lines(error, context))
     return error.exit_code
@@ -28,9 +27,7 @@ def _consequence(error: MsgctlError, context: Context) -> str:
     """What a mistake that was found before any request left undone."""
     if not isinstance(error, (UsageError, ConfigurationError)) or context.operation is None or context.carried_out:
         return ""
-    return {Effect.SENDS: "; nothing was sent", Effect.CHANGES: "; nothing was changed"}.get(
-        context.operation.effect, ""
-    )
+    return {Effect.SENDS: "nothing was sent", Effect.CHANGES: "nothing was changed"}.get(context.operation.effect, "")
 
 
 def _json_line(error: MsgctlError) -> str:

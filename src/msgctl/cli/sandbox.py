@@ -64,7 +64,7 @@ def inbox(
 
     context = Context.of(ctx)
     number = None if phone is None else values.phone(phone)
-    wanted = None if kind is None else values.choice(kind, delivery.KINDS, "kind of message")
+    wanted = None if kind is None else values.choice(kind, delivery.KINDS, "kind")
     context.check_own_fields((*INBOX_COLUMNS, *INBOX_MORE))
     sandbox = _sandbox(context, base_url)
     if not follow:
@@ -170,8 +170,8 @@ def click(
         if text is not None
     }
     wanted = values.words(name, "NAME")
-    visits = values.whole_number(count, "a number of visits", 1, tools.MOST_CLICKS)
-    span = values.whole_number(days, "a number of days", 1, tools.MOST_DAYS)
+    visits = values.whole_number(count, "--count", 1, tools.MOST_CLICKS)
+    span = values.whole_number(days, "--days", 1, tools.MOST_DAYS)
     made = _sandbox(context, base_url).click(wanted, visits, span, visitor)
     context.show({"name": name, "clicks": made}, CLICK_COLUMNS)
 
@@ -188,7 +188,7 @@ def credit(
     context = Context.of(ctx)
     context.refuse_dry_run("sandbox credit")
     context.check_own_fields(CREDIT_COLUMNS)
-    number = values.whole_number(amount.removeprefix("+"), "a number of credits", most=tools.MOST_CREDITS)
+    number = values.whole_number(amount.removeprefix("+"), "N", most=tools.MOST_CREDITS)
     left = _sandbox(context, base_url).credit(number, add=amount.startswith("+"))
     context.show({"status": left}, CREDIT_COLUMNS)
 

@@ -88,8 +88,8 @@ def serve(
 
     context = Context.of(ctx)
     context.refuse_dry_run("sandbox serve")
-    number = values.whole_number(port, "a port", most=65535)
-    account = values.whole_number(client, "a client identifier", most=profiles.LARGEST_CLIENT)
+    number = values.whole_number(port, "--port", most=65535)
+    account = values.whole_number(client, "--client", most=profiles.LARGEST_CLIENT)
     if key_fault := profiles.key_fault(key):
         raise UsageError(f"--key cannot be used: {key_fault}", "Any other text will do.")
     allowed = [_network(text) for text in allow_ip or []]
@@ -114,7 +114,7 @@ def serve(
 def _faults(specs: Sequence[str], seed: str | None) -> Faults:
     from msgctl.sandbox.faults import Faults, parse
 
-    return Faults([parse(spec) for spec in specs], None if seed is None else values.whole_number(seed, "a seed"))
+    return Faults([parse(spec) for spec in specs], None if seed is None else values.whole_number(seed, "--seed"))
 
 
 def _network(text: str) -> Network:
@@ -132,7 +132,7 @@ def _state(where: str, credits: str | None) -> Iterator[State]:
     from msgctl.sandbox import tools
     from msgctl.sandbox.state import State
 
-    amount = None if credits is None else values.whole_number(credits, "a number of credits", most=tools.MOST_CREDITS)
+    amount = None if credits is None else values.whole_number(credits, "--credits", most=tools.MOST_CREDITS)
     with ExitStack() as stack:
         if where == MEMORY:
             where = str(Path(stack.enter_context(_folder())) / "state.sqlite3")

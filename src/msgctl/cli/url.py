@@ -25,7 +25,9 @@ def shorten(
     long_url: Annotated[str, typer.Argument(metavar="LONG_URL", help="The URL that the short one leads to.")],
     name: Annotated[str, option(ops.URL_SHORT.field("name"), "NAME")],
     alias: Annotated[str | None, option(ops.URL_SHORT.field("alias"), "A")] = None,
-    premium: Annotated[bool | None, option(ops.URL_SHORT.field("is-premium"))] = None,
+    premium: Annotated[
+        bool | None, typer.Option("--premium/--no-premium", help=ops.URL_SHORT.field("is-premium").help)
+    ] = None,
     group_name: Annotated[str | None, option(ops.URL_SHORT.field("group-name"), "G")] = None,
     domain_name: Annotated[str | None, option(ops.URL_SHORT.field("domain-name"), "D")] = None,
     expiration_months: Annotated[str | None, option(ops.URL_SHORT.field("expiration-time-statistics"), "N")] = None,

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from msgctl import operations as ops
 from msgctl.cli.context import Context
 from msgctl.delivery_states import folded, is_final
-from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, StoppedError, UsageError
-from msgctl.http.answers import Answer
+from msgctl.errors import ConditionError, ConfigurationError, Interrupted, MsgctlError, UsageError
+from msgctl.http.response import Response
 from msgctl.text import shorten
 from msgctl.values import quote
 
@@ -28,12 +28,12 @@ class Watch:
         self._wanted = " or ".join(shorten(state, 40) for state in until) or "a final state"
         self._interval = interval
         self._deadline = context.monotonic() + max_wait
-        self._latest: dict[str, Answer] = {}
+        self._latest: dict[str, Response] = {}
         self._lost = False
         self.failures: dict[str, MsgctlError] = {}
 
     @property
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[Response]:
         """The last answer for each message, in the order asked."""
         return list(self._latest.values())
 
@@ -71,11 +71,11 @@ class Watch:
         self._lost = False
         try:
             # Not repeated here: looking again is what a watch does anyway.
-            answer = self._context.perform(ops.MESSAGES_STATE, {"id": id}, within=within)
-        except (ConfigurationError, StoppedError, UsageError):
+            answer = self._context.perform(ops.MESSAGES_STATE, {"id": id}, timeout=within)
+        except (ConfigurationError, Interrupted, UsageError):
             raise
         except MsgctlError as error:
-            if not error.passing:
+            if not error.retryable:
                 self.failures[id] = error
                 return True
             self._lost = True
@@ -112,6 +112,6 @@ class Watch:
         return None if answer is None else _state_of(answer)
 
 
-def _state_of(answer: Answer) -> str:
+def _state_of(answer: Response) -> str:
     state = answer.document.get("state")
     return "not given" if state is None else str(state)

@@ -12,11 +12,11 @@ from msgctl.cli.progress import GLANCE, Progress, Standing
 from msgctl.cli.terminal import is_terminal
 from msgctl.errors import (
     ConditionError,
+    Interrupted,
     MsgctlError,
     NotReachedError,
     OutcomeUnknownError,
     ServiceError,
-    StoppedError,
 )
 from msgctl.jobs.delivery import Round
 from msgctl.jobs.ledger import Ledger
@@ -67,7 +67,7 @@ def _send(context: Context, job: str, ledger: Ledger) -> MsgctlError | None:
     if error:
         return _stopped_by(error, totals, f"{go_on}{_with_credits(error, ledger)}", job)
     if stopped and totals.pending:
-        return StoppedError(f"interrupted; {_told(totals)}", go_on)
+        return Interrupted("interrupted", go_on, consequence=_told(totals))
     return _unfinished(totals, job)
 
 
@@ -81,14 +81,14 @@ def ask_for_states(context: Context, job: str, ledger: Ledger) -> None:
     error, stopped = attend(context, work, lambda: Standing(work.asked, work.due, [("failed", work.failed)]), again)
     show(context, summary(job, ledger, running=False))
     if error:
-        error.message = f"the questions stopped after {work.asked:,}: {error.message}"
+        error.what = f"the questions stopped after {work.asked:,}: {error.what}"
         error.hint = f"{error.hint or ''} {again}".strip()
         raise error
     if stopped:
-        raise StoppedError(f"interrupted after {work.asked:,} questions", again)
+        raise Interrupted(f"interrupted after {work.asked:,} questions", again)
     if work.first_fault:
         states = "state" if work.failed == 1 else "states"
-        work.first_fault.message = f"{work.failed:,} {states} could not be had; the first: {work.first_fault.message}"
+        work.first_fault.what = f"{work.failed:,} {states} could not be had; the first: {work.first_fault.what}"
         raise work.first_fault
 
 
@@ -97,7 +97,7 @@ def attend(
 ) -> tuple[MsgctlError | None, bool]:
     """Let something work to its end, and show how far it is; its error, and whether a person stopped it.
 
-    The first Ctrl-C (or SIGTERM, or SIGHUP) lets what is under way finish; raises StoppedError, with ``go_on`` as its
+    The first Ctrl-C (or SIGTERM, or SIGHUP) lets what is under way finish; raises Interrupted, with ``go_on`` as its
     hint, at the second.
     """
     stopped = False
@@ -113,7 +113,7 @@ def attend(
                     context.note(FINISHING)
             return work.finish(), stopped
     except KeyboardInterrupt:
-        raise StoppedError("interrupted at once; what was under way is unknown", go_on) from None
+        raise Interrupted("interrupted at once; what was under way is unknown", go_on) from None
 
 
 def counts(totals: Totals) -> list[tuple[str, int]]:
@@ -133,11 +133,11 @@ def _standing(totals: Totals) -> Standing:
 def _stopped_by(error: MsgctlError, totals: Totals, go_on: str, job: str) -> MsgctlError:
     """The error that stopped a job, with what that means for its recipients."""
     if isinstance(error, ConditionError):
-        error.message += f"; {_told(totals)}"
+        error.what, error.consequence = error.message, _told(totals)
     else:
         in_a_row = f"after {FAILURES_IN_A_ROW} requests in a row that failed; the last: "
         why = in_a_row if isinstance(error, (ServiceError, NotReachedError, OutcomeUnknownError)) else "because "
-        error.message = f"the job stopped {why}{error.message}. In all, {_told(totals)}"
+        error.what, error.consequence = f"the job stopped {why}{error.message}. In all, {_told(totals)}", ""
     again = f" (--resend-refused sends to the {totals.refused:,} refused ones again)" if totals.refused else ""
     unknown = f" What is unknown: msgctl job report {job} --only unknown" if totals.unknown else ""
     rest = f"{go_on}{again}." if totals.pending or totals.refused else ""

@@ -10,7 +10,7 @@ from msgctl import operations
 from msgctl.config.base_url import is_loopback
 from msgctl.diagnosis.case import Case
 from msgctl.diagnosis.findings import Result, ok, skipped, warning
-from msgctl.errors import MsgctlError, RefusedError, StoppedError
+from msgctl.errors import Interrupted, MsgctlError, RefusedError
 from msgctl.http import request
 from msgctl.http.exchange import Reply
 from msgctl.text import shorten
@@ -56,7 +56,7 @@ def credentials(case: Case) -> Result:
     if isinstance(outcome, MsgctlError):
         raise outcome
     try:
-        answer = case.client.answer(BALANCE, outcome)
+        answer = case.client.parse(BALANCE, outcome)
     except RefusedError as error:
         if outcome.status in REFUSING_CALLERS and not case.in_sandbox:
             error.hint = f"{CHECK_CREDENTIALS} {_which_address(case)} {WHO_KNOWS}"
@@ -69,12 +69,12 @@ def credentials(case: Case) -> Result:
 
 
 def _asked(case: Case) -> Reply | MsgctlError:
-    """What becomes of a request for the balance, which is made once. Raises StoppedError on Ctrl-C."""
+    """What becomes of a request for the balance, which is made once. Raises Interrupted on Ctrl-C."""
     if case.outcome is None:
         case.client = case.connect(case.credential)
         try:
-            case.outcome = case.client.fetch(BALANCE, within=case.seconds)
-        except StoppedError:
+            case.outcome = case.client.fetch(BALANCE, timeout=case.seconds)
+        except Interrupted:
             raise
         except MsgctlError as error:
             case.outcome = error

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgctl.diagnosis import account, network, settings
 from msgctl.diagnosis.case import Case
 from msgctl.diagnosis.findings import Finding, Result, Status, skipped
-from msgctl.errors import MsgctlError, StoppedError
+from msgctl.errors import Interrupted, MsgctlError
 
 
 class Check(NamedTuple):
@@ -37,7 +37,7 @@ CHECKS = (
 
 
 def examine(case: Case) -> Iterator[Finding]:
-    """Make the checks and give what each found, as soon as it is known. Raises StoppedError on Ctrl-C."""
+    """Make the checks and give what each found, as soon as it is known. Raises Interrupted on Ctrl-C."""
     missing: dict[str, str] = {}
     for check in CHECKS:
         cause = next((missing[need] for need in check.needs if need in missing), None)
@@ -58,10 +58,10 @@ def _made(check: Check, case: Case) -> Finding:
         return _finding(check, case, skipped("left out by --dry-run"))
     try:
         return _finding(check, case, check.make(case))
-    except StoppedError:
+    except Interrupted:
         raise
     except MsgctlError as error:
-        found = error.message.removesuffix("; nothing was sent")
+        found = error.what
         return _finding(check, case, Result(Status.FAILED, found, error.hint), error)
 
 

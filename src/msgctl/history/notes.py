@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from msgctl.history.file import HISTORY, connect
-from msgctl.http.answers import Number
+from msgctl.http.response import Number
 from msgctl.storage import database
 from msgctl.storage.database import BrokenError
 from msgctl.text import storable

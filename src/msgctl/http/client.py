@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from urllib.parse import urlsplit
 
 from msgctl.config.base_url import percent_encoded
 from msgctl.config.credential import Credential
-from msgctl.errors import PASSING_STATUSES, NotReachedError, OutcomeUnknownError, StoppedError, UsageError
-from msgctl.http.answers import Answer
+from msgctl.errors import RETRYABLE_STATUSES, Interrupted, NotReachedError, OutcomeUnknownError, UsageError
 from msgctl.http.exchange import Line, LocalLine, LostError, Outgoing, Reply
-from msgctl.http.request import Request, encoded
-from msgctl.http.verdicts import Judge, check, outcome_unknown
-from msgctl.operations import Effect
+from msgctl.http.request import Request, Value, build, encoded
+from msgctl.http.response import Response, accept, check, outcome_unknown, parse
+from msgctl.operations import Effect, Operation
 
 LONGEST_TARGET = 65_536
 """The longest path and query that is sent, in bytes; every server has a limit, and few have a higher one."""
@@ -54,7 +53,8 @@ class Client:
         self._log = log
         self._sleep = sleep
         self._clock = clock
-        self._judge = Judge(base_url, is_local=local is not None)
+        self._base_url = base_url
+        self._is_local = local is not None
         self._new_line = _lines(base_url) if local is None else lambda: LocalLine(local)
         self._line = self._new_line()
 
@@ -67,26 +67,34 @@ class Client:
     def close(self) -> None:
         self._line.close()
 
-    def perform(self, request: Request, *, within: float | None = None) -> Answer:
-        """Make a request and read its answer.
+    def send(
+        self,
+        operation: Operation,
+        values: Mapping[str, Value],
+        *,
+        body: bytes | None = None,
+        timeout: float | None = None,
+    ) -> Response:
+        """Make the request of an operation and return its response; see `request.build`.
 
-        ``within`` bounds it further, in seconds, and leaves repeating it to the caller.
+        ``timeout`` bounds it further, in seconds, and leaves retrying to the caller.
 
         Raises NotReachedError, RefusedError, UnreadableError (a request that only reads), OutcomeUnknownError,
         UsageError where the values are too long for a URL, ConfigurationError where the settings for TLS or proxies
-        cannot be used, and StoppedError on Ctrl-C.
+        cannot be used, and Interrupted on Ctrl-C.
         """
+        request = build(operation, values, body)
         with self._interruptible(request):
-            return self._judge.answer(request, self._reply(request, within))
+            return self.parse(request, self._reply(request, timeout))
 
-    def fetch(self, request: Request, *, within: float | None = None) -> Reply:
-        """Make a request and give the reply, whatever its status and its body. Raises as `perform` does otherwise."""
+    def fetch(self, request: Request, *, timeout: float | None = None) -> Reply:
+        """Make a request and return the response, whatever its status and body. Raises as `send` does otherwise."""
         with self._interruptible(request):
-            return self._reply(request, within)
+            return self._reply(request, timeout)
 
-    def answer(self, request: Request, reply: Reply) -> Answer:
-        """What a reply that was fetched answers to the request. Raises as `perform` does."""
-        return self._judge.answer(request, reply)
+    def parse(self, request: Request, reply: Reply) -> Response:
+        """Return what a fetched response means. Raises as `send` does."""
+        return parse(request, reply, self._base_url, is_local=self._is_local)
 
     def accept(self, request: Request, reply: Reply) -> None:
         """Accept a reply of any status that says success (2xx), with any body.
@@ -94,21 +102,21 @@ class Client:
         Raises RefusedError for another status; OutcomeUnknownError, or UnreadableError where the request only reads,
         for a body that is not whole.
         """
-        self._judge.accept(request, reply)
+        accept(request, reply, self._base_url, is_local=self._is_local)
 
     @contextmanager
     def _interruptible(self, request: Request) -> Iterator[None]:
-        """Make of Ctrl-C in the block a StoppedError that says whether the request had left."""
+        """Make of Ctrl-C in the block a Interrupted that says whether the request had left."""
         self._line.left = False
         try:
             yield
         except KeyboardInterrupt:
             raise _stopped(request, left=self._line.left) from None
 
-    def _reply(self, request: Request, within: float | None) -> Reply:
+    def _reply(self, request: Request, timeout: float | None) -> Reply:
         outgoing = self._prepared(request)
-        if within is not None:
-            return self._exchange(request, outgoing, min(self._seconds, within))
+        if timeout is not None:
+            return self._exchange(request, outgoing, min(self._seconds, timeout))
         return self._repeated(request, outgoing)
 
     def _repeated(self, request: Request, outgoing: Outgoing) -> Reply:
@@ -118,13 +126,13 @@ class Client:
             try:
                 reply = self._exchange(request, outgoing, self._seconds)
             except NotReachedError as error:
-                if not error.passing:
+                if not error.retryable:
                     raise
             except OutcomeUnknownError:
                 if not reads:
                     raise
             else:
-                if not (reads and reply.status in PASSING_STATUSES):
+                if not (reads and reply.status in RETRYABLE_STATUSES):
                     return reply
             self._log(f"* trying again in {pause:g} s")
             self._sleep(pause)
@@ -186,9 +194,11 @@ def _lines(base_url: str) -> Callable[[], Line]:
     return lambda: Connection(dialer)
 
 
-def _stopped(request: Request, *, left: bool) -> StoppedError:
+def _stopped(request: Request, *, left: bool) -> Interrupted:
     if request.operation.effect is Effect.READS:
-        return StoppedError("interrupted")
+        return Interrupted("interrupted")
     if left:
-        return StoppedError("interrupted after the request was sent: it may have been carried out", check(request))
-    return StoppedError("interrupted; nothing was sent", nothing_sent=True)
+        return Interrupted(
+            "interrupted after the request was sent", check(request), consequence="it may have been carried out"
+        )
+    return Interrupted("interrupted", consequence="nothing was sent", nothing_sent=True)

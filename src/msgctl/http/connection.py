@@ -15,9 +15,9 @@ from email import errors as mail
 from http.client import HTTPException, HTTPResponse
 from typing import Any
 
-from msgctl.http.answers import MOST_BYTES
 from msgctl.http.dialing import Dialer, not_in_time
 from msgctl.http.exchange import LostError, Outgoing, Reply
+from msgctl.http.response import MOST_BYTES
 from msgctl.http.timed import Deadline, Incoming, TooMuchError, send
 
 MOST_HEAD_BYTES = 256 * 1024

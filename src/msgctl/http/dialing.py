@@ -137,7 +137,7 @@ class Dialer:
         if not 200 <= response.status < 300:
             said = f" and answered {response.status}" if response.status else ""
             raise NotReachedError(
-                f"the proxy did not open a connection to {self.host}{said}", CHECK_PROXY, passing=False
+                f"the proxy did not open a connection to {self.host}{said}", CHECK_PROXY, retryable=False
             )
 
     def _context(self) -> ssl.SSLContext:
@@ -226,13 +226,13 @@ def _look_up(host: str, port: int, deadline: Deadline) -> list[Address]:
 
 def _not_reached(host: str, error: Exception) -> NotReachedError:
     if isinstance(error, (socket.gaierror, UnicodeError)):
-        passing = isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN
-        return NotReachedError(f"the name {host} cannot be looked up", CHECK_ADDRESS, passing=passing)
+        retryable = isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN
+        return NotReachedError(f"the name {host} cannot be looked up", CHECK_ADDRESS, retryable=retryable)
     if isinstance(error, ssl.SSLCertVerificationError):
         return NotReachedError(
             f"the certificate of {host} cannot be trusted: {error.verify_message.rstrip('.')}",
             OWN_AUTHORITY if _knows_authorities() else NO_AUTHORITIES,
-            passing=False,
+            retryable=False,
         )
     if isinstance(error, ssl.SSLError):
         return NotReachedError(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from msgctl.http.answers import ShapeError
+from msgctl.http.response import ShapeError
 
 
 class Outgoing(NamedTuple):

@@ -13,8 +13,8 @@ from urllib.parse import quote_plus
 
 from msgctl import __version__
 from msgctl.errors import UsageError
-from msgctl.http import answers
 from msgctl.http.masking import MASK
+from msgctl.http.response import ShapeError, load_json
 from msgctl.operations import Operation, Place
 
 Value = str | bool | Sequence[str] | None
@@ -71,8 +71,8 @@ class Request(NamedTuple):
     def _shown_json(body: bytes) -> Any:
         """The JSON body with every digit of its numbers. Raises UsageError where it cannot be read."""
         try:
-            return answers.load(body)
-        except answers.ShapeError as error:
+            return load_json(body)
+        except ShapeError as error:
             raise UsageError(f"the body cannot be shown: {error}") from None
 
 

@@ -1,6 +1,6 @@
 """JSON as text: laid out anew without reading a number, so that every digit, member and repetition stays.
 
-The texts given to `indent` and `compact` are valid JSON (RFC 8259), as `msgctl.http.answers` has made sure.
+The texts given to `indent` and `compact` are valid JSON (RFC 8259), as `msgctl.http.response` has made sure.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from msgctl.http.answers import Number
+from msgctl.http.response import Number
 from msgctl.text import is_unsafe
 
 MOST_INDENTED = 32
@@ -66,7 +66,7 @@ def escape(text: str, *, ascii_only: bool = False) -> str:
 
 
 def dump(value: Any) -> str:
-    """Compact JSON of a value: plain Python data, or what `msgctl.http.answers` read; numbers stay as they came."""
+    """Compact JSON of a value: plain Python data, or what `msgctl.http.response` read; numbers stay as they came."""
     return "".join(_pieces(value))
 
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 
 from msgctl import operations
-from msgctl.http import answers
-from msgctl.http.answers import Answer
+from msgctl.http.response import Response, ShapeError, load_json
 from msgctl.output import jsontext, views
 from msgctl.output.cells import cell, reach
 from msgctl.output.fields import finder
@@ -47,7 +46,7 @@ class Printer:
         self.format = format
         self.fields = tuple(fields)
 
-    def answer(self, answer: Answer) -> None:
+    def answer(self, answer: Response) -> None:
         """Print one answer. As JSON: the bytes as they came, or indented on a terminal."""
         if self.format is Format.JSON:
             self._body(answer.body)
@@ -59,7 +58,7 @@ class Printer:
             self._record(answer)
         self.screen.flush()
 
-    def answers(self, answers: Sequence[Answer]) -> None:
+    def answers(self, answers: Sequence[Response]) -> None:
         """Print answers to one and the same operation. As JSON: one document a line."""
         if self.format is Format.JSON:
             for each in answers:
@@ -183,7 +182,7 @@ class Printer:
         else:
             self.screen.write_bytes(text.encode() + b"\n")
 
-    def _record(self, answer: Answer) -> None:
+    def _record(self, answer: Response) -> None:
         """A record without entries: names and values, or the chart of its clicks."""
         record = answer.operation.answer
         if record is operations.RESPONSE_STATISTIC and not self.fields:
@@ -199,7 +198,7 @@ class Printer:
             ]
         self._draw(listing(pairs, self.screen.width))
 
-    def _entries(self, answers: Sequence[Answer]) -> None:
+    def _entries(self, answers: Sequence[Response]) -> None:
         """A row an entry (a record where there are none), and above them what the entries of a dispatch share."""
         view = views.view_of(answers[0].operation.answer)
         known = view.columns
@@ -214,11 +213,11 @@ class Printer:
             self._draw([BLANK])
         self._draw(table(columns, rows, self.screen.width), len(rows))
 
-    def _shared(self, answer: Answer, view: views.View) -> list[tuple[str, str]]:
+    def _shared(self, answer: Response, view: views.View) -> list[tuple[str, str]]:
         names = views.with_unknown(view.summary, [answer.document])
         return [(cell(name), cell(answer.document.get(name))) for name in names if name != "data"]
 
-    def _selection(self, answers: Sequence[Answer], known: Sequence[str] = ()) -> tuple[list[str], _Rows]:
+    def _selection(self, answers: Sequence[Response], known: Sequence[str] = ()) -> tuple[list[str], _Rows]:
         """The columns and rows of answers to one operation; ``known`` columns come first, else the interface's."""
         record = answers[0].operation.answer
         pairs = [(entry, each.document) for each in answers for entry in views.entries(each)]
@@ -281,8 +280,8 @@ def _own_cells(documents: Collection[Document], names: Sequence[str]) -> _Rows:
 
 def _is_json(body: bytes) -> bool:
     try:
-        answers.load(body)
-    except answers.ShapeError:
+        load_json(body)
+    except ShapeError:
         return False
     return True
 

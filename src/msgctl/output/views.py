@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgctl import operations
-from msgctl.http.answers import Answer
+from msgctl.http.response import Response
 from msgctl.operations import Record
 
 MOST_UNKNOWN = 64
@@ -92,7 +92,7 @@ def state_style(column: str, value: str) -> str:
     return _STYLE_OF_STATE.get(value.lower().replace(" ", "-").replace("_", "-"), "")
 
 
-def entries(answer: Answer) -> Sequence[Mapping[str, Any]]:
+def entries(answer: Response) -> Sequence[Mapping[str, Any]]:
     """The ``data`` entries of an answer; the document itself where its record has none."""
     if not answer.operation.answer.entries:
         return [answer.document]

@@ -60,7 +60,7 @@ def store(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @each_command
-def test_a_default_stands_in_for_an_option_that_was_left_out(
+def test_a_default_replaces_an_option_that_was_left_out(
     command: tuple[str, ...], members: tuple[str, ...], store: Store, tool: Tool, service: Service
 ) -> None:
     store(**GOOD)
@@ -80,13 +80,13 @@ def test_an_option_wins_over_the_default(
     assert {name: form[WIRE[name]] for name in members} == {name: GIVEN[name][1] for name in members}
 
 
-def test_defaults_hold_where_the_environment_gives_the_account(store: Store, tool: Tool, service: Service) -> None:
+def test_defaults_hold_if_the_environment_gives_the_account(store: Store, tool: Tool, service: Service) -> None:
     store(**GOOD, client=777, key="another")
     form = used(tool, service, *SMS_2FA)
     assert (form["client"], form["key"], form["app-name"]) == ("12345", KEY, "Tienda ñ")
 
 
-def test_what_no_profile_gives_is_not_sent(store: Store, tool: Tool, service: Service) -> None:
+def test_a_default_that_is_not_set_is_not_sent(store: Store, tool: Tool, service: Service) -> None:
     store()
     assert used(tool, service, "-p", "main", *SMS).keys() == {"client", "key", "phone", "sms"}
 
@@ -100,15 +100,14 @@ def test_what_no_profile_gives_is_not_sent(store: Store, tool: Tool, service: Se
         ("app_name", "", SMS_2FA),
         ("app_name", " ", VERIFY),
         ("app_name", "a\x07b", CHATAPP_2FA),
-        ("voice", "Mariana", CALL),
-        ("voice", "Marian", CALL_2FA),
-        ("voice", "", CALL),
+        ("voice", "Nobody", CALL),
+        ("voice", "", CALL_2FA),
         ("voice", 7, CALL),
         ("country_code", ["CO"], SMS),
         ("app_name", True, SMS_2FA),
     ],
 )
-def test_a_bad_default_is_a_fault_of_the_configuration(
+def test_a_bad_default_is_a_configuration_error(
     member: str, bad: Any, command: tuple[str, ...], store: Store, tool: Tool, service: Service
 ) -> None:
     store(**{**GOOD, member: bad})
@@ -126,11 +125,10 @@ def test_a_bad_default_is_a_fault_of_the_configuration(
     [
         ("country_code", "COL", SMS),
         ("app_name", "", SMS_2FA),
-        ("voice", "Mariana", CALL),
-        ("voice", "Marian", CALL_2FA),
+        ("voice", "Nobody", CALL),
     ],
 )
-def test_an_option_stands_in_for_a_bad_default(
+def test_an_option_replaces_a_bad_default(
     member: str, bad: str, command: tuple[str, ...], store: Store, tool: Tool, service: Service
 ) -> None:
     store(**{**GOOD, member: bad})
@@ -138,22 +136,29 @@ def test_an_option_stands_in_for_a_bad_default(
     assert used(tool, service, "-p", "main", *command, option, value)[WIRE[member]] == value
 
 
+@pytest.mark.parametrize("stored", ["Marian", "mariana"])
+def test_the_voice_of_a_profile_serves_calls_and_verification_calls(
+    stored: str, store: Store, tool: Tool, service: Service
+) -> None:
+    store(voice=stored)
+    assert used(tool, service, "-p", "main", *CALL)["voice"] == "Marian"
+    assert used(tool, service, "-p", "main", *CALL_2FA, "--app-name", "Shop")["voice"] == "Mariana"
+
+
 def test_a_bad_default_says_which_option_helps(store: Store, tool: Tool, service: Service) -> None:
-    store(voice="Mariana")
+    store(voice="Nobody")
     outcome = tool("-p", "main", *CALL)
-    assert "'Mariana'" in outcome.err
+    assert '"Nobody"' in outcome.err
     assert "Marian, Penelope" in outcome.err
     assert "--voice" in outcome.err
 
 
-def test_a_default_that_a_command_has_no_use_for_does_no_harm(store: Store, tool: Tool, service: Service) -> None:
+def test_a_bad_default_that_a_command_does_not_use_does_no_harm(store: Store, tool: Tool, service: Service) -> None:
     store(voice="Nobody", app_name="")
     assert "voice" not in used(tool, service, "-p", "main", *AUDIO)
 
 
-def test_a_voice_of_a_call_that_is_missing_everywhere_is_a_usage_error(
-    store: Store, tool: Tool, service: Service
-) -> None:
+def test_a_missing_voice_is_a_usage_error(store: Store, tool: Tool, service: Service) -> None:
     store(country_code="CO")
     outcome = tool("-p", "main", *CALL)
     assert (outcome.code, service.received) == (2, [])

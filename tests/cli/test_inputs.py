@@ -1,0 +1,350 @@
+"""What people type, from the command line, a file, standard input or a terminal, and what reaches the service."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.typed import ANSWER, OTHER, PHONE, refused, used
+from contract.commands import FULL, Line
+from contract.interface import CALL_2FA_VOICES, CALL_VOICES, CATEGORIES, PREMIUM_CATEGORIES
+from support.service import Service, answer
+from support.tool import Tool, process
+
+SMS = ("sms", "send", PHONE)
+CALL = ("call", "send", PHONE, "-m", "Hola")
+CALL_2FA = ("2fa", "send-call", PHONE, "--app-name", "Shop")
+AUDIO = ("call", "send", PHONE, "--audio-code", "A-1029")
+STATS = ("url", "stats", "offers", "--since", "2026-01-01")
+SHORTEN = ("url", "shorten", "https://example.com/", "--name", "offers")
+VERIFY = ("2fa", "verify", PHONE, "--app-name", "Shop")
+MOST = 65536
+
+# --- phones
+
+
+@pytest.mark.parametrize("command", [("sms", "send", "-m", "Hola"), ("call", "send", "-m", "Hola", "--voice", "Mia")])
+def test_several_numbers_go_in_one_request_and_repeated_ones_once(
+    command: tuple[str, ...], tool: Tool, service: Service
+) -> None:
+    service.will(answer(ANSWER))
+    outcome = tool(*command, OTHER, f"{PHONE},+57 300 765 4321", "(57) 311.11")
+    assert dict(service.received[0].form)["phone"] == f"{OTHER},{PHONE},5731111"
+    assert outcome.err.splitlines()[0] == f"Repeated numbers get one message: {OTHER}"
+
+
+def test_a_quiet_run_has_no_note_about_repeated_numbers(tool: Tool, service: Service) -> None:
+    service.will(answer(ANSWER))
+    assert tool("-q", "sms", "send", PHONE, PHONE, "-m", "Hola").err == ""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("block", "add"),
+        ("2fa", "send-sms", "--app-name", "Shop"),
+        ("2fa", "verify", "--app-name", "Shop", "--code", "480615"),
+        ("chatapp", "send", "--template", "t"),
+    ],
+)
+def test_a_command_for_one_number_refuses_a_list(command: tuple[str, ...], tool: Tool, service: Service) -> None:
+    refused(tool, service, *command, f"{PHONE},{OTHER}", names=(f'"{PHONE},{OTHER}"', "5 to 15 digits"))
+
+
+def test_one_bad_number_stops_all_of_them(tool: Tool, service: Service) -> None:
+    refused(tool, service, *SMS, f"{OTHER},5730", "-m", "Hola", names=('"5730"',))
+
+
+# --- choices and numbers
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "field", "choices"),
+    [
+        (CALL, "--voice", "voice", CALL_VOICES),
+        (CALL_2FA, "--voice", "voice", CALL_2FA_VOICES),
+        (STATS, "--category", "category", CATEGORIES + PREMIUM_CATEGORIES),
+    ],
+)
+def test_a_choice_is_sent_in_the_spelling_of_the_interface(
+    command: tuple[str, ...], option: str, field: str, choices: tuple[str, ...], tool: Tool, service: Service
+) -> None:
+    for each in choices:
+        assert used(tool, service, *command, option, each.swapcase())[field] == each
+    service.received.clear()
+    service.connections = 0
+    refused(tool, service, *command, option, "Xyzzy", names=('"Xyzzy"', ", ".join(choices)))
+
+
+@pytest.mark.parametrize(("command", "typed", "meant"), [(CALL, "Mariana", "Marian"), (CALL_2FA, "lusia", "Lucia")])
+def test_the_nearest_voice_is_suggested(
+    command: tuple[str, ...], typed: str, meant: str, tool: Tool, service: Service
+) -> None:
+    refused(tool, service, *command, "--voice", typed, names=(f'"{typed}"', f"Did you mean {meant}?"))
+
+
+@pytest.mark.parametrize("command", [(*CALL, "--voice", "Mia"), (*CALL_2FA, "--voice", "Mia"), AUDIO])
+def test_retries_are_one_to_three(command: tuple[str, ...], tool: Tool, service: Service) -> None:
+    for typed in ("0", "4", "+1", "1.0", "", "١"):
+        refused(tool, service, *command, "--retries", typed, names=(f'--retries must be 1 to 3, not "{typed}"',))
+    assert used(tool, service, *command, "--retries", "3")["retries"] == "3"
+
+
+def test_months_of_zero_are_sent(tool: Tool, service: Service) -> None:
+    assert used(tool, service, *SHORTEN, "--expiration-months", "0")["expiration-time-statistics"] == "0"
+
+
+@pytest.mark.parametrize(("option", "sent"), [("--premium", "true"), ("--no-premium", "false")])
+def test_premium_is_sent_either_way(option: str, sent: str, tool: Tool, service: Service) -> None:
+    assert used(tool, service, *SHORTEN, option)["is-premium"] == sent
+
+
+@pytest.mark.parametrize(("option", "sent"), [("--leave-voicemail", "true"), ("--no-leave-voicemail", "false")])
+def test_the_voicemail_option_is_sent_either_way(option: str, sent: str, tool: Tool, service: Service) -> None:
+    assert used(tool, service, *AUDIO, option)["leave-voicemail"] == sent
+
+
+def test_a_country_code_is_sent_in_upper_case(tool: Tool, service: Service) -> None:
+    assert used(tool, service, *SMS, "-m", "Hola", "--country-code", "cO")["country-code"] == "CO"
+
+
+@pytest.mark.parametrize("more", [("-m", "Hola"), ("--message-file", "-"), ("--voice", "Mia"), ("-m", "")])
+def test_a_stored_audio_excludes_message_and_voice(more: tuple[str, ...], tool: Tool, service: Service) -> None:
+    refused(tool, service, *AUDIO, *more, names=("--audio-code", "not both"), stdin="Hola")
+
+
+def test_a_stored_audio_leaves_standard_input_untouched(tool: Tool, service: Service) -> None:
+    form = used(tool, service, *AUDIO, stdin=b"for the next command")
+    assert form.keys() == {"client", "key", "phone", "audio-code"}
+    assert tool(*AUDIO, "-n", stdin=b"for the next command").unread == b"for the next command"
+
+
+# --- short texts
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [(line, name) for line in FULL for name in (*line.free, *line.prose)],
+    ids=lambda each: each if isinstance(each, str) else each.command[1],
+)
+def test_blank_undecodable_and_control_text_is_refused_before_anything_is_sent(
+    line: Line, name: str, tool: Tool, service: Service
+) -> None:
+    refused(tool, service, *line.with_text(name, " \u2003").command, names=("empty",))
+    refused(tool, service, *line.with_text(name, "a\udcffb").command, names=("UTF-8",))
+    refused(tool, service, *line.with_text(name, "a\x1b[2Jb").command, names=("U+001B",))
+
+
+# --- the message
+
+
+def test_an_option_gives_the_message_unchanged(tool: Tool, service: Service) -> None:
+    text = " Hola,\n\tseñal ü 漢字 😀 -m \r\n"
+    assert used(tool, service, *SMS, "-m", text)["sms"] == text
+    assert used(tool, service, *CALL[:3], "--message", text, "--voice", "Mia")["message"] == text
+
+
+@pytest.mark.parametrize("more", [(), ("-m", "-"), ("--message", "-"), ("--message-file", "-")], ids=str)
+def test_standard_input_gives_the_message(more: tuple[str, ...], tool: Tool, service: Service) -> None:
+    assert used(tool, service, *SMS, *more, stdin="\ufeffSeñal\nde 漢字 😀\r\n\n")["sms"] == "Señal\nde 漢字 😀"
+
+
+def test_a_file_gives_the_message(tmp_path: Path, tool: Tool, service: Service) -> None:
+    file = tmp_path / "notice.txt"
+    file.write_text("  Señal\n\n de 漢字 \n", encoding="utf-8")
+    service.will(answer(ANSWER))
+    outcome = tool(*SMS, "--message-file", str(file), stdin=b"for the next command\n")
+    assert (dict(service.received[0].form)["sms"], outcome.unread) == (
+        "  Señal\n\n de 漢字 ",
+        b"for the next command\n",
+    )
+
+
+def test_a_pipe_works_between_processes(service: Service) -> None:
+    service.will(answer(ANSWER))
+    outcome = process(*SMS, stdin="Señal: 42%\n".encode())
+    assert (dict(service.received[0].form)["sms"], outcome.err) == ("Señal: 42%", "")
+
+
+def test_windows_1252_is_read_with_a_note(tool: Tool, service: Service) -> None:
+    service.will(answer(ANSWER))
+    outcome = tool(*SMS, stdin="Mañana a las 8 – 10 €".encode("cp1252"))
+    assert dict(service.received[0].form)["sms"] == "Mañana a las 8 – 10 €"
+    assert outcome.err.splitlines()[0] == "Standard input is not UTF-8; reading it as Windows-1252"
+
+
+def test_bytes_that_are_no_text_are_refused(tool: Tool, service: Service) -> None:
+    refused(tool, service, *SMS, names=("Standard input is not text", "0x81"), stdin=b"a\x81")
+
+
+def test_an_option_leaves_standard_input_untouched(tool: Tool, service: Service) -> None:
+    service.will(answer(ANSWER))
+    assert tool(*SMS, "-m", "Hola", stdin=b"for the next command\n").unread == b"for the next command\n"
+
+
+def test_a_missing_message_is_not_waited_for_on_a_terminal(tool: Tool, service: Service) -> None:
+    refused(tool, service, *SMS, names=("message is missing", "-m", "--message-file"), stdin="x", terminal=True)
+    assert tool(*SMS, stdin=b"x", terminal=True).unread == b"x"
+    assert used(tool, service, *SMS, "--message-file", "-", stdin="typed\n", terminal=True)["sms"] == "typed"
+
+
+def test_two_messages_are_refused(tool: Tool, service: Service) -> None:
+    refused(tool, service, *SMS, "-m", "", "--message-file", "-", names=("--message", "--message-file"), stdin="Hola")
+
+
+@pytest.mark.parametrize("text", ["", " \t\r\n \u00a0\u2003"], ids=ascii)
+def test_an_empty_or_blank_message_is_refused(text: str, tool: Tool, service: Service) -> None:
+    refused(tool, service, *SMS, "-m", text, names=("message is empty", "-m"))
+    refused(tool, service, *SMS, names=("message is empty", "-m"), stdin=text)
+
+
+def test_a_pipe_from_nothing_is_refused(service: Service) -> None:
+    outcome = process(*SMS)
+    assert (outcome.code, outcome.out, service.received) == (2, "", [])
+    assert "message is empty" in outcome.err
+
+
+def test_a_message_of_64_kib_is_the_longest(tool: Tool, service: Service) -> None:
+    longest = "ñ" * (MOST // 2)
+    refused(tool, service, *SMS, "-m", longest + "x", names=("message", str(MOST)))
+    refused(tool, service, *SMS, names=("message", str(MOST)), stdin=longest + "x")
+    refused(tool, service, *SMS, "--message-file", "/dev/zero", names=("message", str(MOST)))
+    assert used(tool, service, *SMS, stdin=longest)["sms"] == longest
+
+
+@pytest.mark.parametrize(("path", "fault"), [("no/such", "No such file"), ("/", "directory"), ("a\x00b", "not valid")])
+def test_a_file_that_cannot_be_read_is_named(path: str, fault: str, tool: Tool, service: Service) -> None:
+    shown = path.replace("\x00", "\\x00")
+    refused(tool, service, *SMS, "--message-file", path, names=(f'"{shown}"', fault))
+
+
+def test_gsm7_replaces_letters_wherever_the_message_comes_from(tool: Tool, service: Service) -> None:
+    text = "“Mañana” – ‘sí’… 10 €"
+    assert used(tool, service, *SMS, "-m", text, "--gsm7")["sms"] == "\"Mañana\" - 'si'... 10 €"
+    assert used(tool, service, *SMS, "--gsm7", stdin=text)["sms"] == "\"Mañana\" - 'si'... 10 €"
+
+
+def test_gsm7_refuses_what_it_cannot_write(tool: Tool, service: Service) -> None:
+    refused(tool, service, *SMS, "-m", "Hola 😀", "--gsm7", names=("😀", "U+1F600", "position 6", "--gsm7"))
+    refused(tool, service, *SMS, "-m", "\u0301 \ufe0f", "--gsm7", names=("GSM-7", "--gsm7"))
+
+
+# --- dates
+
+
+def test_days_reach_the_wire_as_the_interface_writes_them(tool: Tool, service: Service) -> None:
+    form = used(tool, service, "url", "stats", "offers", "--since", "7d")  # the tests' clock says 2026-09-21
+    assert (form["since"], form["until"]) == ("2026-09-14", "2026-09-21")
+
+
+@pytest.mark.parametrize("option", ["--since", "--until"])
+def test_a_wrong_date_is_refused(option: str, tool: Tool, service: Service) -> None:
+    refused(tool, service, *STATS, option, "2026-02-30", names=('"2026-02-30"', "does not exist"))
+    refused(tool, service, *STATS, option, "soon", names=('"soon"', "YYYY-MM-DD"))
+
+
+# --- codes
+
+
+@pytest.mark.parametrize("typed", ["480615", " 480 615", "480\u00a0615"], ids=ascii)
+def test_a_code_is_sent_without_spaces(typed: str, tool: Tool, service: Service) -> None:
+    assert used(tool, service, *VERIFY, "--code", typed)["code"] == "480615"
+    assert used(tool, service, *VERIFY, "--code", "-", stdin=f"{typed}\r\n")["code"] == "480615"
+
+
+def test_lines_after_the_code_are_left_unread(tool: Tool, service: Service) -> None:
+    service.will(answer(ANSWER))
+    assert tool(*VERIFY, "--code", "-", stdin="480615\nnext\n").unread == b"next\n"
+
+
+def test_a_code_is_asked_for_on_a_terminal(tool: Tool, service: Service) -> None:
+    service.will(answer(ANSWER))
+    outcome = tool(*VERIFY, stdin="480 615\n", terminal=True)
+    assert ("Code: " in outcome.err, "Code: " in outcome.out) == (True, False)
+    assert dict(service.received[0].form)["code"] == "480615"
+
+
+def test_a_code_is_asked_for_only_when_everything_else_is_right(tool: Tool, service: Service) -> None:
+    for command in (("2fa", "verify", PHONE), ("2fa", "verify", "57", "--app-name", "Shop")):
+        outcome = tool(*command, stdin="480615\n", terminal=True)
+        assert (outcome.code, outcome.unread) == (2, b"480615\n")
+
+
+def test_a_code_question_that_is_not_answered_sends_nothing(tool: Tool, service: Service) -> None:
+    outcome = tool(*VERIFY, terminal=True)
+    assert (outcome.code, outcome.out, service.received) == (130, "", [])
+
+
+def test_a_code_is_not_taken_from_a_pipe_unasked(tool: Tool, service: Service) -> None:
+    refused(tool, service, *VERIFY, names=("--code", "missing"), stdin="480615\n")
+    assert tool(*VERIFY, stdin="480615\n").unread == b"480615\n"
+
+
+@pytest.mark.parametrize(("content", "fault"), [(b"", "empty"), (b"\n480615\n", "empty"), (b"\xff\n", "UTF-8")])
+def test_a_line_that_is_no_code_is_refused(content: bytes, fault: str, tool: Tool, service: Service) -> None:
+    refused(tool, service, *VERIFY, "--code", "-", names=("--code", fault), stdin=content)
+
+
+def test_a_code_is_one_short_line(tool: Tool, service: Service) -> None:
+    refused(tool, service, *VERIFY, "--code", "-", names=("code", "1024"), stdin=b"4" * 2000)
+
+
+# --- the body of a template
+
+
+@pytest.mark.parametrize("command", [("chatapp", "send"), ("chatapp", "order")])
+def test_values_fill_the_template_in_order(command: tuple[str, ...], tool: Tool, service: Service) -> None:
+    values = ["Ana", "8:00", "45.00 EUR", "Ana", "true", "1", "a,b", " two\nlines ", '"{}"', "-5"]
+    service.will(answer(ANSWER))
+    assert tool(*command, "--template", "t", "--", "+57 300 123 4567", *values).code == 0
+    assert json.loads(service.received[0].body) == {"phone": PHONE, "body": values}
+
+
+BODIES = [
+    b'\r\n {"b" : 1.0, "a":1e2,\t"b":12345678901234567890123}\n\n',
+    '{"ñ": "漢 😀 \\u00f1 \\ud83d\\ude00", "x": "\u2028\u202e"}'.encode(),
+    b'{"lone": "\\ud800", "nul": "\\u0000", "big": %s, "huge": 1e999}' % (b"9" * 6000),
+]
+
+
+@pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
+def test_a_json_object_is_sent_to_the_byte(body: bytes, tmp_path: Path, tool: Tool, service: Service) -> None:
+    file = tmp_path / "body.json"
+    file.write_bytes(body)
+    service.will(answer(ANSWER), answer(ANSWER))
+    tool("chatapp", "send", "--template", "t", "--body", str(file))
+    tool("chatapp", "order", "--template", "t", "--body", "-", stdin=b"\xef\xbb\xbf" + body)
+    assert [request.body for request in service.received] == [body, body]
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        (b"", "JSON"),
+        (b'{"a": 1} {"b": 2}', "JSON"),
+        (b'{"a": NaN}', "NaN"),
+        (b'["573001234567", "Ana"]', "object"),
+        (b"{}", "object"),
+        (b'{"a": "\xff"}', "UTF-8"),
+        (b"[" * 200_000, "nested too deeply"),
+    ],
+    ids=lambda each: ascii(each)[:40],
+)
+def test_a_body_that_is_no_json_object_is_refused(body: bytes, fault: str, tool: Tool, service: Service) -> None:
+    command = ("chatapp", "send", "--template", "t", "--body", "-")
+    refused(tool, service, *command, names=("body", fault), stdin=body)
+
+
+def test_a_body_excludes_phone_and_values_and_one_of_them_is_needed(tool: Tool, service: Service) -> None:
+    command = ("chatapp", "send", "--template", "t")
+    refused(tool, service, *command, PHONE, "Ana", "--body", "-", names=("--body", "PHONE"), stdin=b'{"a": 1}')
+    refused(tool, service, *command, names=("PHONE", "--body"), stdin=b'{"a": 1}')
+    refused(tool, service, *command, PHONE, "Ana", "", names=("VALUE", "empty"))
+
+
+def test_a_body_of_1_mib_is_the_largest(tool: Tool, service: Service) -> None:
+    refused(
+        tool, service, "chatapp", "send", "--template", "t", "--body", "/dev/zero", names=("JSON object", str(1 << 20))
+    )

@@ -1,0 +1,246 @@
+"""Windows for sending and the times of --at, against a second opinion that shares no code with them."""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from msgctl.errors import ConfigurationError, UsageError
+from msgctl.jobs import schedule
+from msgctl.jobs.schedule import Window, parse_at, zones_of
+
+BOGOTA, NEW_YORK, MADRID = "America/Bogota", "America/New_York", "Europe/Madrid"
+LORD_HOWE, HONOLULU, KOLKATA = "Australia/Lord_Howe", "Pacific/Honolulu", "Asia/Kolkata"  # half hours of DST and offset
+PLACES = [(BOGOTA,), (NEW_YORK,), (MADRID, "Atlantic/Canary"), (LORD_HOWE,), (HONOLULU, NEW_YORK)]
+
+COLOMBIAN_HOLIDAYS_OF_2027 = frozenset(
+    "01-01 01-11 03-22 03-25 03-26 05-01 05-10 05-31 06-07 "
+    "07-05 07-20 08-07 08-16 10-18 11-01 11-15 12-08 12-25".split()
+)
+OFFICE = {"Mon": (480, 1140), "Tue": (480, 1140), "Wed": (480, 1140), "Thu": (480, 1140), "Fri": (480, 1140)}
+LEY_2300 = {**dict.fromkeys(OFFICE, (420, 1140)), "Sat": (480, 900)}
+
+
+def utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def is_decent(
+    hours: dict[str, tuple[int, int]], closed: frozenset[str], zones: tuple[str, ...], moment: datetime
+) -> bool:
+    """Return what the wall clocks of all zones say, read as a person reads them."""
+    for zone in zones:
+        weekday, day, hour, minute = f"{moment.astimezone(ZoneInfo(zone)):%a %m-%d %H %M}".split()
+        first, last = hours.get(weekday, (0, 0))
+        if day in closed or not first <= int(hour) * 60 + int(minute) < last:
+            return False
+    return True
+
+
+@pytest.fixture(params=["co", "08:00-19:00"])
+def rules(request: pytest.FixtureRequest) -> tuple[Window, dict[str, tuple[int, int]], frozenset[str]]:
+    """A window, and its hours and closed days as the test knows them."""
+    if request.param == "co":
+        pytest.importorskip("holidays")
+        return Window.parse("co"), LEY_2300, COLOMBIAN_HOLIDAYS_OF_2027
+    return Window.parse(request.param, "mon-fri"), OFFICE, frozenset()
+
+
+def test_ten_thousand_clocks_never_send_outside_the_window(
+    rules: tuple[Window, dict[str, tuple[int, int]], frozenset[str]],
+) -> None:
+    window, hours, closed = rules
+    dice = random.Random(2300)
+    year = [utc("2027-01-01") + timedelta(seconds=dice.randrange(365 * 86400)) for _ in range(10_000)]
+    for number, now in enumerate(year):
+        zones = PLACES[number % len(PLACES)]
+        opening = window.next_open(zones, now)
+        assert opening is not None
+        assert opening >= now
+        assert opening.year > 2027 or is_decent(hours, closed, zones, opening), (zones, now, opening)
+        assert (opening == now) == window.is_open(zones, now)
+        if opening > now:  # it is the first moment that is open
+            assert not window.is_open(zones, opening - timedelta(seconds=1)), (zones, now, opening)
+            between = now + dice.random() * (opening - now)
+            assert not window.is_open(zones, between), (zones, now, between)
+
+
+def test_a_clock_that_jumps_sends_only_inside_the_window(
+    rules: tuple[Window, dict[str, tuple[int, int]], frozenset[str]],
+) -> None:
+    window, hours, closed = rules
+    dice = random.Random(7)
+    sent = 0
+    for number in range(2_000):
+        zones = PLACES[number % len(PLACES)]
+        now = utc("2027-02-01") + timedelta(seconds=dice.randrange(300 * 86400))
+        for _ in range(50):
+            if window.is_open(zones, now):
+                assert is_decent(hours, closed, zones, now)
+                sent += 1
+                break
+            opening = window.next_open(zones, now)
+            assert opening is not None
+            # It wakes up early, late, or on another day.
+            now = opening + dice.choice([0, 0, -1, 1, 60]) * timedelta(seconds=dice.randrange(3 * 3600))
+    assert sent == 2_000
+
+
+@pytest.mark.parametrize(
+    ("zone", "hours", "now", "opening"),
+    [
+        # New York skips 2:00-3:00 on 2027-03-14 and repeats 1:00-2:00 on 2027-11-07.
+        (NEW_YORK, "02:30-05:00", "2027-03-14T06:00", "2027-03-14T07:00"),
+        (NEW_YORK, "02:15-02:45", "2027-03-14T06:00", "2027-03-15T06:15"),
+        (NEW_YORK, "08:00-19:00", "2027-03-14T06:00", "2027-03-14T12:00"),
+        (NEW_YORK, "01:30-01:45", "2027-11-07T05:50", "2027-11-07T06:30"),
+        (NEW_YORK, "08:00-19:00", "2027-11-07T05:50", "2027-11-07T13:00"),
+        # Lord Howe moves by half an hour, from 2:00 back to 1:30 on 2027-04-04.
+        (LORD_HOWE, "01:45-01:50", "2027-04-03T14:55", "2027-04-03T15:15"),
+        (KOLKATA, "08:00-24:00", "2027-05-01T18:30", "2027-05-02T02:30"),
+        (BOGOTA, "00:00-24:00", "2027-05-01T05:00", "2027-05-01T05:00"),
+    ],
+)
+def test_the_next_opening_follows_the_clocks_of_the_place(zone: str, hours: str, now: str, opening: str) -> None:
+    assert Window.parse(hours).next_open((zone,), utc(now)) == utc(opening)
+
+
+def test_the_end_of_a_window_is_outside_it() -> None:
+    window = Window.parse("08:00-19:00")
+    assert window.is_open((BOGOTA,), utc("2027-05-03T23:59:59"))
+    assert not window.is_open((BOGOTA,), utc("2027-05-04T00:00:00"))
+    assert window.is_open((BOGOTA,), utc("2027-05-04T13:00:00"))
+
+
+def test_the_window_of_colombia_is_closed_on_holidays_and_sundays() -> None:
+    pytest.importorskip("holidays")
+    window = Window.parse("CO")
+    # Saturday 2027-03-20 15:00, then a Sunday, and Monday is Saint Joseph's Day.
+    assert window.next_open((BOGOTA,), utc("2027-03-20T20:00")) == utc("2027-03-23T12:00")
+    assert window.next_open((BOGOTA,), utc("2027-03-20T19:59")) == utc("2027-03-20T19:59")
+
+
+def test_the_window_of_colombia_without_the_extra_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "holidays", None)
+    with pytest.raises(ConfigurationError) as caught:
+        Window.parse("co")
+    assert "pip install 'msgctl[campaigns]'" in (caught.value.hint or "")
+
+
+def test_zones_that_never_agree_have_no_opening() -> None:
+    assert Window.parse("08:00-09:00").next_open((BOGOTA, KOLKATA), utc("2027-01-01")) is None
+    assert Window.parse("08:00-19:00").next_open((HONOLULU, MADRID), utc("2027-01-01")) is None
+
+
+@pytest.mark.parametrize(
+    ("days", "closed"),
+    [("mon-sat", "sun"), ("sat-thu", "fri"), ("Mon, wed-SUN", "tue"), ("fri-fri,sat-thu", ""), ("thu-tue", "wed")],
+)
+def test_days_are_ranges_and_lists(days: str, closed: str) -> None:
+    week = Window.parse("08:00-19:00", days).week
+    assert [name for name, hours in zip(schedule.DAYS, week, strict=True) if hours is None] == closed.split()
+
+
+@pytest.mark.parametrize(
+    ("hours", "days"),
+    [
+        ("8-19", None),
+        ("19:00-08:00", None),
+        ("08:00-08:00", None),
+        ("08:00-24:01", None),
+        ("08:60-19:00", None),
+        ("08:00-19:00", "monday"),
+        ("08:00-19:00", "mon-"),
+        ("08:00-19:00", ""),
+        ("co", "mon-fri"),
+        ("us", None),
+    ],
+)
+def test_other_windows_are_usage_errors(hours: str, days: str | None) -> None:
+    with pytest.raises(UsageError):
+        Window.parse(hours, days)
+
+
+@pytest.mark.parametrize(
+    ("digits", "zones"),
+    [
+        ("573001234567", {BOGOTA}),
+        ("34612345678", {MADRID, "Atlantic/Canary"}),
+        ("12125550123", {NEW_YORK}),
+        ("80012345678", set()),
+        ("891", set()),
+    ],
+)
+def test_the_zones_of_a_number_follow_from_its_digits(digits: str, zones: set[str]) -> None:
+    assert set(zones_of(digits)) == zones
+
+
+def test_every_zone_that_a_number_can_have_exists() -> None:
+    from phonenumbers.tzdata import TIMEZONE_DATA
+
+    for name in {name for zones in TIMEZONE_DATA.values() for name in zones}:
+        schedule.check_zone(name)
+
+
+def test_a_zone_that_does_not_exist_is_a_configuration_error() -> None:
+    for name in ("America/Bogotá", "../etc/passwd", "", "Mars"):
+        with pytest.raises(ConfigurationError):
+            schedule.check_zone(name)
+
+
+# --- --at
+
+NOW = utc("2026-11-21T12:00")
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "moment"),
+    [
+        ("2026-12-01 09:00", BOGOTA, "2026-12-01T14:00"),
+        ("2026-12-01T09:00:30", MADRID, "2026-12-01T08:00:30"),
+        ("2026-12-01 9:00", KOLKATA, "2026-12-01T03:30"),
+        ("2026-12-01 09:00-05:00", MADRID, "2026-12-01T14:00"),
+        ("2026-12-01 09:00 +0530", None, "2026-12-01T03:30"),
+        ("2026-12-01T09:00z", None, "2026-12-01T09:00"),
+        ("2027-11-07 01:30", NEW_YORK, "2027-11-07T05:30"),  # comes twice: the first
+    ],
+)
+def test_at_names_an_instant(text: str, zone: str | None, moment: str) -> None:
+    assert parse_at(text, zone, NOW) == utc(moment)
+
+
+def test_at_without_a_zone_is_the_time_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", KOLKATA)
+            time.tzset()
+            assert parse_at("2026-12-01 09:00", None, NOW) == utc("2026-12-01T03:30")
+            patch.setenv("TZ", NEW_YORK)
+            time.tzset()
+            with pytest.raises(UsageError, match="exists"):
+                parse_at("2027-03-14 02:30", None, NOW)
+    finally:
+        time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("2026-11-21 06:59", "in the past"),
+        ("2026-02-30 09:00", "exists"),
+        ("2026-12-01 25:00", "exists"),
+        ("2027-03-14 02:30", "exists"),  # skipped in New York
+        ("9999-12-31 23:59", "exists"),
+        ("tomorrow", "not a date and time"),
+        ("2026-12-01", "not a date and time"),
+        ("09:00", "not a date and time"),
+    ],
+)
+def test_at_refuses_other_texts(text: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        parse_at(text, NEW_YORK, NOW)
