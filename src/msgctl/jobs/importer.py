@@ -81,39 +81,42 @@ class Importer:
         try:
             message = renderer.render(row)
         except RowError as error:
-            return self._reject(InvalidRow(row.line, row.phone, error.reason))
+            self._reject(InvalidRow(row.line, row.phone, error.reason))
+            return
         except UsageError as error:
-            return self._reject(InvalidRow(row.line, row.phone, error.message))
+            self._reject(InvalidRow(row.line, row.phone, error.message))
+            return
         added = self._db.execute(
             "INSERT OR IGNORE INTO recipient (line, phone, message, state) VALUES (?, ?, ?, 'pending')",
             (row.line, row.phone, self._message(message)),
         )
         if not added.rowcount:
-            return self._repeat(row)
+            self._repeat(row)
+            return
         self.tally.segments += message.segments
         self.tally.credits += message.cost
         self.tally.first = self.tally.first or message
 
     def _message(self, message: Message) -> int:
-        """Return the id of a message; equal ones have the same."""
+        """Return the number of a message; equal ones have the same."""
         if self._last is None or self._last[0] is not message:
-            self._last = (message, self._id(message))
+            self._last = (message, self._number(message))
         return self._last[1]
 
-    def _id(self, message: Message) -> int:
+    def _number(self, message: Message) -> int:
         text = json.dumps(message.parameters, ensure_ascii=False, separators=(",", ":"))
-        id = self._cached.get(text)
-        if id is None:
+        number = self._cached.get(text)
+        if number is None:
             digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
             self._db.execute(
                 "INSERT OR IGNORE INTO message (digest, parameters, cost) VALUES (?, ?, ?)",
                 (digest, text, message.cost),
             )
-            (id,) = self._db.execute("SELECT id FROM message WHERE digest = ?", (digest,)).fetchone()
+            (number,) = self._db.execute("SELECT id FROM message WHERE digest = ?", (digest,)).fetchone()
             if len(self._cached) >= _CACHED_MESSAGES:
                 self._cached.clear()
-            self._cached[text] = id
-        return int(id)
+            self._cached[text] = number
+        return number
 
     def _reject(self, row: InvalidRow) -> None:
         self.tally.invalid += 1

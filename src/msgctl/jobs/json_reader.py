@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from msgctl.errors import UsageError
-from msgctl.http.answers import Number
+from msgctl.http.response import Number
 from msgctl.jobs import columns, reader
 from msgctl.jobs.decode import Text
 from msgctl.jobs.reader import InvalidRow, Nested, RecipientReader, Row, RowError

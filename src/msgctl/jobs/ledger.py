@@ -7,7 +7,6 @@ a power cut. One thread at a time uses a ledger; `store` makes sure that one pro
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -105,7 +104,7 @@ class Ledger:
                 (self._clock(), ENDED_EARLY),
             )
             self.db.execute(
-                """UPDATE recipient SET lost = lost + (SELECT cost FROM message WHERE id = recipient.message)
+                """UPDATE recipient SET lost = lost + (SELECT cost FROM message WHERE message.id = recipient.message)
                 WHERE state IN ('sending', 'sending again')"""
             )
             for state in IN_FLIGHT:
@@ -158,11 +157,11 @@ class Ledger:
         alike: dict[tuple[Event, str | None, str | None], dict[int, str | None]] = defaultdict(dict)
         for line, entry in zip(intent.group.lines, result.entries, strict=True):
             alike[entry.event, entry.status, entry.credits][line] = entry.id
-        for (event, status, credits), ids in alike.items():
-            entry = Entry(event, None, status, credits)
+        for (event, status, price), ids in alike.items():
+            entry = Entry(event, None, status, price)
             after = TRANSITIONS[before, event]
             lost = intent.cost if entry.is_charge_unknown else 0
-            self._writes.record(Said(after, status, entry.charged if entry.charged is not None else credits, lost), ids)
+            self._writes.record(Said(after, status, entry.charged if entry.charged is not None else price, lost), ids)
             self.totals.move(before, after, len(ids))
             self.totals.credits += (entry.charged or 0) * len(ids)
             self.totals.lost += lost * len(ids)

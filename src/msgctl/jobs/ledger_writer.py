@@ -17,7 +17,7 @@ from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.rate_limits import Budget, FailureCounter, RateLimiter
 from msgctl.jobs.spec import Intent, Result
 
-MOST_TOGETHER = 10
+MOST_TOGETHER = 20
 """Results and intents in one commit. With more, all senders would wait for the last one and then send at once."""
 
 LONGEST_WAIT = 60.0
@@ -40,9 +40,7 @@ class LedgerWriter:
         self._monotonic = monotonic
         self._limiter = RateLimiter(spec.rate)
         self._size = self._limiter.most(spec.batch_size)
-        self._budget = Budget(
-            spec.max_credits, None if spec.max_credits is None else queries.highest_price(ledger.db)
-        )
+        self._budget = Budget(spec.max_credits, None if spec.max_credits is None else queries.highest_price(ledger.db))
         self._failures = FailureCounter()
         # None wakes the thread up. A SimpleQueue costs a tenth of events and conditions.
         self._handed_in: SimpleQueue[Waiting | Result | None] = SimpleQueue()

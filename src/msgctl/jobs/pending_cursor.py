@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import deque
-from operator import itemgetter
 from typing import NamedTuple
 
 from msgctl.jobs.states import State
 
 _READ_AHEAD = 2_000
+
+# All groups come as one row: at every row the thread would wait for its turn among all senders. There are two searches
+# since SQLite does not use its index for (message, line) > (?, ?).
+_ROWS = "SELECT message, state, line, phone FROM recipient WHERE state IN ('pending', 'again') AND message"
+_NEXT = f"""SELECT json_group_array(json_array(message, state, lines, phones, last)) FROM (
+    SELECT message, state, group_concat(line) AS lines, group_concat(phone) AS phones, max(line) AS last FROM (
+    SELECT * FROM ({_ROWS} = ?1 AND line > ?2 ORDER BY line LIMIT ?3) UNION ALL
+    SELECT * FROM ({_ROWS} > ?1 ORDER BY message, line LIMIT ?3) LIMIT ?3) GROUP BY message, state)"""  # noqa: S608
 
 
 class Group(NamedTuple):
@@ -64,21 +71,12 @@ class PendingCursor:
         return group
 
     def _read(self) -> None:
-        """Read ahead. All rows come as one: the thread would wait for its turn among all senders at every row."""
         if self._is_end:
             return
-        (text,) = self._db.execute(
-            """SELECT json_group_array(json_array(message, state, line, phone)) FROM (
-            SELECT message, state, line, phone FROM recipient
-            WHERE message IS NOT NULL AND (message, line) > (?, ?) AND state IN ('pending', 'again')
-            ORDER BY message, line LIMIT ?)""",
-            (*self._place, _READ_AHEAD),
-        ).fetchone()
-        rows = sorted(json.loads(text), key=itemgetter(0, 2))  # SQLite keeps the order, but does not promise it
-        self._is_end = len(rows) < _READ_AHEAD
-        for message, state, line, phone in rows:
-            self._place = (message, line)
-            if not self._groups or self._groups[-1][:2] != (message, state):
-                self._groups.append(Group(message, State(state), [], []))
-            self._groups[-1].lines.append(line)
-            self._groups[-1].phones.append(phone)
+        (text,) = self._db.execute(_NEXT, (*self._place, _READ_AHEAD)).fetchone()
+        found = json.loads(text)
+        for message, state, lines, phones, last in found:
+            group = Group(message, State(state), [*map(int, lines.split(","))], phones.split(","))
+            self._place = max(self._place, (message, last))
+            self._groups.append(group)
+        self._is_end = not found

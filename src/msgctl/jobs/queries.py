@@ -31,15 +31,15 @@ def totals(db: sqlite3.Connection) -> tuple[Totals, int]:
     """Return the totals of a ledger, and the highest number of a request."""
     found = Totals()
     (found.requests, highest) = db.execute("SELECT count(*), coalesce(max(number), 0) FROM request").fetchone()
-    for state, number, credits, lost, last in db.execute(
+    for state, number, charged, lost, last in db.execute(
         f"SELECT state, count(*), sum({_CHARGED}), sum(lost), max(request) FROM recipient GROUP BY state"  # noqa: S608
     ):
         found.states[State(state)] = number
-        found.credits += credits
+        found.credits += charged
         found.lost += lost
         highest = max(highest, last or 0)
     (in_flight, promised) = db.execute(
-        """SELECT count(DISTINCT request), coalesce(sum(cost), 0) FROM recipient JOIN message ON id = message
+        """SELECT count(DISTINCT request), coalesce(sum(cost), 0) FROM recipient JOIN message ON message.id = message
         WHERE state IN (?, ?)""",
         IN_FLIGHT,
     ).fetchone()
@@ -67,12 +67,12 @@ def recipients(db: sqlite3.Connection, states: Collection[State]) -> Iterator[Re
 
 def to_check(db: sqlite3.Connection) -> Iterator[tuple[int, str]]:
     """Read line and message id of accepted messages whose delivery state is not final, the longest unchecked first."""
-    for line, id, delivery in db.execute(
+    for line, message, delivery in db.execute(
         """SELECT line, id, delivery FROM recipient WHERE state = 'accepted' AND id IS NOT NULL
         ORDER BY coalesce(checked, 0), line"""
     ):
         if not is_final(delivery or ""):
-            yield line, id
+            yield line, message
 
 
 def deliveries(db: sqlite3.Connection) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import BinaryIO, NamedTuple
 
 from msgctl import values
 from msgctl.errors import UsageError
-from msgctl.http.answers import Number
+from msgctl.http.response import Number
 from msgctl.jobs.decode import Text, decoded
 from msgctl.text import shorten
 

@@ -16,7 +16,8 @@ SCHEMA = (
     # Facts about the whole job: its spec (as JSON, without credentials) and when it was created.
     "CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     # What recipients get: the parameters from their row (as JSON), and the estimated credits of one recipient.
-    "CREATE TABLE message (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, parameters TEXT NOT NULL, cost INTEGER)",
+    """CREATE TABLE message (
+        id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, parameters TEXT NOT NULL, cost INTEGER NOT NULL)""",
     # `lost` are estimated credits that may have been charged without a response that says so. `delivery` is the newest
     # delivery state, asked for at the time `checked`. Rows that cannot be sent to have no message, but an `error`.
     """CREATE TABLE recipient (
@@ -25,7 +26,7 @@ SCHEMA = (
     "CREATE UNIQUE INDEX recipient_phone ON recipient (phone) WHERE message IS NOT NULL",
     # `body` is kept if the response leaves the outcome in doubt: a message id in it must not be lost.
     """CREATE TABLE request (
-        number INTEGER PRIMARY KEY, updated REAL NOT NULL, was_sent INTEGER NOT NULL, error TEXT, body TEXT)""",
+        number INTEGER PRIMARY KEY, updated REAL NOT NULL, error TEXT, body TEXT)""",
 )
 
 # Made when all rows are in: the order in which recipients are sent to.

@@ -22,9 +22,7 @@ def send(client: Client, spec: JobSpec, intent: Intent) -> Result:
     phones = intent.phones if operation.field("phone").several else intent.phones[0]
     try:
         # One attempt: what was not sent gets another turn at the job's pace.
-        response = client.send(
-            operation, {**spec.fixed, **intent.parameters, "phone": phones}, timeout=LONGEST_ATTEMPT
-        )
+        response = client.send(operation, {**spec.fixed, **intent.parameters, "phone": phones}, timeout=LONGEST_ATTEMPT)
         found = entries(response, intent.phones)
     except MsgctlError as error:
         return _failed(intent, _event(error), error)

@@ -105,9 +105,7 @@ class StatePoller:
     def _check_all(self) -> None:
         try:
             for question in queries.to_check(self._ledger.db):
-                while not self._stopping and (
-                    self._in_flight >= self._most or self._limiter.delay(self._monotonic())
-                ):
+                while not self._stopping and (self._in_flight >= self._most or self._limiter.delay(self._monotonic())):
                     self._receive()
                 if self._stopping:
                     break
