@@ -1,277 +1,497 @@
 # bash completion for msgctl                                -*- shell-script -*-
 #
-# Written from the command tree of msgctl, which prints it with: msgctl completion bash
-# It starts no process, and needs neither the package bash-completion nor msgctl itself.
+# Generated from the command tree of msgctl. To print it: msgctl completion bash
+# The package bash-completion is not needed. Only to list profiles and jobs does it run msgctl.
 
-# The commands of the group $1.
-__msgctl_commands() {
-    found=
+# Set table to what can follow the command $1:
+#   command NAME - HELP
+#   option NAME,NAME VALUES HELP        (options, if it can be repeated)
+#   argument - VALUES                   (arguments, if there can be several)
+# VALUES are the choices after a =, or what to look up; - for a flag, and for an argument without suggestions.
+__msgctl_table() {
+    table=()
     case $1 in
-    '') found='sms call chatapp job 2fa state url history balance block profile doctor api completion sandbox' ;;
-    'sms') found='send bulk segments' ;;
-    'call') found='send bulk' ;;
-    'chatapp') found='send order bulk' ;;
-    'job') found='list show resume report states remove' ;;
-    '2fa') found='send-sms send-call send-chatapp verify' ;;
-    'state') found='get watch' ;;
-    'url') found='shorten stats' ;;
-    'history') found='list clear' ;;
-    'balance') found='show check' ;;
-    'block') found='add bulk' ;;
-    'profile') found='add list show use remove path' ;;
-    'sandbox') found='serve inbox click credit reset' ;;
+    '')
+        table=(
+            'command sms - SMS text messages'
+            'command call - Voice calls'
+            'command chatapp - Chat-app messages from templates'
+            'command job - Bulk sends: how they stand, and how they go on'
+            'command 2fa - Verification codes by SMS, call and chat app'
+            'command state - Delivery states of SMS and calls'
+            'command url - Short URLs and their clicks'
+            'command history - Messages sent from this machine, and their results'
+            'command balance - Credits left in the account'
+            'command block - Numbers that get no message any more'
+            'command profile - Stored accounts: base URL, client and key'
+            'command doctor - Find out why it does not work, and say what to mend'
+            'command api - Make any request, with the credentials of the profile'
+            'command completion - Print the shell completion script'
+            'command sandbox - The emulator behind -p sandbox: nothing is really sent'
+        ) ;;
+    'sms')
+        table=(
+            'command send - Send one SMS to each number, in one request'
+            'command bulk - Send an SMS to each recipient in a file, as a job'
+            'command segments - Count the segments of a message, and say which alphabet it needs'
+        ) ;;
+    'sms send')
+        table=(
+            'arguments - - '
+            'option -m,--message text Text of the message; - reads standard input'
+            'option --message-file files Read the message from a file; - is standard input'
+            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
+        ) ;;
+    'sms bulk')
+        table=(
+            'argument - files '
+            'option -m,--message text Text of the message, with {column} placeholders'
+            'option --message-file files Read the template from a file; - is standard input'
+            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
+            'option --phone-column text Column of the phone numbers'
+            'option --skip-invalid - Leave out rows that cannot be sent to'
+            'option --batch-size text Most numbers in a request, where their text is the same'
+            'option --concurrency text Requests under way at once'
+            'option --rate text Recipients a second at most'
+            'option --max-credits text Stop before the job costs more than N credits'
+        ) ;;
+    'sms segments')
+        table=(
+            'argument - - '
+            'option --message-file files Read the message from a file; - is standard input'
+        ) ;;
+    'call')
+        table=(
+            'command send - Call each number and speak a message, or play a stored audio'
+            'command bulk - Call each recipient in a file, as a job'
+        ) ;;
+    'call send')
+        table=(
+            'arguments - - '
+            'option -m,--message text Text of the message; - reads standard input'
+            'option --message-file files Read the message from a file; - is standard input'
+            'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel Voice that speaks it: Marian, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
+            'option --audio-code text Stored audio to play instead of a message'
+            'option --retries text Attempts to call, 1 to 3'
+            'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail message when nobody answers'
+            'option --country-code countries ISO 3166 country code, for example CO'
+        ) ;;
+    'call bulk')
+        table=(
+            'argument - files '
+            'option -m,--message text Text of the message, with {column} placeholders'
+            'option --message-file files Read the template from a file; - is standard input'
+            'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel Voice that speaks it: Marian, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
+            'option --audio-code text Stored audio to play instead of a message'
+            'option --retries text Attempts to call, 1 to 3'
+            'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail message when nobody answers'
+            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --phone-column text Column of the phone numbers'
+            'option --skip-invalid - Leave out rows that cannot be sent to'
+            'option --batch-size text Most numbers in a request, where their text is the same'
+            'option --concurrency text Requests under way at once'
+            'option --rate text Recipients a second at most'
+            'option --max-credits text Stop before the job costs more than N credits'
+        ) ;;
+    'chatapp')
+        table=(
+            'command send - Send a chat-app message from a template'
+            'command order - Send a store-order notification from a custom template'
+            'command bulk - Send a message to each recipient in a file, as a job'
+        ) ;;
+    'chatapp send')
+        table=(
+            'argument - - '
+            'arguments - - '
+            'option --template text Name of the template'
+            'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
+        ) ;;
+    'chatapp order')
+        table=(
+            'argument - - '
+            'arguments - - '
+            'option --template text Name of the template'
+            'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
+        ) ;;
+    'chatapp bulk')
+        table=(
+            'argument - files '
+            'arguments - - '
+            'option --template text Name of the template'
+            'option --phone-column text Column of the phone numbers'
+            'option --skip-invalid - Leave out rows that cannot be sent to'
+            'option --concurrency text Requests under way at once'
+            'option --rate text Recipients a second at most'
+            'option --max-credits text Stop before the job costs more than N credits'
+        ) ;;
+    'job')
+        table=(
+            'command list - List the jobs, the oldest first'
+            'command show - Show how a job stands: what was accepted, refused, or is unknown'
+            'command resume - Go on with a job, and send to nobody twice'
+            'command report - List every recipient with what became of it, in the order of the file'
+            'command states - Ask for the delivery states of what was accepted'
+            'command remove - Forget a job: its recipients, and what became of them'
+        ) ;;
+    'job list')
+        table=(
+        ) ;;
+    'job show')
+        table=(
+            'argument - jobs '
+        ) ;;
+    'job resume')
+        table=(
+            'argument - jobs '
+            'option --resend-unknown - Send again what may have arrived already: some may get it twice'
+            'option --resend-refused - Send again what the service refused'
+            'option --concurrency text Requests under way at once, from now on'
+            'option --rate text Recipients a second at most'
+            'option --max-credits text Stop before the job costs more than N credits'
+        ) ;;
+    'job report')
+        table=(
+            'argument - jobs '
+            'option --only =accepted,refused,unknown,pending,invalid,duplicate Only recipients with this outcome: accepted, refused, unknown, pending, invalid, duplicate'
+        ) ;;
+    'job states')
+        table=(
+            'argument - jobs '
+            'option --concurrency text Requests under way at once, from now on'
+            'option --rate text Recipients a second at most'
+        ) ;;
+    'job remove')
+        table=(
+            'argument - jobs '
+        ) ;;
+    '2fa')
+        table=(
+            'command send-sms - Send a verification code by SMS'
+            'command send-call - Speak a verification code in a call'
+            'command send-chatapp - Send a verification code by chat app'
+            'command verify - Verify a code that was sent'
+        ) ;;
+    '2fa send-sms')
+        table=(
+            'argument - - '
+            'option --app-name text Name of the application that the code is for'
+            'option --country-code countries ISO 3166 country code, for example CO'
+        ) ;;
+    '2fa send-call')
+        table=(
+            'argument - - '
+            'option --app-name text Name of the application that the code is for'
+            'option --voice =Mariana,Penelope,Conchita,Mia,Lucia,Enrique,Miguel Voice that speaks the code: Mariana, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
+            'option --retries text Attempts to call, 1 to 3'
+            'option --country-code countries ISO 3166 country code, for example CO'
+        ) ;;
+    '2fa send-chatapp')
+        table=(
+            'argument - - '
+            'option --app-name text Name of the application that the code is for'
+            'option --template text Name of the template'
+            'option --country-code countries ISO 3166 country code, for example CO'
+        ) ;;
+    '2fa verify')
+        table=(
+            'argument - - '
+            'option --app-name text Name of the application that the code is for'
+            'option --code text The code received; - reads it from standard input'
+            'option --country-code countries ISO 3166 country code, for example CO'
+        ) ;;
+    'state')
+        table=(
+            'command get - Show the delivery state of each message'
+            'command watch - Wait until each message comes to a state; exit with 6 if one does not'
+        ) ;;
+    'state get')
+        table=(
+            'arguments - - '
+            'option --last - Show what this profile sent last, by the history of this machine'
+        ) ;;
+    'state watch')
+        table=(
+            'arguments - - '
+            'options --until text State to wait for, repeatable; any final state if left out'
+            'option --interval text Seconds between two looks'
+            'option --max-wait text Seconds to wait in all'
+        ) ;;
+    'url')
+        table=(
+            'command shorten - Make a short URL'
+            'command stats - Show the clicks on a short URL'
+        ) ;;
+    'url shorten')
+        table=(
+            'argument - - '
+            'option --name text Name of the short URL, by which its statistics are read'
+            'option --alias text Ending of the short URL that you want'
+            'option --premium,--no-premium - Make a premium URL, with complete statistics'
+            'option --group-name text Group that the URL belongs to'
+            'option --domain-name text Domain of the short URL'
+            'option --expiration-months text Months until the statistics expire; 0 for the service'\''s default'
+        ) ;;
+    'url stats')
+        table=(
+            'argument - - '
+            'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
+            'option --until text Last day; today if left out'
+            'option --category =date,hour,country,device,operatingSystem,region,city,brand,model,browser,lang Only this category; region and those after it need a premium URL: date, hour, country, device, operatingSystem, region, city, brand, model, browser, lang'
+        ) ;;
+    'history')
+        table=(
+            'command list - List what was sent, the newest last'
+            'command clear - Delete the history'
+            'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
+            'option --until text Last day'
+            'option --phone text Only this number'
+            'option --state text Only this delivery state'
+            'option --command text Only this command, such as '\''sms send'\'''
+            'option --limit text Only the newest N entries'
+        ) ;;
+    'history list')
+        table=(
+            'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
+            'option --until text Last day'
+            'option --phone text Only this number'
+            'option --state text Only this delivery state'
+            'option --command text Only this command, such as '\''sms send'\'''
+            'option --limit text Only the newest N entries'
+        ) ;;
+    'history clear')
+        table=(
+            'option --before text Only entries before this day'
+        ) ;;
+    'balance')
+        table=(
+            'command show - Show the credits left; msgctl balance alone does the same'
+            'command check - Exit with 0 while at least N credits are left, else with 6'
+        ) ;;
+    'balance show')
+        table=(
+        ) ;;
+    'balance check')
+        table=(
+            'option --min text Credits that have to be left'
+        ) ;;
+    'block')
+        table=(
+            'command add - Stop all sending to a number'
+            'command bulk - Block each number in a file, as a job'
+        ) ;;
+    'block add')
+        table=(
+            'argument - - '
+            'option --name text Name of the contact'
+        ) ;;
+    'block bulk')
+        table=(
+            'argument - files '
+            'option --name text Name of the contact, with {column} in it'
+            'option --phone-column text Column of the phone numbers'
+            'option --skip-invalid - Leave out rows that cannot be sent to'
+            'option --concurrency text Requests under way at once'
+            'option --rate text Recipients a second at most'
+        ) ;;
+    'profile')
+        table=(
+            'command add - Store an account; ask for its key, and do not show it'
+            'command list - List the profiles, without their keys'
+            'command show - Show a profile, without its key'
+            'command use - Make a profile the default'
+            'command remove - Remove a profile and its key'
+            'command path - Print where the profiles are stored'
+        ) ;;
+    'profile add')
+        table=(
+            'argument - - '
+            'option --base-url text Where the service is; it ends in /api/v1'
+            'option --client text Client identifier of the account'
+            'option --key-stdin - Read the key from standard input'
+            'option --key-command text Store a command that prints the key, not the key'
+            'option --country-code countries Default for --country-code'
+            'option --app-name text Default for --app-name'
+            'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel,Mariana Default for --voice'
+            'option --allow-http - Allow plain http, which shows the key to the network'
+            'option --check - Ask for the balance first; store only if it comes'
+            'option --force - Replace a profile of the same name'
+        ) ;;
+    'profile list')
+        table=(
+        ) ;;
+    'profile show')
+        table=(
+            'argument - profiles '
+        ) ;;
+    'profile use')
+        table=(
+            'argument - profiles '
+        ) ;;
+    'profile remove')
+        table=(
+            'argument - stored '
+        ) ;;
+    'profile path')
+        table=(
+        ) ;;
+    'doctor')
+        table=(
+        ) ;;
+    'api')
+        table=(
+            'argument - =GET,POST,PUT,PATCH,DELETE '
+            'argument - =/balance,/block-phone,/send-sms,/call/send,/messages-state,/2fa/send-sms,/call/2fa/send-call,/2fa/verification-code,/url/short,/url/short-statistic,/chatapp/send,/chatapp/store/order,/2fa/send-chatapp '
+            'options -f,--form text A field of the form body; may be given again'
+            'options -q,--query text A parameter of the query; may be given again'
+            'option --input files Send the JSON of this file as the body; - is standard input'
+            'option -i,--include - Print the status line and the headers first'
+            'option --quiet - No notes or progress on standard error'
+        ) ;;
+    'completion')
+        table=(
+            'argument - =bash,zsh,fish '
+        ) ;;
+    'sandbox')
+        table=(
+            'command serve - Serve the sandbox over HTTP until it is stopped'
+            'command inbox - Show the messages that phones received, with their codes, newest last'
+            'command click - Simulate visits to a short URL; options you omit get random values'
+            'command credit - Set the balance of the sandbox account'
+            'command fault - Make requests fail on purpose, or show the faults that are set'
+            'command clock - Change or show the clock that delivery states and expiry follow'
+            'command reset - Delete everything in the sandbox, and start with 1000 credits again'
+        ) ;;
+    'sandbox serve')
+        table=(
+            'option --port text Port to listen on; 0 for a free one'
+            'option --host text Address to listen on'
+            'option --client text Client ID to accept'
+            'option --key text Key to accept (any value)'
+            'option --credits text Credits of a new state; 1000 if omitted'
+            'option --state files Keep everything in this file'
+            'options --allow-ip text Allow only these addresses (repeatable)'
+            'options --fault =520,503,429,html,delay=,drop,reject,truncate,garbage Make requests fail (repeatable): KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]'
+            'option --seed text Give the same identifiers, codes and faults in every run'
+        ) ;;
+    'sandbox inbox')
+        table=(
+            'argument - - '
+            'option --kind =sms,call,chatapp Only one kind: sms, call or chatapp'
+            'option --follow - Keep printing new messages until Ctrl-C'
+            'option --wait text Wait for a message; exit 6 if none arrives'
+            'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
+        ) ;;
+    'sandbox click')
+        table=(
+            'argument - - '
+            'option --count text Number of visits'
+            'option --country countries Country, for example CO'
+            'option --region text Region'
+            'option --city text City'
+            'option --device text Kind of device'
+            'option --brand text Brand of the device'
+            'option --model text Model of the device'
+            'option --operating-system text Operating system'
+            'option --browser text Browser'
+            'option --lang text Language of the browser'
+            'option --days text Spread them over the last N days'
+            'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
+        ) ;;
+    'sandbox credit')
+        table=(
+            'argument - - '
+            'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
+        ) ;;
+    'sandbox fault')
+        table=(
+            'arguments - - '
+            'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
+        ) ;;
+    'sandbox clock')
+        table=(
+            'argument - - '
+            'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
+        ) ;;
+    'sandbox reset')
+        table=(
+            'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
+        ) ;;
     esac
+    table+=(
+    'option -p,--profile profiles Profile to use; MSGCTL_PROFILE does the same'
+    'option --json - Print the service'\''s JSON unchanged; same as -o json'
+    'option -o,--output =table,json,csv,tsv Print a table, json, csv or tsv'
+    'option --fields text Only these columns of a table, csv or tsv'
+    'option -n,--dry-run - Print the request and send nothing'
+    'option -y,--yes - Answer every question with yes'
+    'option -q,--quiet - No notes or progress on standard error'
+    'option -v,--verbose - Show each request and answer on standard error'
+    'option --timeout text The whole time one request may take'
+    'option --no-color - No colour; NO_COLOR and TERM=dumb do the same'
+    'option -h,--help - Show this page'
+    'option -V,--version - Show the version'
+    )
 }
 
-# The options of the command $1, every spelling.
-__msgctl_options() {
-    found=
-    case $1 in
-    'sms send') found='-m --message --message-file --country-code --gsm7' ;;
-    'sms bulk') found='-m --message --message-file --country-code --gsm7 --phone-column --skip-invalid --batch-size --concurrency --rate --max-credits' ;;
-    'sms segments') found='--message-file' ;;
-    'call send') found='-m --message --message-file --voice --audio-code --retries --leave-voicemail --no-leave-voicemail --country-code' ;;
-    'call bulk') found='-m --message --message-file --voice --audio-code --retries --leave-voicemail --no-leave-voicemail --country-code --phone-column --skip-invalid --batch-size --concurrency --rate --max-credits' ;;
-    'chatapp send') found='--template --body' ;;
-    'chatapp order') found='--template --body' ;;
-    'chatapp bulk') found='--template --phone-column --skip-invalid --concurrency --rate --max-credits' ;;
-    'job resume') found='--resend-unknown --resend-refused --concurrency --rate --max-credits' ;;
-    'job report') found='--only' ;;
-    'job states') found='--concurrency --rate' ;;
-    '2fa send-sms') found='--app-name --country-code' ;;
-    '2fa send-call') found='--app-name --voice --retries --country-code' ;;
-    '2fa send-chatapp') found='--app-name --template --country-code' ;;
-    '2fa verify') found='--app-name --code --country-code' ;;
-    'state get') found='--last' ;;
-    'state watch') found='--until --interval --max-wait' ;;
-    'url shorten') found='--name --alias --premium --group-name --domain-name --expiration-months' ;;
-    'url stats') found='--since --until --category' ;;
-    'history') found='--since --phone --limit' ;;
-    'history list') found='--since --phone --limit' ;;
-    'balance check') found='--min' ;;
-    'block add') found='--name' ;;
-    'block bulk') found='--name --phone-column --skip-invalid --concurrency --rate' ;;
-    'profile add') found='--base-url --client --key-stdin --key-command --country-code --app-name --voice --allow-http --check --force' ;;
-    'api') found='-f --form -q --query --input -i --include --quiet' ;;
-    'sandbox serve') found='--port --host --client --key --credits --state --allow-ip --fault --seed' ;;
-    'sandbox inbox') found='--kind --follow --base-url' ;;
-    'sandbox click') found='--count --country --region --city --device --brand --model --operating-system --browser --lang --days --base-url' ;;
-    'sandbox credit') found='--base-url' ;;
-    'sandbox reset') found='--base-url' ;;
-    esac
-    found+=' '
-    found+='-p --profile --json -o --output --fields -n --dry-run -y --yes -q --quiet -v --verbose --timeout --no-color -h --help -V --version'
+# Take a row of the table apart.
+__msgctl_split() {
+    local row=$1
+    kind=${row%% *} row=${row#* }
+    names=${row%% *} row=${row#* }
+    values=${row%% *}
 }
 
-# What is known of the option $2 of the command $1: its spellings, its values, whether it is taken again and again.
+# Find the command $1 of the current group.
+__msgctl_command() {
+    local row
+    for row in "${table[@]}"; do
+        [[ $row != "command $1 "* ]] || return 0
+    done
+    return 1
+}
+
+# Find the option $1 of the current command, and note that it was given unless it can be repeated.
 __msgctl_option() {
-    same=$2 values= again=
-    case $1:$2 in
-    'sms send:-m'|'sms send:--message') same='-m --message' values='text' ;;
-    'sms send:--message-file') same='--message-file' values='files' ;;
-    'sms send:--country-code') same='--country-code' values='countries' ;;
-    'sms send:--gsm7') same='--gsm7' values='' ;;
-    'sms bulk:-m'|'sms bulk:--message') same='-m --message' values='text' ;;
-    'sms bulk:--message-file') same='--message-file' values='files' ;;
-    'sms bulk:--country-code') same='--country-code' values='countries' ;;
-    'sms bulk:--gsm7') same='--gsm7' values='' ;;
-    'sms bulk:--phone-column') same='--phone-column' values='text' ;;
-    'sms bulk:--skip-invalid') same='--skip-invalid' values='' ;;
-    'sms bulk:--batch-size') same='--batch-size' values='text' ;;
-    'sms bulk:--concurrency') same='--concurrency' values='text' ;;
-    'sms bulk:--rate') same='--rate' values='text' ;;
-    'sms bulk:--max-credits') same='--max-credits' values='text' ;;
-    'sms segments:--message-file') same='--message-file' values='files' ;;
-    'call send:-m'|'call send:--message') same='-m --message' values='text' ;;
-    'call send:--message-file') same='--message-file' values='files' ;;
-    'call send:--voice') same='--voice' values='=Marian Penelope Conchita Mia Lucia Enrique Miguel' ;;
-    'call send:--audio-code') same='--audio-code' values='text' ;;
-    'call send:--retries') same='--retries' values='text' ;;
-    'call send:--leave-voicemail'|'call send:--no-leave-voicemail') same='--leave-voicemail --no-leave-voicemail' values='' ;;
-    'call send:--country-code') same='--country-code' values='countries' ;;
-    'call bulk:-m'|'call bulk:--message') same='-m --message' values='text' ;;
-    'call bulk:--message-file') same='--message-file' values='files' ;;
-    'call bulk:--voice') same='--voice' values='=Marian Penelope Conchita Mia Lucia Enrique Miguel' ;;
-    'call bulk:--audio-code') same='--audio-code' values='text' ;;
-    'call bulk:--retries') same='--retries' values='text' ;;
-    'call bulk:--leave-voicemail'|'call bulk:--no-leave-voicemail') same='--leave-voicemail --no-leave-voicemail' values='' ;;
-    'call bulk:--country-code') same='--country-code' values='countries' ;;
-    'call bulk:--phone-column') same='--phone-column' values='text' ;;
-    'call bulk:--skip-invalid') same='--skip-invalid' values='' ;;
-    'call bulk:--batch-size') same='--batch-size' values='text' ;;
-    'call bulk:--concurrency') same='--concurrency' values='text' ;;
-    'call bulk:--rate') same='--rate' values='text' ;;
-    'call bulk:--max-credits') same='--max-credits' values='text' ;;
-    'chatapp send:--template') same='--template' values='text' ;;
-    'chatapp send:--body') same='--body' values='files' ;;
-    'chatapp order:--template') same='--template' values='text' ;;
-    'chatapp order:--body') same='--body' values='files' ;;
-    'chatapp bulk:--template') same='--template' values='text' ;;
-    'chatapp bulk:--phone-column') same='--phone-column' values='text' ;;
-    'chatapp bulk:--skip-invalid') same='--skip-invalid' values='' ;;
-    'chatapp bulk:--concurrency') same='--concurrency' values='text' ;;
-    'chatapp bulk:--rate') same='--rate' values='text' ;;
-    'chatapp bulk:--max-credits') same='--max-credits' values='text' ;;
-    'job resume:--resend-unknown') same='--resend-unknown' values='' ;;
-    'job resume:--resend-refused') same='--resend-refused' values='' ;;
-    'job resume:--concurrency') same='--concurrency' values='text' ;;
-    'job resume:--rate') same='--rate' values='text' ;;
-    'job resume:--max-credits') same='--max-credits' values='text' ;;
-    'job report:--only') same='--only' values='=accepted refused unknown pending invalid duplicate' ;;
-    'job states:--concurrency') same='--concurrency' values='text' ;;
-    'job states:--rate') same='--rate' values='text' ;;
-    '2fa send-sms:--app-name') same='--app-name' values='text' ;;
-    '2fa send-sms:--country-code') same='--country-code' values='countries' ;;
-    '2fa send-call:--app-name') same='--app-name' values='text' ;;
-    '2fa send-call:--voice') same='--voice' values='=Mariana Penelope Conchita Mia Lucia Enrique Miguel' ;;
-    '2fa send-call:--retries') same='--retries' values='text' ;;
-    '2fa send-call:--country-code') same='--country-code' values='countries' ;;
-    '2fa send-chatapp:--app-name') same='--app-name' values='text' ;;
-    '2fa send-chatapp:--template') same='--template' values='text' ;;
-    '2fa send-chatapp:--country-code') same='--country-code' values='countries' ;;
-    '2fa verify:--app-name') same='--app-name' values='text' ;;
-    '2fa verify:--code') same='--code' values='text' ;;
-    '2fa verify:--country-code') same='--country-code' values='countries' ;;
-    'state get:--last') same='--last' values='' ;;
-    'state watch:--until') same='--until' values='text' again=1 ;;
-    'state watch:--interval') same='--interval' values='text' ;;
-    'state watch:--max-wait') same='--max-wait' values='text' ;;
-    'url shorten:--name') same='--name' values='text' ;;
-    'url shorten:--alias') same='--alias' values='text' ;;
-    'url shorten:--premium') same='--premium' values='' ;;
-    'url shorten:--group-name') same='--group-name' values='text' ;;
-    'url shorten:--domain-name') same='--domain-name' values='text' ;;
-    'url shorten:--expiration-months') same='--expiration-months' values='text' ;;
-    'url stats:--since') same='--since' values='text' ;;
-    'url stats:--until') same='--until' values='text' ;;
-    'url stats:--category') same='--category' values='=date hour country device operatingSystem region city brand model browser lang' ;;
-    'history:--since') same='--since' values='text' ;;
-    'history:--phone') same='--phone' values='text' ;;
-    'history:--limit') same='--limit' values='text' ;;
-    'history list:--since') same='--since' values='text' ;;
-    'history list:--phone') same='--phone' values='text' ;;
-    'history list:--limit') same='--limit' values='text' ;;
-    'balance check:--min') same='--min' values='text' ;;
-    'block add:--name') same='--name' values='text' ;;
-    'block bulk:--name') same='--name' values='text' ;;
-    'block bulk:--phone-column') same='--phone-column' values='text' ;;
-    'block bulk:--skip-invalid') same='--skip-invalid' values='' ;;
-    'block bulk:--concurrency') same='--concurrency' values='text' ;;
-    'block bulk:--rate') same='--rate' values='text' ;;
-    'profile add:--base-url') same='--base-url' values='text' ;;
-    'profile add:--client') same='--client' values='text' ;;
-    'profile add:--key-stdin') same='--key-stdin' values='' ;;
-    'profile add:--key-command') same='--key-command' values='text' ;;
-    'profile add:--country-code') same='--country-code' values='countries' ;;
-    'profile add:--app-name') same='--app-name' values='text' ;;
-    'profile add:--voice') same='--voice' values='=Marian Penelope Conchita Mia Lucia Enrique Miguel Mariana' ;;
-    'profile add:--allow-http') same='--allow-http' values='' ;;
-    'profile add:--check') same='--check' values='' ;;
-    'profile add:--force') same='--force' values='' ;;
-    'api:-f'|'api:--form') same='-f --form' values='text' again=1 ;;
-    'api:-q'|'api:--query') same='-q --query' values='text' again=1 ;;
-    'api:--input') same='--input' values='files' ;;
-    'api:-i'|'api:--include') same='-i --include' values='' ;;
-    'api:--quiet') same='--quiet' values='' ;;
-    'sandbox serve:--port') same='--port' values='text' ;;
-    'sandbox serve:--host') same='--host' values='text' ;;
-    'sandbox serve:--client') same='--client' values='text' ;;
-    'sandbox serve:--key') same='--key' values='text' ;;
-    'sandbox serve:--credits') same='--credits' values='text' ;;
-    'sandbox serve:--state') same='--state' values='files' ;;
-    'sandbox serve:--allow-ip') same='--allow-ip' values='text' again=1 ;;
-    'sandbox serve:--fault') same='--fault' values='=520 503 429 html delay= drop reject truncate garbage' again=1 ;;
-    'sandbox serve:--seed') same='--seed' values='text' ;;
-    'sandbox inbox:--kind') same='--kind' values='=sms call chatapp' ;;
-    'sandbox inbox:--follow') same='--follow' values='' ;;
-    'sandbox inbox:--base-url') same='--base-url' values='text' ;;
-    'sandbox click:--count') same='--count' values='text' ;;
-    'sandbox click:--country') same='--country' values='countries' ;;
-    'sandbox click:--region') same='--region' values='text' ;;
-    'sandbox click:--city') same='--city' values='text' ;;
-    'sandbox click:--device') same='--device' values='text' ;;
-    'sandbox click:--brand') same='--brand' values='text' ;;
-    'sandbox click:--model') same='--model' values='text' ;;
-    'sandbox click:--operating-system') same='--operating-system' values='text' ;;
-    'sandbox click:--browser') same='--browser' values='text' ;;
-    'sandbox click:--lang') same='--lang' values='text' ;;
-    'sandbox click:--days') same='--days' values='text' ;;
-    'sandbox click:--base-url') same='--base-url' values='text' ;;
-    'sandbox credit:--base-url') same='--base-url' values='text' ;;
-    'sandbox reset:--base-url') same='--base-url' values='text' ;;
-    *':-p'|*':--profile') same='-p --profile' values='profiles' ;;
-    *':--json') same='--json' values='' ;;
-    *':-o'|*':--output') same='-o --output' values='=table json csv tsv' ;;
-    *':--fields') same='--fields' values='text' ;;
-    *':-n'|*':--dry-run') same='-n --dry-run' values='' ;;
-    *':-y'|*':--yes') same='-y --yes' values='' ;;
-    *':-q'|*':--quiet') same='-q --quiet' values='' ;;
-    *':-v'|*':--verbose') same='-v --verbose' values='' ;;
-    *':--timeout') same='--timeout' values='text' ;;
-    *':--no-color') same='--no-color' values='' ;;
-    *':-h'|*':--help') same='-h --help' values='' ;;
-    *':-V'|*':--version') same='-V --version' values='' ;;
-    esac
+    local row
+    for row in "${table[@]}"; do
+        __msgctl_split "$row"
+        if [[ $kind == option* && ,$names, == *,"$1",* ]]; then
+            [[ $kind == options ]] || given+="${names//,/ } "
+            return
+        fi
+    done
+    values=-
 }
 
-# The values of the argument number $2 of the command $1.
+# Find the values of the argument number $1 of the current command.
 __msgctl_argument() {
-    values=
-    case $1:$2 in
-    'sms bulk:1') values='files' ;;
-    'call bulk:1') values='files' ;;
-    'chatapp bulk:1') values='files' ;;
-    'job show:1') values='jobs' ;;
-    'job resume:1') values='jobs' ;;
-    'job report:1') values='jobs' ;;
-    'job states:1') values='jobs' ;;
-    'job remove:1') values='jobs' ;;
-    'block bulk:1') values='files' ;;
-    'profile show:1') values='profiles' ;;
-    'profile use:1') values='profiles' ;;
-    'profile remove:1') values='stored' ;;
-    'api:1') values='=GET POST PUT PATCH DELETE' ;;
-    'api:2') values='=/balance /block-phone /send-sms /call/send /messages-state /2fa/send-sms /call/2fa/send-call /2fa/verification-code /url/short /url/short-statistic /chatapp/send /chatapp/store/order /2fa/send-chatapp' ;;
-    'completion:1') values='=bash zsh fish' ;;
-    esac
+    local row left=$1
+    for row in "${table[@]}"; do
+        __msgctl_split "$row"
+        case $kind in
+        argument) ((left -= 1)) || return 0 ;;
+        arguments) return 0 ;;
+        esac
+    done
+    values=-
 }
 
-__msgctl_countries() {
-    found='
-    AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW
-    '
-}
-
-# Names of profiles: the heads of their tables in the configuration file.
-__msgctl_profiles() {
-    local line name file=${XDG_CONFIG_HOME:-$HOME/.config}/msgctl/config.toml
-    local table='^[[:space:]]*\[[[:space:]]*profiles[[:space:]]*\.[[:space:]]*'
-    local bare='([A-Za-z0-9_-]+)' quoted='["'\'']([A-Za-z0-9_.-]+)["'\'']'
-    found=
-    [[ -f $file ]] || file=$HOME/Library/Application\ Support/msgctl/config.toml
-    [[ -z ${MSGCTL_CONFIG-} ]] || file=${MSGCTL_CONFIG/#'~/'/$HOME/}
-    [[ -f $file && -r $file ]] || return 0
-    while IFS= read -r line || [[ $line ]]; do
-        [[ $line =~ $table($bare|$quoted)[[:space:]]*[].] ]] || continue
-        name=${BASH_REMATCH[2]}${BASH_REMATCH[3]}
-        [[ " $found " == *" $name "* ]] || found+=" $name"
-    done < "$file"
-}
-
-# Identifiers of jobs: the names of their files.
-__msgctl_jobs() {
-    local file folder=${XDG_STATE_HOME:-$HOME/.local/state}/msgctl/jobs
-    found=
-    [[ -d $folder ]] || folder=$HOME/Library/Application\ Support/msgctl/jobs
-    [[ -d $folder ]] || return 0
-    for file in "$folder"/*.sqlite3; do
-        file=${file##*/} file=${file%.sqlite3}
-        [[ $file == *[!A-Za-z0-9_.-]* ]] || found+=" $file"
+# Short options in one word: -qv, or -pNAME with its value.
+__msgctl_bundle() {
+    local index
+    for ((index = 1; index < ${#1}; index++)); do
+        __msgctl_option "-${1:index:1}"
+        if [[ $values != - ]]; then
+            [[ $index -lt $((${#1} - 1)) ]] || pending=$values
+            return
+        fi
     done
 }
 
-# Take the command line apart. readline breaks words at = and : too; here `--output=json` is one word.
-# Sets `words` (those before the cursor), `cur` (the one at the cursor) and `lead` (what of it readline leaves alone).
+# Split the command line into words. readline also breaks words at = and :, but `--output=json` is one word here.
+# Sets `words` (before the cursor), `cur` (at the cursor) and `lead` (the part of it that readline keeps).
 __msgctl_read() {
     local index word line=$COMP_LINE
     words=() cur=
@@ -284,30 +504,12 @@ __msgctl_read() {
         line=${line#"${line%%[![:space:]]*}"}
         line=${line#"$word"}
         if [[ $index -eq $COMP_CWORD && $word != [=:]* ]]; then
-            word=$1 # without what stands behind the cursor
+            word=$1 # without the text after the cursor
         fi
         cur+=$word
     done
     lead=${cur%"$1"}
     [[ $1 != [=:] ]] || lead=$cur
-}
-
-# Note that an option was given: its other spellings are not offered any more.
-__msgctl_given() {
-    __msgctl_option "$command" "$1"
-    [[ $again ]] || given+="$same "
-}
-
-# Short options in one word: -qv, or -pNAME with its value.
-__msgctl_bundle() {
-    local index
-    for ((index = 1; index < ${#1}; index++)); do
-        __msgctl_given "-${1:index:1}"
-        if [[ $values ]]; then
-            [[ $index -lt $((${#1} - 1)) ]] || pending=$values
-            return
-        fi
-    done
 }
 
 # Offer those of the words $2 that begin with $cur, each with $1 before it.
@@ -321,36 +523,54 @@ __msgctl_offer() {
     done
 }
 
+# Offer the commands of the current group.
+__msgctl_offer_commands() {
+    local row
+    for row in "${table[@]}"; do
+        __msgctl_split "$row"
+        [[ $kind != command ]] || __msgctl_offer '' "$names"
+    done
+}
+
+# Offer the options of the current command that match $1 and were not given.
 __msgctl_offer_options() {
-    local word left=
-    __msgctl_options "$command"
-    for word in $found; do
-        [[ $word == $1 && " $left " != *" $word "* ]] || continue
-        __msgctl_option "$command" "$word" # what was given before the command may be another one there: -q of api
-        [[ $given == *" ${same##* } "* ]] || left+=" $word"
+    local row name left=' '
+    for row in "${table[@]}"; do
+        __msgctl_split "$row"
+        [[ $kind == option* && $given != *" ${names##*,} "* ]] || continue
+        for name in ${names//,/ }; do
+            [[ $name != $1 || $left == *" $name "* ]] || left+="$name "
+        done
     done
     __msgctl_offer '' "$left"
 }
 
-# Offer values, with $1 before them; $2 is one of the kinds, or = and the words themselves.
+# Offer the values $2, with $1 before them.
 __msgctl_offer_values() {
-    local sensitive=
-    found=
+    local found= sensitive=
     case $2 in
-    =*) found=${2#=} ;;
-    countries) __msgctl_countries ;;
-    profiles) __msgctl_profiles; found+=' sandbox' ;;
-    stored) __msgctl_profiles ;;
-    jobs) __msgctl_jobs ;;
+    =*) found=${2#=} found=${found//,/ } ;;
+    countries) found='
+    AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW
+    ' ;;
+    profiles | stored) __msgctl_list profile list --fields name ;;
+    jobs) __msgctl_list job list --fields job ;;
     files) __msgctl_offer_files; return ;;
     esac
+    [[ $2 != stored ]] || found=${found/sandbox/}
     shopt -q nocasematch || sensitive=1
     shopt -s nocasematch
     __msgctl_offer "$1" "$found"
     [[ -z $sensitive ]] || shopt -u nocasematch
 }
 
-# readline completes file names by itself, where it can be told to.
+# Set found to what msgctl lists, without the header.
+__msgctl_list() {
+    found=$("${words[0]}" "$@" -q -o tsv < /dev/null 2> /dev/null) || found=
+    [[ $found == *$'\n'* ]] && found=${found#*$'\n'} || found=
+}
+
+# Leave file names to readline, if this bash can.
 __msgctl_offer_files() {
     compopt -o default 2> /dev/null && return
     local file
@@ -360,10 +580,12 @@ __msgctl_offer_files() {
 }
 
 _msgctl() {
-    local IFS=$' \t\n' found same values again words cur lead
+    local IFS=$' \t\n' words cur lead kind names values
     local word command= given=' ' number=0 pending= closed=
+    local -a table
     COMPREPLY=()
     __msgctl_read "$2"
+    __msgctl_table ''
     for word in "${words[@]:1}"; do
         if [[ $pending ]]; then
             pending=
@@ -373,13 +595,13 @@ _msgctl() {
         [\<\>] | [\<\>][\<\>\|] | '<<<' | [0-9\&][\<\>] | [0-9\&]'>>') pending=files ;;
         [\<\>]* | [0-9\&][\<\>]*) ;;
         --) closed=' ' ;;
-        --*=*) __msgctl_given "${word%%=*}" ;;
-        --*) __msgctl_given "$word"; pending=$values ;;
+        --*=*) __msgctl_option "${word%%=*}" ;;
+        --*) __msgctl_option "$word"; pending=${values#-} ;;
         -?*) __msgctl_bundle "$word" ;;
         *)
-            __msgctl_commands "$command"
-            if [[ " $found " == *" $word "* ]]; then
+            if __msgctl_command "$word"; then
                 command+="${command:+ }$word"
+                __msgctl_table "$command"
             else
                 number=$((number + 1))
             fi
@@ -394,18 +616,17 @@ _msgctl() {
     case $closed$cur in
     [\<\>]* | [0-9\&][\<\>]*) __msgctl_offer_files ;;
     --*=*)
-        __msgctl_option "$command" "${cur%%=*}"
+        __msgctl_option "${cur%%=*}"
         word=${cur%%=*}= cur=${cur#*=}
         __msgctl_offer_values "$word" "$values"
         ;;
     -*) __msgctl_offer_options '*' ;;
     *)
-        __msgctl_commands "$command"
-        __msgctl_offer '' "$found"
-        __msgctl_argument "$command" $((number + 1))
-        if [[ $values ]]; then
+        __msgctl_offer_commands
+        __msgctl_argument $((number + 1))
+        if [[ $values != - ]]; then
             __msgctl_offer_values '' "$values"
-        elif [[ -z $found$cur$closed ]]; then
+        elif [[ ${#COMPREPLY[@]} -eq 0 && -z $cur$closed ]]; then
             __msgctl_offer_options '--*'
         fi
         ;;

@@ -1,481 +1,365 @@
-# fish completion for msgctl, written from its command tree; msgctl prints it with: msgctl completion fish
+# fish completion for msgctl. Generated from its command tree. To print it: msgctl completion fish
+# Only to list profiles and jobs does it run msgctl.
 
-# The commands of the group $argv[1], each with its help.
-function __msgctl_commands
+# Print what can follow the command $argv[1]:
+#   command NAME - HELP
+#   option NAME,NAME VALUES HELP        (options, if it can be repeated)
+#   argument - VALUES                   (arguments, if there can be several)
+# VALUES are the choices after a =, or what to look up; - for a flag, and for an argument without suggestions.
+function __msgctl_table
     switch "$argv[1]"
     case ''
-        printf '%s\t%s\n' 'sms' 'SMS text messages' 'call' 'Voice calls' 'chatapp' 'Chat-app messages from templates' 'job' 'Bulk sends: how they stand, and how they go on' '2fa' 'Verification codes by SMS, call and chat app' 'state' 'Delivery states of SMS and calls' 'url' 'Short URLs and their clicks' 'history' 'What was sent from this machine, and what came of it' 'balance' 'Credits left in the account' 'block' 'Numbers that get no message any more' 'profile' 'Stored accounts: base URL, client and key' 'doctor' 'Find out why it does not work, and say what to mend' 'api' 'Make any request, with the credentials of the profile' 'completion' 'Print the script by which a shell completes msgctl' 'sandbox' 'The emulator behind -p sandbox: nothing is really sent'
+        echo 'command sms - SMS text messages'
+        echo 'command call - Voice calls'
+        echo 'command chatapp - Chat-app messages from templates'
+        echo 'command job - Bulk sends: how they stand, and how they go on'
+        echo 'command 2fa - Verification codes by SMS, call and chat app'
+        echo 'command state - Delivery states of SMS and calls'
+        echo 'command url - Short URLs and their clicks'
+        echo 'command history - Messages sent from this machine, and their results'
+        echo 'command balance - Credits left in the account'
+        echo 'command block - Numbers that get no message any more'
+        echo 'command profile - Stored accounts: base URL, client and key'
+        echo 'command doctor - Find out why it does not work, and say what to mend'
+        echo 'command api - Make any request, with the credentials of the profile'
+        echo 'command completion - Print the shell completion script'
+        echo 'command sandbox - The emulator behind -p sandbox: nothing is really sent'
     case 'sms'
-        printf '%s\t%s\n' 'send' 'Send one SMS to each number, in one request' 'bulk' 'Send an SMS to each recipient in a file, as a job' 'segments' 'Count the segments of a message, and say which alphabet it needs'
-    case 'call'
-        printf '%s\t%s\n' 'send' 'Call each number and speak a message, or play a stored audio' 'bulk' 'Call each recipient in a file, as a job'
-    case 'chatapp'
-        printf '%s\t%s\n' 'send' 'Send a chat-app message from a template' 'order' 'Send a store-order notification from a custom template' 'bulk' 'Send a message to each recipient in a file, as a job'
-    case 'job'
-        printf '%s\t%s\n' 'list' 'List the jobs, the oldest first' 'show' 'Show how a job stands: what was accepted, refused, or is unknown' 'resume' 'Go on with a job, and send to nobody twice' 'report' 'List every recipient with what became of it, in the order of the file' 'states' 'Ask for the delivery states of what was accepted' 'remove' 'Forget a job: its recipients, and what became of them'
-    case '2fa'
-        printf '%s\t%s\n' 'send-sms' 'Send a verification code by SMS' 'send-call' 'Speak a verification code in a call' 'send-chatapp' 'Send a verification code by chat app' 'verify' 'Verify a code that was sent'
-    case 'state'
-        printf '%s\t%s\n' 'get' 'Show the delivery state of each message' 'watch' 'Wait until each message comes to a state; exit with 6 if one does not'
-    case 'url'
-        printf '%s\t%s\n' 'shorten' 'Make a short URL' 'stats' 'Show the clicks on a short URL'
-    case 'history'
-        printf '%s\t%s\n' 'list' 'List what was sent, the newest last' 'clear' 'Forget what was sent'
-    case 'balance'
-        printf '%s\t%s\n' 'show' 'Show the credits left; msgctl balance alone does the same' 'check' 'Exit with 0 while at least N credits are left, else with 6'
-    case 'block'
-        printf '%s\t%s\n' 'add' 'Stop all sending to a number' 'bulk' 'Block each number in a file, as a job'
-    case 'profile'
-        printf '%s\t%s\n' 'add' 'Store an account; ask for its key, and do not show it' 'list' 'List the profiles, without their keys' 'show' 'Show a profile, without its key' 'use' 'Make a profile the default' 'remove' 'Remove a profile and its key' 'path' 'Print where the profiles are stored'
-    case 'sandbox'
-        printf '%s\t%s\n' 'serve' 'Serve the sandbox over HTTP until it is stopped' 'inbox' 'Show what the phones received: texts and codes, the newest last' 'click' 'Visit a short URL; what is not given is made up' 'credit' 'Set the credits of the sandbox account' 'reset' 'Forget everything, and start with 1000 credits again'
-    end
-end
-
-# The options of the command $argv[1], every spelling, each with its help.
-function __msgctl_options
-    switch "$argv[1]"
+        echo 'command send - Send one SMS to each number, in one request'
+        echo 'command bulk - Send an SMS to each recipient in a file, as a job'
+        echo 'command segments - Count the segments of a message, and say which alphabet it needs'
     case 'sms send'
-        printf '%s\t%s\n' '-m' 'Text of the message' '--message' 'Text of the message' '--message-file' 'Read the message from a file; - is standard input' '--country-code' 'ISO 3166 country code, for example CO' '--gsm7' 'Write the message with the letters of GSM-7, á as a, so that it needs fewer segments'
+        echo 'arguments - - '
+        echo 'option -m,--message text Text of the message; - reads standard input'
+        echo 'option --message-file files Read the message from a file; - is standard input'
+        echo 'option --country-code countries ISO 3166 country code, for example CO'
+        echo 'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
     case 'sms bulk'
-        printf '%s\t%s\n' '-m' 'Text of the message, with {column} in it' '--message' 'Text of the message, with {column} in it' '--message-file' 'Read the template from a file; - is standard input' '--country-code' 'ISO 3166 country code, for example CO' '--gsm7' 'Write the message with the letters of GSM-7, á as a, so that it needs fewer segments' '--phone-column' 'Column of the phone numbers' '--skip-invalid' 'Leave out rows that cannot be sent to' '--batch-size' 'Most numbers in a request, where their text is the same' '--concurrency' 'Requests under way at once' '--rate' 'Recipients a second at most' '--max-credits' 'Stop before the job costs more than N credits'
+        echo 'argument - files '
+        echo 'option -m,--message text Text of the message, with {column} placeholders'
+        echo 'option --message-file files Read the template from a file; - is standard input'
+        echo 'option --country-code countries ISO 3166 country code, for example CO'
+        echo 'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
+        echo 'option --phone-column text Column of the phone numbers'
+        echo 'option --skip-invalid - Leave out rows that cannot be sent to'
+        echo 'option --batch-size text Most numbers in a request, where their text is the same'
+        echo 'option --concurrency text Requests under way at once'
+        echo 'option --rate text Recipients a second at most'
+        echo 'option --max-credits text Stop before the job costs more than N credits'
     case 'sms segments'
-        printf '%s\t%s\n' '--message-file' 'Read the message from a file; - is standard input'
+        echo 'argument - - '
+        echo 'option --message-file files Read the message from a file; - is standard input'
+    case 'call'
+        echo 'command send - Call each number and speak a message, or play a stored audio'
+        echo 'command bulk - Call each recipient in a file, as a job'
     case 'call send'
-        printf '%s\t%s\n' '-m' 'Text of the message' '--message' 'Text of the message' '--message-file' 'Read the message from a file; - is standard input' '--voice' 'Voice that speaks it: Marian, Penelope, Conchita, Mia, Lucia, Enrique, Miguel' '--audio-code' 'Stored audio to play instead of a message' '--retries' 'Attempts to call, 1 to 3' '--leave-voicemail' 'Leave a voicemail message when nobody answers' '--no-leave-voicemail' 'Leave a voicemail message when nobody answers' '--country-code' 'ISO 3166 country code, for example CO'
+        echo 'arguments - - '
+        echo 'option -m,--message text Text of the message; - reads standard input'
+        echo 'option --message-file files Read the message from a file; - is standard input'
+        echo 'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel Voice that speaks it: Marian, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
+        echo 'option --audio-code text Stored audio to play instead of a message'
+        echo 'option --retries text Attempts to call, 1 to 3'
+        echo 'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail message when nobody answers'
+        echo 'option --country-code countries ISO 3166 country code, for example CO'
     case 'call bulk'
-        printf '%s\t%s\n' '-m' 'Text of the message, with {column} in it' '--message' 'Text of the message, with {column} in it' '--message-file' 'Read the template from a file; - is standard input' '--voice' 'Voice that speaks it: Marian, Penelope, Conchita, Mia, Lucia, Enrique, Miguel' '--audio-code' 'Stored audio to play instead of a message' '--retries' 'Attempts to call, 1 to 3' '--leave-voicemail' 'Leave a voicemail message when nobody answers' '--no-leave-voicemail' 'Leave a voicemail message when nobody answers' '--country-code' 'ISO 3166 country code, for example CO' '--phone-column' 'Column of the phone numbers' '--skip-invalid' 'Leave out rows that cannot be sent to' '--batch-size' 'Most numbers in a request, where their text is the same' '--concurrency' 'Requests under way at once' '--rate' 'Recipients a second at most' '--max-credits' 'Stop before the job costs more than N credits'
+        echo 'argument - files '
+        echo 'option -m,--message text Text of the message, with {column} placeholders'
+        echo 'option --message-file files Read the template from a file; - is standard input'
+        echo 'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel Voice that speaks it: Marian, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
+        echo 'option --audio-code text Stored audio to play instead of a message'
+        echo 'option --retries text Attempts to call, 1 to 3'
+        echo 'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail message when nobody answers'
+        echo 'option --country-code countries ISO 3166 country code, for example CO'
+        echo 'option --phone-column text Column of the phone numbers'
+        echo 'option --skip-invalid - Leave out rows that cannot be sent to'
+        echo 'option --batch-size text Most numbers in a request, where their text is the same'
+        echo 'option --concurrency text Requests under way at once'
+        echo 'option --rate text Recipients a second at most'
+        echo 'option --max-credits text Stop before the job costs more than N credits'
+    case 'chatapp'
+        echo 'command send - Send a chat-app message from a template'
+        echo 'command order - Send a store-order notification from a custom template'
+        echo 'command bulk - Send a message to each recipient in a file, as a job'
     case 'chatapp send'
-        printf '%s\t%s\n' '--template' 'Name of the template' '--body' 'Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
+        echo 'argument - - '
+        echo 'arguments - - '
+        echo 'option --template text Name of the template'
+        echo 'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
     case 'chatapp order'
-        printf '%s\t%s\n' '--template' 'Name of the template' '--body' 'Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
+        echo 'argument - - '
+        echo 'arguments - - '
+        echo 'option --template text Name of the template'
+        echo 'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
     case 'chatapp bulk'
-        printf '%s\t%s\n' '--template' 'Name of the template' '--phone-column' 'Column of the phone numbers' '--skip-invalid' 'Leave out rows that cannot be sent to' '--concurrency' 'Requests under way at once' '--rate' 'Recipients a second at most' '--max-credits' 'Stop before the job costs more than N credits'
+        echo 'argument - files '
+        echo 'arguments - - '
+        echo 'option --template text Name of the template'
+        echo 'option --phone-column text Column of the phone numbers'
+        echo 'option --skip-invalid - Leave out rows that cannot be sent to'
+        echo 'option --concurrency text Requests under way at once'
+        echo 'option --rate text Recipients a second at most'
+        echo 'option --max-credits text Stop before the job costs more than N credits'
+    case 'job'
+        echo 'command list - List the jobs, the oldest first'
+        echo 'command show - Show how a job stands: what was accepted, refused, or is unknown'
+        echo 'command resume - Go on with a job, and send to nobody twice'
+        echo 'command report - List every recipient with what became of it, in the order of the file'
+        echo 'command states - Ask for the delivery states of what was accepted'
+        echo 'command remove - Forget a job: its recipients, and what became of them'
+    case 'job list'
+    case 'job show'
+        echo 'argument - jobs '
     case 'job resume'
-        printf '%s\t%s\n' '--resend-unknown' 'Send again what may have arrived already: some may get it twice' '--resend-refused' 'Send again what the service refused' '--concurrency' 'Requests under way at once, from now on' '--rate' 'Recipients a second at most' '--max-credits' 'Stop before the job costs more than N credits'
+        echo 'argument - jobs '
+        echo 'option --resend-unknown - Send again what may have arrived already: some may get it twice'
+        echo 'option --resend-refused - Send again what the service refused'
+        echo 'option --concurrency text Requests under way at once, from now on'
+        echo 'option --rate text Recipients a second at most'
+        echo 'option --max-credits text Stop before the job costs more than N credits'
     case 'job report'
-        printf '%s\t%s\n' '--only' 'Only recipients with this outcome: accepted, refused, unknown, pending, invalid, duplicate'
+        echo 'argument - jobs '
+        echo 'option --only =accepted,refused,unknown,pending,invalid,duplicate Only recipients with this outcome: accepted, refused, unknown, pending, invalid, duplicate'
     case 'job states'
-        printf '%s\t%s\n' '--concurrency' 'Requests under way at once, from now on' '--rate' 'Recipients a second at most'
+        echo 'argument - jobs '
+        echo 'option --concurrency text Requests under way at once, from now on'
+        echo 'option --rate text Recipients a second at most'
+    case 'job remove'
+        echo 'argument - jobs '
+    case '2fa'
+        echo 'command send-sms - Send a verification code by SMS'
+        echo 'command send-call - Speak a verification code in a call'
+        echo 'command send-chatapp - Send a verification code by chat app'
+        echo 'command verify - Verify a code that was sent'
     case '2fa send-sms'
-        printf '%s\t%s\n' '--app-name' 'Name of the application that the code is for' '--country-code' 'ISO 3166 country code, for example CO'
+        echo 'argument - - '
+        echo 'option --app-name text Name of the application that the code is for'
+        echo 'option --country-code countries ISO 3166 country code, for example CO'
     case '2fa send-call'
-        printf '%s\t%s\n' '--app-name' 'Name of the application that the code is for' '--voice' 'Voice that speaks the code: Mariana, Penelope, Conchita, Mia, Lucia, Enrique, Miguel' '--retries' 'Attempts to call, 1 to 3' '--country-code' 'ISO 3166 country code, for example CO'
+        echo 'argument - - '
+        echo 'option --app-name text Name of the application that the code is for'
+        echo 'option --voice =Mariana,Penelope,Conchita,Mia,Lucia,Enrique,Miguel Voice that speaks the code: Mariana, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
+        echo 'option --retries text Attempts to call, 1 to 3'
+        echo 'option --country-code countries ISO 3166 country code, for example CO'
     case '2fa send-chatapp'
-        printf '%s\t%s\n' '--app-name' 'Name of the application that the code is for' '--template' 'Name of the template' '--country-code' 'ISO 3166 country code, for example CO'
+        echo 'argument - - '
+        echo 'option --app-name text Name of the application that the code is for'
+        echo 'option --template text Name of the template'
+        echo 'option --country-code countries ISO 3166 country code, for example CO'
     case '2fa verify'
-        printf '%s\t%s\n' '--app-name' 'Name of the application that the code is for' '--code' 'The code received; - reads it from standard input' '--country-code' 'ISO 3166 country code, for example CO'
+        echo 'argument - - '
+        echo 'option --app-name text Name of the application that the code is for'
+        echo 'option --code text The code received; - reads it from standard input'
+        echo 'option --country-code countries ISO 3166 country code, for example CO'
+    case 'state'
+        echo 'command get - Show the delivery state of each message'
+        echo 'command watch - Wait until each message comes to a state; exit with 6 if one does not'
     case 'state get'
-        printf '%s\t%s\n' '--last' 'Show what this profile sent last, by the history of this machine'
+        echo 'arguments - - '
+        echo 'option --last - Show what this profile sent last, by the history of this machine'
     case 'state watch'
-        printf '%s\t%s\n' '--until' 'State to wait for, repeatable; any final state if left out' '--interval' 'Seconds between two looks' '--max-wait' 'Seconds to wait in all'
+        echo 'arguments - - '
+        echo 'options --until text State to wait for, repeatable; any final state if left out'
+        echo 'option --interval text Seconds between two looks'
+        echo 'option --max-wait text Seconds to wait in all'
+    case 'url'
+        echo 'command shorten - Make a short URL'
+        echo 'command stats - Show the clicks on a short URL'
     case 'url shorten'
-        printf '%s\t%s\n' '--name' 'Name of the short URL, by which its statistics are read' '--alias' 'Ending of the short URL that you want' '--premium' 'Make a premium URL, with complete statistics' '--group-name' 'Group that the URL belongs to' '--domain-name' 'Domain of the short URL' '--expiration-months' 'Months until the statistics expire; 0 for the service\'s default'
+        echo 'argument - - '
+        echo 'option --name text Name of the short URL, by which its statistics are read'
+        echo 'option --alias text Ending of the short URL that you want'
+        echo 'option --premium,--no-premium - Make a premium URL, with complete statistics'
+        echo 'option --group-name text Group that the URL belongs to'
+        echo 'option --domain-name text Domain of the short URL'
+        echo 'option --expiration-months text Months until the statistics expire; 0 for the service\'s default'
     case 'url stats'
-        printf '%s\t%s\n' '--since' 'First day: YYYY-MM-DD, today, yesterday, or 7d' '--until' 'Last day; today if left out' '--category' 'Only this category; region and those after it need a premium URL: date, hour, country, device, operatingSystem, region, city, brand, model, browser, lang'
+        echo 'argument - - '
+        echo 'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
+        echo 'option --until text Last day; today if left out'
+        echo 'option --category =date,hour,country,device,operatingSystem,region,city,brand,model,browser,lang Only this category; region and those after it need a premium URL: date, hour, country, device, operatingSystem, region, city, brand, model, browser, lang'
     case 'history'
-        printf '%s\t%s\n' '--since' 'First day: YYYY-MM-DD, today, yesterday, or 7d' '--phone' 'Only what was sent to this number' '--limit' 'Only the newest N entries'
+        echo 'command list - List what was sent, the newest last'
+        echo 'command clear - Delete the history'
+        echo 'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
+        echo 'option --until text Last day'
+        echo 'option --phone text Only this number'
+        echo 'option --state text Only this delivery state'
+        echo 'option --command text Only this command, such as \'sms send\''
+        echo 'option --limit text Only the newest N entries'
     case 'history list'
-        printf '%s\t%s\n' '--since' 'First day: YYYY-MM-DD, today, yesterday, or 7d' '--phone' 'Only what was sent to this number' '--limit' 'Only the newest N entries'
+        echo 'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
+        echo 'option --until text Last day'
+        echo 'option --phone text Only this number'
+        echo 'option --state text Only this delivery state'
+        echo 'option --command text Only this command, such as \'sms send\''
+        echo 'option --limit text Only the newest N entries'
+    case 'history clear'
+        echo 'option --before text Only entries before this day'
+    case 'balance'
+        echo 'command show - Show the credits left; msgctl balance alone does the same'
+        echo 'command check - Exit with 0 while at least N credits are left, else with 6'
+    case 'balance show'
     case 'balance check'
-        printf '%s\t%s\n' '--min' 'Credits that have to be left'
+        echo 'option --min text Credits that have to be left'
+    case 'block'
+        echo 'command add - Stop all sending to a number'
+        echo 'command bulk - Block each number in a file, as a job'
     case 'block add'
-        printf '%s\t%s\n' '--name' 'Name of the contact'
+        echo 'argument - - '
+        echo 'option --name text Name of the contact'
     case 'block bulk'
-        printf '%s\t%s\n' '--name' 'Name of the contact, with {column} in it' '--phone-column' 'Column of the phone numbers' '--skip-invalid' 'Leave out rows that cannot be sent to' '--concurrency' 'Requests under way at once' '--rate' 'Recipients a second at most'
+        echo 'argument - files '
+        echo 'option --name text Name of the contact, with {column} in it'
+        echo 'option --phone-column text Column of the phone numbers'
+        echo 'option --skip-invalid - Leave out rows that cannot be sent to'
+        echo 'option --concurrency text Requests under way at once'
+        echo 'option --rate text Recipients a second at most'
+    case 'profile'
+        echo 'command add - Store an account; ask for its key, and do not show it'
+        echo 'command list - List the profiles, without their keys'
+        echo 'command show - Show a profile, without its key'
+        echo 'command use - Make a profile the default'
+        echo 'command remove - Remove a profile and its key'
+        echo 'command path - Print where the profiles are stored'
     case 'profile add'
-        printf '%s\t%s\n' '--base-url' 'Where the service is; it ends in /api/v1' '--client' 'Client identifier of the account' '--key-stdin' 'Read the key from standard input' '--key-command' 'Store a command that prints the key, not the key' '--country-code' 'Default for --country-code' '--app-name' 'Default for --app-name' '--voice' 'Default for --voice' '--allow-http' 'Allow plain http, which shows the key to the network' '--check' 'Ask for the balance first; store only if it comes' '--force' 'Replace a profile of the same name'
+        echo 'argument - - '
+        echo 'option --base-url text Where the service is; it ends in /api/v1'
+        echo 'option --client text Client identifier of the account'
+        echo 'option --key-stdin - Read the key from standard input'
+        echo 'option --key-command text Store a command that prints the key, not the key'
+        echo 'option --country-code countries Default for --country-code'
+        echo 'option --app-name text Default for --app-name'
+        echo 'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel,Mariana Default for --voice'
+        echo 'option --allow-http - Allow plain http, which shows the key to the network'
+        echo 'option --check - Ask for the balance first; store only if it comes'
+        echo 'option --force - Replace a profile of the same name'
+    case 'profile list'
+    case 'profile show'
+        echo 'argument - profiles '
+    case 'profile use'
+        echo 'argument - profiles '
+    case 'profile remove'
+        echo 'argument - stored '
+    case 'profile path'
+    case 'doctor'
     case 'api'
-        printf '%s\t%s\n' '-f' 'A field of the form body; may be given again' '--form' 'A field of the form body; may be given again' '-q' 'A parameter of the query; may be given again' '--query' 'A parameter of the query; may be given again' '--input' 'Send the JSON of this file as the body; - is standard input' '-i' 'Print the status line and the headers first' '--include' 'Print the status line and the headers first' '--quiet' 'No notes or progress on standard error'
+        echo 'argument - =GET,POST,PUT,PATCH,DELETE '
+        echo 'argument - =/balance,/block-phone,/send-sms,/call/send,/messages-state,/2fa/send-sms,/call/2fa/send-call,/2fa/verification-code,/url/short,/url/short-statistic,/chatapp/send,/chatapp/store/order,/2fa/send-chatapp '
+        echo 'options -f,--form text A field of the form body; may be given again'
+        echo 'options -q,--query text A parameter of the query; may be given again'
+        echo 'option --input files Send the JSON of this file as the body; - is standard input'
+        echo 'option -i,--include - Print the status line and the headers first'
+        echo 'option --quiet - No notes or progress on standard error'
+    case 'completion'
+        echo 'argument - =bash,zsh,fish '
+    case 'sandbox'
+        echo 'command serve - Serve the sandbox over HTTP until it is stopped'
+        echo 'command inbox - Show the messages that phones received, with their codes, newest last'
+        echo 'command click - Simulate visits to a short URL; options you omit get random values'
+        echo 'command credit - Set the balance of the sandbox account'
+        echo 'command fault - Make requests fail on purpose, or show the faults that are set'
+        echo 'command clock - Change or show the clock that delivery states and expiry follow'
+        echo 'command reset - Delete everything in the sandbox, and start with 1000 credits again'
     case 'sandbox serve'
-        printf '%s\t%s\n' '--port' 'Port to listen on; 0 takes a free one' '--host' 'Address to listen on' '--client' 'Client identifier that is let in' '--key' 'Key that is let in; make one up' '--credits' 'Credits of a new state, 1000 if left out' '--state' 'Keep everything in this file' '--allow-ip' 'Let only these addresses call the interface; repeatable' '--fault' 'Make requests fail: KIND[:PROBABILITY][:PATH]; repeatable' '--seed' 'Make the same faults in every run'
+        echo 'option --port text Port to listen on; 0 for a free one'
+        echo 'option --host text Address to listen on'
+        echo 'option --client text Client ID to accept'
+        echo 'option --key text Key to accept (any value)'
+        echo 'option --credits text Credits of a new state; 1000 if omitted'
+        echo 'option --state files Keep everything in this file'
+        echo 'options --allow-ip text Allow only these addresses (repeatable)'
+        echo 'options --fault =520,503,429,html,delay=,drop,reject,truncate,garbage Make requests fail (repeatable): KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]'
+        echo 'option --seed text Give the same identifiers, codes and faults in every run'
     case 'sandbox inbox'
-        printf '%s\t%s\n' '--kind' 'Only one kind: sms, call or chatapp' '--follow' 'Go on printing what arrives, until Ctrl-C' '--base-url' 'A sandbox that is served, as msgctl sandbox serve printed it'
+        echo 'argument - - '
+        echo 'option --kind =sms,call,chatapp Only one kind: sms, call or chatapp'
+        echo 'option --follow - Keep printing new messages until Ctrl-C'
+        echo 'option --wait text Wait for a message; exit 6 if none arrives'
+        echo 'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
     case 'sandbox click'
-        printf '%s\t%s\n' '--count' 'Number of visits' '--country' 'Country of the visitors, for example CO' '--region' 'Their region' '--city' 'Their city' '--device' 'Kind of device' '--brand' 'Its brand' '--model' 'Its model' '--operating-system' 'Its operating system' '--browser' 'The browser' '--lang' 'Language of the browser' '--days' 'Spread them over the last N days' '--base-url' 'A sandbox that is served, as msgctl sandbox serve printed it'
+        echo 'argument - - '
+        echo 'option --count text Number of visits'
+        echo 'option --country countries Country, for example CO'
+        echo 'option --region text Region'
+        echo 'option --city text City'
+        echo 'option --device text Kind of device'
+        echo 'option --brand text Brand of the device'
+        echo 'option --model text Model of the device'
+        echo 'option --operating-system text Operating system'
+        echo 'option --browser text Browser'
+        echo 'option --lang text Language of the browser'
+        echo 'option --days text Spread them over the last N days'
+        echo 'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
     case 'sandbox credit'
-        printf '%s\t%s\n' '--base-url' 'A sandbox that is served, as msgctl sandbox serve printed it'
+        echo 'argument - - '
+        echo 'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
+    case 'sandbox fault'
+        echo 'arguments - - '
+        echo 'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
+    case 'sandbox clock'
+        echo 'argument - - '
+        echo 'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
     case 'sandbox reset'
-        printf '%s\t%s\n' '--base-url' 'A sandbox that is served, as msgctl sandbox serve printed it'
+        echo 'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
     end
-    printf '%s\t%s\n' '-p' 'Profile to use; MSGCTL_PROFILE does the same' '--profile' 'Profile to use; MSGCTL_PROFILE does the same' '--json' 'Print the service\'s JSON unchanged; same as -o json' '-o' 'Print a table, json, csv or tsv' '--output' 'Print a table, json, csv or tsv' '--fields' 'Only these columns of a table, csv or tsv' '-n' 'Print the request and send nothing' '--dry-run' 'Print the request and send nothing' '-y' 'Answer every question with yes' '--yes' 'Answer every question with yes' '-q' 'No notes or progress on standard error' '--quiet' 'No notes or progress on standard error' '-v' 'Show each request and answer on standard error' '--verbose' 'Show each request and answer on standard error' '--timeout' 'The whole time one request may take' '--no-color' 'No colour; NO_COLOR and TERM=dumb do the same' '-h' 'Show this page' '--help' 'Show this page' '-V' 'Show the version' '--version' 'Show the version'
+    echo 'option -p,--profile profiles Profile to use; MSGCTL_PROFILE does the same'
+    echo 'option --json - Print the service\'s JSON unchanged; same as -o json'
+    echo 'option -o,--output =table,json,csv,tsv Print a table, json, csv or tsv'
+    echo 'option --fields text Only these columns of a table, csv or tsv'
+    echo 'option -n,--dry-run - Print the request and send nothing'
+    echo 'option -y,--yes - Answer every question with yes'
+    echo 'option -q,--quiet - No notes or progress on standard error'
+    echo 'option -v,--verbose - Show each request and answer on standard error'
+    echo 'option --timeout text The whole time one request may take'
+    echo 'option --no-color - No colour; NO_COLOR and TERM=dumb do the same'
+    echo 'option -h,--help - Show this page'
+    echo 'option -V,--version - Show the version'
 end
 
-# What is known of the option $argv[2] of the command $argv[1], a line each: its values, whether it is taken again and
-# again, its spellings.
+# Print the option $argv[1] in the rows of a table that follow it.
 function __msgctl_option
-    switch "$argv[1]:$argv[2]"
-    case 'sms send:-m' 'sms send:--message'
-        printf '%s\n' 'text' '' '-m' '--message'
-    case 'sms send:--message-file'
-        printf '%s\n' 'files' '' '--message-file'
-    case 'sms send:--country-code'
-        printf '%s\n' 'countries' '' '--country-code'
-    case 'sms send:--gsm7'
-        printf '%s\n' '' '' '--gsm7'
-    case 'sms bulk:-m' 'sms bulk:--message'
-        printf '%s\n' 'text' '' '-m' '--message'
-    case 'sms bulk:--message-file'
-        printf '%s\n' 'files' '' '--message-file'
-    case 'sms bulk:--country-code'
-        printf '%s\n' 'countries' '' '--country-code'
-    case 'sms bulk:--gsm7'
-        printf '%s\n' '' '' '--gsm7'
-    case 'sms bulk:--phone-column'
-        printf '%s\n' 'text' '' '--phone-column'
-    case 'sms bulk:--skip-invalid'
-        printf '%s\n' '' '' '--skip-invalid'
-    case 'sms bulk:--batch-size'
-        printf '%s\n' 'text' '' '--batch-size'
-    case 'sms bulk:--concurrency'
-        printf '%s\n' 'text' '' '--concurrency'
-    case 'sms bulk:--rate'
-        printf '%s\n' 'text' '' '--rate'
-    case 'sms bulk:--max-credits'
-        printf '%s\n' 'text' '' '--max-credits'
-    case 'sms segments:--message-file'
-        printf '%s\n' 'files' '' '--message-file'
-    case 'call send:-m' 'call send:--message'
-        printf '%s\n' 'text' '' '-m' '--message'
-    case 'call send:--message-file'
-        printf '%s\n' 'files' '' '--message-file'
-    case 'call send:--voice'
-        printf '%s\n' '=Marian Penelope Conchita Mia Lucia Enrique Miguel' '' '--voice'
-    case 'call send:--audio-code'
-        printf '%s\n' 'text' '' '--audio-code'
-    case 'call send:--retries'
-        printf '%s\n' 'text' '' '--retries'
-    case 'call send:--leave-voicemail' 'call send:--no-leave-voicemail'
-        printf '%s\n' '' '' '--leave-voicemail' '--no-leave-voicemail'
-    case 'call send:--country-code'
-        printf '%s\n' 'countries' '' '--country-code'
-    case 'call bulk:-m' 'call bulk:--message'
-        printf '%s\n' 'text' '' '-m' '--message'
-    case 'call bulk:--message-file'
-        printf '%s\n' 'files' '' '--message-file'
-    case 'call bulk:--voice'
-        printf '%s\n' '=Marian Penelope Conchita Mia Lucia Enrique Miguel' '' '--voice'
-    case 'call bulk:--audio-code'
-        printf '%s\n' 'text' '' '--audio-code'
-    case 'call bulk:--retries'
-        printf '%s\n' 'text' '' '--retries'
-    case 'call bulk:--leave-voicemail' 'call bulk:--no-leave-voicemail'
-        printf '%s\n' '' '' '--leave-voicemail' '--no-leave-voicemail'
-    case 'call bulk:--country-code'
-        printf '%s\n' 'countries' '' '--country-code'
-    case 'call bulk:--phone-column'
-        printf '%s\n' 'text' '' '--phone-column'
-    case 'call bulk:--skip-invalid'
-        printf '%s\n' '' '' '--skip-invalid'
-    case 'call bulk:--batch-size'
-        printf '%s\n' 'text' '' '--batch-size'
-    case 'call bulk:--concurrency'
-        printf '%s\n' 'text' '' '--concurrency'
-    case 'call bulk:--rate'
-        printf '%s\n' 'text' '' '--rate'
-    case 'call bulk:--max-credits'
-        printf '%s\n' 'text' '' '--max-credits'
-    case 'chatapp send:--template'
-        printf '%s\n' 'text' '' '--template'
-    case 'chatapp send:--body'
-        printf '%s\n' 'files' '' '--body'
-    case 'chatapp order:--template'
-        printf '%s\n' 'text' '' '--template'
-    case 'chatapp order:--body'
-        printf '%s\n' 'files' '' '--body'
-    case 'chatapp bulk:--template'
-        printf '%s\n' 'text' '' '--template'
-    case 'chatapp bulk:--phone-column'
-        printf '%s\n' 'text' '' '--phone-column'
-    case 'chatapp bulk:--skip-invalid'
-        printf '%s\n' '' '' '--skip-invalid'
-    case 'chatapp bulk:--concurrency'
-        printf '%s\n' 'text' '' '--concurrency'
-    case 'chatapp bulk:--rate'
-        printf '%s\n' 'text' '' '--rate'
-    case 'chatapp bulk:--max-credits'
-        printf '%s\n' 'text' '' '--max-credits'
-    case 'job resume:--resend-unknown'
-        printf '%s\n' '' '' '--resend-unknown'
-    case 'job resume:--resend-refused'
-        printf '%s\n' '' '' '--resend-refused'
-    case 'job resume:--concurrency'
-        printf '%s\n' 'text' '' '--concurrency'
-    case 'job resume:--rate'
-        printf '%s\n' 'text' '' '--rate'
-    case 'job resume:--max-credits'
-        printf '%s\n' 'text' '' '--max-credits'
-    case 'job report:--only'
-        printf '%s\n' '=accepted refused unknown pending invalid duplicate' '' '--only'
-    case 'job states:--concurrency'
-        printf '%s\n' 'text' '' '--concurrency'
-    case 'job states:--rate'
-        printf '%s\n' 'text' '' '--rate'
-    case '2fa send-sms:--app-name'
-        printf '%s\n' 'text' '' '--app-name'
-    case '2fa send-sms:--country-code'
-        printf '%s\n' 'countries' '' '--country-code'
-    case '2fa send-call:--app-name'
-        printf '%s\n' 'text' '' '--app-name'
-    case '2fa send-call:--voice'
-        printf '%s\n' '=Mariana Penelope Conchita Mia Lucia Enrique Miguel' '' '--voice'
-    case '2fa send-call:--retries'
-        printf '%s\n' 'text' '' '--retries'
-    case '2fa send-call:--country-code'
-        printf '%s\n' 'countries' '' '--country-code'
-    case '2fa send-chatapp:--app-name'
-        printf '%s\n' 'text' '' '--app-name'
-    case '2fa send-chatapp:--template'
-        printf '%s\n' 'text' '' '--template'
-    case '2fa send-chatapp:--country-code'
-        printf '%s\n' 'countries' '' '--country-code'
-    case '2fa verify:--app-name'
-        printf '%s\n' 'text' '' '--app-name'
-    case '2fa verify:--code'
-        printf '%s\n' 'text' '' '--code'
-    case '2fa verify:--country-code'
-        printf '%s\n' 'countries' '' '--country-code'
-    case 'state get:--last'
-        printf '%s\n' '' '' '--last'
-    case 'state watch:--until'
-        printf '%s\n' 'text' '1' '--until'
-    case 'state watch:--interval'
-        printf '%s\n' 'text' '' '--interval'
-    case 'state watch:--max-wait'
-        printf '%s\n' 'text' '' '--max-wait'
-    case 'url shorten:--name'
-        printf '%s\n' 'text' '' '--name'
-    case 'url shorten:--alias'
-        printf '%s\n' 'text' '' '--alias'
-    case 'url shorten:--premium'
-        printf '%s\n' '' '' '--premium'
-    case 'url shorten:--group-name'
-        printf '%s\n' 'text' '' '--group-name'
-    case 'url shorten:--domain-name'
-        printf '%s\n' 'text' '' '--domain-name'
-    case 'url shorten:--expiration-months'
-        printf '%s\n' 'text' '' '--expiration-months'
-    case 'url stats:--since'
-        printf '%s\n' 'text' '' '--since'
-    case 'url stats:--until'
-        printf '%s\n' 'text' '' '--until'
-    case 'url stats:--category'
-        printf '%s\n' '=date hour country device operatingSystem region city brand model browser lang' '' '--category'
-    case 'history:--since'
-        printf '%s\n' 'text' '' '--since'
-    case 'history:--phone'
-        printf '%s\n' 'text' '' '--phone'
-    case 'history:--limit'
-        printf '%s\n' 'text' '' '--limit'
-    case 'history list:--since'
-        printf '%s\n' 'text' '' '--since'
-    case 'history list:--phone'
-        printf '%s\n' 'text' '' '--phone'
-    case 'history list:--limit'
-        printf '%s\n' 'text' '' '--limit'
-    case 'balance check:--min'
-        printf '%s\n' 'text' '' '--min'
-    case 'block add:--name'
-        printf '%s\n' 'text' '' '--name'
-    case 'block bulk:--name'
-        printf '%s\n' 'text' '' '--name'
-    case 'block bulk:--phone-column'
-        printf '%s\n' 'text' '' '--phone-column'
-    case 'block bulk:--skip-invalid'
-        printf '%s\n' '' '' '--skip-invalid'
-    case 'block bulk:--concurrency'
-        printf '%s\n' 'text' '' '--concurrency'
-    case 'block bulk:--rate'
-        printf '%s\n' 'text' '' '--rate'
-    case 'profile add:--base-url'
-        printf '%s\n' 'text' '' '--base-url'
-    case 'profile add:--client'
-        printf '%s\n' 'text' '' '--client'
-    case 'profile add:--key-stdin'
-        printf '%s\n' '' '' '--key-stdin'
-    case 'profile add:--key-command'
-        printf '%s\n' 'text' '' '--key-command'
-    case 'profile add:--country-code'
-        printf '%s\n' 'countries' '' '--country-code'
-    case 'profile add:--app-name'
-        printf '%s\n' 'text' '' '--app-name'
-    case 'profile add:--voice'
-        printf '%s\n' '=Marian Penelope Conchita Mia Lucia Enrique Miguel Mariana' '' '--voice'
-    case 'profile add:--allow-http'
-        printf '%s\n' '' '' '--allow-http'
-    case 'profile add:--check'
-        printf '%s\n' '' '' '--check'
-    case 'profile add:--force'
-        printf '%s\n' '' '' '--force'
-    case 'api:-f' 'api:--form'
-        printf '%s\n' 'text' '1' '-f' '--form'
-    case 'api:-q' 'api:--query'
-        printf '%s\n' 'text' '1' '-q' '--query'
-    case 'api:--input'
-        printf '%s\n' 'files' '' '--input'
-    case 'api:-i' 'api:--include'
-        printf '%s\n' '' '' '-i' '--include'
-    case 'api:--quiet'
-        printf '%s\n' '' '' '--quiet'
-    case 'sandbox serve:--port'
-        printf '%s\n' 'text' '' '--port'
-    case 'sandbox serve:--host'
-        printf '%s\n' 'text' '' '--host'
-    case 'sandbox serve:--client'
-        printf '%s\n' 'text' '' '--client'
-    case 'sandbox serve:--key'
-        printf '%s\n' 'text' '' '--key'
-    case 'sandbox serve:--credits'
-        printf '%s\n' 'text' '' '--credits'
-    case 'sandbox serve:--state'
-        printf '%s\n' 'files' '' '--state'
-    case 'sandbox serve:--allow-ip'
-        printf '%s\n' 'text' '1' '--allow-ip'
-    case 'sandbox serve:--fault'
-        printf '%s\n' '=520 503 429 html delay= drop reject truncate garbage' '1' '--fault'
-    case 'sandbox serve:--seed'
-        printf '%s\n' 'text' '' '--seed'
-    case 'sandbox inbox:--kind'
-        printf '%s\n' '=sms call chatapp' '' '--kind'
-    case 'sandbox inbox:--follow'
-        printf '%s\n' '' '' '--follow'
-    case 'sandbox inbox:--base-url'
-        printf '%s\n' 'text' '' '--base-url'
-    case 'sandbox click:--count'
-        printf '%s\n' 'text' '' '--count'
-    case 'sandbox click:--country'
-        printf '%s\n' 'countries' '' '--country'
-    case 'sandbox click:--region'
-        printf '%s\n' 'text' '' '--region'
-    case 'sandbox click:--city'
-        printf '%s\n' 'text' '' '--city'
-    case 'sandbox click:--device'
-        printf '%s\n' 'text' '' '--device'
-    case 'sandbox click:--brand'
-        printf '%s\n' 'text' '' '--brand'
-    case 'sandbox click:--model'
-        printf '%s\n' 'text' '' '--model'
-    case 'sandbox click:--operating-system'
-        printf '%s\n' 'text' '' '--operating-system'
-    case 'sandbox click:--browser'
-        printf '%s\n' 'text' '' '--browser'
-    case 'sandbox click:--lang'
-        printf '%s\n' 'text' '' '--lang'
-    case 'sandbox click:--days'
-        printf '%s\n' 'text' '' '--days'
-    case 'sandbox click:--base-url'
-        printf '%s\n' 'text' '' '--base-url'
-    case 'sandbox credit:--base-url'
-        printf '%s\n' 'text' '' '--base-url'
-    case 'sandbox reset:--base-url'
-        printf '%s\n' 'text' '' '--base-url'
-    case '*:-p' '*:--profile'
-        printf '%s\n' 'profiles' '' '-p' '--profile'
-    case '*:--json'
-        printf '%s\n' '' '' '--json'
-    case '*:-o' '*:--output'
-        printf '%s\n' '=table json csv tsv' '' '-o' '--output'
-    case '*:--fields'
-        printf '%s\n' 'text' '' '--fields'
-    case '*:-n' '*:--dry-run'
-        printf '%s\n' '' '' '-n' '--dry-run'
-    case '*:-y' '*:--yes'
-        printf '%s\n' '' '' '-y' '--yes'
-    case '*:-q' '*:--quiet'
-        printf '%s\n' '' '' '-q' '--quiet'
-    case '*:-v' '*:--verbose'
-        printf '%s\n' '' '' '-v' '--verbose'
-    case '*:--timeout'
-        printf '%s\n' 'text' '' '--timeout'
-    case '*:--no-color'
-        printf '%s\n' '' '' '--no-color'
-    case '*:-h' '*:--help'
-        printf '%s\n' '' '' '-h' '--help'
-    case '*:-V' '*:--version'
-        printf '%s\n' '' '' '-V' '--version'
-    case '*'
-        printf '%s\n' '' '' $argv[2]
-    end
+    set -l name (string escape --style=regex -- $argv[1])
+    set -l found (string match -r -- "^options? (?:\S+,)?$name(?:,\S+)? .*" $argv[2..-1])
+    echo $found[1]
 end
 
-# The values of the argument number $argv[2] of the command $argv[1].
-function __msgctl_argument
-    switch "$argv[1]:$argv[2]"
-    case 'sms bulk:1'
-        echo 'files'
-    case 'call bulk:1'
-        echo 'files'
-    case 'chatapp bulk:1'
-        echo 'files'
-    case 'job show:1'
-        echo 'jobs'
-    case 'job resume:1'
-        echo 'jobs'
-    case 'job report:1'
-        echo 'jobs'
-    case 'job states:1'
-        echo 'jobs'
-    case 'job remove:1'
-        echo 'jobs'
-    case 'block bulk:1'
-        echo 'files'
-    case 'profile show:1'
-        echo 'profiles'
-    case 'profile use:1'
-        echo 'profiles'
-    case 'profile remove:1'
-        echo 'stored'
-    case 'api:1'
-        echo '=GET POST PUT PATCH DELETE'
-    case 'api:2'
-        echo '=/balance /block-phone /send-sms /call/send /messages-state /2fa/send-sms /call/2fa/send-call /2fa/verification-code /url/short /url/short-statistic /chatapp/send /chatapp/store/order /2fa/send-chatapp'
-    case 'completion:1'
-        echo '=bash zsh fish'
-    end
-end
-
-function __msgctl_countries
-    string match -ar '[A-Z]+' '
-    AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW
-    '
-end
-
-# Names of profiles: the heads of their tables in the configuration file.
-function __msgctl_profiles
-    set -l file "$HOME/.config/msgctl/config.toml"
-    test -z "$XDG_CONFIG_HOME"; or set file "$XDG_CONFIG_HOME/msgctl/config.toml"
-    test -f "$file"; or set file "$HOME/Library/Application Support/msgctl/config.toml"
-    test -z "$MSGCTL_CONFIG"; or set file (string replace -r '^~/' "$HOME/" -- $MSGCTL_CONFIG)
-    test -f "$file" -a -r "$file"; or return
-    set -l name '(?:([A-Za-z0-9_-]+)|"([A-Za-z0-9_.-]+)"|\'([A-Za-z0-9_.-]+)\')'
-    string replace -rf "^\s*\[\s*profiles\s*\.\s*$name\s*[\].].*" '$1$2$3' <"$file" | string match -r '.+'
-end
-
-# Identifiers of jobs: the names of their files.
-function __msgctl_jobs
-    set -l folder "$HOME/.local/state/msgctl/jobs"
-    test -z "$XDG_STATE_HOME"; or set folder "$XDG_STATE_HOME/msgctl/jobs"
-    test -d "$folder"; or set folder "$HOME/Library/Application Support/msgctl/jobs"
-    set -l files "$folder"/*.sqlite3
-    string match -rg '/([A-Za-z0-9_.-]+)\.sqlite3$' -- $files
-end
-
-# Values of the kind $argv[1], or the words after =; $argv[2] is what was typed of them.
+# Offer the values $argv[1]; $argv[2] is the part of it that was typed, $argv[3] the program.
 function __msgctl_values
     switch "$argv[1]"
         case '=*'
-            string split ' ' -- (string sub -s 2 -- $argv[1])
+            string split , -- (string sub -s 2 -- $argv[1])
         case countries
-            __msgctl_countries
+            string match -ar '[A-Z]+' '
+    AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW
+            '
         case profiles
-            __msgctl_profiles
-            echo sandbox
+            __msgctl_list $argv[3] profile list --fields name
         case stored
-            __msgctl_profiles
+            __msgctl_list $argv[3] profile list --fields name | string match -v sandbox
         case jobs
-            __msgctl_jobs
+            __msgctl_list $argv[3] job list --fields job
         case files
             __fish_complete_path "$argv[2]"
+    end
+end
+
+# Print what msgctl lists, without the header.
+function __msgctl_list
+    set -l lines ($argv -q -o tsv </dev/null 2>/dev/null)
+    printf '%s\n' $lines[2..-1]
+end
+
+# Offer the options in $table that are not in $given.
+function __msgctl_offer_options --no-scope-shadowing
+    set -l offered
+    for row in (string match -r '^options? .*' -- $table)
+        set -l fields (string split -m 3 ' ' -- $row)
+        set -l names (string split , -- $fields[2])
+        contains -- $names[-1] $given; and continue
+        for name in $names
+            contains -- $name $offered; or printf '%s\t%s\n' $name $fields[4]
+            set -a offered $name
+        end
     end
 end
 
@@ -483,7 +367,8 @@ function __msgctl_complete
     set -l words (commandline -opc)
     set -l cur (commandline -ct)
     set -l command ''
-    set -l number 0
+    set -l table (__msgctl_table '')
+    set -l number 1
     set -l given
     set -l pending ''
     set -l closed ''
@@ -505,56 +390,48 @@ function __msgctl_complete
             case '-*'
                 set names (string replace -r '^' - -- (string split '' -- (string sub -s 2 -- $word)))
             case '*'
-                if __msgctl_commands $command | string match -q -- "$word"\t'*'
+                if string match -q -- "command $word *" $table
                     set command (string trim -- "$command $word")
+                    set table (__msgctl_table $command)
                 else
                     set number (math $number + 1)
                 end
         end
         for index in (seq (count $names))
-            set -l option (__msgctl_option $command $names[$index])
-            test -n "$option[2]"; or set -a given $option[3..-1]
-            test -n "$option[1]"; or continue
-            # A value is the next word, unless it stands in this one: --output=json, -ojson
+            set -l option (string split ' ' -- (__msgctl_option $names[$index] $table))
+            test "$option[1]" = options; or set -a given (string split , -- $option[2])
+            contains -- "$option[3]" '' -; and continue
+            # The value is the next word, unless it is in this one: --output=json, -ojson
             if test $index -eq (count $names); and not string match -q -- '--*=*' $word
-                set pending $option[1]
+                set pending $option[3]
             end
             break
         end
     end
 
     if test -n "$pending"
-        __msgctl_values $pending $cur
+        __msgctl_values $pending "$cur" $words[1]
         return
     end
     switch "$closed$cur"
         case '--*=*'
             set -l parts (string split -m 1 = -- $cur)
-            set -l option (__msgctl_option $command $parts[1])
-            string replace -r -- '^' "$parts[1]=" (__msgctl_values $option[1] "$parts[2]")
+            set -l option (string split ' ' -- (__msgctl_option $parts[1] $table))
+            string replace -r -- '^' "$parts[1]=" (__msgctl_values "$option[3]" "$parts[2]" $words[1])
         case '-*'
-            __msgctl_offer_options $command $given
+            __msgctl_offer_options
         case '*'
-            set -l offered (__msgctl_commands $command)
-            set -a offered (__msgctl_values (__msgctl_argument $command (math $number + 1)) "$cur")
+            set -l offered (string match -rg '^command (\S+) - (.*)' -- $table)
+            set -l arguments (string match -rg '^arguments? - (\S+)' -- $table)
+            set -l values $arguments[$number]
+            test -n "$values"; or set values (string match -rg '^arguments - (\S+)' -- $table)
             if test -n "$offered"
-                printf '%s\n' $offered
+                printf '%s\t%s\n' $offered
+            else if not contains -- "$values" '' -
+                __msgctl_values $values "$cur" $words[1]
             else if test -z "$cur$closed"
-                __msgctl_offer_options $command $given | string match -- '--*'
+                __msgctl_offer_options | string match -- '--*'
             end
-    end
-end
-
-# The options of the command $argv[1] without those in the rest of the arguments.
-function __msgctl_offer_options
-    set -l offered
-    for line in (__msgctl_options $argv[1])
-        set -l word (string split \t -- $line)[1]
-        contains -- $word $offered; and continue
-        set -a offered $word
-        # What was given before the command may be another one there: -q of api.
-        set -l option (__msgctl_option $argv[1] $word)
-        contains -- $option[-1] $argv[2..-1]; or echo $line
     end
 end
 

@@ -29,9 +29,10 @@ LAYERS = (
 WITHIN_A_LAYER = {
     ("__main__", "cli"),
     ("reference", "cli"),
+    ("cli", "reference"),
     ("config", "storage"),
     ("values", "operations"),
-    ("config", "http"),  # until redaction is called by the client alone
+    ("recipients", "operations"),
 }
 """Imports between parts of the same layer."""
 

@@ -20,7 +20,6 @@ import pytest
 from msgctl.errors import ConfigurationError
 from msgctl.http import response
 from msgctl.sandbox import state
-from msgctl.sandbox.schema import STATE
 from support.service import Service, answer
 from support.tool import Tool
 
@@ -111,12 +110,12 @@ def wait_until_full(pipe: int) -> None:
 def test_a_reset_leaves_a_state_alone_that_is_in_use(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = home / "state.sqlite3"
     state.State(path).close()
-    monkeypatch.setattr(state, "STATE", replace(STATE, most_wait=0.05))
+    monkeypatch.setattr(state, "STATE", replace(state.STATE, most_wait=0.05))
     other = sqlite3.connect(path, isolation_level=None)
     try:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(ConfigurationError, match="locked"):
-            state.remove(path)
+            state.reset(path)
         assert path.exists()
     finally:
         other.close()

@@ -192,7 +192,7 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 
 ALIVE = {
     ("sms", "send", "573001234567", "-m", "Hola", "-v"): {
-        "Context", "Client", "Connection", "Credential", "Dialer", "History", "Masker", "Outgoing", "Profile",
+        "Context", "Client", "Connection", "Credential", "Dialer", "History", "Outgoing", "Profile",
         "Request", "Secret",
     },
     ("sms", "bulk", "customers.csv", "-m", "Hola", "--yes"): {"Desk", "Intent", "Ledger", "Runner"},

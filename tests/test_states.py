@@ -72,8 +72,8 @@ def test_it_ends_with_the_code_of_the_first_failure(service: Service, tool: Tool
     assert documents(outcome.stdout) == [("m1", "sent"), ("m4", "sent")]
     first, second = map(json.loads, outcome.err.splitlines())
     assert (first["exit_code"], second["exit_code"]) == (5, 1)
-    assert "'m2'" in first["message"]
-    assert "'m3'" in second["message"]
+    assert '"m2"' in first["message"]
+    assert '"m3"' in second["message"]
 
 
 def test_where_all_fail_nothing_is_printed(service: Service, tool: Tool) -> None:
@@ -195,7 +195,7 @@ def test_a_refusal_ends_the_watch_of_that_message_alone(service: Service, tool: 
     outcome = tool("state", "watch", "m1", "m2", "--json", "-q")
     assert outcome.code == 1
     assert documents(outcome.stdout) == [("m2", "delivered")]
-    assert "'m1'" in outcome.error["message"]
+    assert '"m1"' in outcome.error["message"]
 
 
 def test_what_will_never_be_reached_is_not_watched(

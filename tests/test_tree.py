@@ -210,7 +210,7 @@ def test_every_example_works(node: Node, example: str, tool: Tool) -> None:
         assert tool(*stored.split(), stdin=b"a-key").code == 0
     if node.words[0] == "sandbox":
         assert tool("url", "shorten", "https://example.com/offers", "--name", "offers").code == 0
-    if "--last" in example:
+    if "--last" in example or "--wait" in example:
         assert tool("sms", "send", "573001234567", "-m", "Hello").code == 0
     makes_request = operation_of(node.command) is not None and node.path != "profile add"
     done = run_example(tool, example, *(["-n"] if makes_request else []))

@@ -1,6 +1,6 @@
-"""The words that delivery states are told in.
+"""Delivery states that are final.
 
-The interface does not show which values a state can take, so these are the words that the field uses.
+The interface does not list the values of a state, so these are the words in common use.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ FINAL_STATES = frozenset(
 
 
 def folded(state: str) -> str:
-    """A state as it is compared with others: spelled alike, however the words are joined."""
+    """Return a state in the spelling that is compared: lower case, its words joined by hyphens."""
     return state.strip().casefold().replace("_", "-").replace(" ", "-")
 
 
 def is_final(state: str) -> bool:
-    """Whether a state does not change any more."""
+    """Tell whether a state does not change any more."""
     return folded(state) in FINAL_STATES

@@ -1,37 +1,167 @@
-"""Which entry of an answer is about which phone: the service may write numbers otherwise than they were sent."""
+"""The outcome of each recipient of a request, from the entries of its response.
+
+The service may write a number otherwise than it was sent, leave a recipient out, or refuse one and accept another.
+History, jobs and exit codes all use this mapping.
+"""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from msgctl.operations import Effect, Operation
+
+ACCEPTED, REFUSED, UNKNOWN = "accepted", "refused", "unknown"
+
+MOST_UNCLAIMED = 100
+"""Entries that are kept although they belong to no recipient; a hostile response could hold a million."""
 
 _LEAST_DIGITS = 5
-"""Of a phone number; fewer could be the end of many."""
+"""Of a phone number; fewer could be the end of many numbers."""
 
-
-def places(entries: Sequence[Mapping[str, Any]], phones: Sequence[str]) -> Sequence[int | None]:
-    """Where the entry of each phone stands; None where none can be told to be about it.
-
-    An entry belongs to the phone that it names, also with a country code that was not sent, or without one that was,
-    if no other can be meant. Where no entry names a number, they belong to the phones in their order, if there are as
-    many: a `range` then, as in the ordinary case, in which all are there in their order.
+_FAILURES = frozenset(
     """
-    told = [entry.get("phone") for entry in entries]
-    if told == [*phones]:  # as nearly always
-        return range(len(told))
-    named = [str(phone).removeprefix("+") for phone in told]
-    if len(named) == len(phones) and not any(name.isdecimal() for name in named):
-        return range(len(named))
-    exact = {name: place for place, name in enumerate(named)}
-    alike = _Alike(named, {*phones})
-    meant = [exact[phone] if phone in exact else alike.only(phone) for phone in phones]
+    rejected reject refused denied error errors failed failure fail blocked invalid undelivered undeliverable expired
+    cancelled canceled unsuccessful
+    rechazado rechazada denegado denegada negado negada error errores fallido fallida fallo bloqueado bloqueada
+    invalido invalida expirado expirada vencido vencida caducado caducada cancelado cancelada
+    """.split()
+)
+_SUCCESSES = frozenset(
+    "delivered deliverable sent accepted ok entregado entregada enviado enviada aceptado aceptada".split()
+)
+_NEGATIONS = frozenset("no not non sin without".split())
+
+Entry = Mapping[str, Any]
+
+
+class RecipientOutcome(NamedTuple):
+    """What a response says of one recipient: texts as the service sent them, None for what it did not say.
+
+    ``phone`` is the number as it was sent; if the sender did not know it, the one that the entry names.
+    """
+
+    phone: str | None
+    outcome: str
+    id: str | None = None
+    status: str | None = None
+    credits: str | None = None
+
+
+def outcomes(operation: Operation, document: Mapping[str, Any], phones: Sequence[str | None]) -> list[RecipientOutcome]:
+    """Return the outcome of each phone, in the order of ``phones``. A phone is None if the sender does not know it.
+
+    An entry belongs to the number that it names, with or without country code, and else to the phone in its place.
+    """
+    entries = _entries(operation, document)
+    if entries is None:  # only the dispatch as a whole is acknowledged
+        outcome = _outcome(operation, document) if _text(document.get("id")) else UNKNOWN
+        return [RecipientOutcome(phone, outcome) for phone in phones]
+    if [entry.get("phone") for entry in entries] == [*phones]:  # as nearly always
+        return [_of(operation, phone, entry) for phone, entry in zip(phones, entries, strict=True)]
+    found = [None if place is None else entries[place] for place in places(entries, phones)]
+    return [
+        RecipientOutcome(phone, UNKNOWN) if entry is None else _of(operation, phone, entry)
+        for phone, entry in zip(phones, found, strict=True)
+    ]
+
+
+def unclaimed(
+    operation: Operation, document: Mapping[str, Any], phones: Sequence[str | None]
+) -> list[RecipientOutcome]:
+    """Return the entries that belong to none of the phones, so that their ids can be stored too."""
+    entries = _entries(operation, document) or []
+    claimed = set(places(entries, phones))
+    rest = [entry for place, entry in enumerate(entries) if place not in claimed]
+    return [_of(operation, None, entry) for entry in rest[:MOST_UNCLAIMED]]
+
+
+def exit_code(found: Sequence[RecipientOutcome]) -> int:
+    """Return the exit code of a send: 5 if an outcome is unknown, else 6 if one is refused, else 0."""
+    all_outcomes = {each.outcome for each in found}
+    return 5 if UNKNOWN in all_outcomes else 6 if REFUSED in all_outcomes else 0
+
+
+@lru_cache(maxsize=256)
+def is_failure(status: str) -> bool:
+    """Return whether a status is a word for failure, in English or Spanish: "REJECTED", "no entregado"."""
+    words = re.findall(r"[^\W\d_]+", _without_accents(status))
+    for before, word in zip(["", *words], words, strict=False):
+        if word in (_SUCCESSES if before in _NEGATIONS else _FAILURES):
+            return True
+    return False
+
+
+def _without_accents(text: str) -> str:
+    decomposed = unicodedata.normalize("NFD", text[:200].casefold())
+    return "".join(char for char in decomposed if not unicodedata.combining(char))
+
+
+def _entries(operation: Operation, document: Mapping[str, Any]) -> Sequence[Entry] | None:
+    """Return the entries of a response, or None if it has no ``data`` although the operation's record does."""
+    data = document.get("data")
+    if isinstance(data, list):
+        return [entry if isinstance(entry, dict) else {} for entry in data]
+    if isinstance(data, dict):
+        return [data]
+    return None if operation.answer.entries else [document]
+
+
+def _of(operation: Operation, phone: str | None, entry: Entry) -> RecipientOutcome:
+    status = entry.get("status")
+    return RecipientOutcome(
+        phone or _text(entry.get("phone")),
+        _outcome(operation, entry),
+        _text(entry.get("id")),
+        _text(entry.get("state") if status is None else status),  # a call has a state, everything else a status
+        _text(entry.get("credits")),
+    )
+
+
+def _outcome(operation: Operation, entry: Entry) -> str:
+    """Return what an entry means for its recipient; the status of a blocked number is not judged."""
+    if not entry:
+        return UNKNOWN
+    if operation.effect is not Effect.SENDS:
+        return ACCEPTED
+    if any(isinstance(said := entry.get(name), str) and is_failure(said) for name in ("status", "state")):
+        return REFUSED
+    return REFUSED if entry.get("error") and not entry.get("id") else ACCEPTED
+
+
+def _text(value: Any) -> str | None:
+    """Return a plain JSON value as text; a number is text already, and anything else is None."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else None
+
+
+def places(entries: Sequence[Entry], phones: Sequence[str | None]) -> list[int | None]:
+    """Return the place of each phone's entry, None for a phone without one."""
+    named = [_digits(entry.get("phone")) for entry in entries]
+    exact = {name: place for place, name in reversed([*enumerate(named)]) if name}
+    near = _Near(named, {phone for phone in phones if phone})
+    meant: list[int | None] = []
+    for place, phone in enumerate(phones):
+        unnamed = place if place < len(named) and (not named[place] or phone is None) else None
+        by_name = exact.get(phone, near.only(phone)) if phone else None
+        meant.append(unnamed if by_name is None else by_name)
     times = Counter(meant)
     return [place if times[place] == 1 else None for place in meant]
 
 
-class _Alike:
-    """The numbers that name no phone exactly, by their last digits."""
+def _digits(phone: Any) -> str:
+    """Return the digits of a phone number; empty if the value is not one."""
+    digits = re.sub(r"[\s+().-]", "", phone) if isinstance(phone, str) else ""
+    return digits if digits.isascii() and digits.isdecimal() else ""
+
+
+class _Near:
+    """Numbers that are no phone exactly, by their last digits."""
 
     def __init__(self, named: Sequence[str], sent: set[str]) -> None:
         self._tails: dict[str, list[tuple[int, str]]] = {}
@@ -40,7 +170,10 @@ class _Alike:
                 self._tails.setdefault(name[-_LEAST_DIGITS:], []).append((place, name))
 
     def only(self, phone: str) -> int | None:
-        """The place of the one number that ends as the phone does, or the other way round."""
-        candidates = self._tails.get(phone[-_LEAST_DIGITS:], ())
-        alike = [place for place, name in candidates if name.endswith(phone) or phone.endswith(name)]
-        return alike[0] if len(alike) == 1 else None
+        """Return the place of the one number that ends as the phone does, or the other way round."""
+        return next(self._alike(phone), None) if sum(1 for _ in self._alike(phone)) == 1 else None
+
+    def _alike(self, phone: str) -> Iterator[int]:
+        for place, name in self._tails.get(phone[-_LEAST_DIGITS:], ()):
+            if name.endswith(phone) or phone.endswith(name):
+                yield place

@@ -1,7 +1,7 @@
-"""The one place that makes text of others fit to be shown.
+"""Make text from others safe to show.
 
-What came over the wire, out of a file or from the command line may hold escape sequences that move the cursor,
-retitle the window or write to the clipboard, and characters that change the direction of what stands around them.
+What comes from the service, a file or the command line may contain escape sequences that move the cursor, retitle the
+window or write to the clipboard, and characters that change the direction of the text around them.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import unicodedata
 from functools import lru_cache
 
-# Zero-width joiner and non-joiner: emoji and several scripts are spelled with them, and they move nothing.
+# Zero-width joiner and non-joiner: emoji and several scripts need them, and they move nothing.
 _HARMLESS_FORMATS = "\u200c\u200d"
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def is_unsafe(char: str) -> bool:
-    """Whether a character could act on a terminal instead of being shown.
+    """Tell whether a character could act on a terminal instead of being shown.
 
     True for controls (Unicode category Cc: C0, DEL, C1), formats (Cf: direction marks, tags), lone surrogates (Cs),
     and the line and paragraph separators (Zl, Zp).
@@ -25,9 +25,9 @@ def is_unsafe(char: str) -> bool:
     return unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and char not in _HARMLESS_FORMATS
 
 
-@lru_cache(maxsize=1024)  # an answer can hold millions of them
+@lru_cache(maxsize=1024)  # a response can contain millions of them
 def escape(char: str) -> str:
-    """A character written visibly: ``\\n``, ``\\x1b``, ``\\u202e``, ``\\U000e0001``."""
+    """Return a character written visibly: ``\\n``, ``\\x1b``, ``\\u202e``, ``\\U000e0001``."""
     named = _NAMED.get(char)
     if named:
         return named
@@ -38,18 +38,23 @@ def escape(char: str) -> str:
 
 
 def clean(text: str) -> str:
-    """One line of text in which every character that could act on a terminal is written visibly."""
+    """Return one line of text in which every character that could act on a terminal is written visibly."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(escape(char) if is_unsafe(char) else char for char in text)
 
 
 def storable(text: str) -> str:
-    """Text that UTF-8 can hold: half of a surrogate pair, which JSON can spell, is written visibly."""
+    """Return text that UTF-8 can encode: half of a surrogate pair, which JSON can spell, is written visibly."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def shorten(text: str, limit: int = 200) -> str:
-    """Clean text of at most ``limit`` characters, for a message that quotes something of unknown length."""
+    """Return clean text of at most ``limit`` characters, for a message that quotes a text of unknown length."""
     cleaned = clean(text[: limit + 1])
     return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"
+
+
+def plural(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun: ``1 credit``, ``2,000 credits``."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -1,4 +1,4 @@
-"""Times as they are written."""
+"""Times as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 
 def timestamp(seconds: float) -> str:
-    """Seconds since 1970 as ISO 8601 and RFC 3339 write a time: UTC, whole seconds, ``YYYY-MM-DDTHH:MM:SSZ``.
+    """Return seconds since 1970 as ``YYYY-MM-DDTHH:MM:SSZ``, in UTC (ISO 8601, RFC 3339).
 
     Raises ValueError and OverflowError for a time that no calendar has.
     """

@@ -21,7 +21,7 @@ def assert_whole(change: Change, world: World, done: Outcome) -> None:
     allowed = change.views
     if change.sends:
         allowed = change.views[-2:] if world.server.arrived() else change.views[:-1]
-    if "not noted in the history" in done.err:
+    if "Not recorded in the history" in done.err:
         allowed = change.views[:-1]
     elif done.code == 0:
         allowed = change.views[-1:]

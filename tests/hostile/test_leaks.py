@@ -49,7 +49,9 @@ def ran(line: Line, tool: Tool, turn: int) -> Outcome:
 
 def in_escapes(body: bytes) -> bytes:
     """JSON whose strings are spelled in escapes alone."""
-    text = body.decode().replace(json.dumps(KEY), f'"{spellings_of(KEY)["in JSON, every character"]}"')
+    units = KEY.encode("utf-16-be").hex()
+    escaped = "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    text = body.decode().replace(json.dumps(KEY), f'"{escaped}"')
     assert "awkward" not in text
     return text.encode()
 

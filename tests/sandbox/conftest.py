@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from msgctl.sandbox.desk import Desk
+from msgctl.sandbox.service import Service
 
 from .served import serving
 from .world import World
@@ -30,5 +30,5 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     with ExitStack() as stack:
         stack.callback(world.emulator.close)
         if request.param == "served":
-            world.reach(stack.enter_context(serving(Desk(world.emulator))).answer)
+            world.reach(stack.enter_context(serving(Service(world.emulator))).answer)
         yield world

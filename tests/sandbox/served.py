@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPResponse
 
-from msgctl.sandbox.desk import Desk
+from msgctl.sandbox.protocol import SandboxRequest, SandboxResponse
 from msgctl.sandbox.server import Server
-from msgctl.sandbox.wire import Call, Reply
+from msgctl.sandbox.service import Service
 
 PATIENCE = 20.0
 """Seconds after which a socket gives up, so that a broken test ends."""
@@ -41,14 +41,14 @@ class Served:
                 received += chunk
             return received
 
-    def answer(self, call: Call) -> Reply:
+    def answer(self, call: SandboxRequest) -> SandboxResponse:
         """Send a call as HTTP on a connection of its own and read the answer."""
         with self.connect() as connection:
             connection.sendall(as_http(call))
             return read_reply(connection, call.method)
 
 
-def as_http(call: Call) -> bytes:
+def as_http(call: SandboxRequest) -> bytes:
     """A call as the bytes of a request."""
     target = call.path + (f"?{call.query}" if call.query else "")
     headers = {"host": "sandbox", "content-length": str(len(call.body)), **call.headers}
@@ -56,19 +56,21 @@ def as_http(call: Call) -> bytes:
     return f"{call.method} {target} HTTP/1.1\r\n{head}\r\n".encode(errors="surrogateescape") + call.body
 
 
-def read_reply(connection: socket.socket, method: str = "GET") -> Reply:
+def read_reply(connection: socket.socket, method: str = "GET") -> SandboxResponse:
     """The next answer on a connection, read by the standard library's client."""
     response = HTTPResponse(connection, method=method)
     response.begin()
-    return Reply(response.status, response.read(), {name.lower(): value for name, value in response.getheaders()})
+    return SandboxResponse(
+        response.status, response.read(), {name.lower(): value for name, value in response.getheaders()}
+    )
 
 
 @contextmanager
-def serving(desk: Desk, server: Server | None = None) -> Iterator[Served]:
+def serving(service: Service, server: Server | None = None) -> Iterator[Served]:
     """A server on loopback for the time of a test."""
     log: list[str] = []
     server = server or Server("127.0.0.1", 0, log.append)
-    server.desk = desk
+    server.service = service
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from msgctl.operations import OPERATIONS, Operation, Place
 from msgctl.sandbox.emulator import BASE_PATH
-from msgctl.sandbox.tools import set_credit
-from msgctl.sandbox.wire import Call
+from msgctl.sandbox.protocol import SandboxRequest
 
 from .world import FORM, JSON, World, encoded
 
@@ -41,8 +40,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     world.emulator.close()
 
 
-def hold(world: World, call: Call) -> None:
-    reply = world.emulator.answer(call)
+def hold(world: World, call: SandboxRequest) -> None:
+    reply = world.emulator.respond(call)
 
     assert reply.status in {200, 404, 405, 520}
     assert reply.body.endswith(b"}\n")
@@ -63,7 +62,7 @@ def hold(world: World, call: Call) -> None:
 def test_any_bytes_are_answered(
     shared: World, method: str, path: str, query: str, content_type: str, body: bytes
 ) -> None:
-    hold(shared, Call(method, path, query, {"content-type": content_type}, body))
+    hold(shared, SandboxRequest(method, path, query, {"content-type": content_type}, body))
 
 
 @settings(deadline=None)
@@ -77,15 +76,15 @@ def test_any_values_with_the_right_credentials_are_answered(
 ) -> None:
     pairs = encoded({**parameters})
     if operation.credentials is Place.FORM:
-        call = Call(operation.method, BASE_PATH + operation.path, "", FORM, pairs.encode())
+        call = SandboxRequest(operation.method, BASE_PATH + operation.path, "", FORM, pairs.encode())
     else:
-        call = Call(operation.method, BASE_PATH + operation.path, pairs, JSON, json.dumps(document).encode())
+        call = SandboxRequest(operation.method, BASE_PATH + operation.path, pairs, JSON, json.dumps(document).encode())
     hold(shared, call)
 
 
 @settings(deadline=None)
 @given(text=unicode_text.filter(bool))
 def test_any_text_arrives_as_it_was_sent(shared: World, text: str) -> None:
-    set_credit(shared.state, 1000)
+    shared.admin.credit(1000)
 
     assert shared.sms(text=text)["data"][0]["sms"] == text

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from msgctl.errors import UsageError
-from msgctl.sandbox.tools import inbox
 
 from .world import PHONE, World
 
@@ -15,7 +14,7 @@ OTHER = "573009876543"
 
 
 def received(world: World, **narrowed: Any) -> list[dict[str, Any]]:
-    return inbox(world.state, lambda: world.now, **narrowed)
+    return world.admin.inbox(**narrowed)
 
 
 def call(world: World, phone: str = PHONE, **more: str) -> None:
@@ -36,6 +35,12 @@ def test_an_sms_is_shown_whole(world: World) -> None:
             "text": "Hola\n¿qué tal?",
             "code": None,
             "id": message_id,
+            "credits": 1,
+            "history": [
+                {"state": "queued", "time": "2026-11-21T12:00:00Z"},
+                {"state": "sent", "time": "2026-11-21T12:00:01Z"},
+            ],
+            "segments": 1,
         }
     ]
 
@@ -87,7 +92,7 @@ def test_a_voicemail_is_shown(world: World) -> None:
     assert [(message["phone"], message["state"]) for message in received(world)] == [("573001230001", "voicemail")]
 
 
-@pytest.mark.parametrize("narrowed", [{"kind": "fax"}, {"limit": 0}, {"phone": "\udcff"}])
+@pytest.mark.parametrize("narrowed", [{"kind": "fax"}, {"limit": 0}, {"phone": "\udcff"}, {"phone": "1234"}])
 def test_what_cannot_be_asked_is_a_usage_error(world: World, narrowed: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         received(world, **narrowed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from msgctl.operations import OPERATIONS, Kind, Member
-from msgctl.sandbox.tools import add_credit, click, inbox, set_credit
 
 from .world import NOON, PHONE, World, record, refusal
 
@@ -46,18 +45,18 @@ def test_calls_and_chatapp_messages_cost_one_credit(world: World) -> None:
 
 
 def test_a_dispatch_that_costs_more_than_is_left_is_refused_whole(world: World) -> None:
-    set_credit(world.state, 1)
+    world.admin.credit(1)
 
     error, msg = refusal(world.post("/send-sms", phone=f"{PHONE},{OTHER}", sms="Hola"))
 
     assert error == "NOT_ENOUGH_CREDITS"
-    assert "costs 2 credits, and 1 are left" in msg
+    assert "costs 2 credits; 1 left" in msg
     assert world.credits == 1
-    assert inbox(world.state, lambda: world.now) == []
+    assert world.admin.inbox() == []
 
 
 def test_the_last_credit_can_be_spent(world: World) -> None:
-    set_credit(world.state, 2)
+    world.admin.credit(2)
 
     world.sms(f"{PHONE},{OTHER}")
 
@@ -92,12 +91,12 @@ def test_a_blocked_number_gets_no_sms_and_costs_nothing(world: World) -> None:
     assert world.credits == 999
     world.now += 60
     assert world.state_of(answer["data"][0]["id"]) == "blocked"
-    assert [message["phone"] for message in inbox(world.state, lambda: world.now)] == [OTHER]
+    assert [message["phone"] for message in world.admin.inbox()] == [OTHER]
 
 
 def test_dispatches_to_blocked_numbers_alone_say_so_and_need_no_credits(world: World) -> None:
     world.post("/block-phone", phone=PHONE)
-    set_credit(world.state, 0)
+    world.admin.credit(0)
 
     call = record(world.post("/call/send", phone=PHONE, message="Hola", voice="Mia"))
     chat = record(world.post_json("/chatapp/send", {"phone": PHONE, "body": []}, template="t"))
@@ -105,7 +104,7 @@ def test_dispatches_to_blocked_numbers_alone_say_so_and_need_no_credits(world: W
     assert world.sms()["status"] == 0
     assert (call["status"], call["data"][0]["state"]) == ("blocked", "blocked")
     assert chat["status"] == "blocked"
-    assert inbox(world.state, lambda: world.now) == []
+    assert world.admin.inbox() == []
 
 
 @pytest.mark.parametrize(
@@ -192,7 +191,7 @@ def test_a_chatapp_record_names_its_template(world: World, path: str) -> None:
     answer = record(world.post_json(path, {"phone": f"+{PHONE}", "body": ["Ana", "42"]}, template="order_sent"))
 
     assert {**answer, "id": ""} == {"id": "", "status": "accepted", "phone": PHONE, "name": "order_sent"}
-    assert inbox(world.state, lambda: world.now)[0]["text"] == "order_sent: Ana, 42"
+    assert world.admin.inbox()[0]["text"] == "order_sent: Ana, 42"
 
 
 def test_every_answer_has_the_members_of_its_record_in_the_order_of_the_interface(world: World) -> None:
@@ -227,9 +226,9 @@ def every_answer(world: World) -> dict[str, object]:
         "/chatapp/send": world.post_json("/chatapp/send", chat, template="t"),
         "/chatapp/store/order": world.post_json("/chatapp/store/order", chat, template="t"),
     }
-    received = inbox(world.state, lambda: world.now)
+    received = world.admin.inbox()
     last_code = [message["code"] for message in received if message["code"]][-1]
-    click(world.emulator, "n", 5)
+    world.click("n", 5)
     return {path: record(reply) for path, reply in answers.items()} | {
         "/messages-state": record(world.get("/messages-state", id=received[0]["id"])),
         "/2fa/verification-code": record(world.post("/2fa/verification-code", **code, code=last_code)),
@@ -263,6 +262,6 @@ def hold_kind(value: object, member: Member) -> None:
 
 
 def test_added_credits_can_be_spent(world: World) -> None:
-    assert add_credit(world.state, 500) == 1500
-    assert add_credit(world.state, -1500) == 0
+    assert world.admin.credit(500, add=True) == 1500
+    assert world.admin.credit(-1500, add=True) == 0
     assert world.credits == 0

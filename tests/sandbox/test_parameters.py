@@ -42,7 +42,7 @@ def test_a_required_parameter_must_be_there_and_not_empty(
 def test_the_identifier_of_a_message_is_required(world: World) -> None:
     assert refusal(world.get("/messages-state")) == (
         "MISSING_PARAMETER",
-        "the parameter id is required in the query string",
+        "id is required in the query string",
     )
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from msgctl.sandbox.wire import Call
+from msgctl.sandbox.protocol import SandboxRequest
 
 from .world import ACCOUNT, FORM, JSON, PHONE, World, encoded, refusal
 
@@ -15,7 +15,7 @@ SMS = {"phone": PHONE, "sms": "Hola"}
 
 def form(world: World, path: str, body: str | bytes, content_type: str = FORM["content-type"]) -> tuple[str, str]:
     raw = body if isinstance(body, bytes) else body.encode()
-    return refusal(world.answer(Call("POST", path, "", {"content-type": content_type}, raw)))
+    return refusal(world.answer(SandboxRequest("POST", path, "", {"content-type": content_type}, raw)))
 
 
 @pytest.mark.parametrize("path", ["", "/", "/api/v1", "/balances", "/balance/", "/api/v2/balance", "/\x1b[31m\udc80"])
@@ -24,13 +24,13 @@ def test_another_path_is_404(world: World, path: str) -> None:
 
 
 def test_the_version_is_part_of_every_path(world: World) -> None:
-    assert world.emulator.answer(Call("GET", "/balance", encoded({}))).status == 404
-    assert world.emulator.answer(Call("GET", "/api/v1/balance", encoded({}))).status == 200
+    assert world.emulator.respond(SandboxRequest("GET", "/balance", encoded({}))).status == 404
+    assert world.emulator.respond(SandboxRequest("GET", "/api/v1/balance", encoded({}))).status == 200
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/balance"), ("GET", "/send-sms"), ("get", "/balance")])
 def test_another_method_is_405_and_names_the_right_one(world: World, method: str, path: str) -> None:
-    reply = world.answer(Call(method, path, query=encoded({})))
+    reply = world.answer(SandboxRequest(method, path, query=encoded({})))
 
     assert refusal(reply, 405)[0] == "METHOD_NOT_ALLOWED"
     assert reply.headers["allow"] in {"GET", "POST"} - {method}
@@ -67,8 +67,10 @@ def test_client_is_a_64_bit_integer(world: World, client: str) -> None:
 
 def test_credentials_belong_to_the_place_that_the_interface_has_for_them(world: World) -> None:
     body = "phone=573001234567&sms=Hola"
-    in_query = Call("POST", "/send-sms", encoded({}), FORM, body.encode())
-    in_json = Call("POST", "/chatapp/send", "template=t", JSON, json.dumps({**ACCOUNT, "phone": PHONE}).encode())
+    in_query = SandboxRequest("POST", "/send-sms", encoded({}), FORM, body.encode())
+    in_json = SandboxRequest(
+        "POST", "/chatapp/send", "template=t", JSON, json.dumps({**ACCOUNT, "phone": PHONE}).encode()
+    )
 
     assert refusal(world.answer(in_query))[0] == "MISSING_PARAMETER"
     assert refusal(world.answer(in_json))[0] == "MISSING_PARAMETER"
@@ -86,7 +88,7 @@ def test_a_parameter_sent_twice_is_refused(world: World) -> None:
 
 def test_a_json_member_sent_twice_is_refused(world: World) -> None:
     body = b'{"phone":"573001234567","body":[],"phone":"573001234568"}'
-    reply = world.answer(Call("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
+    reply = world.answer(SandboxRequest("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
 
     assert refusal(reply) == ("INVALID_PARAMETER", "phone must not be sent more than once")
 
@@ -110,7 +112,7 @@ def test_a_form_must_be_percent_encoded_utf8(world: World, body: str | bytes, na
 
 @pytest.mark.parametrize("value", ["%", "%ff", "\udcff"])
 def test_a_query_must_be_percent_encoded_utf8(world: World, value: str) -> None:
-    error, msg = refusal(world.answer(Call("GET", "/balance", f"client=1&key={value}")))
+    error, msg = refusal(world.answer(SandboxRequest("GET", "/balance", f"client=1&key={value}")))
 
     assert error == "INVALID_PARAMETER"
     assert msg.startswith("key ")
@@ -129,7 +131,7 @@ def test_a_form_must_say_that_it_is_one(world: World, content_type: str) -> None
 def test_a_form_may_name_its_charset(world: World) -> None:
     headers = {"content-type": 'Application/X-WWW-Form-URLencoded; charset="UTF-8"'}
 
-    assert world.answer(Call("POST", "/send-sms", "", headers, encoded({**SMS}).encode())).status == 200
+    assert world.answer(SandboxRequest("POST", "/send-sms", "", headers, encoded({**SMS}).encode())).status == 200
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ def test_a_form_may_name_its_charset(world: World) -> None:
     ],
 )
 def test_a_template_send_takes_a_json_object(world: World, body: bytes) -> None:
-    reply = world.answer(Call("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
+    reply = world.answer(SandboxRequest("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
 
     error, msg = refusal(reply)
     assert error == "INVALID_PARAMETER"
@@ -180,7 +182,7 @@ def test_the_json_members_have_their_types(world: World, document: object, name:
 def test_both_json_members_are_required(world: World, document: object, name: str) -> None:
     assert refusal(world.post_json("/chatapp/send", document, template="t")) == (
         "MISSING_PARAMETER",
-        f"the parameter {name} is required in the JSON body",
+        f"{name} is required in the JSON body",
     )
 
 
@@ -193,7 +195,7 @@ def test_a_template_is_required_in_the_query(world: World) -> None:
 
 def test_long_numbers_in_unknown_members_do_no_harm(world: World) -> None:
     body = b'{"phone":"573001234567","body":[],"n":' + b"1" * 10_000 + b"}"
-    reply = world.answer(Call("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
+    reply = world.answer(SandboxRequest("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
 
     assert reply.status == 200
 
@@ -204,7 +206,7 @@ def test_a_body_has_at_most_one_mebibyte(world: World, path: str) -> None:
     largest = prefix + b"a" * (1024 * 1024 - len(prefix))
 
     def answer(body: bytes) -> tuple[str, str]:
-        return refusal(world.answer(Call("POST", path, "", FORM, body)))
+        return refusal(world.answer(SandboxRequest("POST", path, "", FORM, body)))
 
     assert answer(largest + b"a") == ("INVALID_PARAMETER", "the body must not be larger than 1048576 bytes")
     assert answer(largest)[0] != "INVALID_PARAMETER"

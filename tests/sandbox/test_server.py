@@ -8,39 +8,38 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_network
 from pathlib import Path
-from random import Random
 
 import pytest
 
-from msgctl.sandbox import tools
-from msgctl.sandbox.desk import Desk
+from msgctl.sandbox.admin import LocalAdmin
+from msgctl.sandbox.decode import MAX_BODY
 from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.protocol import SandboxRequest
 from msgctl.sandbox.server import Server
-from msgctl.sandbox.sources import MOST_BODY
+from msgctl.sandbox.service import Service
 from msgctl.sandbox.state import State
-from msgctl.sandbox.wire import Call
 
 from .served import Served, as_http, read_reply, serving
 from .world import FORM, NOON, PHONE, encoded
 
-BALANCE = Call("GET", "/api/v1/balance", encoded({}))
+BALANCE = SandboxRequest("GET", "/api/v1/balance", encoded({}))
 
 
-def sms(body: bytes | None = None, **headers: str) -> Call:
+def sms(body: bytes | None = None, **headers: str) -> SandboxRequest:
     content = encoded({"phone": PHONE, "sms": "Hola"}).encode() if body is None else body
-    return Call("POST", "/api/v1/send-sms", "", {**FORM, **headers}, content)
+    return SandboxRequest("POST", "/api/v1/send-sms", "", {**FORM, **headers}, content)
 
 
 @pytest.fixture
 def emulator(tmp_path: Path) -> Iterator[Emulator]:
-    emulator = Emulator(State(tmp_path / "state.db"), clock=lambda: NOON, random=Random(3))
+    emulator = Emulator(State(tmp_path / "state.db"), clock=lambda: NOON, seed=3)
     yield emulator
     emulator.close()
 
 
 @pytest.fixture
 def served(emulator: Emulator) -> Iterator[Served]:
-    with serving(Desk(emulator)) as served:
+    with serving(Service(emulator)) as served:
         yield served
 
 
@@ -73,7 +72,7 @@ def test_a_body_may_come_in_chunks(served: Served) -> None:
     assert answer.endswith(b'{"status":999}\n')
 
 
-@pytest.mark.parametrize("size", [MOST_BODY + 1, 20 * MOST_BODY])
+@pytest.mark.parametrize("size", [MAX_BODY + 1, 20 * MAX_BODY])
 def test_a_body_over_the_limit_is_refused_and_costs_nothing(served: Served, size: int) -> None:
     with served.connect() as connection, ThreadPoolExecutor(1) as sender:
         sending = sender.submit(_send_until_closed, connection, as_http(sms(b"x" * size)))
@@ -138,19 +137,21 @@ def test_a_half_sent_request_does_nothing_and_holds_up_nobody(served: Served) ->
 
 def test_a_deep_document_is_refused(served: Served) -> None:
     body = b'{"phone":"573001234567","body":' + b"[" * 200_000 + b"}"
-    call = Call("POST", "/api/v1/chatapp/send", encoded({"template": "t"}), {"content-type": "application/json"}, body)
+    call = SandboxRequest(
+        "POST", "/api/v1/chatapp/send", encoded({"template": "t"}), {"content-type": "application/json"}, body
+    )
     assert served.answer(call).status == 520
 
 
 @pytest.mark.parametrize("method", ["DELETE", "PUT", "PATCH", "OPTIONS", "BREW"])
 def test_every_method_is_answered_with_the_record(served: Served, method: str) -> None:
-    reply = served.answer(Call(method, "/api/v1/send-sms"))
+    reply = served.answer(SandboxRequest(method, "/api/v1/send-sms"))
     assert reply.status == 405
     assert json.loads(reply.body)["error"] == "METHOD_NOT_ALLOWED"
 
 
 def test_the_log_has_a_line_a_request_and_never_the_key(served: Served) -> None:
-    served.answer(Call("GET", "/api/v1/balance", encoded({"key": "sandbox"})))
+    served.answer(SandboxRequest("GET", "/api/v1/balance", encoded({"key": "sandbox"})))
     served.answer(sms())
     assert [line.split()[:3] for line in served.log] == [
         ["GET", "/api/v1/balance", "200"],
@@ -160,13 +161,13 @@ def test_the_log_has_a_line_a_request_and_never_the_key(served: Served) -> None:
 
 
 def test_clients_at_once_never_overspend_and_lose_nothing(emulator: Emulator) -> None:
-    tools.set_credit(emulator.state, 100)
-    with serving(Desk(emulator)) as served, ThreadPoolExecutor(64) as clients:
+    LocalAdmin(emulator).credit(100)
+    with serving(Service(emulator)) as served, ThreadPoolExecutor(64) as clients:
         replies = list(clients.map(lambda _: served.answer(sms()), range(160)))
     assert [reply.status for reply in replies].count(200) == 100
     assert {reply.status for reply in replies} == {200, 520}
-    assert len(tools.inbox(emulator.state, emulator.clock)) == 100
-    assert tools.add_credit(emulator.state, 0) == 0
+    assert len(LocalAdmin(emulator).inbox()) == 100
+    assert LocalAdmin(emulator).credit(0, add=True) == 0
 
 
 @pytest.mark.parametrize(
@@ -174,15 +175,15 @@ def test_clients_at_once_never_overspend_and_lose_nothing(emulator: Emulator) ->
     [("127.0.0.0/8", 200), ("192.0.2.0/24", 520), ("::1", 520)],
 )
 def test_the_interface_is_for_allowed_addresses_alone(emulator: Emulator, allowed: str, status: int) -> None:
-    with serving(Desk(emulator, allowed=[ip_network(allowed)])) as served:
+    with serving(Service(emulator, allowed=[ip_network(allowed)])) as served:
         assert served.answer(BALANCE).status == status
-        assert served.answer(Call("GET", "/sandbox")).status == 200
+        assert served.answer(SandboxRequest("GET", "/sandbox")).status == 200
 
 
 def test_an_address_that_is_not_allowed_is_answered_like_a_wrong_key(emulator: Emulator) -> None:
-    with serving(Desk(emulator, allowed=[ip_network("192.0.2.0/24")])) as closed:
+    with serving(Service(emulator, allowed=[ip_network("192.0.2.0/24")])) as closed:
         refused = closed.answer(BALANCE)
-    wrong = emulator.answer(Call("GET", "/api/v1/balance", encoded({"key": "wrong"})))
+    wrong = emulator.respond(SandboxRequest("GET", "/api/v1/balance", encoded({"key": "wrong"})))
     assert (refused.status, refused.body) == (wrong.status, wrong.body)
 
 
@@ -191,7 +192,7 @@ def test_it_listens_on_ipv6_too(emulator: Emulator) -> None:
         server = Server("::1", 0, lambda _: None)
     except OSError:
         pytest.skip("this machine has no IPv6 loopback")
-    with serving(Desk(emulator), server):
+    with serving(Service(emulator), server):
         assert server.origin == f"http://[::1]:{server.server_address[1]}"
         with socket.create_connection(("::1", int(server.server_address[1])), 20) as connection:
             connection.sendall(as_http(BALANCE))

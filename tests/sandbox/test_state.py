@@ -18,14 +18,14 @@ import pytest
 import msgctl
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.state import State
-from msgctl.sandbox.state import remove as reset
-from msgctl.sandbox.tools import add_credit, inbox, set_credit
-from msgctl.sandbox.wire import Call
+from msgctl.sandbox.protocol import SandboxRequest
+from msgctl.sandbox.state import State, reset
 
 from .world import FORM, PHONE, World, encoded
 
-SMS = Call("POST", "/api/v1/send-sms", "", FORM, encoded({"phone": f"{PHONE},573009876543", "sms": "Hola"}).encode())
+SMS = SandboxRequest(
+    "POST", "/api/v1/send-sms", "", FORM, encoded({"phone": f"{PHONE},573009876543", "sms": "Hola"}).encode()
+)
 
 
 def write_text(path: Path) -> None:
@@ -51,7 +51,7 @@ def break_tables(path: Path) -> None:
 
 def spend(path: Path) -> None:
     with closing(State(path)) as state:
-        set_credit(state, 1)
+        state.set_credits(1)
 
 
 BROKEN = [write_text, write_newer, break_tables]
@@ -62,7 +62,7 @@ def test_nobody_else_can_read_it(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         emulator = Emulator(State(path))
-        emulator.answer(SMS)
+        emulator.respond(SMS)
         modes = {entry.name: stat.S_IMODE(entry.stat().st_mode) for entry in path.parent.iterdir()}
         emulator.close()
     finally:
@@ -140,8 +140,10 @@ def test_a_full_disk_is_a_configuration_error_and_takes_no_credit(world: World) 
         db.execute(f"PRAGMA max_page_count = {pages}")
 
     with pytest.raises(ConfigurationError, match="full") as caught:
-        world.emulator.answer(
-            Call("POST", "/api/v1/send-sms", "", FORM, encoded({"phone": PHONE, "sms": "a" * 50_000}).encode())
+        world.emulator.respond(
+            SandboxRequest(
+                "POST", "/api/v1/send-sms", "", FORM, encoded({"phone": PHONE, "sms": "a" * 50_000}).encode()
+            )
         )
 
     assert "space" in str(caught.value.hint)
@@ -154,7 +156,7 @@ def test_a_reset_reaches_a_server_that_has_the_state_open(world: World) -> None:
     reset(world.path)
 
     assert world.credits == 1000
-    assert inbox(world.state, lambda: world.now) == []
+    assert world.admin.inbox() == []
 
 
 def test_a_reset_of_nothing_makes_nothing(tmp_path: Path) -> None:
@@ -165,9 +167,9 @@ def test_a_reset_of_nothing_makes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("credits", [-1, 10**16])
 def test_credits_are_never_set_out_of_range(world: World, credits: int) -> None:
     with pytest.raises(UsageError):
-        set_credit(world.state, credits)
+        world.admin.credit(credits)
     with pytest.raises(UsageError):
-        add_credit(world.state, credits - 1000)
+        world.admin.credit(credits - 1000, add=True)
     assert world.credits == 1000
 
 
@@ -183,14 +185,14 @@ def test_a_block_that_raises_is_undone_whole(world: World) -> None:
 
 
 def test_threads_on_several_states_never_overspend_and_lose_nothing(world: World) -> None:
-    set_credit(world.state, 101)
+    world.admin.credit(101)
     others = [World(world.path, seed=seed) for seed in range(3)]
     emulators = [world.emulator, *(other.emulator for other in others)] * 4
 
     with ThreadPoolExecutor(16) as pool:
         statuses = [
             status
-            for batch in pool.map(lambda emulator: [emulator.answer(SMS).status for _ in range(5)], emulators)
+            for batch in pool.map(lambda emulator: [emulator.respond(SMS).status for _ in range(5)], emulators)
             for status in batch
         ]
     for other in others:
@@ -198,12 +200,12 @@ def test_threads_on_several_states_never_overspend_and_lose_nothing(world: World
 
     assert (statuses.count(200), statuses.count(520)) == (50, 30)
     assert world.credits == 1
-    assert len(inbox(world.state, lambda: world.now)) == 100
+    assert len(world.admin.inbox()) == 100
 
 
 def test_a_code_is_good_once_for_all_threads_together(world: World) -> None:
     world.post("/2fa/send-sms", phone=PHONE, app_name="Shop")
-    code = inbox(world.state, lambda: world.now)[0]["code"]
+    code = world.admin.inbox()[0]["code"]
 
     with ThreadPoolExecutor(8) as pool:
         replies = list(
@@ -230,11 +232,12 @@ import sys
 from pathlib import Path
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.state import State
-from msgctl.sandbox.wire import Call
+from msgctl.sandbox.protocol import SandboxRequest
 
 emulator = Emulator(State(Path(sys.argv[1])))
-call = Call("POST", "/api/v1/send-sms", "", {"content-type": "application/x-www-form-urlencoded"}, sys.argv[2].encode())
-while emulator.answer(call).status == 200:
+form = {"content-type": "application/x-www-form-urlencoded"}
+call = SandboxRequest("POST", "/api/v1/send-sms", "", form, sys.argv[2].encode())
+while emulator.respond(call).status == 200:
     print("sent", flush=True)
 """
 
@@ -250,7 +253,7 @@ def test_a_killed_process_loses_no_credit_and_no_message(tmp_path: Path) -> None
         told += process.stdout.readlines()
 
     world = World(path)
-    messages = len(inbox(world.state, lambda: world.now))
+    messages = len(world.admin.inbox())
 
     assert messages >= 2 * told.count(b"sent\n") >= 100
     assert world.credits == 1000 - messages

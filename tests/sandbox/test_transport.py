@@ -1,9 +1,17 @@
-"""The sandbox in the process of the tool: what a request says arrives, and what it is answered comes back."""
+"""The sandbox in place of the network: requests and responses pass through unchanged."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
 import pytest
 
+from msgctl.sandbox.admin import LocalAdmin
+from msgctl.sandbox.emulator import BASE_URL, Emulator
+from msgctl.sandbox.state import State
+from msgctl.sandbox.transport import SandboxTransport
 from msgctl.storage import paths
 from support.sandbox import PHONE, Sandbox, refused
 from support.tool import Tool
@@ -29,8 +37,48 @@ def test_a_refusal_keeps_its_status(sandbox: Sandbox) -> None:
     assert "520" in refused(sandbox("state", "get", "unknown"), "NOT_FOUND")
 
 
-def test_a_run_that_is_over_leaves_no_file_open(sandbox: Sandbox) -> None:
+def test_a_finished_run_leaves_no_file_open(sandbox: Sandbox) -> None:
     sandbox.done("balance")
     path = paths.sandbox_file()
     # SQLite removes its log with the last connection.
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+# --- as an httpx transport
+
+ACCOUNT = {"client": "1", "key": "sandbox"}
+
+
+@pytest.fixture
+def emulator(tmp_path: Path) -> Iterator[Emulator]:
+    emulator = Emulator(State(tmp_path / "state.db"))
+    yield emulator
+    emulator.close()
+
+
+@pytest.fixture
+def client(emulator: Emulator) -> Iterator[httpx.Client]:
+    with httpx.Client(transport=SandboxTransport(emulator), base_url=BASE_URL) as client:
+        yield client
+
+
+def test_httpx_sends_a_form_a_query_and_a_json_body(client: httpx.Client) -> None:
+    sent = client.post("/send-sms", data={**ACCOUNT, "phone": PHONE, "sms": AWKWARD}).json()
+    message = sent["data"][0]["id"]
+    assert client.get("/messages-state", params={**ACCOUNT, "id": message}).json()["sms"] == AWKWARD
+    body = {"phone": PHONE, "body": [AWKWARD]}
+    assert client.post("/chatapp/send", params={**ACCOUNT, "template": AWKWARD}, json=body).json()["name"] == AWKWARD
+    assert client.get("/balance").status_code == 520
+
+
+@pytest.mark.parametrize("fault", ["drop", "reject", "truncate", "garbage"])
+def test_a_broken_response_is_a_protocol_error(fault: str, client: httpx.Client, emulator: Emulator) -> None:
+    LocalAdmin(emulator).fault(fault)
+    with pytest.raises(httpx.RemoteProtocolError):
+        client.get("/balance", params=ACCOUNT)
+
+
+def test_a_delay_longer_than_the_timeout_is_a_timeout(client: httpx.Client, emulator: Emulator) -> None:
+    LocalAdmin(emulator).fault("delay=3600")
+    with pytest.raises(httpx.ReadTimeout):
+        client.get("/balance", params=ACCOUNT, timeout=0.05)

@@ -11,9 +11,8 @@ import pytest
 
 from msgctl.errors import UsageError
 from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.protocol import SandboxRequest
 from msgctl.sandbox.state import State
-from msgctl.sandbox.tools import click
-from msgctl.sandbox.wire import Call
 
 from .world import FORM, NOON, World, encoded, record, refusal
 
@@ -57,7 +56,7 @@ def test_short_urls_lead_to_where_the_emulator_is_served(tmp_path: Path) -> None
     emulator = Emulator(state, client=7, key="k", base_url="http://127.0.0.1:8080/api/v1")
     body = encoded({"client": "7", "key": "k", "name": "n", "url_long": LONG, "alias": "a"}).encode()
 
-    answer = record(emulator.answer(Call("POST", "/api/v1/url/short", "", FORM, body)))
+    answer = record(emulator.respond(SandboxRequest("POST", "/api/v1/url/short", "", FORM, body)))
 
     emulator.close()
     assert answer["urlShort"] == "http://127.0.0.1:8080/u/a"
@@ -87,7 +86,7 @@ def test_a_url_without_clicks_has_an_empty_statistic(world: World) -> None:
 
 def test_clicks_are_counted_in_every_category(world: World) -> None:
     shorten(world, is_premium="true")
-    assert click(world.emulator, "sale", 40) == 40
+    world.click("sale", 40)
 
     answer = statistic(world)
 
@@ -103,7 +102,7 @@ def clicks_of(answer: Any, category: str) -> list[int]:
 
 def test_each_element_of_the_metrics_has_one_category(world: World) -> None:
     shorten(world, is_premium="true")
-    click(world.emulator, "sale", 10)
+    world.click("sale", 10)
 
     assert Counter(len(metric) for metric in statistic(world)["metrics"]).keys() == {1}
 
@@ -121,7 +120,7 @@ def test_a_click_is_what_was_asked_for(world: World) -> None:
         "browser": "Lynx",
         "lang": "br",
     }
-    click(world.emulator, "sale", 3, **visitor)  # type: ignore[arg-type]
+    world.click("sale", 3, **visitor)  # type: ignore[arg-type]
 
     assert statistic(world)["metrics"] == [
         {"date": {"property": "2026-11-21", "clicks": 3}},
@@ -148,9 +147,9 @@ def test_a_click_is_what_was_asked_for(world: World) -> None:
 
 def test_percent_is_of_all_clicks_of_the_range_with_one_decimal(world: World) -> None:
     shorten(world, is_premium="true")
-    click(world.emulator, "sale", 2, brand="Big")
-    click(world.emulator, "sale", 1, brand="Small")
-    click(world.emulator, "sale", 9, brand="Old", at=NOON - DAY)
+    world.click("sale", 2, brand="Big")
+    world.click("sale", 1, brand="Small")
+    world.click("sale", 9, brand="Old", at=NOON - DAY)
 
     brands = [metric["brand"] for metric in statistic(world, category="brand")["metrics"]]
 
@@ -162,7 +161,7 @@ def test_percent_is_of_all_clicks_of_the_range_with_one_decimal(world: World) ->
 
 def test_invented_visitors_go_together_with_what_is_given(world: World) -> None:
     shorten(world, is_premium="true")
-    click(world.emulator, "sale", 30, country="co", brand="Apple", lang="fr")
+    world.click("sale", 30, country="co", brand="Apple", lang="fr")
 
     answer = statistic(world)
 
@@ -176,7 +175,7 @@ def test_since_and_until_are_included_and_days_are_utc(world: World) -> None:
     shorten(world)
     midnight = NOON - DAY / 2
     for at in (midnight - DAY, midnight - 1, midnight, midnight + DAY - 1, midnight + DAY):
-        click(world.emulator, "sale", at=at)
+        world.click("sale", at=at)
 
     dates = counted(statistic(world, since="2026-11-20", until="2026-11-21"), "date")
     today = statistic(world)
@@ -189,7 +188,7 @@ def test_since_and_until_are_included_and_days_are_utc(world: World) -> None:
 
 def test_one_category_can_be_asked_for(world: World) -> None:
     shorten(world)
-    click(world.emulator, "sale", 5, device="desktop")
+    world.click("sale", 5, device="desktop")
 
     assert statistic(world, category="device") == {
         **statistic(world),
@@ -199,7 +198,7 @@ def test_one_category_can_be_asked_for(world: World) -> None:
 
 def test_a_plain_url_keeps_and_shows_the_plain_categories_alone(world: World) -> None:
     shorten(world)
-    click(world.emulator, "sale", 5, city="Brest")
+    world.click("sale", 5, city="Brest")
 
     assert {category for metric in statistic(world)["metrics"] for category in metric} == PLAIN
     with world.state.reading() as db:
@@ -221,7 +220,7 @@ def test_a_premium_category_of_a_plain_url_is_refused(world: World, category: st
 def test_the_clicks_of_another_url_are_not_counted(world: World) -> None:
     shorten(world)
     shorten(world, "other")
-    click(world.emulator, "other", 5)
+    world.click("other", 5)
 
     assert statistic(world)["clicksNumber"] == 0
 
@@ -244,7 +243,7 @@ def test_a_range_runs_forwards(world: World) -> None:
 
 def test_clicks_can_be_spread_over_days_that_end_today(world: World) -> None:
     shorten(world)
-    click(world.emulator, "sale", 200, days=7)
+    world.click("sale", 200, days=7)
 
     dates = counted(statistic(world, since="2026-11-15"), "date")
 
@@ -268,14 +267,14 @@ def test_clicks_that_cannot_be_made_are_a_usage_error(world: World, name: str, o
     shorten(world)
 
     with pytest.raises(UsageError):
-        click(world.emulator, name, **options)
+        world.click(name, **options)
 
     assert statistic(world)["clicksNumber"] == 0
 
 
 def test_the_unknown_name_is_named(world: World) -> None:
     with pytest.raises(UsageError, match="nope"):
-        click(world.emulator, "nope")
+        world.click("nope")
 
 
 def test_clicks_are_counted_by_the_days_of_this_machines_calendar(
@@ -284,6 +283,6 @@ def test_clicks_are_counted_by_the_days_of_this_machines_calendar(
     monkeypatch.setenv("TZ", "WEST13")  # 13 hours behind UTC, where noon of the 21st is still the 20th
     time.tzset()
     shorten(world)
-    click(world.emulator, "sale")
+    world.click("sale")
     found = record(world.post("/url/short-statistic", name_url="sale", since="2026-11-20", until="2026-11-20"))
     assert found["clicksNumber"] == 1

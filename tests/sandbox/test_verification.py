@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from msgctl.sandbox.tools import inbox, set_credit
-
 from .world import NOON, PHONE, World, record, refusal
 
 SPOKEN = {"voice": "Mariana", "retries": "1"}
@@ -19,7 +17,7 @@ WAYS = [
 def send(world: World, path: str = "/2fa/send-sms", phone: str = PHONE, app: str = "Shop", **more: str) -> str:
     """Send a code and read it on the phone."""
     record(world.post(path, phone=phone, app_name=app, **more))
-    code = inbox(world.state, lambda: world.now, phone=phone)[-1]["code"]
+    code = world.admin.inbox(phone=phone)[-1]["code"]
     assert isinstance(code, str)
     return code
 
@@ -32,7 +30,7 @@ def verify(world: World, code: str, phone: str = PHONE, app: str = "Shop") -> st
 @pytest.mark.parametrize(("path", "more", "kind"), WAYS)
 def test_a_code_that_was_received_is_verified(world: World, path: str, more: dict[str, str], kind: str) -> None:
     code = send(world, path, **more)
-    message = inbox(world.state, lambda: world.now)[0]
+    message = world.admin.inbox()[0]
 
     assert len(code) == 6
     assert code.isascii()
@@ -46,7 +44,7 @@ def test_a_code_that_was_received_is_verified(world: World, path: str, more: dic
 @pytest.mark.parametrize(("path", "more", "kind"), WAYS)
 def test_no_answer_shows_the_code(world: World, path: str, more: dict[str, str], kind: str) -> None:
     reply = world.post(path, phone=PHONE, app_name="Shop", **more)
-    message = inbox(world.state, lambda: world.now)[0]
+    message = world.admin.inbox()[0]
     state = world.get("/messages-state", id=message["id"])
 
     assert message["code"].encode() not in reply.body
@@ -153,7 +151,7 @@ def test_a_code_expires_after_ten_minutes(world: World, seconds: float, outcome:
 
 def test_a_dispatch_that_cannot_be_paid_leaves_the_code_before_it(world: World) -> None:
     code = send(world)
-    set_credit(world.state, 0)
+    world.admin.credit(0)
 
     assert refusal(world.post("/2fa/send-sms", phone=PHONE, app_name="Shop"))[0] == "NOT_ENOUGH_CREDITS"
     assert verify(world, code) == "verified"
@@ -170,7 +168,7 @@ def test_a_blocked_phone_gets_no_code(world: World, path: str, more: dict[str, s
         assert entry.get("status", entry.get("state")) == "blocked"
         assert entry["credits"] == 0
     assert world.credits == 1000
-    assert inbox(world.state, lambda: world.now) == []
+    assert world.admin.inbox() == []
     with world.state.reading() as db:
         assert db.execute("SELECT count(*) FROM codes").fetchone()[0] == 0
         assert db.execute("SELECT code FROM messages").fetchone()[0] is None

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msgctl.sandbox.desk import Desk
+from msgctl.sandbox.clicks import visit
 from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.protocol import SandboxRequest
+from msgctl.sandbox.service import Service
 from msgctl.sandbox.state import State
-from msgctl.sandbox.visits import click
-from msgctl.sandbox.wire import Call
 
 from .served import Served, serving
 from .world import FORM, NOON, encoded
@@ -33,21 +33,21 @@ TABLET = "Mozilla/5.0 (Linux; Android 12; Pixel Tablet) AppleWebKit/537.36 Chrom
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     emulator = Emulator(State(tmp_path / "state.db"), clock=lambda: NOON)
-    with serving(Desk(emulator)) as served:
+    with serving(Service(emulator)) as served:
         yield served
     emulator.close()
 
 
 def shorten(served: Served, **more: str) -> str:
     body = encoded({"name": "sale", "url_long": "https://shop.example/niño?a=1&b=%C3%B1#top", **more}).encode()
-    reply = served.answer(Call("POST", "/api/v1/url/short", "", FORM, body))
+    reply = served.answer(SandboxRequest("POST", "/api/v1/url/short", "", FORM, body))
     assert reply.status == 200, reply.body
     return "/u/" + str(json.loads(reply.body)["urlShort"]).rpartition("/u/")[2]
 
 
 def statistics(served: Served) -> dict[str, object]:
     body = encoded({"name_url": "sale", "since": "2026-11-21", "until": "2026-11-21"}).encode()
-    document = json.loads(served.answer(Call("POST", "/api/v1/url/short-statistic", "", FORM, body)).body)
+    document = json.loads(served.answer(SandboxRequest("POST", "/api/v1/url/short-statistic", "", FORM, body)).body)
     found: dict[str, object] = {"clicks": document["clicksNumber"]}
     for element in document["metrics"]:
         for category, members in element.items():
@@ -58,7 +58,7 @@ def statistics(served: Served) -> dict[str, object]:
 def test_a_visit_leads_to_the_long_url_and_counts(served: Served) -> None:
     path = shorten(served, is_premium="true")
     reply = served.answer(
-        Call("GET", path, headers={"user-agent": ANDROID, "x-country": "co", "accept-language": "es-CO,en"})
+        SandboxRequest("GET", path, headers={"user-agent": ANDROID, "x-country": "co", "accept-language": "es-CO,en"})
     )
     assert (reply.status, reply.body) == (302, b"")
     assert reply.headers["location"] == "https://shop.example/ni%C3%B1o?a=1&b=%C3%B1#top"
@@ -80,13 +80,13 @@ def test_a_visit_leads_to_the_long_url_and_counts(served: Served) -> None:
 
 def test_asking_for_the_head_leads_there_too_and_does_not_count(served: Served) -> None:
     path = shorten(served)
-    assert served.answer(Call("HEAD", path)).status == 302
+    assert served.answer(SandboxRequest("HEAD", path)).status == 302
     assert statistics(served)["clicks"] == 0
 
 
 def test_an_unknown_alias_is_404_and_posting_to_one_405(served: Served) -> None:
-    assert served.answer(Call("GET", "/u/nothing")).status == 404
-    assert served.answer(Call("POST", shorten(served))).status == 405
+    assert served.answer(SandboxRequest("GET", "/u/nothing")).status == 404
+    assert served.answer(SandboxRequest("POST", shorten(served))).status == 405
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_an_unknown_alias_is_404_and_posting_to_one_405(served: Served) -> None:
 def test_the_user_agent_tells_the_device(
     agent: str, device: str, system: str, browser: str, brand: str, model: str
 ) -> None:
-    made = click({"user-agent": agent}, NOON)
+    made = visit({"user-agent": agent}, NOON)
     assert (made.device, made.operating_system, made.browser) == (device, system, browser)
     assert (made.brand, made.model) == (brand, model)
 
@@ -121,7 +121,7 @@ def test_the_user_agent_tells_the_device(
     ],
 )
 def test_country_and_language_come_from_their_headers(headers: dict[str, str], country: str, lang: str) -> None:
-    made = click(headers, NOON)
+    made = visit(headers, NOON)
     assert (made.country, made.lang) == (country, lang)
 
 
@@ -129,5 +129,5 @@ def test_country_and_language_come_from_their_headers(headers: dict[str, str], c
     st.dictionaries(st.sampled_from(["user-agent", "accept-language", "x-country", "x-region"]), st.text(max_size=300))
 )
 def test_whatever_the_headers_hold_is_a_click_of_bounded_texts(headers: dict[str, str]) -> None:
-    made = click(headers, NOON)
+    made = visit(headers, NOON)
     assert all(0 < len(text) <= 64 for text in (made.brand, made.model, made.lang, made.country, made.region))

@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from random import Random
 from typing import Any
 from urllib.parse import urlencode
 
+from msgctl.sandbox.admin import LocalAdmin
 from msgctl.sandbox.emulator import BASE_PATH, Emulator
+from msgctl.sandbox.protocol import SandboxRequest, SandboxResponse
 from msgctl.sandbox.state import State
-from msgctl.sandbox.wire import Call, Reply
 
 NOON = 1_795_262_400.0
 """2026-11-21T12:00:00Z."""
@@ -35,32 +35,42 @@ class World:
     seed: int = 7
     state: State = field(init=False)
     emulator: Emulator = field(init=False)
-    answer: Callable[[Call], Reply] = field(init=False)
+    answer: Callable[[SandboxRequest], SandboxResponse] = field(init=False)
 
     def __post_init__(self) -> None:
         self.state = State(self.path)
-        self.emulator = Emulator(self.state, clock=lambda: self.now, random=Random(self.seed))
-        self.reach(self.emulator.answer)
+        self.emulator = Emulator(self.state, clock=lambda: self.now, seed=self.seed)
+        self.reach(self.emulator.respond)
 
-    def reach(self, answer: Callable[[Call], Reply]) -> None:
+    def reach(self, answer: Callable[[SandboxRequest], SandboxResponse]) -> None:
         """Send calls there; their paths are below the base path."""
         self.answer = lambda call: answer(replace(call, path=BASE_PATH + call.path))
 
-    def get(self, path: str, **parameters: str | None) -> Reply:
-        return self.answer(Call("GET", path, query=encoded(parameters)))
+    def get(self, path: str, **parameters: str | None) -> SandboxResponse:
+        return self.answer(SandboxRequest("GET", path, query=encoded(parameters)))
 
-    def post(self, path: str, **parameters: str | None) -> Reply:
+    def post(self, path: str, **parameters: str | None) -> SandboxResponse:
         """Post a form; ``_`` in a parameter's name stands for ``-``."""
-        return self.answer(Call("POST", path, "", FORM, encoded(parameters).encode()))
+        return self.answer(SandboxRequest("POST", path, "", FORM, encoded(parameters).encode()))
 
-    def post_json(self, path: str, document: object, **query: str | None) -> Reply:
-        return self.answer(Call("POST", path, encoded(query), JSON, json.dumps(document).encode()))
+    def post_json(self, path: str, document: object, **query: str | None) -> SandboxResponse:
+        return self.answer(SandboxRequest("POST", path, encoded(query), JSON, json.dumps(document).encode()))
 
     def sms(self, phone: str = PHONE, text: str = "Hola") -> Any:
         return record(self.post("/send-sms", phone=phone, sms=text))
 
     def state_of(self, message_id: str) -> str:
         return str(record(self.get("/messages-state", id=message_id))["state"])
+
+    @property
+    def admin(self) -> LocalAdmin:
+        return LocalAdmin(self.emulator)
+
+    def click(self, name: str, count: int = 1, *, days: int = 1, at: float | None = None, **visitor: str) -> None:
+        """Make visits of a short URL, at another time than now if one is given."""
+        now, self.now = self.now, self.now if at is None else at
+        self.admin.click(name, count, days, visitor)
+        self.now = now
 
     @property
     def credits(self) -> int:
@@ -72,13 +82,13 @@ def encoded(parameters: dict[str, str | None]) -> str:
     return urlencode({name: value for name, value in named.items() if value is not None})
 
 
-def record(reply: Reply) -> Any:
+def record(reply: SandboxResponse) -> Any:
     """The document of an answer that must be 200."""
     assert reply.status == 200, reply.body
     return json.loads(reply.body)
 
 
-def refusal(reply: Reply, status: int = 520) -> tuple[str, str]:
+def refusal(reply: SandboxResponse, status: int = 520) -> tuple[str, str]:
     """``error`` and ``msg`` of an answer that must be a refusal."""
     assert reply.status == status, reply.body
     document = json.loads(reply.body)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from base64 import b64encode, urlsafe_b64encode
-from html import escape
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -20,18 +18,9 @@ def _in_lower_case(quoted: str) -> str:
     return re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), quoted)
 
 
-def _in_units(key: str) -> str:
-    units = key.encode("utf-16-be").hex().upper()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
-
-
 def spellings_of(key: str) -> dict[str, str]:
-    """A key as programs write it into a text, by what they do to it: who repeats a request repeats it in one of these.
-
-    It can be read in each of them, and none is shown.
-    """
+    """Return a key in each spelling that is redacted: as it is, percent-encoded, form-encoded and JSON-escaped."""
     in_json = json.dumps(key)[1:-1]
-    by_hand = "'" + key.replace("'", "'\\''") + "'"
     return {
         "raw": key,
         "percent-encoded": quote(key),
@@ -39,20 +28,9 @@ def spellings_of(key: str) -> dict[str, str]:
         "percent-encoded in lower-case hex": _in_lower_case(quote(key, safe="")),
         "as in a form": quote_plus(key),
         "as in a form, in lower-case hex": _in_lower_case(quote_plus(key)),
-        "in a URL within a URL": quote(quote(quote(key, safe=""))),
-        "percent-encoded as Latin-1": quote(key.encode("latin-1", "replace")),
-        "percent-encoded, every character": "".join(f"%{byte:02X}" for byte in key.encode()),
         "in JSON": in_json,
         "in JSON with escaped slashes": in_json.replace("/", "\\/"),
         "in JSON beyond ASCII": json.dumps(key, ensure_ascii=False)[1:-1],
-        "in JSON, every character": _in_units(key),
-        "in HTML": escape(key).replace("&#x27;", "&#39;"),
-        "in HTML, in hexadecimal": escape(key).replace("&quot;", "&#x22;"),
-        "in Python": repr(key)[1:-1],
-        "in a shell": shlex.quote(key),
-        "in a shell, by hand": by_hand,
-        "in a shell, with backslashes": re.sub(r"([^\w/+%=-])", r"\\\1", key),
-        "as a header is read": key.encode().decode("latin-1"),
     }
 
 

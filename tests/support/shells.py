@@ -1,4 +1,4 @@
-"""What the shells offer at a TAB: each script in its real shell."""
+"""What bash, zsh and fish offer at a TAB, with the completion scripts loaded."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ import pexpect  # type: ignore[import-untyped]
 from support.programs import program
 
 Offers = dict[str, str]
-"""What is offered, with its help where the shell shows any."""
+"""The words that are offered, each with its help if the shell shows it."""
 
 RECORDER = Path(__file__).parent / "recorder.zsh"
 
 BREAKS = re.compile(r"[=:]|[<>]+|[^=:<>\s]+")
-"""How readline breaks a line into words by default."""
+"""How readline splits a line into words by default."""
 
 
 def words(line: str) -> list[str]:
-    """The words of a line as readline hands them to a completion function; the last is the one at the cursor."""
+    """Return the words of a line as readline passes them to a completion function; the last is at the cursor."""
     found = BREAKS.findall(line)
     return [*found, ""] if line[-1:].isspace() else found
 
 
 class Bash:
-    """bash, whose completion function is called as readline calls it."""
+    """bash; its completion function is called as readline calls it."""
 
     def __init__(self, script: Path, env: Mapping[str, str], cwd: Path) -> None:
         self._script, self._env, self._cwd = script, dict(env), cwd
 
     def run(self, code: str) -> str:
-        """What bash prints that has loaded the script and finds no program to run."""
+        """Return what bash prints for some code after loading the script."""
         done = subprocess.run(
-            [program("bash"), "--norc", "-u", "-c", f"PATH=/nowhere\nsource {self._script}\n{code}"],
+            [program("bash"), "--norc", "-u", "-c", f"source {self._script}\n{code}"],
             capture_output=True,
             text=True,
             timeout=60,
@@ -47,7 +47,7 @@ class Bash:
         return done.stdout
 
     def call(self, line: str) -> str:
-        """The code that presses TAB behind a line."""
+        """Return the code that completes a line."""
         parts = words(line)
         current = "" if parts[-1] in ("=", ":") else parts[-1]
         quoted = " ".join(f"'{part}'" for part in parts)
@@ -63,13 +63,13 @@ class Bash:
 
 
 def _pair(line: str) -> tuple[str, str]:
-    """A word and its help as fish prints them."""
+    """Return a word and its help as fish prints them."""
     name, _, about = line.partition("\t")
     return name, about
 
 
 class Fish:
-    """fish, which tells what it would offer."""
+    """fish; `complete -C` prints what it would offer."""
 
     def __init__(self, script: Path, env: Mapping[str, str], cwd: Path) -> None:
         self._script, self._env, self._cwd = script, dict(env), cwd
@@ -91,10 +91,7 @@ class Fish:
 
 
 class Terminal:
-    """A shell in a terminal of its own. Ctrl-T makes it show the line that is being typed.
-
-    ``shown`` is what was on the screen after the last TAB.
-    """
+    """A shell in a terminal. Ctrl-T makes it print the current line; ``shown`` is the output of the last TAB."""
 
     shown = ""
 
@@ -110,12 +107,12 @@ class Terminal:
         )
 
     def prepare(self, code: str) -> None:
-        """Type a line of code and wait until it is done."""
+        """Run a line of code and wait for its end."""
         self._child.sendline(f"{code}; printf '%s%s\\n' REA DY")
         self._child.expect("READY\r?\n")
 
     def tab(self, line: str) -> str:
-        """The line after a TAB."""
+        """Return the line after a TAB."""
         self._child.send("\x15" + line + "\t\x14")
         self._child.expect(r"<<(.*?)>>")
         self.shown = self._child.before
@@ -126,13 +123,13 @@ class Terminal:
 
 
 class Zsh(Terminal):
-    """zsh, which finds the script in a folder of its `fpath`."""
+    """zsh, with the script in a folder of its `fpath`."""
 
     def __init__(self, folder: Path, env: Mapping[str, str], cwd: Path) -> None:
         super().__init__([program("zsh"), "-f", "-i"], env, cwd)
         self.prepare(
             f"PS1=; unsetopt beep prompt_sp; LISTMAX=0; source {RECORDER}; "
-            f"fpath=({folder} $fpath); autoload -Uz compinit; compinit -u -D; PATH=/nowhere"
+            f"fpath=({folder} $fpath); autoload -Uz compinit; compinit -u -D"
         )
 
     def offers(self, lines: Iterable[str]) -> list[Offers]:

@@ -1,4 +1,4 @@
-"""`msgctl completion`: the completion scripts of the shells."""
+"""`msgctl completion`: the shell completion scripts."""
 
 from typing import Annotated
 
@@ -17,15 +17,15 @@ Shell = Annotated[str, typer.Argument(metavar="SHELL", help="The shell: bash, zs
 
 
 def completion(ctx: typer.Context, shell: Shell) -> None:
-    """Print the script by which a shell completes msgctl.
+    """Print the shell completion script.
 
-    Load it with eval in bash and zsh, and with source in fish. Each shell also finds it in a folder of its own,
-    which the manual page names.
+    Load it with eval in bash and zsh, and with source in fish. `man msgctl-completion` shows how to install it.
     """
-    from msgctl.cli import shells
+    from msgctl.reference import completions
+    from msgctl.reference.description import describe
 
     context = Context.of(ctx)
-    name = values.choice(shell, list(shells.FILES), "shell")
+    name = values.choice(shell, list(completions.FILES), "shell")
     context.check_own_fields(())
-    script = shells.script(name, ctx.find_root().command)
+    script = completions.script(name, describe(ctx.find_root().command))
     context.printer.text({"shell": name, "script": script}, script)

@@ -19,7 +19,7 @@ from msgctl.config import file as config
 from msgctl.config import profiles
 from msgctl.errors import Cancelled, UsageError
 from msgctl.http import request
-from msgctl.operations import Effect, Operation
+from msgctl.operations import Operation
 from msgctl.output.form import Format
 from msgctl.storage import paths
 
@@ -196,14 +196,9 @@ class Context:
 
             dry_run.show(self, made)
             return None
-        from msgctl.cli import noting
+        from msgctl.cli import requests
 
-        client = self.client
-        with noting.noted(self, made) as note:
-            answer = client.send(operation, given, body=body, timeout=timeout)
-            self.carried_out |= operation.effect is not Effect.READS
-            note(answer)
-        return answer
+        return requests.send(self, operation, given, body, timeout=timeout)
 
     def show(
         self,
@@ -248,6 +243,11 @@ class Context:
         """A line on standard error, unless --quiet."""
         if not self.options.quiet:
             self.say(self.wrapped(text))
+
+    def warn(self, text: str) -> None:
+        """Print a warning on standard error, even with --quiet, but not under --json."""
+        if self.options.format is not Format.JSON:
+            self.say(self.wrapped(f"Warning: {text}"))
 
     def trace(self, text: str) -> None:
         """A line on standard error under --verbose."""

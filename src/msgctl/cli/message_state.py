@@ -1,6 +1,7 @@
 """`msgctl state`: delivery states of SMS and calls."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -8,12 +9,13 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import Context
-from msgctl.cli.history import last_ids
 from msgctl.cli.report import report
 from msgctl.cli.tree import command, group
 from msgctl.cli.watch import Watch
+from msgctl.config import profiles
 from msgctl.errors import ConditionError, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.http.response import Response
+from msgctl.storage import paths
 
 app = group("Delivery states of SMS and calls.")
 
@@ -54,6 +56,7 @@ def get(
             else:
                 got.extend([answer] if answer else [])
     finally:
+        _learn(context, got)
         _print(context, got, len(identifiers))
     _end(failures)
 
@@ -87,6 +90,7 @@ def watch(
     try:
         watching.run(identifiers)
     finally:
+        _learn(context, watching.answers)
         _print(context, watching.answers, len(identifiers))
     failures = {each: watching.failures[each] for each in identifiers if each in watching.failures}
     for each, error in failures.items():
@@ -114,6 +118,22 @@ def _print(context: Context, answers: Sequence[Response], asked: int) -> None:
         context.printer.answers(answers)
 
 
+def _learn(context: Context, responses: Sequence[Response]) -> None:
+    """Store delivery states in the history. It is a convenience, so nothing is said if that fails."""
+    states = {str(each.document["id"]): str(each.document["state"]) for each in responses if _has_state(each)}
+    if not states or not context.profile.history:
+        return
+    from msgctl.history import reading
+
+    with suppress(ConfigurationError), reading(paths.history_file()) as history:
+        if history is not None:
+            history.learn(states)
+
+
+def _has_state(response: Response) -> bool:
+    return bool(response.document.get("id") and response.document.get("state"))
+
+
 def _report(context: Context, id: str, error: MsgctlError) -> None:
     """One error for each message that failed; the run goes on with the others."""
     if not isinstance(error, ConditionError):
@@ -124,3 +144,32 @@ def _report(context: Context, id: str, error: MsgctlError) -> None:
 def _end(failures: Sequence[MsgctlError]) -> None:
     if failures:
         raise typer.Exit(failures[0].exit_code)
+
+
+def last_ids(context: Context) -> list[str]:
+    """Return the message ids of the last send of the profile."""
+    profile = context.profile
+    if not profile.history:
+        raise UsageError(
+            f"--last does not work: profile {profile.name} keeps no history (history = false)",
+            "Give the ID of each message.",
+        )
+    from msgctl.history import reading
+
+    with reading(paths.history_file()) as history:
+        entries = [] if history is None else history.last(profile.name, profile.base_url)
+        newest = [] if history is None or entries else history.entries(1)
+    if not entries:
+        other = newest[0]["profile"] if newest else None
+        hint = f" For the last message of profile {other}: msgctl -p {other} state get --last"
+        raise UsageError(
+            f"--last: nothing was sent with profile {profile.name} from this machine",
+            f"Give the ID of each message.{hint if other not in (None, profile.name, profiles.ENVIRONMENT) else ''}",
+        )
+    if ids := [entry["id"] for entry in entries if entry["id"]]:
+        return ids
+    last = entries[0]
+    raise UsageError(
+        f"--last: the last message ({last['command']}, {last['time']}) has no ID; its outcome is {last['outcome']}",
+        "Give the ID of each message; msgctl history lists earlier ones.",
+    )

@@ -1,6 +1,6 @@
-"""A sandbox that is served elsewhere, seen through its own endpoints (`msgctl.sandbox.control`).
+"""A sandbox served elsewhere, used through its own endpoints (`msgctl.sandbox.endpoints`).
 
-Whatever may answer there: its answers are bounded and read like those of the service.
+Whatever responds there may be no sandbox at all, so responses are bounded and checked like those of the service.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from msgctl.http.dialing import Dialer
 from msgctl.http.exchange import LostError, Outgoing, Reply
 from msgctl.http.request import JSON_TYPE
 from msgctl.http.response import ShapeError, load_json
-from msgctl.sandbox.control import BAD_REQUEST, NAME, PATH
+from msgctl.sandbox.endpoints import BAD_REQUEST, NAME, PATH
 from msgctl.text import shorten
 
-OTHER_VERSION = "Is it a sandbox of another version?"
+CHECK_VERSION = "Check whether the sandbox is of the same version as this msgctl."
+START = "Start one with: msgctl sandbox serve"
 
 
-class RemoteSandbox:
-    """The endpoints of the sandbox at a base URL; they take no credentials, and none are sent.
+class RemoteAdmin:
+    """The sandbox at a base URL. It takes no credentials, and none are sent.
 
-    ``seconds`` bounds each request as a whole. Its first act is to ask whether there is a sandbox at all. Raises
-    ConfigurationError where there is none, and NotReachedError.
+    ``seconds`` limits each request. The first request checks that there is a sandbox: nothing else is sent to any other
+    server. Raises ConfigurationError if there is none, and NotReachedError.
     """
 
     def __init__(self, base_url: str, *, seconds: float) -> None:
@@ -35,57 +36,64 @@ class RemoteSandbox:
         self._seconds = seconds
         self._line = Connection(Dialer(self._origin))
         try:
-            about = self._ask("GET", "")
+            about = self._get("")
         except (UsageError, OutcomeUnknownError):
             about = {}
         if about.get("sandbox") != NAME:
             self.close()
-            raise ConfigurationError(
-                f"there is no sandbox at {shorten(self._origin)}", "Start one with: msgctl sandbox serve"
-            )
+            raise ConfigurationError(f"No sandbox at {shorten(self._origin)}", START)
 
     def close(self) -> None:
         self._line.close()
 
-    def inbox(self, phone: str | None, kind: str | None, after: int = 0) -> list[dict[str, Any]]:
-        """What the phones received after a number, newest last."""
-        asked = {"phone": phone, "kind": kind, "after": str(after)}
-        query = urlencode({name: value for name, value in asked.items() if value})
-        messages = self._ask("GET", "/inbox", query).get("messages")
-        if not isinstance(messages, list) or not {dict}.issuperset(map(type, messages)):
+    def inbox(self, phone: str | None, kind: str | None, after: int = 0, wait: float = 0) -> list[dict[str, Any]]:
+        query = {"phone": phone, "kind": kind, "after": str(after), "wait": f"{wait:g}" if wait else None}
+        messages = self._get("/inbox?" + urlencode({name: value for name, value in query.items() if value}), wait)
+        found = messages.get("messages")
+        if not isinstance(found, list) or not all(isinstance(message, dict) for message in found):
             raise _unreadable()
-        return [{**message, "number": _whole(message, "number")} for message in messages]
+        return [{**message, "number": _whole(message, "number")} for message in found]
 
     def click(self, name: str, count: int, days: int, visitor: Mapping[str, str]) -> int:
-        """Make visits of a short URL; how many were made."""
-        visits = {"name": name, "count": count, "days": days, **visitor}
-        return _whole(self._ask("POST", "/click", document=visits), "clicks")
+        return _whole(self._post("/click", {"name": name, "count": count, "days": days, **visitor}), "clicks")
 
     def credit(self, amount: int, *, add: bool) -> int:
-        """Set the credits, or add to them; how many there are then."""
-        return _whole(self._ask("POST", "/credit", document={"add" if add else "credits": amount}), "status")
+        return _whole(self._post("/credit", {"add" if add else "credits": amount}), "status")
+
+    def fault(self, *specs: str) -> list[str]:
+        return _strings(self._post("/fault", {"faults": specs}))
+
+    def faults(self) -> list[str]:
+        return _strings(self._get("/fault"))
+
+    def clock(self, change: str | None = None) -> dict[str, Any]:
+        clock = self._get("/clock") if change is None else self._post("/clock", {"change": change})
+        if not isinstance(clock.get("time"), str) or not isinstance(clock.get("stopped"), bool):
+            raise _unreadable()
+        return clock
 
     def reset(self) -> None:
-        """Forget everything."""
-        self._ask("POST", "/reset", document={})
+        self._post("/reset", {})
 
-    def _ask(
-        self, method: str, path: str, query: str = "", document: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
-        headers = {"Accept": JSON_TYPE} if document is None else {"Accept": JSON_TYPE, "Content-Type": JSON_TYPE}
-        body = b"" if document is None else json.dumps(document).encode()
+    def _get(self, path: str, wait: float = 0) -> dict[str, Any]:
+        path, _, query = path.partition("?")
+        return self._request(Outgoing("GET", PATH + path, query, {"Accept": JSON_TYPE}), wait)
+
+    def _post(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        headers = {"Accept": JSON_TYPE, "Content-Type": JSON_TYPE}
+        return self._request(Outgoing("POST", PATH + path, "", headers, json.dumps(document).encode()))
+
+    def _request(self, outgoing: Outgoing, wait: float = 0) -> dict[str, Any]:
         try:
-            return _record(self._line.exchange(Outgoing(method, PATH + path, query, headers, body), self._seconds))
+            return _record(self._line.exchange(outgoing, self._seconds + wait))
         except NotReachedError:
-            raise NotReachedError(
-                f"there is no sandbox at {shorten(self._origin)}", "Start one with: msgctl sandbox serve"
-            ) from None
+            raise NotReachedError(f"No sandbox at {shorten(self._origin)}", START) from None
         except LostError as error:
-            raise OutcomeUnknownError(f"the sandbox was asked, and {error}", "Try again.") from None
+            raise OutcomeUnknownError(f"No response from the sandbox: {error}", "Try again.") from None
 
 
 def _record(reply: Reply) -> dict[str, Any]:
-    """The JSON object of an answer. Raises UsageError and OutcomeUnknownError."""
+    """Return the JSON object of a response. Raises UsageError and OutcomeUnknownError."""
     try:
         document = load_json(reply.whole_body())
     except ShapeError:
@@ -96,17 +104,24 @@ def _record(reply: Reply) -> dict[str, Any]:
         raise UsageError(shorten(str(document.get("msg"))))
     if reply.status != 200:
         said = shorten(str(document.get("msg")))
-        raise OutcomeUnknownError(f"the sandbox answered {reply.status}: {said}", OTHER_VERSION)
+        raise OutcomeUnknownError(f"The sandbox responded with {reply.status}: {said}", CHECK_VERSION)
     return document
 
 
 def _whole(record: Mapping[str, Any], name: str) -> int:
-    """A whole number of a record. Raises OutcomeUnknownError where it has none of that name."""
+    """Return a whole number of a record. Raises OutcomeUnknownError if there is none of that name."""
     text = str(record.get(name))
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise _unreadable()
     return int(text)
 
 
+def _strings(record: Mapping[str, Any]) -> list[str]:
+    found = record.get("faults")
+    if not isinstance(found, list) or not all(isinstance(spec, str) for spec in found):
+        raise _unreadable()
+    return found
+
+
 def _unreadable() -> OutcomeUnknownError:
-    return OutcomeUnknownError("the answer of the sandbox cannot be read", OTHER_VERSION)
+    return OutcomeUnknownError("Cannot read the response of the sandbox", CHECK_VERSION)

@@ -1,4 +1,4 @@
-"""`msgctl sandbox`: what the emulator of the service holds, and what happens to it from outside."""
+"""`msgctl sandbox`: what the emulator of the service received, and its controls."""
 
 from __future__ import annotations
 
@@ -10,34 +10,37 @@ import typer
 from msgctl import values
 from msgctl.cli import serve, streams
 from msgctl.cli.context import Context
+from msgctl.cli.terminal import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.config import profiles
 from msgctl.config.base_url import base_url_fault
-from msgctl.errors import UsageError
+from msgctl.errors import ConditionError, UsageError
 from msgctl.storage import paths
 
 if TYPE_CHECKING:
-    from msgctl.cli.remote_sandbox import RemoteSandbox
-    from msgctl.sandbox.local import LocalSandbox
+    from msgctl.cli.remote_sandbox import RemoteAdmin
+    from msgctl.sandbox.admin import Admin
 
 app = group(
     """The emulator behind `-p sandbox`: nothing is really sent.
 
-    It follows the interface of the service. What the interface does not show, it makes up, and the service may differ
-    there: what a message costs, the states, the values of `error`, the wording of codes and their ten minutes, how
-    clicks are counted. Every template and audio exists. It does not carry messages, look up numbers, or retry calls.
+    It follows the service's public API. Details the API does not specify are invented, and the real service may differ:
+    what a message costs, the states, the values of `error`, the wording of codes and their ten minutes, how clicks are
+    counted. Any template or audio name is accepted.
     """
 )
 
 CLICK_COLUMNS = ("name", "clicks")
 CREDIT_COLUMNS = ("status",)
+FAULT_COLUMNS = ("fault",)
+CLOCK_COLUMNS = ("time", "stopped")
 INBOX_COLUMNS = ("time", "kind", "phone", "code", "text")
-INBOX_MORE = ("number", "state", "id", "voice", "audio_code", "template")
-SECONDS_BETWEEN_LOOKS = 0.5
+INBOX_MORE = ("number", "state", "id", "credits", "segments", "history", "voice", "audio_code", "template", "values")
+FOLLOW_SECONDS = 0.5
 
 BaseUrl = Annotated[
     str | None,
-    typer.Option("--base-url", metavar="URL", help="A sandbox that is served, as `msgctl sandbox serve` printed it."),
+    typer.Option("--base-url", metavar="URL", help="URL of a running sandbox, as printed by `msgctl sandbox serve`."),
 ]
 
 command(app, "serve", *serve.EXAMPLES)(serve.serve)
@@ -48,7 +51,7 @@ command(app, "serve", *serve.EXAMPLES)(serve.serve)
     "inbox",
     "msgctl sandbox inbox",
     "msgctl sandbox inbox 573001234567 --follow",
-    "msgctl sandbox inbox 573001234567 -o csv --fields code | tail -n 1",
+    "msgctl sandbox inbox 573001234567 --wait 30 -o csv --fields code | tail -n 1",
 )
 def inbox(
     ctx: typer.Context,
@@ -56,19 +59,30 @@ def inbox(
     kind: Annotated[
         str | None, typer.Option("--kind", metavar="KIND", help="Only one kind: sms, call or chatapp.")
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on printing what arrives, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep printing new messages until Ctrl-C.")] = False,
+    wait: Annotated[
+        str | None, typer.Option("--wait", metavar="SECONDS", help="Wait for a message; exit 6 if none arrives.")
+    ] = None,
     base_url: BaseUrl = None,
 ) -> None:
-    """Show what the phones received: texts and codes, the newest last."""
-    from msgctl.sandbox import delivery
+    """Show the messages that phones received, with their codes, newest last."""
+    from msgctl.sandbox.admin import MAX_WAIT
+    from msgctl.sandbox.messages import KINDS
 
     context = Context.of(ctx)
-    number = None if phone is None else values.phone(phone)
-    wanted = None if kind is None else values.choice(kind, delivery.KINDS, "kind")
+    number = None if phone is None else values.words(phone, "PHONE")
+    wanted = None if kind is None else values.choice(kind, KINDS, "--kind")
+    seconds = 0.0 if wait is None else values.seconds(wait, "--wait", most=MAX_WAIT)
+    if follow and wait is not None:
+        raise UsageError("Use either --follow or --wait, not both")
     context.check_own_fields((*INBOX_COLUMNS, *INBOX_MORE))
     sandbox = _sandbox(context, base_url)
     if not follow:
-        context.show(sandbox.inbox(number, wanted), INBOX_COLUMNS, INBOX_MORE, empty=_emptiness(number, wanted))
+        context.enable_gc()
+        found = sandbox.inbox(number, wanted, wait=seconds)
+        if wait is not None and not found:
+            raise ConditionError(f"No message arrived in {seconds:g} s")
+        context.show(found, INBOX_COLUMNS, INBOX_MORE, empty=_empty(number, wanted))
         return
     try:
         context.enable_gc()
@@ -78,47 +92,44 @@ def inbox(
         raise typer.Exit(130) from None
 
 
-def _emptiness(phone: str | None, kind: str | None) -> str:
-    """What there is to say of an inbox without messages."""
-    of_kind = f" of kind {kind}" if kind else ""
-    return f"{phone or 'no phone'} received {'no' if phone else 'any'} message{of_kind} yet"
+def _empty(phone: str | None, kind: str | None) -> str:
+    """Return the note for an inbox without messages."""
+    return f"No {kind + ' ' if kind else ''}messages{f' to {phone}' if phone else ''} yet"
 
 
-def _arriving(
-    context: Context, sandbox: LocalSandbox | RemoteSandbox, phone: str | None, kind: str | None
-) -> Iterator[Mapping[str, Any]]:
-    """Messages as they arrive, until nobody reads them any more."""
+def _arriving(context: Context, sandbox: Admin, phone: str | None, kind: str | None) -> Iterator[Mapping[str, Any]]:
+    """Yield messages as they arrive, until the reader of standard output is gone."""
     last = 0
     while streams.fault_of(context.stdout) is None and streams.has_reader(context.stdout):
         for message in sandbox.inbox(phone, kind, last):
             last = max(last, int(message["number"]))
             yield message
-        context.sleep(SECONDS_BETWEEN_LOOKS)
+        context.sleep(FOLLOW_SECONDS)
 
 
-def _sandbox(context: Context, base_url: str | None) -> LocalSandbox | RemoteSandbox:
-    """The sandbox that is meant: one that is served, or else this machine's."""
-    from msgctl.sandbox.local import LocalSandbox
+def _sandbox(context: Context, base_url: str | None) -> Admin:
+    """Return the sandbox in use: a served one, or else this machine's."""
+    from msgctl.sandbox.admin import LocalAdmin
 
-    return _served(context, base_url) or LocalSandbox(context.emulator)
+    return _served(context, base_url) or LocalAdmin(context.emulator)
 
 
-def _served(context: Context, base_url: str | None) -> RemoteSandbox | None:
-    """The sandbox at --base-url, or of the profile or the environment in use, if any.
+def _served(context: Context, base_url: str | None) -> RemoteAdmin | None:
+    """Return the sandbox at --base-url, or of the profile or the environment in use, if any.
 
-    A default profile alone does not count: it may be the real service's.
+    The default profile does not count: it may be the real service's.
     """
     named = context.options.profile or context.environ.get("MSGCTL_PROFILE")
     if base_url is not None:
-        if fault := base_url_fault(base_url, allow_http=True):  # no key travels
+        if fault := base_url_fault(base_url, allow_http=True):  # no key is sent
             raise UsageError(f"{values.quote(base_url)} cannot be a base URL: {fault}")
     elif named != profiles.SANDBOX and (named or context.environ.get("MSGCTL_BASE_URL")):
         base_url = context.profile.base_url
     if base_url is None:
         return None
-    from msgctl.cli.remote_sandbox import RemoteSandbox
+    from msgctl.cli.remote_sandbox import RemoteAdmin
 
-    return context.on_close(RemoteSandbox(base_url, seconds=context.options.seconds))
+    return context.on_close(RemoteAdmin(base_url, seconds=context.options.seconds))
 
 
 @command(
@@ -131,28 +142,24 @@ def click(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the short URL.")],
     count: Annotated[str, typer.Option("--count", metavar="N", help="Number of visits.")] = "1",
-    country: Annotated[
-        str | None, typer.Option("--country", metavar="CC", help="Country of the visitors, for example CO.")
-    ] = None,
-    region: Annotated[str | None, typer.Option("--region", metavar="NAME", help="Their region.")] = None,
-    city: Annotated[str | None, typer.Option("--city", metavar="NAME", help="Their city.")] = None,
+    country: Annotated[str | None, typer.Option("--country", metavar="CC", help="Country, for example CO.")] = None,
+    region: Annotated[str | None, typer.Option("--region", metavar="NAME", help="Region.")] = None,
+    city: Annotated[str | None, typer.Option("--city", metavar="NAME", help="City.")] = None,
     device: Annotated[str | None, typer.Option("--device", metavar="NAME", help="Kind of device.")] = None,
-    brand: Annotated[str | None, typer.Option("--brand", metavar="NAME", help="Its brand.")] = None,
-    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Its model.")] = None,
+    brand: Annotated[str | None, typer.Option("--brand", metavar="NAME", help="Brand of the device.")] = None,
+    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Model of the device.")] = None,
     operating_system: Annotated[
-        str | None, typer.Option("--operating-system", metavar="NAME", help="Its operating system.")
+        str | None, typer.Option("--operating-system", metavar="NAME", help="Operating system.")
     ] = None,
-    browser: Annotated[str | None, typer.Option("--browser", metavar="NAME", help="The browser.")] = None,
+    browser: Annotated[str | None, typer.Option("--browser", metavar="NAME", help="Browser.")] = None,
     lang: Annotated[str | None, typer.Option("--lang", metavar="NAME", help="Language of the browser.")] = None,
     days: Annotated[str, typer.Option("--days", metavar="N", help="Spread them over the last N days.")] = "1",
     base_url: BaseUrl = None,
 ) -> None:
-    """Visit a short URL; what is not given is made up."""
-    from msgctl.sandbox import tools
+    """Simulate visits to a short URL; options you omit get random values."""
+    from msgctl.sandbox import admin
 
-    context = Context.of(ctx)
-    context.refuse_dry_run("sandbox click")
-    context.check_own_fields(CLICK_COLUMNS)
+    context = _checked(ctx, "click", CLICK_COLUMNS)
     given = {
         "country": None if country is None else values.country_code(country),
         "region": region,
@@ -165,13 +172,11 @@ def click(
         "lang": lang,
     }
     visitor = {
-        member: values.words(text, f"--{member.replace('_', '-')}")
-        for member, text in given.items()
-        if text is not None
+        field: values.words(text, f"--{field.replace('_', '-')}") for field, text in given.items() if text is not None
     }
     wanted = values.words(name, "NAME")
-    visits = values.whole_number(count, "--count", 1, tools.MOST_CLICKS)
-    span = values.whole_number(days, "--days", 1, tools.MOST_DAYS)
+    visits = values.whole_number(count, "--count", 1, admin.MAX_CLICKS)
+    span = values.whole_number(days, "--days", 1, admin.MAX_DAYS)
     made = _sandbox(context, base_url).click(wanted, visits, span, visitor)
     context.show({"name": name, "clicks": made}, CLICK_COLUMNS)
 
@@ -179,33 +184,85 @@ def click(
 @command(app, "credit", "msgctl sandbox credit 500", "msgctl sandbox credit +50", "msgctl sandbox credit 0")
 def credit(
     ctx: typer.Context,
-    amount: Annotated[str, typer.Argument(metavar="N", help="Credits to have from now on; +N adds to those left.")],
+    amount: Annotated[str, typer.Argument(metavar="N", help="New balance; +N adds to the current one.")],
     base_url: BaseUrl = None,
 ) -> None:
-    """Set the credits of the sandbox account."""
-    from msgctl.sandbox import tools
+    """Set the balance of the sandbox account."""
+    from msgctl.sandbox.admin import MAX_CREDITS
 
-    context = Context.of(ctx)
-    context.refuse_dry_run("sandbox credit")
-    context.check_own_fields(CREDIT_COLUMNS)
-    number = values.whole_number(amount.removeprefix("+"), "N", most=tools.MOST_CREDITS)
+    context = _checked(ctx, "credit", CREDIT_COLUMNS)
+    number = values.whole_number(amount.removeprefix("+"), "N", most=MAX_CREDITS)
     left = _sandbox(context, base_url).credit(number, add=amount.startswith("+"))
     context.show({"status": left}, CREDIT_COLUMNS)
 
 
+@command(
+    app,
+    "fault",
+    "msgctl sandbox fault 503:next=2",
+    "msgctl sandbox fault drop:0.1:/send-sms delay=2",
+    "msgctl sandbox fault clear",
+)
+def fault(
+    ctx: typer.Context,
+    specs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SPEC...]", help=f"Faults to set in place of others, or clear: {serve.FAULT_HELP}"),
+    ] = None,
+    base_url: BaseUrl = None,
+) -> None:
+    """Make requests fail on purpose, or show the faults that are set."""
+    from msgctl.sandbox import faults
+
+    context = _checked(ctx, "fault", FAULT_COLUMNS)
+    wanted = [] if specs == ["clear"] else specs or []
+    for spec in wanted:
+        faults.parse(spec)
+    sandbox = _sandbox(context, base_url)
+    found = sandbox.fault(*wanted) if specs else sandbox.faults()
+    context.show([{"fault": spec} for spec in found], FAULT_COLUMNS, empty="No faults are set")
+
+
+@command(app, "clock", "msgctl sandbox clock +10m", "msgctl sandbox clock stop")
+def clock(
+    ctx: typer.Context,
+    change: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[CHANGE]", help="One of +10m (s, m, h or d), stop, start, or a time at which it stops."
+        ),
+    ] = None,
+    base_url: BaseUrl = None,
+) -> None:
+    """Change or show the clock that delivery states and expiry follow."""
+    context = _checked(ctx, "clock", CLOCK_COLUMNS)
+    wanted = None if change is None else values.words(change, "CHANGE")
+    context.show(_sandbox(context, base_url).clock(wanted), CLOCK_COLUMNS)
+
+
 @command(app, "reset", "msgctl sandbox reset", "msgctl sandbox reset --yes")
 def reset(ctx: typer.Context, base_url: BaseUrl = None) -> None:
-    """Forget everything, and start with 1000 credits again.
+    """Delete everything in the sandbox, and start with 1000 credits again.
 
-    Messages, codes, blocked numbers, short URLs and their clicks are lost.
+    This removes messages, codes, blocked numbers, short URLs and their clicks, faults, and changes of the clock.
     """
-    from msgctl.sandbox.state import remove
+    from msgctl.sandbox import state
 
-    context = Context.of(ctx)
-    context.refuse_dry_run("sandbox reset")
-    context.confirm("Forget everything in the sandbox?")
-    if (remote := _served(context, base_url)) is None:
-        remove(paths.sandbox_file())  # also where it is broken
+    context = _checked(ctx, "reset", ())
+    remote = _served(context, base_url)
+    if not context.options.yes and not is_terminal(context.stdin):
+        raise UsageError("This deletes everything in the sandbox. Not a terminal: confirm with --yes")
+    context.confirm("Delete everything in the sandbox?")
+    if remote is None:
+        state.reset(paths.sandbox_file())  # even a damaged one
     else:
         remote.reset()
-    context.note("the sandbox is empty, with 1000 credits")
+    context.note("The sandbox is empty, with 1000 credits.")
+
+
+def _checked(ctx: typer.Context, name: str, columns: tuple[str, ...]) -> Context:
+    """Return the context after the checks that all these commands share."""
+    context = Context.of(ctx)
+    context.refuse_dry_run(f"sandbox {name}")
+    context.check_own_fields(columns)
+    return context

@@ -8,7 +8,7 @@ import shlex
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from ipaddress import ip_network
 from pathlib import Path
@@ -25,14 +25,18 @@ from msgctl.text import clean
 from msgctl.values import quote
 
 if TYPE_CHECKING:
-    from msgctl.sandbox.desk import Network
-    from msgctl.sandbox.faults import Faults
     from msgctl.sandbox.server import Server
+    from msgctl.sandbox.service import Network
     from msgctl.sandbox.state import State
 
 MEMORY = "memory"
-MOST_LINES = 10_000
+MAX_LINES = 10_000
 """Lines of the log that may wait for a reader; more are dropped."""
+
+FAULT_HELP = (
+    "KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]. Kinds: 520, 503, 429, html, delay=SECONDS, drop, reject, "
+    "truncate, garbage."
+)
 
 
 EXAMPLES = (
@@ -41,28 +45,23 @@ EXAMPLES = (
     "msgctl sandbox serve --fault 503:0.1 --fault drop:0.05:/send-sms --seed 7",
 )
 
-Port = Annotated[str, typer.Option("--port", metavar="N", help="Port to listen on; 0 takes a free one.")]
+Port = Annotated[str, typer.Option("--port", metavar="N", help="Port to listen on; 0 for a free one.")]
 Host = Annotated[str, typer.Option("--host", metavar="ADDR", help="Address to listen on.")]
-Client = Annotated[str, typer.Option("--client", metavar="N", help="Client identifier that is let in.")]
-Key = Annotated[str, typer.Option("--key", metavar="K", help="Key that is let in; make one up.")]
-Credits = Annotated[
-    str | None, typer.Option("--credits", metavar="N", help="Credits of a new state, 1000 if left out.")
-]
+Client = Annotated[str, typer.Option("--client", metavar="N", help="Client ID to accept.")]
+Key = Annotated[str, typer.Option("--key", metavar="K", help="Key to accept (any value).")]
+Credits = Annotated[str | None, typer.Option("--credits", metavar="N", help="Credits of a new state; 1000 if omitted.")]
 Kept = Annotated[str, typer.Option("--state", metavar="FILE", help="Keep everything in this file.")]
 AllowIp = Annotated[
     list[str] | None,
-    typer.Option("--allow-ip", metavar="CIDR", help="Let only these addresses call the interface; repeatable."),
+    typer.Option("--allow-ip", metavar="CIDR", help="Allow only these addresses (repeatable)."),
 ]
 Fault = Annotated[
     list[str] | None,
-    typer.Option(
-        "--fault",
-        metavar="SPEC",
-        help="Make requests fail: KIND[:PROBABILITY][:PATH]; repeatable. Kinds are 520, 503, 429, html, delay=SECONDS, "
-        "drop, reject, truncate and garbage.",
-    ),
+    typer.Option("--fault", metavar="SPEC", help=f"Make requests fail (repeatable): {FAULT_HELP}"),
 ]
-Seed = Annotated[str | None, typer.Option("--seed", metavar="N", help="Make the same faults in every run.")]
+Seed = Annotated[
+    str | None, typer.Option("--seed", metavar="N", help="Give the same identifiers, codes and faults in every run.")
+]
 
 
 def serve(
@@ -79,42 +78,39 @@ def serve(
 ) -> None:
     """Serve the sandbox over HTTP until it is stopped.
 
-    It prints the base URL and the variables to export as soon as it accepts connections, and a line a request on
-    standard error.
+    It prints the base URL and the variables to export as soon as it accepts connections, and one log line per request
+    on standard error.
     """
-    from msgctl.sandbox import server
-    from msgctl.sandbox.desk import Desk
+    from msgctl.sandbox import faults, server
     from msgctl.sandbox.emulator import BASE_PATH, Emulator
+    from msgctl.sandbox.service import Service
 
     context = Context.of(ctx)
     context.refuse_dry_run("sandbox serve")
     number = values.whole_number(port, "--port", most=65535)
     account = values.whole_number(client, "--client", most=profiles.LARGEST_CLIENT)
     if key_fault := profiles.key_fault(key):
-        raise UsageError(f"--key cannot be used: {key_fault}", "Any other text will do.")
+        raise UsageError(f"--key cannot be used: {key_fault}", "Choose any other text.")
     allowed = [_network(text) for text in allow_ip or []]
-    faults = _faults(fault or [], seed)
+    chosen = None if seed is None else values.whole_number(seed, "--seed")
+    for spec in fault or []:
+        faults.parse(spec)
     context.enable_gc()
     with ExitStack() as stack:
         stack.enter_context(signals.handled_by(_stop, also_ignored=True))
         kept = stack.enter_context(_state(state, credits))
         listening = stack.enter_context(_listen(server.Server, host, number, context))
         base_url = listening.origin + BASE_PATH
-        emulator = Emulator(kept, clock=context.clock, client=account, key=key, base_url=base_url)
-        listening.desk = Desk(emulator, allowed=allowed, faults=faults)
+        emulator = Emulator(kept, clock=context.clock, seed=chosen, client=account, key=key, base_url=base_url)
+        faults.replace_all(kept, *(fault or []))
+        listening.service = Service(emulator, allowed=allowed)
         try:
             _announce(context, base_url, account, key)
             unwritten = streams.fault_of(context.stdout)
-            if unwritten is None or isinstance(unwritten, BrokenPipeError):  # else nobody knows where the server is
+            if unwritten is None or isinstance(unwritten, BrokenPipeError):  # else the caller cannot know the address
                 listening.serve_forever(poll_interval=0.1)
         except KeyboardInterrupt:
             streams.abandon(context.stdout)
-
-
-def _faults(specs: Sequence[str], seed: str | None) -> Faults:
-    from msgctl.sandbox.faults import Faults, parse
-
-    return Faults([parse(spec) for spec in specs], None if seed is None else values.whole_number(seed, "--seed"))
 
 
 def _network(text: str) -> Network:
@@ -122,17 +118,18 @@ def _network(text: str) -> Network:
         return ip_network(text, strict=False)
     except ValueError:
         raise UsageError(
-            f"{quote(text)} is not a range of addresses", "Write it as 192.0.2.0/24, 2001:db8::/32 or one address."
+            f"--allow-ip must be an address or a network, not {quote(text)}",
+            "For example 192.0.2.0/24 or 2001:db8::/32.",
         ) from None
 
 
 @contextmanager
 def _state(where: str, credits: str | None) -> Iterator[State]:
-    """The state, in a file, or in one that is gone at the end; its credits set where they were given."""
-    from msgctl.sandbox import tools
+    """Open the state in the file, or in a temporary one, and set the credits of a new one."""
+    from msgctl.sandbox.admin import MAX_CREDITS
     from msgctl.sandbox.state import State
 
-    amount = None if credits is None else values.whole_number(credits, "--credits", most=tools.MOST_CREDITS)
+    amount = None if credits is None else values.whole_number(credits, "--credits", most=MAX_CREDITS)
     with ExitStack() as stack:
         if where == MEMORY:
             where = str(Path(stack.enter_context(_folder())) / "state.sqlite3")
@@ -140,27 +137,29 @@ def _state(where: str, credits: str | None) -> Iterator[State]:
         is_new = not path.is_file() or path.stat().st_size == 0
         state = State(path)
         stack.callback(state.close)
-        if amount is not None and is_new:  # a server that is started again goes on with what was left
-            tools.set_credit(state, amount)
+        if amount is not None and is_new:  # a restarted server continues with what was left
+            state.set_credits(amount)
         yield state
 
 
 def _whole_path(where: str) -> Path:
-    """Raises ConfigurationError where there is no working folder any more that a path could begin at."""
+    """Return the absolute path. Raises ConfigurationError if the working folder is gone."""
     try:
         return Path(where).absolute()
     except OSError:
-        raise ConfigurationError(f"--state is {quote(where)}, which leads nowhere", "Give it a whole path.") from None
+        raise ConfigurationError(
+            f"--state is {quote(where)}, and the working folder is gone", "Give an absolute path."
+        ) from None
 
 
 def _folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder that is gone at the end. Raises ConfigurationError."""
+    """Make a folder that is deleted at the end. Raises ConfigurationError."""
     try:
         return tempfile.TemporaryDirectory(prefix="msgctl-sandbox-")
     except OSError as error:
         raise ConfigurationError(
-            f"there is no room for the sandbox's state: {clean(error.strerror or type(error).__name__)}",
-            "Name a folder in TMPDIR, or a file with --state FILE.",
+            f"Cannot create a temporary folder: {clean(error.strerror or type(error).__name__)}",
+            "Set TMPDIR, or use --state FILE.",
         ) from None
 
 
@@ -171,25 +170,25 @@ def _listen(make: type[Server], host: str, port: int, context: Context) -> Itera
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or "the address is malformed"
         raise ConfigurationError(
-            f"cannot listen on {quote(host)}, port {port}: {reason}", "Choose another --port or --host."
+            f"Cannot listen on {quote(host)}, port {port}: {reason}", "Choose another --port or --host."
         ) from None
     with server:
         yield server
 
 
 def _stop(_signal: int, _frame: object) -> NoReturn:
-    """End the server at the first signal; those that follow change nothing."""
+    """End the server at the first signal, and ignore further ones."""
     for each in signals.STOPPING:
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 class _Log:
-    """Writes lines to standard error from a thread of its own: requests do not wait for a reader."""
+    """Writes lines to standard error in its own thread, so that requests do not wait for a reader."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._lines: queue.Queue[str] = queue.Queue(MOST_LINES)
+        self._lines: queue.Queue[str] = queue.Queue(MAX_LINES)
         threading.Thread(target=self._write, name="log", daemon=True).start()
 
     def __call__(self, line: str) -> None:
@@ -200,7 +199,7 @@ class _Log:
         while True:
             line = self._lines.get() + "\n"
             try:
-                # Past the buffer of the stream, whose lock a blocked write would hold until the end.
+                # Bypass the stream's buffer: a blocked write would hold its lock until the end.
                 os.write(self._context.stderr.fileno(), line.encode(errors="backslashreplace"))
             except ValueError:  # a stream in memory
                 self._context.note(line.rstrip())
@@ -209,7 +208,7 @@ class _Log:
 
 
 def _announce(context: Context, base_url: str, client: int, key: str) -> None:
-    """The variables by which a program, or msgctl itself, finds the server; the key is a made-up one."""
+    """Print the variables with which programs, and msgctl itself, find the server; the key is no secret."""
     variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(client), "MSGCTL_KEY": key}
     lines = [f"# sandbox at {base_url}", *(f"export {name}={shlex.quote(value)}" for name, value in variables.items())]
     context.printer.script({"base_url": base_url, "client": client, "key": key, "pid": os.getpid()}, lines)

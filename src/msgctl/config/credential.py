@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from msgctl.http.masking import MASK, masker_of
-
 
 class Secret:
     """A text that shows itself nowhere: not in a repr, a format, a log line or a traceback's locals. Not pickled."""
@@ -23,7 +21,7 @@ class Secret:
         return self._reveal()
 
     def __repr__(self) -> str:
-        return MASK
+        return "***"
 
     __str__ = __repr__
 
@@ -40,11 +38,3 @@ class Credential(NamedTuple):
     def parameters(self) -> tuple[tuple[str, str], ...]:
         """The parameters ``client`` and ``key`` as they travel."""
         return (("client", str(self.client)), ("key", self.key.reveal()))
-
-    def mask(self, text: str) -> str:
-        """A text without the key, however it is spelled."""
-        return masker_of(self.key.reveal()).text(text)
-
-    def mask_body(self, body: bytes) -> bytes:
-        """The body of an answer without the key; one that does not hold it is given back as it is."""
-        return masker_of(self.key.reveal()).body(body)

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from msgctl.config import profiles
@@ -15,6 +16,7 @@ from msgctl.errors import ConfigurationError, MsgctlError
 from msgctl.http.client import Client
 from msgctl.http.dialing import Dialer
 from msgctl.http.exchange import Reply
+from msgctl.http.redaction import redact
 
 
 @dataclass(slots=True, repr=False)
@@ -66,7 +68,7 @@ class Case:
     def identify(self, credential: Credential) -> None:
         """Take a credential for the one in use; from here on its key is masked."""
         self.credential = credential
-        self.mask = credential.mask
+        self.mask = partial(redact, key=credential.key.reveal())
 
     def close(self) -> None:
         """Close what the checks have left open."""

@@ -1,7 +1,7 @@
-"""The history: the dispatches that were made from this machine, and what came of them."""
+"""The history: what was sent from this machine, and the result."""
 
 from __future__ import annotations
 
-from msgctl.history.notes import Dispatch, Document, Entry, History, Outcome, clear, reading
+from msgctl.history.store import FIELDS, NOT_SENT, History, Send, clear, reading
 
-__all__ = ["Dispatch", "Document", "Entry", "History", "Outcome", "clear", "reading"]
+__all__ = ["FIELDS", "NOT_SENT", "History", "Send", "clear", "reading"]

@@ -11,6 +11,7 @@ import copy
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ from msgctl.config.base_url import percent_encoded
 from msgctl.config.credential import Credential
 from msgctl.errors import RETRYABLE_STATUSES, Interrupted, NotReachedError, OutcomeUnknownError, UsageError
 from msgctl.http.exchange import Line, LocalLine, LostError, Outgoing, Reply
+from msgctl.http.redaction import redact, redact_body
 from msgctl.http.request import Request, Value, build, encoded
 from msgctl.http.response import Response, accept, check, outcome_unknown, parse
 from msgctl.operations import Effect, Operation
@@ -160,8 +162,9 @@ class Client:
     def _without_key(self, reply: Reply) -> Reply:
         """A reply in which the service does not repeat the key: from here on nothing can show or store it."""
         head = "\n".join([reply.reason, *chain.from_iterable(reply.headers)])
-        body = self._credential.mask_body(reply.body)
-        mask = self._credential.mask
+        key = self._credential.key.reveal()
+        body = redact_body(reply.body, key)
+        mask = partial(redact, key=key)
         if body is reply.body and mask(head) == head:
             return reply
         headers = tuple((mask(name), mask(value)) for name, value in reply.headers)

@@ -13,7 +13,7 @@ from urllib.parse import quote_plus
 
 from msgctl import __version__
 from msgctl.errors import UsageError
-from msgctl.http.masking import MASK
+from msgctl.http.redaction import MASK
 from msgctl.http.response import ShapeError, load_json
 from msgctl.operations import Operation, Place
 

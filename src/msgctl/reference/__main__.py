@@ -1,4 +1,4 @@
-"""The way in: ``python -m msgctl.reference [FOLDER]``."""
+"""Writes the manual pages and completion scripts: ``python -m msgctl.reference [FOLDER]``."""
 
 from __future__ import annotations
 

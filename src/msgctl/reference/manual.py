@@ -1,178 +1,141 @@
-"""The manual pages: what the command tree knows, and the hand-written parts of ``pages/``.
+"""The manual pages: the help of the command tree, and the text in ``pages/``.
 
-A page for the tool, one for each of its groups and commands (``msgctl-sms.1``), and two about the configuration file
-and the exit codes, which are written by hand alone.
+There is one page for msgctl, one for each group or command of the root (``msgctl-sms.1``), and two more for the
+configuration file and the exit codes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from typer.core import TyperGroup
 
 from msgctl import __version__
-from msgctl.cli import common
-from msgctl.reference import markup, roff
+from msgctl.reference import roff
+from msgctl.reference.description import Description, Node, Parameter
 
-DATE = "2026-11-21"
-"""The day of this edition. It is not read from a clock: the pages are the same whenever they are written."""
+DATE = "2026-11-22"
+"""The date on the pages. A clock would make them differ from run to run."""
 
-PARTS = Path(__file__).parent / "pages"
-BY_HAND = {
+PAGES = Path(__file__).parent / "pages"
+TOPICS = {
     "msgctl-config": "profiles and settings of msgctl",
-    "msgctl-exit-codes": "what the exit codes of msgctl mean",
+    "msgctl-exit-codes": "exit codes of msgctl and their meaning",
 }
-"""The pages without a command, and what they are about."""
+"""The pages that describe no command."""
 
 
-class Node(NamedTuple):
-    """A command or a group with options of its own, and what is typed to reach it: ``msgctl sms send``."""
-
-    path: str
-    command: Any
-
-    @property
-    def arguments(self) -> list[Any]:
-        return [each for each in self.command.params if each.param_type_name == "argument"]
-
-    @property
-    def options(self) -> list[Any]:
-        """The options that not every command takes."""
-        return [
-            each for each in self.command.params if each.param_type_name == "option" and each not in common.options()
-        ]
-
-
-def pages(root: Any) -> dict[str, str]:
-    """The text of every page, by its file name."""
-    named = {f"msgctl-{name}": command for name, command in root.commands.items()}
-    written = {"msgctl": _tool_page(root), **{name: _group_page(name, command) for name, command in named.items()}}
-    written |= {name: _hand_page(name, about) for name, about in BY_HAND.items()}
+def pages(description: Description) -> dict[str, str]:
+    """Return the roff text of every page by file name."""
+    written = {"msgctl": _main_page(description)}
+    written |= {f"msgctl-{name}": _command_page(description.below(name)) for name in description.root.children}
+    written |= {name: _topic_page(name, about) for name, about in TOPICS.items()}
     return {f"{name}.1": "\n".join([*lines, *_see_also(name, written)]) + "\n" for name, lines in written.items()}
 
 
 def part(name: str) -> str:
-    """The hand-written part of a page, empty where there is none."""
-    path = PARTS / f"{name}.txt"
+    """Return a text of ``pages/``, empty if there is none."""
+    path = PAGES / f"{name}.txt"
     return path.read_text(encoding="utf-8") if path.exists() else ""
-
-
-def _at_first_section(text: str) -> tuple[str, str]:
-    """What a part says before its first section, and the rest."""
-    before, heading, after = f"\n{text}".partition("\n# ")
-    return before, heading + after
 
 
 def _head(name: str, about: str) -> list[str]:
     head = roff.title(name, DATE, f"msgctl {__version__}")
-    return [*head, roff.heading("NAME"), rf"{roff.literal(name)} \- {markup.inline(about)}"]
+    return [*head, roff.section("NAME"), rf"{roff.literal(name)} \- {roff.inline(about)}"]
 
 
-def _tool_page(root: Any) -> Iterator[str]:
+def _main_page(description: Description) -> Iterator[str]:
     yield from _head("msgctl", "SMS, calls, verification codes, short URLs and chat-app messages")
-    yield roff.heading("SYNOPSIS")
+    yield roff.section("SYNOPSIS")
     yield f"{roff.bold('msgctl')} [{roff.italic('OPTIONS')}] {roff.italic('COMMAND')} ..."
-    yield roff.heading("DESCRIPTION")
-    before, after = _at_first_section(part("msgctl"))
-    yield from markup.lines(before, part, after_heading=True)
-    yield roff.heading("COMMANDS")
-    yield from _listing(root)
-    yield roff.heading("OPTIONS")
-    yield "Every command takes these, before the group or after the command:"
-    for option in common.options():
-        yield from roff.tagged(_option(option), _explanation(option))
-    yield from markup.lines(after, part)
+    yield roff.section("DESCRIPTION")
+    introduction, sections = _split(part("msgctl"))
+    yield from roff.lines(introduction, part, after_heading=True)
+    yield roff.section("COMMANDS")
+    yield from _overview(description)
+    yield roff.section("OPTIONS")
+    yield "Every command accepts these options, before the group or after the command:"
+    for option in description.options:
+        yield from _parameter(_option(option), option)
+    yield from roff.lines(sections, part)
 
 
-def _listing(root: Any) -> Iterator[str]:
-    """A line a group or command, under the purpose that it serves."""
-    panels: dict[str, list[str]] = {}
-    for name, command in root.commands.items():
-        panel = command.rich_help_panel if isinstance(command.rich_help_panel, str) else "More"
-        panels.setdefault(panel, []).append(name)
-    for panel, names in panels.items():
-        yield roff.subheading(panel)
-        for name in names:
-            about = f"{root.commands[name].get_short_help_str(200)} See `msgctl-{name}`(1)."
-            yield from roff.tagged(roff.bold(f"msgctl {name}"), markup.inline(about))
+def _overview(description: Description) -> Iterator[str]:
+    """Yield one line per group or command, under the headings of the help page."""
+    children = [description.below(name)[0] for name in description.root.children]
+    for panel in dict.fromkeys(node.panel for node in children):
+        yield roff.subsection(panel or "More")
+        for node in children:
+            if node.panel == panel:
+                text = f"{node.summary} See `msgctl-{node.path}`(1)."
+                yield from roff.tagged(roff.bold(f"msgctl {node.path}"), roff.inline(text))
 
 
-def _group_page(name: str, command: Any) -> Iterator[str]:
-    nodes = list(_nodes(name.replace("-", " ", 1), command))
-    yield from _head(name, command.get_short_help_str(200).rstrip("."))
-    yield roff.heading("SYNOPSIS")
-    for number, node in enumerate(nodes):
-        yield from [".br"] * bool(number)
-        yield _synopsis(node)
-    yield roff.heading("DESCRIPTION")
-    before, after = _at_first_section(part(name.removeprefix("msgctl-")))
-    yield from _help(command)
-    yield from markup.lines(before, part)
-    yield roff.heading("COMMANDS" if isinstance(command, TyperGroup) else "OPTIONS")
-    listed = [line for node in nodes for line in (_command if isinstance(command, TyperGroup) else _parameters)(node)]
+def _command_page(nodes: tuple[Node, ...]) -> Iterator[str]:
+    """Yield the page of a group with its commands, or of a single command."""
+    page = nodes[0]
+    runnable = [node for node in nodes if not node.is_group or node.options or node.arguments]
+    yield from _head(f"msgctl-{page.path}", page.summary.rstrip("."))
+    yield roff.section("SYNOPSIS")
+    yield "\n.br\n".join(map(_synopsis, runnable))
+    yield roff.section("DESCRIPTION")
+    yield from _help(page)
+    introduction, sections = _split(part(page.path))
+    yield from roff.lines(introduction, part)
+    yield roff.section("COMMANDS" if page.is_group else "OPTIONS")
+    listed = [line for node in runnable for line in _command(node, page)]
     yield from [*listed, ".PP"] if listed else []
-    yield markup.inline("The options that every command takes are in `msgctl`(1).")
-    yield from markup.lines(after, part)
+    yield roff.inline("`msgctl`(1) describes the options that every command accepts.")
+    yield from roff.lines(sections, part)
 
 
-def _nodes(path: str, command: Any) -> Iterator[Node]:
-    """What can be run: a command, or the commands of a group, and the group itself if it takes more than they do."""
-    node = Node(path, command)
-    if not isinstance(command, TyperGroup) or node.options or node.arguments:
-        yield node
-    if isinstance(command, TyperGroup):
-        for name, child in command.commands.items():
-            yield from _nodes(f"{path} {name}", child)
-
-
-def _command(node: Node) -> Iterator[str]:
-    yield roff.subheading(node.path)
-    if not isinstance(node.command, TyperGroup):  # what a group is for stands above
-        yield from _help(node.command)
-    yield from _parameters(node)
-
-
-def _parameters(node: Node) -> Iterator[str]:
+def _command(node: Node, page: Node) -> Iterator[str]:
+    """Yield the arguments and options of a command, under its name and help unless the page is all about it."""
+    if page.is_group:
+        yield roff.subsection(f"msgctl {node.path}")
+    if node is not page:
+        yield from _help(node)
     for argument in node.arguments:
-        yield from roff.tagged(roff.italic(argument.metavar), _explanation(argument))
+        yield from _parameter(roff.italic(argument.usage), argument)
     for option in node.options:
-        yield from roff.tagged(_option(option), _explanation(option))
+        yield from _parameter(_option(option), option)
 
 
 def _synopsis(node: Node) -> str:
-    required = [_option(each) for each in node.options if each.required]
-    arguments = [roff.italic(each.metavar) for each in node.arguments]
-    return " ".join([roff.bold(node.path), f"[{roff.italic('OPTIONS')}]", *required, *arguments])
+    required = [_option(option) for option in node.options if option.required]
+    arguments = [roff.italic(argument.usage) for argument in node.arguments]
+    return " ".join([roff.bold(f"msgctl {node.path}"), f"[{roff.italic('OPTIONS')}]", *required, *arguments])
 
 
-def _option(option: Any) -> str:
-    names = [*sorted(option.opts, key=len), *option.secondary_opts]
-    value = f" {roff.italic(option.metavar)}" if option.metavar else ""
-    return ", ".join(map(roff.bold, names)) + value
+def _option(option: Parameter) -> str:
+    return ", ".join(map(roff.bold, option.names)) + (f" {roff.italic(option.value)}" if option.value else "")
 
 
-def _explanation(parameter: Any) -> str:
-    text = parameter.help or ""
-    if parameter.param_type_name == "option" and parameter.required:
+def _parameter(tag: str, parameter: Parameter) -> list[str]:
+    text = parameter.help
+    if parameter.required and parameter.names[0].startswith("-"):
         text += " Required."
-    if isinstance(parameter.default, str):
+    if parameter.default is not None:
         text += f" The default is {parameter.default}."
-    return markup.inline(text)
+    return roff.tagged(tag, roff.inline(text))
 
 
-def _help(command: Any) -> Iterator[str]:
-    for number, paragraph in enumerate((command.help or "").split("\n\n")):
+def _help(node: Node) -> Iterator[str]:
+    for number, paragraph in enumerate(node.help.split("\n\n")):
         yield from [".PP"] * bool(number)
-        yield roff.line(markup.inline(" ".join(paragraph.split())))
+        yield roff.paragraph(paragraph)
 
 
-def _hand_page(name: str, about: str) -> Iterator[str]:
+def _topic_page(name: str, about: str) -> Iterator[str]:
     yield from _head(name, about)
-    yield from markup.lines(part(name.removeprefix("msgctl-")), part)
+    yield from roff.lines(part(name.removeprefix("msgctl-")), part)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Return the text before its first section, and the rest."""
+    before, heading, after = f"\n{text}".partition("\n# ")
+    return before, heading + after
 
 
 def _see_also(name: str, pages: Iterable[str]) -> Iterator[str]:
-    yield roff.heading("SEE ALSO")
+    yield roff.section("SEE ALSO")
     yield ",\n".join(f"{roff.bold(other)}(1)" for other in sorted(pages) if other != name)

@@ -1,18 +1,26 @@
-"""Clicks on short URLs: kept, and counted by category."""
+"""Clicks on short URLs: who visited, how visits are counted, and invented visitors."""
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from random import Random
 
 UNKNOWN = "unknown"
+
+MAX_LENGTH = 64
+"""Characters of a header that are kept."""
+
+COUNTRY_HEADERS = ("x-country", "cf-ipcountry")
+"""Headers that name the visitor's country; content networks add the second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Click:
-    """One visit, ``at`` in seconds since 1970; ``country`` is an ISO 3166 code of two letters."""
+    """One visit, ``at`` in seconds since 1970; ``country`` is a two-letter ISO 3166 code."""
 
     at: float
     country: str = UNKNOWN
@@ -26,38 +34,32 @@ class Click:
     lang: str = UNKNOWN
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """The days of a statistic, both included, ``YYYY-MM-DD``."""
+Days = tuple[str, str]
+"""The first and the last day of a statistic, both included, as ``YYYY-MM-DD``."""
 
-    since: str
-    until: str
-
-
-# The columns of a category: the property first, then further members by their names in the interface.
-_COLUMNS = {
-    "date": "date",
-    "hour": "hour, date",
-    "country": "country",
-    "region": "region",
-    "city": "city, country AS countryIsoCode, region",
-    "device": "device",
-    "brand": "brand",
-    "model": "model",
-    "operatingSystem": "operating_system",
-    "browser": "browser",
-    "lang": "lang",
+# For each category, in the order of the interface: the columns to select, of which the first is the property, the
+# columns to group by, and the order.
+_COUNTED = {
+    "date": ("date", "date", "date"),
+    "hour": ("hour, date", "hour, date", "date, hour"),
+    "country": ("country", "country", ""),
+    "region": ("region", "region", ""),
+    "city": ("city, country AS countryIsoCode, region", "city, country, region", ""),
+    "device": ("device", "device", ""),
+    "brand": ("brand", "brand", ""),
+    "model": ("model", "model", ""),
+    "operatingSystem": ("operating_system", "operating_system", ""),
+    "browser": ("browser", "browser", ""),
+    "lang": ("lang", "lang", ""),
 }
-CATEGORIES = tuple(_COLUMNS)
+CATEGORIES = tuple(_COUNTED)
 """All categories in the order of the interface."""
 
-_GROUPS = {"hour": "hour, date", "city": "city, country, region", "operatingSystem": "operating_system"}
-_IN_TIME = {"date": "date", "hour": "date, hour"}
 _WITH_PERCENT = {"city", "brand", "model"}
 
 
 def add(db: sqlite3.Connection, url: sqlite3.Row, clicks: Iterable[Click]) -> None:
-    """Keep clicks on a URL (a row of ``urls``); of a plain one's, only what it keeps."""
+    """Store clicks on a URL (a row of ``urls``); a plain URL keeps only the columns of its categories."""
     db.executemany(
         "INSERT INTO clicks (url, date, hour, country, device, operating_system, region, city, brand, model, browser,"
         " lang) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -65,51 +67,175 @@ def add(db: sqlite3.Connection, url: sqlite3.Row, clicks: Iterable[Click]) -> No
     )
 
 
-def total(db: sqlite3.Connection, url: int, days: Range) -> int:
-    """How many clicks a URL had."""
-    query = "SELECT count(*) FROM clicks WHERE url = ? AND date BETWEEN ? AND ?"
-    (clicks,) = db.execute(query, (url, days.since, days.until)).fetchone()
+def total(db: sqlite3.Connection, url: int, days: Days) -> int:
+    """Return the number of clicks on a URL."""
+    (clicks,) = db.execute(
+        "SELECT count(*) FROM clicks WHERE url = ? AND date BETWEEN ? AND ?", (url, *days)
+    ).fetchone()
     return int(clicks)
 
 
 def metrics(
-    db: sqlite3.Connection, url: int, days: Range, categories: Sequence[str]
+    db: sqlite3.Connection, url: int, days: Days, categories: Sequence[str]
 ) -> list[dict[str, dict[str, object]]]:
-    """One element for each property of each category: days and hours as time goes, the others by their clicks."""
+    """Return one element for each property of each category: days and hours by time, the others by clicks."""
     of = total(db, url, days)
     return [
-        {category: _members(category, row, of)} for category in categories for row in _counted(db, url, days, category)
+        {category: _metric(category, row, of)} for category in categories for row in _count(db, url, days, category)
     ]
 
 
 def _row(url: int, premium: bool, click: Click) -> tuple[object, ...]:
-    # Local time: "today" is then the same day for whoever asks on this machine.
+    # In local time, so that "today" is this machine's day.
     moment = datetime.fromtimestamp(click.at).astimezone()
-    always = (
-        url,
-        moment.strftime("%Y-%m-%d"),
-        moment.strftime("%H"),
-        click.country,
-        click.device,
-        click.operating_system,
-    )
+    always = (moment.strftime("%Y-%m-%d"), moment.strftime("%H"), click.country, click.device, click.operating_system)
     more = (click.region, click.city, click.brand, click.model, click.browser, click.lang)
-    return always + (more if premium else (None,) * len(more))
+    return (url, *always, *(more if premium else (None,) * len(more)))
 
 
-def _counted(db: sqlite3.Connection, url: int, days: Range, category: str) -> list[sqlite3.Row]:
-    group = _GROUPS.get(category, category)
-    order = _IN_TIME.get(category, f"clicks DESC, {group}")
+def _count(db: sqlite3.Connection, url: int, days: Days, category: str) -> list[sqlite3.Row]:
+    columns, group, order = _COUNTED[category]
     query = (
-        f"SELECT {_COLUMNS[category]}, count(*) AS clicks FROM clicks"  # noqa: S608 - every part is a constant above
-        f" WHERE url = ? AND date BETWEEN ? AND ? GROUP BY {group} ORDER BY {order}"
+        f"SELECT {columns}, count(*) AS clicks FROM clicks WHERE url = ? AND date BETWEEN ? AND ?"  # noqa: S608
+        f" GROUP BY {group} ORDER BY {order or f'clicks DESC, {group}'}"
     )
-    return db.execute(query, (url, days.since, days.until)).fetchall()
+    return db.execute(query, (url, *days)).fetchall()
 
 
-def _members(category: str, row: sqlite3.Row, of: int) -> dict[str, object]:
-    members: dict[str, object] = {"property": row[0], "clicks": row["clicks"]}
-    members.update({name: row[name] for name in row.keys()[1:] if name != "clicks"})
+def _metric(category: str, row: sqlite3.Row, of: int) -> dict[str, object]:
+    metric: dict[str, object] = {"property": row[0], "clicks": row["clicks"]}
+    metric.update({name: row[name] for name in row.keys()[1:] if name != "clicks"})
     if category in _WITH_PERCENT:
-        members["percent"] = round(100 * row["clicks"] / of, 1)
-    return members
+        metric["percent"] = round(100 * row["clicks"] / of, 1)
+    return metric
+
+
+# --- visitors, as far as the headers of their request describe them
+
+_COUNTRY = re.compile(r"[A-Za-z]{2}")
+_LANGUAGE = re.compile(r"([A-Za-z]{2,3})(?:[-;,]|$)")
+_ANDROID_MODEL = re.compile(r"Android [^;)]*; (?:[a-z]{2}-[a-z]{2}; )?([^;)]+?)(?: Build/[^)]*)?\)")
+
+# Each entry: what the user agent contains, and what that means. The first match counts: Edge also names Chrome and
+# Safari, and an iPad names Mac OS X.
+_SYSTEMS = {
+    "Windows": "Windows",
+    "Android": "Android",
+    "iPad": "iPadOS",
+    "iPhone": "iOS",
+    "Mac OS X": "macOS",
+    "CrOS": "ChromeOS",
+    "Linux": "Linux",
+}
+_BROWSERS = {
+    "Edg": "Edge",
+    "OPR/": "Opera",
+    "SamsungBrowser/": "Samsung Internet",
+    "FxiOS/": "Firefox",
+    "Firefox/": "Firefox",
+    "CriOS/": "Chrome",
+    "Chrome/": "Chrome",
+    "Safari/": "Safari",
+    "curl/": "curl",
+}
+_BRANDS = {
+    "SM-": "Samsung",
+    "Galaxy": "Samsung",
+    "Pixel": "Google",
+    "moto": "Motorola",
+    "Redmi": "Xiaomi",
+    "POCO": "Xiaomi",
+    "Mi ": "Xiaomi",
+    "HUAWEI": "Huawei",
+}
+_APPLE = {"iPad": "iPad", "iPhone": "iPhone", "Macintosh": "Mac"}
+
+
+def visit(headers: Mapping[str, str], at: float) -> Click:
+    """Return the click of a request with these headers (names in lower case) at a time."""
+    agent = headers.get("user-agent", "")
+    brand, model = _maker(agent)
+    country = next((value for name in COUNTRY_HEADERS if _COUNTRY.fullmatch(value := headers.get(name, ""))), UNKNOWN)
+    language = _LANGUAGE.match(headers.get("accept-language", "").strip())
+    return Click(
+        at=at,
+        country=country if country == UNKNOWN else country.upper(),
+        device=_device(agent),
+        operating_system=_first(agent, _SYSTEMS),
+        brand=brand,
+        model=model,
+        browser=_first(agent, _BROWSERS),
+        lang=language[1].lower() if language else UNKNOWN,
+        region=headers.get("x-region", UNKNOWN)[:MAX_LENGTH] or UNKNOWN,
+        city=headers.get("x-city", UNKNOWN)[:MAX_LENGTH] or UNKNOWN,
+    )
+
+
+def _first(text: str, table: Mapping[str, str]) -> str:
+    return next((meaning for mark, meaning in table.items() if mark in text), UNKNOWN)
+
+
+def _device(agent: str) -> str:
+    if "iPad" in agent or ("Android" in agent and "Mobile" not in agent):
+        return "tablet"
+    if "Mobile" in agent or "iPhone" in agent:
+        return "mobile"
+    return "desktop" if any(mark in agent for mark in ("Windows", "Macintosh", "X11", "CrOS")) else UNKNOWN
+
+
+def _maker(agent: str) -> tuple[str, str]:
+    """Return brand and model. Browsers that hide the model of a phone call it ``K``."""
+    apple = _first(agent, _APPLE)
+    if apple != UNKNOWN:
+        return "Apple", apple
+    match = _ANDROID_MODEL.search(agent[:1024])
+    if match and match[1] != "K":
+        return _first(match[1], _BRANDS), match[1][:MAX_LENGTH]
+    return UNKNOWN, UNKNOWN
+
+
+# --- invented visitors
+
+_PLACE = ("country", "region", "city", "lang")
+_PLACES = (
+    ("CO", "Bogotá D.C.", "Bogotá", "es"),
+    ("CO", "Antioquia", "Medellín", "es"),
+    ("CO", "Valle del Cauca", "Cali", "es"),
+    ("MX", "Ciudad de México", "Ciudad de México", "es"),
+    ("PE", "Lima", "Lima", "es"),
+    ("AR", "Buenos Aires", "Buenos Aires", "es"),
+    ("ES", "Madrid", "Madrid", "es"),
+    ("BR", "São Paulo", "São Paulo", "pt"),
+    ("US", "Florida", "Miami", "en"),
+)
+_DEVICE = ("device", "brand", "model", "operating_system", "browser")
+_DEVICES = (
+    ("mobile", "Samsung", "Galaxy A54", "Android", "Chrome"),
+    ("mobile", "Samsung", "Galaxy S23", "Android", "Samsung Internet"),
+    ("mobile", "Xiaomi", "Redmi Note 12", "Android", "Chrome"),
+    ("mobile", "Motorola", "Moto G84", "Android", "Chrome"),
+    ("mobile", "Apple", "iPhone", "iOS", "Safari"),
+    ("tablet", "Apple", "iPad", "iPadOS", "Safari"),
+    ("desktop", "Apple", "Mac", "macOS", "Safari"),
+    ("desktop", "PC", "PC", "Windows", "Edge"),
+    ("desktop", "PC", "PC", "Linux", "Firefox"),
+)
+VISITOR = (*_PLACE, *_DEVICE)
+"""What a visitor can be given; the names are those of `Click`."""
+
+# Any language is read anywhere, and any browser runs on any device.
+_INDEPENDENT = ("lang", "browser")
+
+
+def invent(random: Random, given: Mapping[str, str]) -> dict[str, str]:
+    """Return a visitor with what is given and a random rest that fits it, or ``unknown`` if nothing does."""
+    return {**_pick(random, _PLACE, _PLACES, given), **_pick(random, _DEVICE, _DEVICES, given), **given}
+
+
+def _pick(
+    random: Random, names: tuple[str, ...], rows: tuple[tuple[str, ...], ...], given: Mapping[str, str]
+) -> dict[str, str]:
+    known = [dict(zip(names, row, strict=True)) for row in rows]
+    wanted = [(name, given[name]) for name in names if name in given and name not in _INDEPENDENT]
+    fitting = [row for row in known if all(row[name] == value for name, value in wanted)]
+    return random.choice(fitting) if fitting else dict.fromkeys(names, UNKNOWN)

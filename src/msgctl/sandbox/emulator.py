@@ -1,32 +1,39 @@
-"""The emulator: a call in, a reply out, and everything between in one transaction."""
+"""The emulator of the 13 operations: a request in, a response out, and everything between in one transaction."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
 from random import Random, SystemRandom
+from sqlite3 import Connection
 from urllib.parse import urlsplit
 
 from msgctl.operations import OPERATIONS, Effect, Operation
-from msgctl.sandbox.behaviour import HANDLERS
-from msgctl.sandbox.dispatch import Context
-from msgctl.sandbox.parameters import Parameters, read
+from msgctl.sandbox.decode import Parameters, read
+from msgctl.sandbox.handlers import HANDLERS
+from msgctl.sandbox.messages import Scope
+from msgctl.sandbox.protocol import (
+    Refusal,
+    SandboxRequest,
+    SandboxResponse,
+    json_response,
+    masked,
+    quoted,
+    wrong_method,
+)
 from msgctl.sandbox.state import State
-from msgctl.sandbox.wire import Call, Refusal, Reply, masked, quoted, reply
 
 BASE_PATH = "/api/v1"
 BASE_URL = f"https://sandbox.invalid{BASE_PATH}"
 CLIENT = 1
 KEY = "sandbox"
 
-__all__ = ("BASE_PATH", "BASE_URL", "CLIENT", "KEY", "Call", "Emulator", "Reply")
-
 
 class Emulator:
-    """The service, played on a state; any number of threads may call it.
+    """The service, played on a state; any number of threads may use it.
 
-    ``clock`` gives seconds since 1970, ``client`` and ``key`` are the one account, and the origin of ``base_url`` is
-    where short URLs lead.
+    ``clock`` is the machine's, in seconds since 1970; ``client`` and ``key`` are the one account; short URLs begin with
+    the origin of ``base_url``. With a ``seed`` the same requests get the same identifiers, codes and faults.
     """
 
     def __init__(
@@ -34,58 +41,55 @@ class Emulator:
         state: State,
         *,
         clock: Callable[[], float] = time.time,
-        random: Random | None = None,
+        seed: int | None = None,
         client: int = CLIENT,
         key: str = KEY,
         base_url: str = BASE_URL,
     ) -> None:
         self.state = state
+        self.random = SystemRandom() if seed is None else Random(seed)  # noqa: S311 - repeatable on request
+        self.chance = Random(seed)  # noqa: S311 - of faults only, so that they do not change the identifiers
+        parts = urlsplit(base_url)
+        self.origin = f"{parts.scheme}://{parts.netloc}"
         self.clock = clock
-        self.random = random or SystemRandom()
         self._client = client
         self._key = key
-        self._origin = _origin(base_url)
 
-    def answer(self, call: Call) -> Reply:
-        """Carry out a call: 200 with the record, or 520, 404 or 405 with the error record.
+    def respond(self, request: SandboxRequest) -> SandboxResponse:
+        """Carry out a request: 200 with the record, or 520, 404 or 405 with the error record.
 
-        Raises ConfigurationError where the state cannot be used; nothing else, whatever is in the call.
+        Raises nothing but ConfigurationError, if the state cannot be used.
         """
         try:
-            operation = _route(call)
-            return self._perform(operation, read(operation, call, self._client, self._key))
+            operation = _route(request)
+            return self._perform(operation, read(operation, request, self._client, self._key))
         except Refusal as refusal:
-            return refusal.reply()
+            return refusal.response()
+
+    def now(self, db: Connection) -> float:
+        """Return the time of the sandbox's clock, in seconds since 1970."""
+        offset, stopped = db.execute("SELECT clock_offset, clock_stopped FROM account").fetchone()
+        return float(self.clock() + offset if stopped is None else stopped)
 
     def close(self) -> None:
-        """Close the state's connections; the next call opens one again."""
+        """Close the state's connections; the next request opens one again."""
         self.state.close()
 
-    def _perform(self, operation: Operation, parameters: Parameters) -> Reply:
+    def _perform(self, operation: Operation, parameters: Parameters) -> SandboxResponse:
         begin = self.state.reading if operation.effect is Effect.READS else self.state.writing
         with begin() as db:
-            # The time is taken when the transaction has begun, so that messages are created in their order.
-            context = Context(db, self.clock(), self.random, self._origin)
-            return reply(HANDLERS[operation.name](context, parameters))
+            # The time is read inside the transaction, so that messages are stored in the order of their times.
+            scope = Scope(db, self.now(db), self.random, self.origin)
+            return json_response(HANDLERS[operation.name](scope, parameters))
 
 
 _BY_PATH: Mapping[str, Operation] = {BASE_PATH + operation.path: operation for operation in OPERATIONS}
 
 
-def _route(call: Call) -> Operation:
-    operation = _BY_PATH.get(call.path)
+def _route(request: SandboxRequest) -> Operation:
+    operation = _BY_PATH.get(request.path)
     if operation is None:
-        raise Refusal("NOT_FOUND", f"there is no operation at the path {quoted(masked(call.path))}", status=404)
-    if call.method != operation.method:
-        raise Refusal(
-            "METHOD_NOT_ALLOWED",
-            f"{operation.path} takes the method {operation.method}, not {quoted(call.method)}",
-            status=405,
-            headers={"allow": operation.method},
-        )
+        raise Refusal("NOT_FOUND", f"no operation at the path {quoted(masked(request.path))}", status=404)
+    if request.method != operation.method:
+        raise wrong_method(operation.path, operation.method)
     return operation
-
-
-def _origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"

@@ -1,7 +1,7 @@
 """The sandbox's state: one SQLite file that several threads and processes may use at the same time.
 
-It is in WAL mode, so that readers and a writer do not wait for each other, and what was committed outlives the
-process however it ends.
+It is in WAL mode, so that readers and a writer do not wait for each other, and a committed change survives the death
+of the process.
 """
 
 from __future__ import annotations
@@ -12,51 +12,158 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from threading import Lock
+from threading import Condition, Lock
 
-from msgctl.sandbox.schema import FIRST_CREDITS, SCHEMA, STATE, TABLES
 from msgctl.storage import database
 from msgctl.storage import files as private
 from msgctl.storage.database import BrokenError, transaction
 
+STATE = database.Kind(
+    name="the sandbox's state",
+    application=0x6D736763,  # "msgc"
+    version=2,
+    mend="Move it away; `msgctl sandbox reset` replaces the state of this machine's sandbox",
+    most_wait=30.0,
+    is_private=False,
+)
+
+FIRST_CREDITS = 1000
+
+_TABLES = ("account", "blocked", "messages", "codes", "urls", "clicks", "faults")
 _ACCOUNT = f"INSERT INTO account (credits) VALUES ({FIRST_CREDITS})"  # noqa: S608 - the number is ours
+_SCHEMA = (
+    # The sandbox's clock is this machine's plus clock_offset seconds, or stands at clock_stopped (seconds since 1970).
+    """
+    CREATE TABLE account (
+        credits INTEGER NOT NULL CHECK (credits >= 0),
+        clock_offset REAL NOT NULL DEFAULT 0,
+        clock_stopped REAL
+    )
+    """,
+    "CREATE TABLE blocked (phone TEXT PRIMARY KEY, id TEXT NOT NULL, name TEXT NOT NULL) WITHOUT ROWID",
+    # A number is never reused, even after a reset: programs that follow the inbox ask for what comes after one.
+    # text is what the phone receives; shown is what responses repeat of it, with a code masked; template_values is a
+    # JSON array; received is 1 for messages that will reach their phone; created is in seconds since 1970.
+    """
+    CREATE TABLE messages (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        dispatch_id TEXT NOT NULL,
+        phone TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        text TEXT NOT NULL,
+        shown TEXT NOT NULL,
+        code TEXT,
+        voice TEXT,
+        audio_code TEXT,
+        template TEXT,
+        template_values TEXT,
+        voicemail INTEGER NOT NULL,
+        blocked INTEGER NOT NULL,
+        received INTEGER NOT NULL,
+        credits INTEGER NOT NULL,
+        created REAL NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE codes (
+        phone TEXT NOT NULL,
+        app_name TEXT NOT NULL,
+        code TEXT NOT NULL,
+        expires REAL NOT NULL,
+        PRIMARY KEY (phone, app_name)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE urls (
+        number INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        alias TEXT NOT NULL UNIQUE,
+        url_short TEXT NOT NULL,
+        url_long TEXT NOT NULL,
+        premium INTEGER NOT NULL
+    )
+    """,
+    # date is YYYY-MM-DD and hour 00 to 23, both local time; a plain URL has null after operating_system.
+    """
+    CREATE TABLE clicks (
+        url INTEGER NOT NULL,
+        date TEXT NOT NULL,
+        hour TEXT NOT NULL,
+        country TEXT NOT NULL,
+        device TEXT NOT NULL,
+        operating_system TEXT NOT NULL,
+        region TEXT,
+        city TEXT,
+        brand TEXT,
+        model TEXT,
+        browser TEXT,
+        lang TEXT
+    )
+    """,
+    "CREATE INDEX clicks_by_date ON clicks (url, date)",
+    # remaining is null for a fault without a limit.
+    "CREATE TABLE faults (number INTEGER PRIMARY KEY, spec TEXT NOT NULL, remaining INTEGER)",
+)
 
 
 class State:
-    """An open state file, made with its folder (0600 in 0700) where there is none.
+    """An open state file. A missing one is created, with its folder (0600 in 0700).
 
-    Raises ConfigurationError, here and from both kinds of transaction, where the file is not a sandbox state, comes
-    from a newer msgctl, or cannot be read or written.
+    Raises ConfigurationError, here and from both kinds of transaction, if the file is not a sandbox state, comes from
+    another version of msgctl, or cannot be read or written.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # Connections that no thread is using. They outlive the threads: a server may start one a client.
+        self.changed = Condition()
+        """Notified after each change that this process made."""
+        # Connections that no thread is using. They outlive the threads: a server starts one for each client.
         self._idle: deque[sqlite3.Connection] = deque()
-        # Waiting here is fair and wakes at once, while SQLite's own wait sleeps and looks again.
+        # This lock is fair and wakes at once, while SQLite's own wait sleeps and retries.
         self._writer = Lock()
-        with STATE.understood(path):
+        with STATE.explained(path):
             database.provide(path)
-            with _alone(path.parent), closing(_connect(path)) as db:
-                _prepare(db, path)
+            with _one_at_a_time(path.parent), closing(_connect(path)) as db:
+                STATE.prepare(db, path, (*_SCHEMA, _ACCOUNT))
+                db.execute("PRAGMA journal_mode = WAL")
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that sees one moment of the state and must not change it."""
-        with STATE.understood(self.path), self._connection() as db, transaction(db, "BEGIN"):
+        """Begin a transaction that sees one moment of the state and must not change it."""
+        with STATE.explained(self.path), self._connection() as db, transaction(db, "BEGIN"):
             yield db
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that is alone in writing; it is undone whole where the block raises."""
-        with STATE.understood(self.path), self._writer, self._connection() as db, transaction(db):
+        """Begin a transaction that may write; it is rolled back if the block raises."""
+        with STATE.explained(self.path), self._writer, self._connection() as db, transaction(db):
             yield db
+        with self.changed:
+            self.changed.notify_all()
+
+    def has_faults(self) -> bool:
+        """Tell whether any fault is set. One statement, since every operation asks."""
+        with STATE.explained(self.path), self._connection() as db:
+            return db.execute("SELECT 1 FROM faults").fetchone() is not None
+
+    def set_credits(self, credits: int) -> None:
+        """Set the balance."""
+        with self.writing() as db:
+            db.execute("UPDATE account SET credits = ?", (credits,))
 
     def close(self) -> None:
-        """Close what no thread is using. The state can still be used: it is opened again."""
+        """Close the connections that no thread is using. The state opens new ones when it is used again."""
         with suppress(IndexError):
             while True:
                 self._idle.pop().close()
+
+    def reset(self) -> None:
+        """Delete everything and restore the first credits."""
+        with self.writing() as db:
+            for table in _TABLES:
+                db.execute(f"DELETE FROM {table}")  # noqa: S608 - the names are ours
+            db.execute(_ACCOUNT)
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -75,14 +182,16 @@ class State:
         self._idle.append(db)
 
 
-def remove(path: Path) -> None:
-    """Make the state new: empty it, for a server may be using it; or delete its files where it is broken.
+def reset(path: Path) -> None:
+    """Empty a state file that another process may be using, or delete its files if they are damaged.
 
-    Raises ConfigurationError where the files cannot be removed.
+    Raises ConfigurationError if the file belongs to another program or cannot be written.
     """
+    if not path.exists():
+        return
     try:
-        if path.exists():
-            _empty(path)
+        with closing(State(path)) as state:
+            state.reset()
     except BrokenError:
         with STATE.explained(path):
             database.delete(path)
@@ -92,7 +201,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     db = STATE.connect(path)
     try:
         db.row_factory = sqlite3.Row
-        # In WAL mode this may lose the last commits to a power cut, but none to a killed process.
+        # In WAL mode a power cut may lose the last commits; the death of the process loses none.
         db.execute("PRAGMA synchronous = NORMAL")
     except sqlite3.Error:
         db.close()
@@ -100,29 +209,12 @@ def _connect(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _prepare(db: sqlite3.Connection, path: Path) -> None:
-    """Make what the file lacks. Raises ConfigurationError for what is not ours."""
-    STATE.prepare(db, path, (*SCHEMA, _ACCOUNT))
-    db.execute("PRAGMA journal_mode = WAL")
-
-
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """One process, or thread, at a time: SQLite does not wait where two change the journal mode of a new file."""
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Hold a lock on the folder: SQLite fails if two processes change the journal mode of a new file."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         private.take(descriptor, folder)
         yield
     finally:
         os.close(descriptor)
-
-
-def _empty(path: Path) -> None:
-    state = State(path)
-    try:
-        with state.writing() as db:
-            for table in TABLES:
-                db.execute(f"DELETE FROM {table}")  # noqa: S608 - the names are ours
-            db.execute(_ACCOUNT)
-    finally:
-        state.close()

@@ -46,3 +46,17 @@ def history_file() -> Path:
     import platformdirs
 
     return platformdirs.user_state_path("msgctl") / "history.sqlite3"
+
+
+def once_file() -> Path:
+    """Return the path of the keys of ``--once``, in the platform's state folder."""
+    import platformdirs
+
+    return platformdirs.user_state_path("msgctl") / "once.sqlite3"
+
+
+def optouts_file() -> Path:
+    """Return the path of the opt-out list, in the platform's state folder."""
+    import platformdirs
+
+    return platformdirs.user_state_path("msgctl") / "optouts.sqlite3"

@@ -1,0 +1,204 @@
+"""Idempotency keys: at most one request under each key of an account, whatever is killed and whoever calls at once.
+
+A key is reserved on disk before its request is sent, and its result is stored as soon as there is one. The sending
+process holds a lock of the key that the system releases when the process ends. So a key that is reserved but not locked
+belongs to a process that died: nobody knows the outcome of its request.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any
+
+from msgctl.errors import UsageError
+from msgctl.storage import database
+from msgctl.storage.database import Kind
+from msgctl.text import storable
+from msgctl.values import quote
+
+KEEP = 90 * 86400
+"""Seconds that a key is kept."""
+LONGEST_KEY = 200
+
+KEYS = Kind(
+    name="the list of --once keys",
+    application=0x6D73676F,  # "msgo"
+    version=1,
+    mend="Move it away; then a key may send again.",
+    most_wait=10.0,
+)
+# exit_code is NULL from the reservation until the result. Times are seconds since 1970.
+_SCHEMA = (
+    """
+    CREATE TABLE keys (
+        account TEXT NOT NULL,
+        key TEXT NOT NULL,
+        fingerprint TEXT NOT NULL,
+        created REAL NOT NULL,
+        exit_code INTEGER,
+        http_status INTEGER,
+        body BLOB,
+        what TEXT NOT NULL DEFAULT '',
+        hint TEXT NOT NULL DEFAULT '',
+        PRIMARY KEY (account, key)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX keys_by_age ON keys (created)",
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of a send that may have been carried out.
+
+    ``http_status`` and ``body`` are the response, if one came; ``what`` and ``hint`` the error, if there was one.
+    """
+
+    exit_code: int
+    http_status: int | None = None
+    body: bytes | None = None
+    what: str = ""
+    hint: str = ""
+
+
+DIED = Result(
+    5,
+    what="an earlier msgctl ended before it had the response; the message may have been sent",
+    hint="Look it up in the account. If it was not sent, send it with --resend-unknown.",
+)
+
+
+def fingerprint(operation: str, values: Mapping[str, Any], body: bytes | None = None) -> str:
+    """Return what tells one send from another: its operation, its recipients in any order, and all else it says."""
+    said: dict[str, Any] = dict(values)
+    if isinstance(phones := said.get("phone"), (list, tuple)):
+        said["phone"] = sorted(set(phones))
+    text = json.dumps([operation, said], sort_keys=True)
+    return hashlib.sha256(text.encode() + (body or b"")).hexdigest()
+
+
+def check_key(key: str) -> str:
+    """Return a key as it is stored. Raises UsageError for an empty or very long one."""
+    if not key.strip() or len(key) > LONGEST_KEY:
+        raise UsageError(
+            f"--once needs a key of 1 to {LONGEST_KEY} characters, not {quote(key)}",
+            'Choose one for each message, for example --once "disk-$(date +%F)"',
+        )
+    return storable(key)
+
+
+class Reservation:
+    """The right to send under one key, or the result of who did; made by `reserved`."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path, account: str, key: str) -> None:
+        self._db, self._path = db, path
+        self._named = (account, key)
+        self._before: Result | None = None
+        self.earlier: Result | None = None
+        """The result of an earlier send; None if this process is the one to send."""
+
+    def settle(self, result: Result) -> None:
+        """Store the result of the request. Raises ConfigurationError; the outcome stays unknown then."""
+        with KEYS.explained(self._path), database.transaction(self._db):
+            self._db.execute(
+                "UPDATE keys SET exit_code = ?, http_status = ?, body = ?, what = ?, hint = ?"
+                " WHERE account = ? AND key = ?",
+                (*astuple(result), *self._named),
+            )
+
+    def release(self) -> None:
+        """Let the key be used again: its request was refused or never sent.
+
+        After an unknown outcome the key keeps that one, since the first request is as doubtful as before.
+        """
+        if self._before is not None:
+            self.settle(self._before)
+            return
+        with KEYS.explained(self._path), database.transaction(self._db):
+            self._db.execute("DELETE FROM keys WHERE account = ? AND key = ?", self._named)
+
+    def take(self, wanted: str, now: float, *, resend_unknown: bool) -> None:
+        """Reserve the key, or find the earlier result. The lock of the key is held. Raises UsageError."""
+        with KEYS.understood(self._path), database.transaction(self._db):
+            self._db.execute("DELETE FROM keys WHERE created < ?", (now - KEEP,))
+            row = self._db.execute(
+                "SELECT fingerprint, exit_code, http_status, body, what, hint FROM keys WHERE account = ? AND key = ?",
+                self._named,
+            ).fetchone()
+            if row is None:
+                self._db.execute(
+                    "INSERT INTO keys (account, key, fingerprint, created) VALUES (?, ?, ?, ?)",
+                    (*self._named, wanted, now),
+                )
+                return
+            if row[0] != wanted:
+                raise UsageError(
+                    f"the key {quote(self._named[1])} was used for another message or other recipients",
+                    "Choose another key.",
+                )
+            result = DIED if row[1] is None else Result(*row[1:])
+            if result.exit_code == 5 and resend_unknown:
+                self._before = result
+                self._db.execute("UPDATE keys SET exit_code = NULL WHERE account = ? AND key = ?", self._named)
+            else:
+                self.earlier = result
+
+
+@contextmanager
+def reserved(
+    path: Path, account: str, key: str, wanted: str, *, now: float, resend_unknown: bool = False
+) -> Iterator[Reservation]:
+    """Hold a key while its request is made; wait for another process that does.
+
+    ``wanted`` is the `fingerprint` of what is to be sent, and ``now`` the time in seconds since 1970. If ``earlier`` of
+    the reservation is None, send, then call `settle` or `release`; without either, the outcome is unknown. Raises
+    UsageError for a key that was used for something else, and ConfigurationError if the file cannot be used; nothing
+    may be sent then.
+    """
+    with KEYS.explained(path):
+        database.provide(path)
+    name = hashlib.sha256(f"{account}\n{key}".encode()).hexdigest()[:32]
+    with _locked(path.with_name(f".once-{name}.lock")):
+        with KEYS.explained(path):
+            db = KEYS.connect(path)
+        with closing(db):
+            with KEYS.understood(path):
+                KEYS.prepare(db, path, _SCHEMA)
+                db.execute("PRAGMA synchronous = FULL")
+            reservation = Reservation(db, path, account, key)
+            reservation.take(wanted, now, resend_unknown=resend_unknown)
+            yield reservation
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a lock file for the block. It is deleted afterwards, so one that was deleted while waiting is of no use."""
+    while True:
+        with KEYS.explained(path):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            with KEYS.explained(path):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if _is_at(path, descriptor):
+                try:
+                    yield
+                finally:
+                    with suppress(OSError):
+                        path.unlink()
+                return
+        finally:
+            os.close(descriptor)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    with suppress(OSError):
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    return False

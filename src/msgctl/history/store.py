@@ -1,0 +1,258 @@
+"""The history's file: one SQLite database that several processes may use at the same time.
+
+A send is written before its request goes out, which is on disk by then (synchronous = FULL), and updated with the
+result. If the process is killed in between, the outcome stays ``unknown``. In WAL mode that takes four disk syncs
+instead of a rollback journal's seven, and readers do not block writers.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgctl.http.response import Number
+from msgctl.recipients import UNKNOWN, RecipientOutcome
+from msgctl.storage import database
+from msgctl.storage.database import BrokenError, Kind
+from msgctl.text import storable
+
+FORMAT = Kind(
+    name="the history",
+    application=0x6D736768,  # "msgh"
+    version=2,
+    mend="Move it away, or empty it with: msgctl history clear",
+    most_wait=2.0,
+)
+
+# AUTOINCREMENT: a late result must not be stored with a newer send after the history was cleared.
+# time is in UTC, YYYY-MM-DDTHH:MM:SSZ, which sorts as text.
+_SCHEMA = (
+    """
+    CREATE TABLE dispatches (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        time TEXT NOT NULL,
+        profile TEXT NOT NULL,
+        base_url TEXT NOT NULL,
+        command TEXT NOT NULL,
+        message TEXT NOT NULL,
+        response TEXT
+    )
+    """,
+    """
+    CREATE TABLE entries (
+        dispatch INTEGER NOT NULL,
+        position INTEGER NOT NULL,
+        phone TEXT,
+        outcome TEXT NOT NULL,
+        id TEXT,
+        status TEXT,
+        credits TEXT,
+        state TEXT,
+        PRIMARY KEY (dispatch, position)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX entries_by_id ON entries (id)",
+)
+_FROM_VERSION_1 = (
+    "ALTER TABLE dispatches ADD COLUMN response TEXT",
+    "ALTER TABLE entries ADD COLUMN state TEXT",
+    "UPDATE entries SET outcome = 'not sent' WHERE outcome = 'not-sent'",
+    _SCHEMA[2],
+)
+
+MOST_SENDS = 10_000
+"""How many sends are kept, the newest ones."""
+CLEANED_EVERY = 100
+"""Older ones are deleted once in so many sends."""
+
+NOT_SENT = "not sent"
+"""The outcome of a send that certainly did not go out; the others are accepted, refused and unknown."""
+
+FIELDS = ("time", "profile", "command", "job", "phone", "outcome", "id", "status", "state", "credits", "message")
+_READ = (*(name for name in FIELDS if name != "job"), "response")
+_ENTRIES = f"SELECT {', '.join(_READ)} FROM entries JOIN dispatches ON number = dispatch"  # noqa: S608
+
+Document = dict[str, Any]
+
+
+class Send(NamedTuple):
+    """A request that sends or blocks; ``time`` is UTC, YYYY-MM-DDTHH:MM:SSZ."""
+
+    time: str
+    profile: str
+    base_url: str
+    command: str
+    message: str
+
+
+class History:
+    """An open history. Its file and folder are created if there are none (0600 in 0700).
+
+    Every method raises ConfigurationError if the file is unsafe, damaged (`BrokenError`), or cannot be used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with FORMAT.explained(path):
+            self._db = _connect(path)
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):  # what was committed is on disk already
+            self._db.close()
+
+    def begin(self, send: Send, phones: Iterable[str | None]) -> int:
+        """Store a send that is about to go out, its outcome still unknown, and return its number."""
+        with self._transaction("FULL"):
+            self._db.execute(
+                "INSERT INTO dispatches (time, profile, base_url, command, message) VALUES (?, ?, ?, ?, ?)",
+                [storable(text) for text in send],
+            )
+            number: int = self._db.execute("SELECT last_insert_rowid()").fetchone()[0]
+            self._insert(number, [RecipientOutcome(phone, UNKNOWN) for phone in phones])
+        return number
+
+    def finish(self, number: int, entries: Iterable[RecipientOutcome], response: str = "") -> None:
+        """Store the result of a send, unless it was cleared meanwhile. Now and then, delete the oldest sends."""
+        with self._transaction("NORMAL"):
+            self._db.execute("DELETE FROM entries WHERE dispatch = ?", [number])
+            found = self._db.execute("UPDATE dispatches SET response = ? WHERE number = ?", [response or None, number])
+            if found.rowcount:
+                self._insert(number, entries)
+            if number % CLEANED_EVERY == 0:
+                oldest = number - MOST_SENDS
+                self._db.execute("DELETE FROM dispatches WHERE number <= ?", [oldest])
+                self._db.execute("DELETE FROM entries WHERE dispatch <= ?", [oldest])
+
+    def learn(self, states: Mapping[str, str]) -> None:
+        """Store the newest delivery states, by message id."""
+        with self._transaction("NORMAL"):
+            self._db.executemany(
+                "UPDATE entries SET state = ? WHERE id = ?",
+                [(storable(state), storable(message_id)) for message_id, state in states.items()],
+            )
+
+    def entries(self, limit: int, **filters: str | None) -> list[Document]:
+        """Return the newest ``limit`` entries that pass the filters, the newest last.
+
+        Filters are ``since`` and ``until`` (times as in `Send`, the latter excluded), ``phone``, ``profile``,
+        ``command`` and ``state``.
+        """
+        conditions = {"since": "time >= :since", "until": "time < :until", "state": "state = :state COLLATE NOCASE"}
+        given = {name: value for name, value in filters.items() if value is not None}
+        where = " AND ".join(conditions.get(name, f"{name} = :{name}") for name in given) or "1"
+        found = self._read(f"{where} ORDER BY dispatch DESC, position DESC LIMIT :limit", {**given, "limit": limit})
+        return found[::-1]
+
+    def last(self, profile: str, base_url: str) -> list[Document]:
+        """Return the entries of the newest message of a profile to a base URL; empty if there is none."""
+        return self._read(
+            "dispatch = (SELECT max(number) FROM dispatches"
+            " WHERE profile = :profile AND base_url = :base_url AND command <> 'block add') ORDER BY position",
+            {"profile": profile, "base_url": base_url},
+        )
+
+    def clear(self, profile: str | None = None, before: str | None = None) -> int:
+        """Delete every send, or those of a profile or before a time; return how many entries they had.
+
+        Nothing of them is left in the file.
+        """
+        with FORMAT.explained(self._path):
+            self._db.execute("PRAGMA secure_delete = ON")
+        with self._transaction("FULL"):
+            self._db.execute(
+                "DELETE FROM dispatches WHERE (:profile IS NULL OR profile = :profile)"
+                " AND (:before IS NULL OR time < :before)",
+                {"profile": profile, "before": before},
+            )
+            deleted = self._db.execute("DELETE FROM entries WHERE dispatch NOT IN (SELECT number FROM dispatches)")
+            return deleted.rowcount
+
+    def _insert(self, number: int, entries: Iterable[RecipientOutcome]) -> None:
+        self._db.executemany(
+            "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
+            [
+                (number, position, *(None if value is None else storable(value) for value in entry))
+                for position, entry in enumerate(entries)
+            ],
+        )
+
+    @contextmanager
+    def _transaction(self, synchronous: str) -> Iterator[None]:
+        with FORMAT.explained(self._path):
+            self._db.execute(f"PRAGMA synchronous = {synchronous}")
+            with database.transaction(self._db):
+                yield
+
+    def _read(self, condition: str, values: Document) -> list[Document]:
+        with FORMAT.explained(self._path):
+            return [_document(row) for row in self._db.execute(f"{_ENTRIES} WHERE {condition}", values)]
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    database.provide(path)
+    db = FORMAT.connect(path)
+    try:
+        _migrate(db)
+        FORMAT.prepare(db, path, _SCHEMA)
+        _use_wal(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _migrate(db: sqlite3.Connection) -> None:
+    """Update a file of version 1. On a read-only disk that fails, as reading it does then."""
+
+    def version() -> tuple[int, int]:
+        return (db.execute("PRAGMA application_id").fetchone()[0], db.execute("PRAGMA user_version").fetchone()[0])
+
+    if version() == (FORMAT.application, 1):
+        with database.transaction(db):
+            if version() == (FORMAT.application, 1):  # another process may have done it meanwhile
+                FORMAT.build(db, _FROM_VERSION_1)
+
+
+def _use_wal(db: sqlite3.Connection) -> None:
+    # This fails while another process uses a new file; the next one to open it tries again.
+    db.execute("PRAGMA busy_timeout = 0")
+    with suppress(sqlite3.OperationalError):
+        db.execute("PRAGMA journal_mode = WAL")
+    db.execute(f"PRAGMA busy_timeout = {FORMAT.most_wait * 1000:.0f}")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[History | None]:
+    """Open the history for a block; None if there is no file. Raises ConfigurationError."""
+    with FORMAT.explained(path):
+        is_there = os.path.lexists(path)
+    if not is_there:
+        yield None
+        return
+    with closing(History(path)) as history:
+        yield history
+
+
+def clear(path: Path, profile: str | None = None, before: str | None = None) -> int | None:
+    """Delete entries, see `History.clear`; return how many, or None if the file was damaged and is deleted."""
+    try:
+        with reading(path) as history:
+            return 0 if history is None else history.clear(profile, before)
+    except BrokenError:
+        if profile is not None or before is not None:
+            raise
+        with FORMAT.explained(path):
+            database.delete(path)
+        return None
+
+
+def _document(row: tuple[Any, ...]) -> Document:
+    """Return an entry as it is shown."""
+    document: Document = {**dict.fromkeys(FIELDS), **dict(zip(_READ, row, strict=True))}
+    if document["credits"] is not None:
+        document["credits"] = Number(document["credits"])
+    return document

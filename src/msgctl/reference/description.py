@@ -1,0 +1,167 @@
+"""The command tree as plain data: what the manual, the completion scripts and `msgctl commands` are written from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from typer.core import TyperGroup
+
+from msgctl import operations
+from msgctl.cli import common, job
+from msgctl.cli.tree import examples_of, is_bulk, operation_of
+from msgctl.operations import Operation
+from msgctl.output.form import Format
+from msgctl.sandbox.faults import FaultKind
+from msgctl.sandbox.messages import KINDS
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+SHELLS = ("bash", "zsh", "fish")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An argument or an option.
+
+    ``names`` are the spellings of an option, the short one first, or the placeholder of an argument. ``value`` is the
+    placeholder of the value, and None for a flag. ``source`` says what a shell offers if there are no ``choices``:
+    files, profiles, stored (profiles without the sandbox), jobs, countries, or text for nothing.
+    """
+
+    names: tuple[str, ...]
+    value: str | None
+    help: str
+    choices: tuple[str, ...]
+    source: str
+    default: str | None
+    required: bool
+    multiple: bool
+
+    @property
+    def usage(self) -> str:
+        """The argument in a synopsis: ``PHONE...``, or ``[TEXT]`` if it can be left out."""
+        return (self.names[0] if self.required else f"[{self.names[0]}]") + "..." * self.multiple
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A command or a group; the root has an empty ``path``. ``children`` maps the names of commands to summaries."""
+
+    path: str
+    summary: str
+    help: str
+    panel: str
+    is_group: bool
+    children: dict[str, str]
+    arguments: tuple[Parameter, ...]
+    options: tuple[Parameter, ...]
+    examples: tuple[str, ...]
+    operation: Operation | None
+    is_bulk: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """Every command and group, the root first, and the options that all of them take."""
+
+    nodes: tuple[Node, ...]
+    options: tuple[Parameter, ...]
+
+    @property
+    def root(self) -> Node:
+        return self.nodes[0]
+
+    def below(self, name: str) -> tuple[Node, ...]:
+        """Return a command or group of the root, followed by the commands of the group."""
+        return tuple(node for node in self.nodes if node.path == name or node.path.startswith(f"{name} "))
+
+
+def describe(root: Any) -> Description:
+    """Describe a command tree."""
+    options = tuple(_parameter(each, "", None) for each in common.options())
+    return Description(tuple(_nodes(root, "")), options)
+
+
+def _nodes(command: Any, path: str) -> Iterator[Node]:
+    children = command.commands if isinstance(command, TyperGroup) else {}
+    own = [each for each in command.params if each not in common.options()]
+    operation = operation_of(command)
+    described = [(each.param_type_name, _parameter(each, path, operation)) for each in own]
+    yield Node(
+        path,
+        command.get_short_help_str(200),
+        command.help or "",
+        command.rich_help_panel if isinstance(command.rich_help_panel, str) else "",
+        isinstance(command, TyperGroup),
+        {name: child.get_short_help_str(200) for name, child in children.items()},
+        tuple(each for kind, each in described if kind == "argument"),
+        tuple(each for kind, each in described if kind == "option"),
+        examples_of(command),
+        operation,
+        is_bulk(command),
+    )
+    for name, child in children.items():
+        yield from _nodes(child, f"{path} {name}".strip())
+
+
+def _parameter(parameter: Any, path: str, operation: Operation | None) -> Parameter:
+    placeholder = re.sub(r"[\[\].]", "", parameter.metavar or "")
+    is_argument = parameter.param_type_name == "argument"
+    is_flag = not is_argument and (parameter.is_flag or parameter.count)
+    names = (placeholder,) if is_argument else (*sorted(parameter.opts, key=len), *parameter.secondary_opts)
+    text = parameter.help or ""
+    default = re.search(r" ?\[default: (.*?)\]", text)
+    stated = parameter.default if isinstance(parameter.default, str) else None
+    choices, source = _values(path, names[-1], placeholder, operation)
+    return Parameter(
+        names,
+        None if is_flag else placeholder,
+        text.replace(default[0], "") if default else text,
+        choices,
+        source,
+        default[1] if default else stated,
+        parameter.required,
+        parameter.nargs == -1 if is_argument else parameter.multiple,
+    )
+
+
+_SOURCES = {
+    "--profile NAME": "profiles",
+    "profile show NAME": "profiles",
+    "profile use NAME": "profiles",
+    "profile remove NAME": "stored",
+    "FILE": "files",
+    "--message-file PATH": "files",
+    "JOB": "jobs",
+    "CC": "countries",
+}
+"""Where a shell looks up values: by placeholder, preceded by the option or the command if it means others elsewhere."""
+
+
+@cache
+def _choices() -> dict[str, tuple[str, ...]]:
+    """The values to choose from, by the same names."""
+    voices = dict.fromkeys((*operations.CALL_VOICES, *operations.VERIFICATION_VOICES))
+    return {
+        "--output FORM": tuple(each.value for each in Format),
+        "--kind KIND": KINDS,
+        "--fault SPEC": tuple(f"{kind.value}=" if kind is FaultKind.DELAY else kind.value for kind in FaultKind),
+        "--only OUTCOME": job.OUTCOMES,
+        "--voice NAME": tuple(voices),
+        "METHOD": METHODS,
+        "api PATH": tuple(operation.path for operation in operations.OPERATIONS),
+        "SHELL": SHELLS,
+    }
+
+
+def _values(path: str, name: str, placeholder: str, operation: Operation | None) -> tuple[tuple[str, ...], str]:
+    """Return the choices for a value, and where a shell looks up values if there are none."""
+    for field in operation.fields if operation else ():
+        if field.typed == name and field.choices:
+            return field.choices, "text"
+    keys = [f"{name} {placeholder}", f"{path} {placeholder}", placeholder]
+    choices = next((_choices()[key] for key in keys if key in _choices()), ())
+    return choices, next((_SOURCES[key] for key in keys if key in _SOURCES), "text")

@@ -1,0 +1,220 @@
+"""Keys of --once: real processes that start together, and that are killed at every line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from msgctl.errors import ConfigurationError, UsageError
+from msgctl.history import once
+from msgctl.history.once import KEEP, Result, fingerprint, reserved
+
+NOW = 1_790_000_000.0
+ACCOUNT, KEY, WANTED = "https://service.example/api/v1 1", "disk-2026-11-21", "f" * 64
+ACCEPTED = Result(0, 200, b'{"id": "m1"}')
+UNKNOWN = Result(5, what="no response came", hint="Look.")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "once.sqlite3"
+
+
+def send(path: Path, result: Result | None = ACCEPTED, **changed: Any) -> Result | None:
+    """Send once, and return the earlier result; a ``result`` of None is a request that was refused."""
+    options = {"account": ACCOUNT, "key": KEY, "wanted": WANTED, "now": NOW, **changed}
+    with reserved(path, **options) as reservation:
+        if reservation.earlier is None:
+            with (path.parent / "sent").open("a") as sent:
+                sent.write("x")
+            if result is None:
+                reservation.release()
+            else:
+                reservation.settle(result)
+        return reservation.earlier
+
+
+def sent(path: Path) -> int:
+    """Return how many requests were sent."""
+    counter = path.parent / "sent"
+    return len(counter.read_text()) if counter.exists() else 0
+
+
+@pytest.mark.parametrize("result", [ACCEPTED, UNKNOWN, Result(6, 200, b"\xff\x00")])
+def test_the_earlier_result_is_returned_as_it_was(path: Path, result: Result) -> None:
+    assert send(path, result) is None
+    assert [send(path), send(path)] == [result, result]
+    assert sent(path) == 1
+
+
+def test_a_refused_request_frees_its_key(path: Path) -> None:
+    assert [send(path, None), send(path, None), send(path)] == [None, None, None]
+    assert send(path) == ACCEPTED
+    assert sent(path) == 3
+
+
+def test_a_key_used_for_another_message_is_a_usage_error(path: Path) -> None:
+    send(path, UNKNOWN)
+    for again in (False, True):
+        with pytest.raises(UsageError, match="another message or other recipients"):
+            send(path, wanted="0" * 64, resend_unknown=again)
+    assert sent(path) == 1
+
+
+def test_a_key_counts_for_its_account_only(path: Path) -> None:
+    assert send(path) is None
+    assert send(path, account="https://service.example/api/v1 2") is None
+    assert send(path, key="another") is None
+    assert sent(path) == 3
+
+
+def test_a_key_is_kept_for_ninety_days(path: Path) -> None:
+    send(path)
+    assert send(path, now=NOW + KEEP) == ACCEPTED
+    assert send(path, now=NOW + KEEP + 1) is None
+
+
+def test_an_unknown_outcome_is_sent_again_only_if_the_user_asks(path: Path) -> None:
+    send(path, UNKNOWN)
+    assert send(path, resend_unknown=True) is None
+    assert send(path, resend_unknown=True) == ACCEPTED
+    assert sent(path) == 2
+
+
+def test_a_refusal_of_the_second_request_leaves_the_first_in_doubt(path: Path) -> None:
+    send(path, UNKNOWN)
+    assert send(path, None, resend_unknown=True) is None
+    assert send(path) == UNKNOWN
+
+
+def test_a_result_that_was_not_stored_is_unknown(path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), reserved(path, ACCOUNT, KEY, WANTED, now=NOW):
+        raise ZeroDivisionError
+    assert send(path) == once.DIED
+    assert sent(path) == 0
+
+
+def test_the_files_are_private_and_no_lock_stays_behind(path: Path) -> None:
+    send(path)
+    assert {each.name for each in path.parent.iterdir()} == {"once.sqlite3", "sent"}
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_nothing_may_be_sent_if_the_file_cannot_be_used(path: Path) -> None:
+    send(path)
+    path.write_bytes(b"no database" * 100)
+    with pytest.raises(ConfigurationError):
+        send(path)
+    assert sent(path) == 1
+
+
+def test_the_order_of_recipients_does_not_make_another_message() -> None:
+    first = fingerprint("send-sms", {"phone": ["573001234567", "573001234568"], "sms": "Hola"})
+    assert fingerprint("send-sms", {"sms": "Hola", "phone": ("573001234568", "573001234567")}) == first
+    others = [
+        fingerprint("send-sms", {"phone": ["573001234567"], "sms": "Hola"}),
+        fingerprint("send-sms", {"phone": ["573001234567", "573001234568"], "sms": "hola"}),
+        fingerprint("send-call", {"phone": ["573001234567", "573001234568"], "sms": "Hola"}),
+        fingerprint("chatapp-send", {"template": "t"}, b"{}"),
+        fingerprint("chatapp-send", {"template": "t"}, b"[]"),
+    ]
+    assert len({first, *others}) == 6
+
+
+@pytest.mark.parametrize("key", ["", "  ", "k" * 201])
+def test_a_key_has_1_to_200_characters(key: str) -> None:
+    with pytest.raises(UsageError, match="1 to 200 characters"):
+        once.check_key(key)
+
+
+def test_any_other_text_is_a_key(path: Path) -> None:
+    for key in ("disk 2026-11-21", "ключ\n\t'\"", "\udcff"):
+        assert send(path, key=once.check_key(key)) is None
+        assert send(path, key=once.check_key(key)) == ACCEPTED
+
+
+# --- processes
+
+
+def run(path: Path, *arguments: object) -> subprocess.Popen[bytes]:
+    """Start this file as a program."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "history.test_once", str(path), *map(str, arguments)],
+        cwd=Path(__file__).parents[1],
+        stdout=subprocess.PIPE,
+    )
+
+
+def test_of_processes_started_at_the_same_moment_one_sends_and_all_have_its_result(path: Path) -> None:
+    path.parent.mkdir(mode=0o700)
+    processes = [run(path, "together") for _ in range(6)]
+    told = [process.communicate(timeout=60)[0].decode() for process in processes]
+    assert sent(path) == 1
+    assert sorted(told) == sorted(["None", *[repr(ACCEPTED)] * 5])
+
+
+def test_a_kill_at_any_line_never_leads_to_a_second_request(path: Path) -> None:
+    output = run(path, "kills").communicate(timeout=300)[0]
+    runs = json.loads(output)
+    outcomes = {(killed["sent"], killed["then_sent"], killed["told"]) for killed in runs}
+    # Killed before the reservation: the next process sends. After it: unknown. After the result is stored: told.
+    assert {(0, 1, "None"), (0, 0, "unknown"), (1, 0, "unknown"), (1, 0, "accepted")} == outcomes
+    assert len(runs) > 30
+
+
+def _kill_at_every_line(path: Path) -> list[dict[str, Any]]:
+    """Kill a process at its first, second, third… line, and send again after each."""
+    runs: list[dict[str, Any]] = []
+    names = {None: "None", once.DIED: "unknown", ACCEPTED: "accepted"}
+    while not runs or runs[-1]["killed"]:
+        folder = path.parent.parent / f"{len(runs)}"
+        database = folder / path.name
+        status = _in_a_process(database, kill_at=len(runs) + 1)
+        before = sent(database)
+        told = send(database)
+        runs.append(
+            {
+                "killed": os.WIFSIGNALED(status),
+                "sent": before,
+                "then_sent": sent(database) - before,
+                "told": names[told],
+            }
+        )
+        assert send(database) == (told or ACCEPTED)
+    return runs
+
+
+def _in_a_process(path: Path, kill_at: int) -> int:
+    if child := os.fork():
+        return os.waitpid(child, 0)[1]
+    lines = 0
+
+    def count(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal lines
+        if Path(frame.f_code.co_filename).name not in ("once.py", "database.py", "test_once.py"):
+            return None
+        lines += event == "line"
+        if lines >= kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return count
+
+    sys.settrace(count)
+    send(path)
+    sys.settrace(None)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    if sys.argv[2] == "kills":
+        sys.stdout.write(json.dumps(_kill_at_every_line(Path(sys.argv[1]))))
+    else:
+        sys.stdout.write(str(send(Path(sys.argv[1]))))

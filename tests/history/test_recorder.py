@@ -1,0 +1,38 @@
+"""What the recorder stores of a request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from msgctl import operations as ops
+from msgctl.history.recorder import MOST_RESPONSE, message_of, phones_of, stored
+
+
+def test_codes_are_masked_in_a_stored_response() -> None:
+    said = '{"sms": "480615 is your Shop code.", "phone": "573001234567"}'
+    assert stored("2fa send-sms", said) == '{"sms": "****** is your Shop code.", "phone": "573001234567"}'
+    assert stored("sms send", said) == said
+    assert len(stored("sms send", "x" * 10_000)) == MOST_RESPONSE
+
+
+@pytest.mark.parametrize(
+    ("values", "body", "phones"),
+    [
+        ({"phone": ("1", "2")}, None, ["1", "2"]),
+        ({"phone": "1"}, None, ["1"]),
+        ({"template": "t"}, b'{"phone": "1"}', ["1"]),
+        ({"template": "t"}, b'{"phone": 1}', ["1"]),
+        ({"template": "t"}, b'{"phone": ["1"]}', [None]),
+        ({"template": "t"}, b"[" * 100_000, [None]),
+    ],
+    ids=range(6),
+)
+def test_the_recipients_of_a_request(values: dict[str, Any], body: bytes | None, phones: list[str | None]) -> None:
+    assert phones_of(values, body) == phones
+
+
+def test_the_name_of_a_blocked_contact_is_its_message() -> None:
+    assert message_of(ops.BLOCK_PHONE, {"phone": "1", "name": "Ana"}, None) == "Ana"
+    assert message_of(ops.BLOCK_PHONE, {"phone": "1", "name": None}, None) == ""

@@ -1,0 +1,327 @@
+"""`msgctl sandbox serve` as a process, and what reaches it: the tool itself, and the sandbox commands."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msgctl import text
+from msgctl.sandbox.admin import LocalAdmin
+from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.state import State
+from support.service import Service, answer
+from support.tool import Tool
+
+PHONE = "573001234567"
+PATIENCE = 30.0
+"""Seconds after which a process that should have ended fails the test."""
+
+
+@contextlib.contextmanager
+def serving(*options: str) -> Iterator[tuple[subprocess.Popen[bytes], Any]]:
+    """A server and what it printed as JSON once it accepted connections."""
+    command = [sys.executable, "-m", "msgctl", "sandbox", "serve", "--port", "0", "--json", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    try:
+        yield process, json.loads(process.stdout.readline())
+    finally:
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A server that the environment leads to."""
+    with serving("--client", "77", "--key", "made up", "--credits", "20") as (_, about):
+        monkeypatch.setenv("MSGCTL_BASE_URL", about["base_url"])
+        monkeypatch.setenv("MSGCTL_CLIENT", str(about["client"]))
+        monkeypatch.setenv("MSGCTL_KEY", about["key"])
+        yield about
+
+
+def test_it_says_where_it_is_and_how_to_get_there(served: Any, tool: Tool) -> None:
+    assert set(served) == {"base_url", "client", "key", "pid"}
+    assert served["base_url"].startswith("http://127.0.0.1:")
+    assert tool("balance", "--json").document == {"status": 20}
+
+
+def test_the_lines_to_export_can_be_read_by_a_shell() -> None:
+    command = [sys.executable, "-m", "msgctl", "sandbox", "serve", "--port", "0", "--key", "a'b c"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        lines = [process.stdout.readline().strip() for _ in range(4)]
+    finally:
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+    assert lines[0].startswith("# ")
+    exported = dict(shlex.split(line)[1].split("=", 1) for line in lines[1:])
+    assert set(exported) == {"MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY"}
+    assert exported["MSGCTL_KEY"] == "a'b c"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_it_ends_with_0_when_it_is_told_to(number: int) -> None:
+    with serving() as (process, _):
+        process.send_signal(number)
+        out, err = process.communicate(timeout=PATIENCE)
+        assert (process.returncode, out, err) == (0, b"", b"")
+
+
+def test_it_ends_though_a_client_is_still_connected() -> None:
+    with serving("--fault", "delay=60") as (process, about):
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            stack.enter_context(urllib.request.urlopen(about["base_url"] + "/balance", timeout=0.2))
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0
+
+
+def test_other_credentials_are_refused(served: Any, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSGCTL_KEY", "another one")
+    refused = tool("balance", "--json")
+    assert (refused.code, refused.error["error"]) == (1, "UNAUTHORIZED")
+
+
+def test_the_sandbox_commands_reach_it(served: Any, tool: Tool) -> None:
+    assert tool("sms", "send", PHONE, "-m", "Hola").code == 0
+    assert tool("url", "shorten", "https://example.com/x", "--name", "x").code == 0
+    assert [each["text"] for each in tool("sandbox", "inbox", "--json").document] == ["Hola"]
+    assert tool("sandbox", "inbox", "--kind", "call", "--json").document == []
+    assert tool("sandbox", "click", "x", "--count", "3", "--country", "co", "--json").document["clicks"] == 3
+    assert tool("url", "stats", "x", "--since", "2d", "--json").document["clicksNumber"] in (0, 3)
+    assert tool("sandbox", "credit", "+5", "--json").document == {"status": 24}
+    assert tool("sandbox", "reset", "--yes").code == 0
+    assert tool("balance", "--json").document == {"status": 1000}
+
+
+def test_base_url_leads_to_it_without_any_account(tool: Tool) -> None:
+    with serving() as (_, about):
+        assert tool("sandbox", "credit", "7", "--base-url", about["base_url"], "--json").document == {"status": 7}
+    assert tool("sandbox", "credit", "+0", "--json").document == {"status": 1000}
+
+
+def test_the_profile_sandbox_stays_the_one_of_this_machine(served: Any, tool: Tool) -> None:
+    assert tool("-p", "sandbox", "sandbox", "credit", "3", "--json").document == {"status": 3}
+    assert tool("balance", "--json").document == {"status": 20}
+
+
+def test_what_is_no_sandbox_is_told_nothing(service: Service, tool: Tool) -> None:
+    service.will(answer({"status": 1}))
+    refused = tool("sandbox", "reset")
+    assert refused.code == 3
+    assert "No sandbox" in refused.err
+    assert [request.target for request in service.received] == ["/sandbox"]
+
+
+def test_a_default_profile_is_not_taken_for_a_sandbox(server: Service, tool: Tool) -> None:
+    added = tool("profile", "add", "real", "--base-url", server.base_url, "--client", "1", "--key-stdin", stdin="a key")
+    assert added.code == 0, added.err
+    assert tool("sandbox", "credit", "5", "--json").document == {"status": 5}
+    assert server.received == []
+
+
+def test_a_followed_inbox_prints_what_arrives(served: Any, tool: Tool) -> None:
+    texts = iter(["two", "three"])
+
+    def next_message(_: float) -> None:
+        text = next(texts, None)
+        if text is None:
+            raise KeyboardInterrupt
+        assert tool("sms", "send", PHONE, "-m", text).code == 0
+
+    assert tool("sms", "send", PHONE, "-m", "one").code == 0
+    followed = tool("sandbox", "inbox", PHONE, "--follow", "--json", sleep=next_message)
+    assert followed.code == 130
+    assert followed.err == ""
+    assert [json.loads(line)["text"] for line in followed.out.splitlines()] == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "tsv"])
+def test_a_followed_inbox_has_every_form(form: str, served: Any, tool: Tool) -> None:
+    def stop(_: float) -> None:
+        raise KeyboardInterrupt
+
+    assert tool("sms", "send", PHONE, "-m", "one").code == 0
+    followed = tool("sandbox", "inbox", "--follow", "-o", form, sleep=stop)
+    assert followed.out.splitlines()[-1].endswith("one")
+
+
+def test_a_lost_answer_is_exit_5_and_the_message_was_sent(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving("--fault", "drop:1:/send-sms", "--fault", "reject:1:/call/send") as (_, about):
+        monkeypatch.setenv("MSGCTL_BASE_URL", about["base_url"])
+        monkeypatch.setenv("MSGCTL_CLIENT", "1")
+        monkeypatch.setenv("MSGCTL_KEY", "sandbox-key")
+        assert tool("sms", "send", PHONE, "-m", "Hola").code == 5
+        assert tool("call", "send", PHONE, "-m", "Hola", "--voice", "Mia").code == 5
+        assert [each["kind"] for each in tool("sandbox", "inbox", "--json").document] == ["sms"]
+
+
+def test_a_kill_in_the_middle_of_many_clients_loses_no_credit(home: Path) -> None:
+    path = home / "state.sqlite3"
+    enough = threading.Event()
+    answered: list[int] = []
+
+    def client(base_url: str) -> None:
+        body = f"client=1&key=sandbox-key&phone={PHONE}&sms=x".encode()
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            while True:
+                with urllib.request.urlopen(base_url + "/send-sms", body, timeout=PATIENCE) as reply:
+                    answered.append(reply.status)
+                if len(answered) > 300:
+                    enough.set()
+
+    with serving("--state", str(path), "--credits", "100000") as (process, about), ThreadPoolExecutor(64) as clients:
+        for _ in range(64):
+            clients.submit(client, about["base_url"])
+        assert enough.wait(PATIENCE)
+        process.kill()
+    state = State(path)
+    admin = LocalAdmin(Emulator(state))
+    left, kept = admin.credit(0, add=True), len(admin.inbox())
+    state.close()
+    assert left + kept == 100000
+    assert kept >= len(answered)  # whoever got an answer was charged, and perhaps some who got none
+
+
+def test_a_log_that_nobody_reads_holds_up_no_request() -> None:
+    with serving("--key", "made-up-key") as (process, about):
+        url = f"{about['base_url']}/{'x' * 90}"
+        for _ in range(1500):  # over 64 KiB of log, which is what a pipe holds
+            with contextlib.suppress(urllib.error.HTTPError):
+                urllib.request.urlopen(url, timeout=PATIENCE)
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=PATIENCE)
+        assert process.returncode == 0
+
+
+def test_a_key_that_is_typed_into_a_path_is_not_logged() -> None:
+    with serving("--key", "made-up-key") as (process, about):
+        for target in ("/balance&client=1&key=made-up-key", "/balance?client=1&key=made-up-key&x=a"):
+            with contextlib.suppress(urllib.error.HTTPError):
+                urllib.request.urlopen(about["base_url"] + target, timeout=PATIENCE)
+        port = int(about["base_url"].split(":")[2].split("/")[0])
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
+            connection.sendall(b"GET /api/v1/balance?client=1&key=made-up-key a b HTTP/1.1\r\n\r\n")
+            told = connection.recv(4096)
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=PATIENCE)
+    assert log.count(b"\n") == 3
+    assert b"made-up-key" not in log + told
+
+
+def test_a_log_acts_on_no_terminal() -> None:
+    with serving() as (process, about):
+        port = int(about["base_url"].split(":")[2].split("/")[0])
+        for line in (b"\x1b[31m /api/v1/balance", b"GET /\x1b]0;x\x07", b"GET / \x1b[2J", "\u202e\x9b /x".encode()):
+            with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
+                connection.sendall(line + b" HTTP/1.1\r\nHost: \x1b[31m\r\nX: \x1b[31m\r\n\r\n")
+                assert connection.recv(4096).startswith(b"HTTP/1.1 4")
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=PATIENCE)
+    assert log.count(b"\n") == 4
+    assert [char for char in log.decode().replace("\n", "") if text.is_unsafe(char)] == []
+
+
+def test_an_inbox_is_followed_beyond_a_reset(served: Any, tool: Tool) -> None:
+    steps = iter([("sandbox", "reset", "--yes"), ("sms", "send", PHONE, "-m", "after")])
+
+    def go_on(_: float) -> None:
+        step = next(steps, None)
+        if step is None:
+            raise KeyboardInterrupt
+        assert tool(*step).code == 0
+
+    assert tool("sms", "send", PHONE, "-m", "before").code == 0
+    followed = tool("sandbox", "inbox", "--follow", "-o", "tsv", "--fields", "text", sleep=go_on)
+    assert followed.out.split() == ["text", "before", "after"]
+
+
+def test_a_followed_inbox_ends_when_its_reader_goes(served: Any, tool: Tool) -> None:
+    assert tool("sms", "send", PHONE, "-m", "one").code == 0
+    command = [sys.executable, "-m", "msgctl", "sandbox", "inbox", "--follow", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert b"one" in process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(PATIENCE) == 0
+
+
+def test_a_state_that_is_served_again_goes_on_with_what_was_left(home: Path, tool: Tool) -> None:
+    for left in ({"status": 7}, {"status": 5}):
+        with serving("--state", str(home / "state.sqlite3"), "--credits", "7") as (_, about):
+            base_url = about["base_url"]
+            with urllib.request.urlopen(f"{base_url}/balance?client=1&key=sandbox-key", timeout=PATIENCE) as reply:
+                assert json.load(reply) == left
+            assert tool("sandbox", "credit", "5", "--base-url", base_url).code == 0
+
+
+def test_a_server_that_cannot_say_where_it_is_ends() -> None:
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "msgctl", "sandbox", "serve", "--port", "0"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+    assert done.returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "named"),
+    [
+        (["--port", "65536"], 2, "65536"),
+        (["--port", "x"], 2, "x"),
+        (["--client", "-1"], 2, "-1"),
+        (["--key", ""], 2, "--key"),
+        (["--credits", "-5"], 2, "-5"),
+        (["--allow-ip", "300.0.0.1"], 2, "300.0.0.1"),
+        (["--fault", "nonsense"], 2, "nonsense"),
+        (["--fault", "drop:1:/sned-sms"], 2, "/sned-sms"),
+        (["--seed", "x"], 2, "x"),
+        (["--host", "no such host"], 3, "no such host"),
+        (["--state", "/proc/nowhere/state"], 3, "/proc/nowhere"),
+        (["-n"], 2, "--dry-run"),
+    ],
+)
+def test_what_cannot_be_served_is_one_message(options: list[str], code: int, named: str, tool: Tool) -> None:
+    port = [] if "--port" in options else ["--port", "0"]
+    refused = tool("sandbox", "serve", *port, *options)
+    assert refused.code == code, refused.err
+    assert named in refused.err
+    assert refused.out == ""
+
+
+def test_without_a_folder_for_temporary_files_another_is_asked_for(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/proc/nowhere")
+    refused = tool("sandbox", "serve", "--port", "0")
+    assert (refused.code, refused.out) == (3, "")
+    assert "TMPDIR" in refused.err
+
+
+def test_a_state_beside_nothing_is_refused(tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    refused = tool("sandbox", "serve", "--port", "0", "--state", "kept.sqlite3")
+    assert (refused.code, refused.out) == (3, "")
+    assert "kept.sqlite3" in refused.err
+
+
+def test_a_port_that_is_taken_is_named(service: Service, tool: Tool) -> None:
+    refused = tool("sandbox", "serve", "--port", str(service.port))
+    assert refused.code == 3
+    assert str(service.port) in refused.err
