@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msgctl.jobs.states import State
 
 _INTENTS = """UPDATE recipient SET state = ?, request = sent.value
-    FROM json_each(?) AS sent WHERE line = CAST(sent.key AS INTEGER)"""
+    FROM json_each(?) AS sent WHERE line = CAST(sent.key AS INTEGER) AND state IN ('pending', 'again')"""
 _RESULTS = """UPDATE recipient SET state = ?, status = ?, credits = ?, lost = lost + ?, id = said.value
-    FROM json_each(?) AS said WHERE line = CAST(said.key AS INTEGER)"""
+    FROM json_each(?) AS said WHERE line = CAST(said.key AS INTEGER) AND state IN ('sending', 'sending again')"""
 _REQUESTS = """INSERT INTO request (number, updated, error, body)
     SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
     json_extract(value, '$[3]') FROM json_each(?)"""
@@ -58,12 +59,16 @@ class PendingWrites:
     def flush(self) -> None:
         """Execute the changes, results first: a recipient who was not sent to can be in a new request already."""
         for said, ids in self._results.items():
-            self._db.execute(_RESULTS, (*said, _encoded(ids)))
+            self._update(_RESULTS, said, ids)
         if self._requests:
             self._db.execute(_REQUESTS, (_encoded(self._requests),))
         for state, numbers in self._intents.items():
-            self._db.execute(_INTENTS, (state, _encoded(numbers)))
+            self._update(_INTENTS, (state,), numbers)
         self.clear()
+
+    def _update(self, statement: str, values: Sequence[object], lines: Mapping[int, object]) -> None:
+        if self._db.execute(statement, (*values, _encoded(lines))).rowcount != len(lines):
+            raise sqlite3.DatabaseError("another process has changed it")
 
 
 def _encoded(value: object) -> str:
