@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import re
+
 import phonenumbers
 import pytest
 from hypothesis import given
@@ -117,3 +120,48 @@ def test_any_text_is_a_number_in_digits_or_refused(text: str, country: str | Non
     assert found.digits.isascii()
     assert found.digits.isdecimal()
     assert phones.read("+" + found.digits).digits == found.digits
+
+
+# --- many numbers
+
+
+def _spellings(region: str) -> list[str]:
+    """Return example numbers of a region in many spellings, and the same with a digit that is changed."""
+    dice = random.Random(region)
+    texts = []
+    for kind in (PhoneNumberType.MOBILE, PhoneNumberType.FIXED_LINE, PhoneNumberType.TOLL_FREE):
+        if (number := example(region, kind)) is not None:
+            national = phonenumbers.national_significant_number(number)
+            code = str(number.country_code)
+            trunk = phonenumbers.ndd_prefix_for_region(region, True) or ""
+            plain = [national, code + national, f"+{code}{national}", f"00{code}{national}", trunk + national]
+            texts += [*plain, code + trunk + national, phonenumbers.format_number(number, 1)]
+            for text in plain:
+                place = dice.randrange(1, len(text))
+                texts += [text[:place] + dice.choice("0123456789") + text[place + 1 :], text + "7", text[:-1]]
+    return texts
+
+
+def test_a_reader_of_many_numbers_reads_each_as_read_does() -> None:
+    for region in REGIONS:
+        for country in (None, region):
+            reader = phones.Reader(country, sms=True)
+            for text in _spellings(region):
+                try:
+                    expected = phones.read(text, country, sms=True)
+                except phones.InvalidPhoneError as error:
+                    with pytest.raises(phones.InvalidPhoneError, match=re.escape(error.reason)):
+                        reader.read(text)
+                else:
+                    assert reader.read(text) == expected, (region, country, text)
+
+
+@pytest.mark.parametrize(
+    ("country", "text"),
+    [("CO", "3001234567"), ("CO", "573001234567"), ("CO", "+57 (300) 123-4567"), (None, "573001234567"),
+     ("ES", "612345678"), ("US", "4155550123"), (None, "0057 300 123.4567")],
+)  # fmt: skip
+def test_a_reader_reads_the_usual_spellings_the_fast_way(country: str | None, text: str) -> None:
+    reader = phones.Reader(country)
+    reader.read(text)
+    assert reader.quick(text) == phones.read(text, country).digits

@@ -19,7 +19,7 @@ from support.tree import COMMANDS, GROUPS, NODES, Node, arguments, name_of, opti
 
 WANTED = """
     balance show, balance check, block add, sms send, sms segments, call send, state get, state watch,
-    history list, history clear,
+    history list, history clear, optout add, optout list, optout remove, optout import,
     2fa send-sms, 2fa send-call, 2fa send-chatapp, 2fa verify, url shorten, url stats, chatapp send, chatapp order,
     profile add, profile list, profile show, profile use, profile remove, profile path,
     sms bulk, call bulk, chatapp bulk, block bulk,

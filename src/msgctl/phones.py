@@ -6,6 +6,7 @@ number is read, since that takes 20 ms.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +15,8 @@ from msgctl.errors import UsageError
 from msgctl.text import shorten
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from phonenumbers import PhoneNumber
 
 LEAST_DIGITS, MOST_DIGITS = 3, 15
@@ -24,6 +27,9 @@ LONGEST_NATIONAL = 11
 NAME_COUNTRY = "If it is a national number, name its country: --country-code CO"
 WRITE_IN_FULL = "Write it with + and its country code, for example '+57 300 123 4567'."
 UNCHECKED = "To send to it anyway, add --no-number-check."
+
+_NEVER = "(?!)"
+_PUNCTUATION = str.maketrans("", "", " .-()\u00a0")
 
 
 class InvalidPhoneError(UsageError):
@@ -61,6 +67,93 @@ def read(text: str, country: str | None = None, *, sms: bool = False) -> Phone:
         raise InvalidPhoneError(text, _fault(_parsed(digits, country), country), f"{WRITE_IN_FULL} {UNCHECKED}")
     hint = WRITE_IN_FULL if international or len(digits) > LONGEST_NATIONAL else NAME_COUNTRY
     raise InvalidPhoneError(text, _fault(number, None), f"{hint} {UNCHECKED}")
+
+
+class Reader:
+    """Reads many numbers like `read`, but the usual spellings of mobile numbers ten times faster.
+
+    It matches them with libphonenumber's own patterns: those of ``country`` and of the countries met on the way.
+    """
+
+    _MOST_COUNTRIES = 8
+
+    def __init__(self, country: str | None = None, *, sms: bool = False) -> None:
+        self._country = country
+        self._sms = sms
+        self._code = ""
+        self._codes: dict[str, str] = {}
+        """The pattern of the mobile numbers of each country by its calling code."""
+        self._national = self._own = _NEVER
+        if country is not None:
+            self._learn_own(country)
+        self._match = self._compiled()
+
+    def read(self, text: str) -> Phone:
+        """Return the international number that a text means. Raises InvalidPhoneError."""
+        digits = self.quick(text)
+        if digits is not None:
+            return Phone(digits)
+        phone = read(text, self._country, sms=self._sms)
+        self._learn(phone.digits)
+        return phone
+
+    def quick(self, text: str) -> str | None:
+        """Return the digits of a mobile number in a usual spelling; None for all other texts."""
+        found = self._match(text) or self._match(text.translate(_PUNCTUATION))
+        if found is None:
+            return None
+        return found[1] or found[2] or self._code + found[3]
+
+    def _learn_own(self, country: str) -> None:
+        import phonenumbers
+
+        code = phonenumbers.country_code_for_region(country)
+        metadata = phonenumbers.PhoneMetadata.metadata_for_region(country)
+        mobile = _mobile_pattern(country)
+        if metadata is None or phonenumbers.region_code_for_country_code(code) != country or not mobile:
+            return
+        # What libphonenumber would read in another way in this country is left to it.
+        prefixes = (metadata.national_prefix_for_parsing, metadata.international_prefix)
+        others = "".join(f"(?!{_uncaptured(each)})" for each in prefixes if each)
+        general = metadata.general_desc.national_number_pattern if metadata.general_desc else None
+        self._code = str(code)
+        self._codes[self._code] = mobile
+        self._national = f"{others}{mobile}"
+        self._own = f"{others}(?!(?:{_uncaptured(general or '')})$){code}{mobile}"
+
+    def _learn(self, digits: str) -> None:
+        """Remember the country of a number that `read` has read."""
+        number = _parsed(f"+{digits}", None) if len(self._codes) < self._MOST_COUNTRIES else None
+        if number is None or not number.country_code or str(number.country_code) in self._codes:
+            return
+        import phonenumbers
+
+        region = phonenumbers.region_code_for_country_code(number.country_code)
+        self._codes[str(number.country_code)] = _mobile_pattern(region) or _NEVER
+        self._match = self._compiled()
+
+    def _compiled(self) -> Callable[[str], re.Match[str] | None]:
+        """Return the match function of a pattern: groups 1 and 2 are international numbers, group 3 a national one."""
+        known = "|".join(code + mobile for code, mobile in self._codes.items()) or _NEVER
+        plus = r"(?:\+|00)?" if self._country is None else r"(?:\+|00)"
+        return re.compile(f"(?:{plus}({known})|({self._own})|({self._national}))$", re.ASCII).match
+
+
+def _mobile_pattern(region: str) -> str:
+    """Return the pattern of a region's mobile numbers without their country code; empty if it has none."""
+    import phonenumbers
+
+    metadata = phonenumbers.PhoneMetadata.metadata_for_region(region)
+    if metadata is None or metadata.mobile is None or not metadata.mobile.national_number_pattern:
+        return ""
+    prefix = metadata.national_prefix_for_parsing
+    other = f"(?!{_uncaptured(prefix)})" if prefix else ""
+    return f"(?!0){other}(?:{_uncaptured(metadata.mobile.national_number_pattern)})"
+
+
+def _uncaptured(pattern: str) -> str:
+    """Return a pattern of libphonenumber without groups that capture."""
+    return re.sub(r"\((?!\?)", "(?:", pattern)
 
 
 def as_typed(text: str) -> Phone:

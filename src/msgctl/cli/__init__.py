@@ -14,6 +14,7 @@ from msgctl.cli.report import report
 from msgctl.cli.root import Root
 from msgctl.cli.tree import group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
+from msgctl.output.result import OwnResult, Result
 
 NOT_AGAIN = "Do not send again only to see the result: that would be a second message."
 
@@ -64,7 +65,7 @@ def _run_to_the_end(arguments: Sequence[str], context: Context) -> int:
 def _run(arguments: Sequence[str], context: Context) -> int:
     try:
         with closing(context), build().make_context("msgctl", list(arguments), obj=context) as ctx:
-            ctx.command.invoke(ctx)
+            return _print(ctx.command.invoke(ctx), context)
     except typer.Exit as exit_:
         return exit_.exit_code
     except MsgctlError as error:
@@ -78,7 +79,17 @@ def _run(arguments: Sequence[str], context: Context) -> int:
         return report(_interrupted(context), context, arguments)
     except Exception as error:  # noqa: BLE001 (a traceback shows what is none of anybody's business)
         return report(unexpected(error), context, arguments)
-    return 0
+
+
+def _print(result: Result | None, context: Context) -> int:
+    """Print what a command returned, then what failed in it, and return the exit code."""
+    if result is None:
+        return 0
+    context.printer.print(result)
+    if isinstance(result, OwnResult) and result.empty and not result.documents and context.shows_tables:
+        context.note(result.empty)
+    codes = [report(failure, context) for failure in result.failures]
+    return codes[0] if codes else 0
 
 
 def _tolerate_any_encoding(context: Context) -> None:

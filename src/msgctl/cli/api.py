@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,11 +14,12 @@ from msgctl.cli import dry_run
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import MOST_BODY_BYTES, read
 from msgctl.config.base_url import path_fault, percent_encoded, without_secrets
-from msgctl.errors import RefusedError, UsageError
+from msgctl.errors import MsgctlError, RefusedError, UsageError
 from msgctl.http.request import Pairs, Request
 from msgctl.http.response import ShapeError, load_json
 from msgctl.operations import Effect, Operation, Place, Record
 from msgctl.output.form import Format
+from msgctl.output.result import OwnResult, RawResult
 from msgctl.values import quote
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ def api(
     include: Annotated[
         bool, typer.Option("--include", "-i", help="Print the status line and the headers first.")
     ] = False,
-) -> None:
+) -> RawResult | OwnResult:
     """Make any request, with the credentials of the profile.
 
     It is for what msgctl has no command for. Client and key are added where the service expects them. The body of the
@@ -78,12 +80,10 @@ def api(
     context.operation = made.operation
     _refuse_columns(context)
     if context.options.dry_run:
-        dry_run.show(context, made)
-        return
+        return dry_run.describe([made], context.profile.base_url)
     reply = context.client.fetch(made)
     context.carried_out |= reply.is_success and made.operation.effect is not Effect.READS
-    _print(context, reply, include=include)
-    _accept(context.client, made, reply)
+    return RawResult(reply.body, _head(reply) if include else (), failures=[*_refusal(context.client, made, reply)])
 
 
 def _path(text: str) -> str:
@@ -165,16 +165,15 @@ def _refuse_columns(context: Context) -> None:
         )
 
 
-def _print(context: Context, reply: Reply, *, include: bool) -> None:
-    head = [f"{reply.version} {reply.status} {reply.reason}".rstrip()]
-    head += [*(f"{name}: {value}" for name, value in reply.headers), ""]
-    context.printer.body(reply.body, head if include else ())
+def _head(reply: Reply) -> list[str]:
+    status = f"{reply.version} {reply.status} {reply.reason}".rstrip()
+    return [status, *(f"{name}: {value}" for name, value in reply.headers), ""]
 
 
-def _accept(client: Client, made: Request, reply: Reply) -> None:
+def _refusal(client: Client, made: Request, reply: Reply) -> Iterator[MsgctlError]:
     try:
         client.accept(made, reply)
-    except RefusedError as error:
-        if reply.status in (404, 405):
+    except MsgctlError as error:
+        if isinstance(error, RefusedError) and reply.status in (404, 405):
             error.hint = CHECK_PATH
-        raise
+        yield error

@@ -10,6 +10,7 @@ from msgctl.cli import bulk
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import Phone, option, optional
 from msgctl.cli.tree import command, group
+from msgctl.output.result import Result
 
 app = group("Numbers that get no message any more.")
 
@@ -25,9 +26,9 @@ def add(
     ctx: typer.Context,
     phone: Phone,
     name: Annotated[str | None, option(ops.BLOCK_PHONE.field("name"), "NAME")] = None,
-) -> None:
+) -> Result:
     """Stop all sending to a number."""
-    Context.of(ctx).run(
+    return Context.of(ctx).run(
         ops.BLOCK_PHONE,
         {"phone": values.phone(phone), "name": optional(name, "--name")},
     )

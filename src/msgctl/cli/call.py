@@ -23,6 +23,7 @@ from msgctl.cli.inputs import (
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http import request
+from msgctl.output.result import Result
 
 app = group("Voice calls.")
 
@@ -52,7 +53,7 @@ def send(
     retries: Retries = None,
     leave_voicemail: LeaveVoicemail = None,
     country_code: CountryCode = None,
-) -> None:
+) -> Result:
     """Call each number and speak a message, or play a stored audio.
 
     The message is read from standard input when neither -m, --message-file nor --audio-code is given.
@@ -67,7 +68,7 @@ def send(
         }
     else:
         spoken = {"audio-code": _audio(audio_code, text, message_file, voice)}
-    context.run(
+    return context.run(
         ops.SEND_CALL,
         {
             "phone": phones,

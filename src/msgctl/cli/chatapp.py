@@ -13,6 +13,7 @@ from msgctl.cli.inputs import MOST_BODY_BYTES, option, read
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.response import ShapeError, load_json
+from msgctl.output.result import Result
 
 app = group("Chat-app messages from templates.")
 
@@ -45,9 +46,9 @@ def send(
     phone: PhoneOfTemplate = None,
     value: Values = None,
     body: Body = None,
-) -> None:
+) -> Result:
     """Send a chat-app message from a template."""
-    _perform(Context.of(ctx), ops.CHATAPP_SEND, template, phone, value or [], body)
+    return _perform(Context.of(ctx), ops.CHATAPP_SEND, template, phone, value or [], body)
 
 
 @command(
@@ -63,9 +64,9 @@ def order(
     phone: PhoneOfTemplate = None,
     value: Values = None,
     body: Body = None,
-) -> None:
+) -> Result:
     """Send a store-order notification from a custom template."""
-    _perform(Context.of(ctx), ops.CHATAPP_ORDER, template, phone, value or [], body)
+    return _perform(Context.of(ctx), ops.CHATAPP_ORDER, template, phone, value or [], body)
 
 
 @command(
@@ -112,17 +113,18 @@ def bulk_send(
 
 def _perform(
     context: Context, operation: ops.Operation, template: str, phone: str | None, given: list[str], body: str | None
-) -> None:
+) -> Result:
     name = values.words(template, "--template")
     if body is not None:
         if phone is not None:
             raise UsageError("--body and PHONE exclude each other", "The body holds the phone and the values.")
-        context.run(operation, {"template": name}, _object(read(context, body, MOST_BODY_BYTES, "a JSON object")))
-        return
+        return context.run(
+            operation, {"template": name}, _object(read(context, body, MOST_BODY_BYTES, "a JSON object"))
+        )
     if phone is None:
         raise UsageError("PHONE is missing", "Give PHONE and the VALUEs, or --body FILE.")
     texts = [values.prose(text, "a VALUE") for text in given]
-    context.run(operation, {"template": name, "phone": values.phone(phone), "body": texts})
+    return context.run(operation, {"template": name, "phone": values.phone(phone), "body": texts})
 
 
 def _object(body: bytes) -> bytes:

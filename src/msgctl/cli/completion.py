@@ -6,6 +6,7 @@ import typer
 
 from msgctl import values
 from msgctl.cli.context import Context
+from msgctl.output.result import TextResult
 
 EXAMPLES = (
     'eval "$(msgctl completion bash)"',
@@ -16,7 +17,7 @@ EXAMPLES = (
 Shell = Annotated[str, typer.Argument(metavar="SHELL", help="The shell: bash, zsh or fish.")]
 
 
-def completion(ctx: typer.Context, shell: Shell) -> None:
+def completion(ctx: typer.Context, shell: Shell) -> TextResult:
     """Print the shell completion script.
 
     Load it with eval in bash and zsh, and with source in fish. `man msgctl-completion` shows how to install it.
@@ -28,4 +29,4 @@ def completion(ctx: typer.Context, shell: Shell) -> None:
     name = values.choice(shell, list(completions.FILES), "shell")
     context.check_own_fields(())
     script = completions.script(name, describe(ctx.find_root().command))
-    context.printer.text({"shell": name, "script": script}, script)
+    return TextResult(script, {"shell": name, "script": script})

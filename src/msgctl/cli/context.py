@@ -21,6 +21,7 @@ from msgctl.errors import Cancelled, UsageError
 from msgctl.http import request
 from msgctl.operations import Operation
 from msgctl.output.form import Format
+from msgctl.output.result import OwnResult, ServiceResult
 from msgctl.storage import paths
 
 if TYPE_CHECKING:
@@ -166,12 +167,12 @@ class Context:
 
     def run(
         self, operation: Operation, given: Mapping[str, request.Value], body: bytes | None = None
-    ) -> Response | None:
-        """Perform an operation and print its answer, which is also returned; None in a dry run."""
-        answer = self.perform(operation, given, body)
-        if answer is not None:
-            self.printer.answer(answer)
-        return answer
+    ) -> ServiceResult | OwnResult:
+        """Perform an operation; in a dry run, describe its request."""
+        if self.options.dry_run:
+            return self.describe(operation, [given], body)
+        response = self.perform(operation, given, body)
+        return ServiceResult([response])
 
     def perform(
         self,
@@ -180,45 +181,53 @@ class Context:
         body: bytes | None = None,
         *,
         timeout: float | None = None,
-    ) -> Response | None:
-        """Perform an operation and return its answer; in a dry run print the request and return None.
+    ) -> Response:
+        """Perform an operation and return its response.
 
-        ``timeout`` is a time in seconds that bounds it further; it is not repeated then.
+        ``timeout`` is a time in seconds that bounds it further; it is not retried then.
         """
-        made = request.build(operation, given, body)
-        self._refuse_fields_of_json()
-        if self.options.fields:  # before anything is sent
-            from msgctl.output.fields import check_fields
-
-            check_fields(self.options.fields, operation.answer)
-        if self.options.dry_run:
-            from msgctl.cli import dry_run
-
-            dry_run.show(self, made)
-            return None
+        request.build(operation, given, body)  # usage errors come before those of the profile
+        self.check_fields(operation)
         from msgctl.cli import requests
 
         return requests.send(self, operation, given, body, timeout=timeout)
 
+    def describe(
+        self, operation: Operation, each: Sequence[Mapping[str, request.Value]], body: bytes | None = None
+    ) -> OwnResult:
+        """Describe the requests of an operation, credentials masked, for a dry run."""
+        from msgctl.cli import dry_run
+
+        self.check_fields(operation)
+        return dry_run.describe([request.build(operation, given, body) for given in each], self.profile.base_url)
+
+    def check_fields(self, operation: Operation) -> None:
+        """Check --fields before anything is sent. Raises UsageError."""
+        self._refuse_fields_of_json()
+        if self.options.fields:
+            from msgctl.output.fields import check_fields
+
+            check_fields(self.options.fields, operation.answer)
+
     def show(
         self,
         document: Mapping[str, Any] | Collection[Mapping[str, Any]],
-        columns: Iterable[str],
-        more: Iterable[str] = (),
+        columns: Sequence[str],
+        more: Sequence[str] = (),
         *,
         spare: Sequence[str] = (),
         empty: str = "",
     ) -> None:
-        """Print a document of the tool's own; ``more`` are columns that are shown only where --fields names them.
-
-        ``spare`` are columns that a narrow terminal's table may do without, the first one first. ``empty`` is what a
-        person at a terminal is told in place of a table without rows.
-        """
-        shown = tuple(columns)
-        self.check_own_fields((*shown, *more))
-        self.printer.own(document, shown, spare=spare)
-        if empty and not document and self.options.format is Format.TABLE and is_terminal(self.stdout):
+        """Print a document of the tool's own at once. Commands return an `OwnResult` instead."""
+        self.check_own_fields((*columns, *more))
+        self.printer.print(OwnResult(document, tuple(columns), tuple(more), spare))
+        if empty and not document and self.shows_tables:
             self.note(empty)
+
+    @property
+    def shows_tables(self) -> bool:
+        """Whether results are tables for a person at a terminal."""
+        return self.options.format is Format.TABLE and is_terminal(self.stdout)
 
     def check_own_fields(self, columns: Iterable[str]) -> None:
         """Find out about --fields before anything is done. Raises UsageError."""

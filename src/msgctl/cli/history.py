@@ -12,6 +12,7 @@ from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.history import FIELDS, reading
 from msgctl.history import clear as clear_file
+from msgctl.output.result import OwnResult
 from msgctl.storage import paths
 from msgctl.text import plural
 from msgctl.times import timestamp
@@ -52,15 +53,16 @@ def history(
     state: State = None,
     command: OfCommand = None,
     limit: Limit = None,
-) -> None:
+) -> OwnResult | None:
     given = (since, until, phone, state, command, limit)
     if ctx.invoked_subcommand is None:
-        _list(Context.of(ctx), *given)
-    elif any(each is not None for each in given):
+        return _list(Context.of(ctx), *given)
+    if any(each is not None for each in given):
         raise UsageError(
             f"{ctx.command_path} {ctx.invoked_subcommand} takes its options after its name",
             f"See: {ctx.command_path} {ctx.invoked_subcommand} --help",
         )
+    return None
 
 
 @command(
@@ -79,7 +81,7 @@ def list_(
     state: State = None,
     command: OfCommand = None,
     limit: Limit = None,
-) -> None:
+) -> OwnResult:
     """List what was sent, the newest last. `msgctl history` does the same.
 
     The outcome is accepted, refused, not sent, or unknown: the request was sent, but it is not known whether the
@@ -87,7 +89,7 @@ def list_(
 
     Days begin at midnight of this machine's time zone.
     """
-    _list(Context.of(ctx), since, until, phone, state, command, limit)
+    return _list(Context.of(ctx), since, until, phone, state, command, limit)
 
 
 def _list(
@@ -98,7 +100,7 @@ def _list(
     state: str | None,
     command: str | None,
     limit: str | None,
-) -> None:
+) -> OwnResult:
     most = USUAL_LIMIT if limit is None else values.whole_number(limit, "--limit", 1, MOST_LISTED)
     today = context.today()
     if since is not None and until is not None:
@@ -118,7 +120,7 @@ def _list(
     empty = "No matching messages in the history." if is_filtered else "The history is empty."
     if RESPONSE not in context.options.fields:
         found = [{name: entry[name] for name in FIELDS} for entry in found]
-    context.show(found, FIELDS, (RESPONSE,), spare=SPARE_COLUMNS, empty=empty)
+    return OwnResult(found, FIELDS, (RESPONSE,), SPARE_COLUMNS, view="history", empty=empty)
 
 
 def _start(day: date) -> str:

@@ -9,12 +9,12 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import Context
-from msgctl.cli.report import report
 from msgctl.cli.tree import command, group
 from msgctl.cli.watch import Watch
 from msgctl.config import profiles
 from msgctl.errors import ConditionError, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.http.response import Response
+from msgctl.output.result import OwnResult, ServiceResult
 from msgctl.storage import paths
 
 app = group("Delivery states of SMS and calls.")
@@ -38,27 +38,24 @@ def get(
     last: Annotated[
         bool, typer.Option("--last", help="Show what this profile sent last, by the history of this machine.")
     ] = False,
-) -> None:
+) -> ServiceResult | OwnResult:
     """Show the delivery state of each message."""
     context = Context.of(ctx)
+    identifiers = _identifiers(_asked_for(context, id or [], last=last))
+    if context.options.dry_run:
+        return context.describe(ops.MESSAGES_STATE, [{"id": each} for each in identifiers])
     got: list[Response] = []
     failures: list[MsgctlError] = []
-    identifiers = _identifiers(_asked_for(context, id or [], last=last))
-    try:
-        for each in identifiers:
-            try:
-                answer = context.perform(ops.MESSAGES_STATE, {"id": each})
-            except (ConfigurationError, Interrupted, UsageError):  # they are not about this one message
-                raise
-            except MsgctlError as error:
-                failures.append(error)
-                _report(context, each, error)
-            else:
-                got.extend([answer] if answer else [])
-    finally:
-        _learn(context, got)
-        _print(context, got, len(identifiers))
-    _end(failures)
+    for each in identifiers:
+        try:
+            got.append(context.perform(ops.MESSAGES_STATE, {"id": each}))
+        except (ConfigurationError, Interrupted, UsageError) as error:  # they are not about this one message
+            failures.append(error)
+            break
+        except MsgctlError as error:
+            failures.append(_named(each, error))
+    _learn(context, got)
+    return ServiceResult(got, len(identifiers), failures=failures)
 
 
 @command(
@@ -77,7 +74,7 @@ def watch(
     ] = None,
     interval: Annotated[str, typer.Option("--interval", metavar="S", help="Seconds between two looks.")] = "2",
     max_wait: Annotated[str, typer.Option("--max-wait", metavar="S", help="Seconds to wait in all.")] = "300",
-) -> None:
+) -> ServiceResult | OwnResult:
     """Wait until each message comes to a state; exit with 6 if one does not."""
     context = Context.of(ctx)
     watching = Watch(
@@ -87,15 +84,18 @@ def watch(
         max_wait=values.seconds(max_wait, "--max-wait", most=31 * 86400),
     )
     identifiers = _identifiers(id)
+    if context.options.dry_run:
+        return context.describe(ops.MESSAGES_STATE, [{"id": each} for each in identifiers])
+    failures: list[MsgctlError] = []
     try:
         watching.run(identifiers)
-    finally:
-        _learn(context, watching.answers)
-        _print(context, watching.answers, len(identifiers))
-    failures = {each: watching.failures[each] for each in identifiers if each in watching.failures}
-    for each, error in failures.items():
-        _report(context, each, error)
-    _end([*failures.values()])
+    except (ConfigurationError, Interrupted, UsageError) as error:
+        failures.append(error)
+    except KeyboardInterrupt:
+        failures.append(Interrupted("Interrupted"))
+    _learn(context, watching.answers)
+    failures += [_named(each, watching.failures[each]) for each in identifiers if each in watching.failures]
+    return ServiceResult(watching.answers, len(identifiers), failures=failures)
 
 
 def _asked_for(context: Context, ids: list[str], *, last: bool) -> list[str]:
@@ -108,14 +108,6 @@ def _asked_for(context: Context, ids: list[str], *, last: bool) -> list[str]:
 
 def _identifiers(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(values.words(text, "an ID") for text in texts))
-
-
-def _print(context: Context, answers: Sequence[Response], asked: int) -> None:
-    """A single answer as it came, several as rows or lines that look alike, however many of those asked for came."""
-    if asked == 1 and answers:
-        context.printer.answer(answers[0])
-    else:
-        context.printer.answers(answers)
 
 
 def _learn(context: Context, responses: Sequence[Response]) -> None:
@@ -134,16 +126,11 @@ def _has_state(response: Response) -> bool:
     return bool(response.document.get("id") and response.document.get("state"))
 
 
-def _report(context: Context, id: str, error: MsgctlError) -> None:
-    """One error for each message that failed; the run goes on with the others."""
+def _named(id: str, error: MsgctlError) -> MsgctlError:
+    """Return an error that names the message it is about."""
     if not isinstance(error, ConditionError):
-        error.what = f"message {values.quote(id)}: {error.what}"
-    report(error, context)
-
-
-def _end(failures: Sequence[MsgctlError]) -> None:
-    if failures:
-        raise typer.Exit(failures[0].exit_code)
+        error.what = f"Message {values.quote(id)}: {error.what}"
+    return error
 
 
 def last_ids(context: Context) -> list[str]:

@@ -33,6 +33,7 @@ PARTS = (
     Part(LOOK, "history", "history", "What was sent from this machine, and what came of it."),
     Part(ACCOUNT, "balance", "balance", "Credits left in the account."),
     Part(ACCOUNT, "block", "block", "Numbers that get no message any more."),
+    Part(ACCOUNT, "optout", "optout", "People who must not get your messages."),
     Part(ACCOUNT, "profile", "profile", "Stored accounts: base URL, client and key."),
     Part(ACCOUNT, "doctor", "doctor", "Find out why it does not work, and say what to mend."),
     Part(ACCOUNT, "api", "api", "Make any request, with the credentials of the profile."),

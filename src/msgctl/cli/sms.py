@@ -24,6 +24,7 @@ from msgctl.cli.inputs import (
     template_text,
 )
 from msgctl.cli.tree import command, group
+from msgctl.output.result import OwnResult, Result
 
 app = group("SMS text messages.")
 
@@ -43,7 +44,7 @@ def send(
     message_file: MessageFile = None,
     country_code: CountryCode = None,
     gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
-) -> None:
+) -> Result:
     """Send one SMS to each number, in one request.
 
     The message is read from standard input when neither -m nor --message-file is given.
@@ -51,7 +52,7 @@ def send(
     context = Context.of(ctx)
     phones = recipients(context, phone)
     sms = message(context, text, message_file)
-    context.run(
+    return context.run(
         ops.SEND_SMS,
         {
             "phone": phones,
@@ -115,8 +116,9 @@ def segments(
         str | None, typer.Argument(metavar="[TEXT]", help="The message; standard input if left out.")
     ] = None,
     message_file: MessageFile = None,
-) -> None:
+) -> OwnResult:
     """Count the segments of a message, and say which alphabet it needs. Nothing is sent."""
     context = Context.of(ctx)
     count = asdict(counting.count(message(context, text, message_file, "TEXT")))
-    context.show({**count, "not_gsm7": list(count["not_gsm7"])}, count)
+    context.check_own_fields(count)
+    return OwnResult({**count, "not_gsm7": list(count["not_gsm7"])}, tuple(count))

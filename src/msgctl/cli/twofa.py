@@ -10,15 +10,16 @@ from msgctl.cli import defaults
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import AppName, CountryCode, Phone, code, option, optional
 from msgctl.cli.tree import command, group
+from msgctl.output.result import Result
 
 app = group("Verification codes by SMS, call and chat app.")
 
 
 @command(app, "send-sms", "msgctl 2fa send-sms 573001234567 --app-name Shop", performs=ops.SMS_2FA)
-def send_sms(ctx: typer.Context, phone: Phone, app_name: AppName = None, country_code: CountryCode = None) -> None:
+def send_sms(ctx: typer.Context, phone: Phone, app_name: AppName = None, country_code: CountryCode = None) -> Result:
     """Send a verification code by SMS."""
     context = Context.of(ctx)
-    context.run(
+    return context.run(
         ops.SMS_2FA,
         {
             "phone": values.phone(phone),
@@ -41,10 +42,10 @@ def send_call(
     voice: Annotated[str | None, option(ops.CALL_2FA.field("voice"), "NAME")] = None,
     retries: Annotated[str, option(ops.CALL_2FA.field("retries"), "N")] = "1",
     country_code: CountryCode = None,
-) -> None:
+) -> Result:
     """Speak a verification code in a call."""
     context = Context.of(ctx)
-    context.run(
+    return context.run(
         ops.CALL_2FA,
         {
             "phone": values.phone(phone),
@@ -68,10 +69,10 @@ def send_chatapp(
     app_name: AppName = None,
     template: Annotated[str | None, option(ops.CHATAPP_2FA.field("template"), "NAME")] = None,
     country_code: CountryCode = None,
-) -> None:
+) -> Result:
     """Send a verification code by chat app."""
     context = Context.of(ctx)
-    context.run(
+    return context.run(
         ops.CHATAPP_2FA,
         {
             "phone": values.phone(phone),
@@ -95,7 +96,7 @@ def verify(
     app_name: AppName = None,
     code_text: Annotated[str | None, option(ops.VERIFY_2FA.field("code"), "CODE")] = None,
     country_code: CountryCode = None,
-) -> None:
+) -> Result:
     """Verify a code that was sent.
 
     Without --code, the code is asked for on a terminal.
@@ -106,4 +107,4 @@ def verify(
         "app-name": defaults.app_name(context, app_name),
         "country-code": defaults.country_code(context, country_code),
     }
-    context.run(ops.VERIFY_2FA, {**given, "code": code(context, code_text)})
+    return context.run(ops.VERIFY_2FA, {**given, "code": code(context, code_text)})

@@ -9,6 +9,7 @@ from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import option, optional
 from msgctl.cli.tree import command, group
+from msgctl.output.result import Result
 
 app = group("Short URLs and their clicks.")
 
@@ -31,9 +32,9 @@ def shorten(
     group_name: Annotated[str | None, option(ops.URL_SHORT.field("group-name"), "G")] = None,
     domain_name: Annotated[str | None, option(ops.URL_SHORT.field("domain-name"), "D")] = None,
     expiration_months: Annotated[str | None, option(ops.URL_SHORT.field("expiration-time-statistics"), "N")] = None,
-) -> None:
+) -> Result:
     """Make a short URL."""
-    Context.of(ctx).run(
+    return Context.of(ctx).run(
         ops.URL_SHORT,
         {
             "url-long": values.long_url(long_url),
@@ -62,12 +63,12 @@ def stats(
     since: Annotated[str, option(ops.URL_STATISTIC.field("since"), "DATE")],
     until: Annotated[str | None, option(ops.URL_STATISTIC.field("until"), "DATE")] = None,
     category: Annotated[str | None, option(ops.URL_STATISTIC.field("category"), "C")] = None,
-) -> None:
+) -> Result:
     """Show the clicks on a short URL."""
     context = Context.of(ctx)
     first, last = values.days(since, until, context.today())
     categories = ops.URL_STATISTIC.field("category").choices
-    context.run(
+    return context.run(
         ops.URL_STATISTIC,
         {
             "name-url": values.words(name, "NAME"),

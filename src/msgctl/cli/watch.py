@@ -81,8 +81,6 @@ class Watch:
             self._lost = True
             self._context.note(f"{shorten(id, 60)}: {error.message}; looking again")
             return False
-        if answer is None:  # a dry run looks once
-            return True
         before, state = self._state(id), _state_of(answer)
         self._latest[id] = answer
         if before != state:

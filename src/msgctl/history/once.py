@@ -71,7 +71,7 @@ class Result:
 
 DIED = Result(
     5,
-    what="an earlier msgctl ended before it had the response; the message may have been sent",
+    what="An earlier msgctl ended before it had the response; the message may have been sent",
     hint="Look it up in the account. If it was not sent, send it with --resend-unknown.",
 )
 
@@ -127,7 +127,7 @@ class Reservation:
 
     def take(self, wanted: str, now: float, *, resend_unknown: bool) -> None:
         """Reserve the key, or find the earlier result. The lock of the key is held. Raises UsageError."""
-        with KEYS.understood(self._path), database.transaction(self._db):
+        with KEYS.explained(self._path), database.transaction(self._db):
             self._db.execute("DELETE FROM keys WHERE created < ?", (now - KEEP,))
             row = self._db.execute(
                 "SELECT fingerprint, exit_code, http_status, body, what, hint FROM keys WHERE account = ? AND key = ?",
@@ -141,7 +141,7 @@ class Reservation:
                 return
             if row[0] != wanted:
                 raise UsageError(
-                    f"the key {quote(self._named[1])} was used for another message or other recipients",
+                    f"The key {quote(self._named[1])} was used for another message or other recipients",
                     "Choose another key.",
                 )
             result = DIED if row[1] is None else Result(*row[1:])
@@ -170,7 +170,7 @@ def reserved(
         with KEYS.explained(path):
             db = KEYS.connect(path)
         with closing(db):
-            with KEYS.understood(path):
+            with KEYS.explained(path):
                 KEYS.prepare(db, path, _SCHEMA)
                 db.execute("PRAGMA synchronous = FULL")
             reservation = Reservation(db, path, account, key)

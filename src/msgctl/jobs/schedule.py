@@ -112,7 +112,7 @@ class Window:
                 return moment
 
     def _opening_at_the_same_offset(self, local: datetime) -> datetime | None:
-        """Return the next opening on a clock that nobody changes, with the offset of ``local``."""
+        """Return the next opening if the offset of ``local`` never changed."""
         offset = local.utcoffset() or timedelta()
         for ahead in range(HORIZON.days):
             hours = self._hours_on(day := local.date() + ahead * _DAY)
@@ -142,14 +142,14 @@ def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:
     """
     written = _AT.fullmatch(text.strip())
     if written is None:
-        raise UsageError(f"{quote(text)} is not a date and time", WRITE_AT)
+        raise UsageError(f"--at must be a date and time, not {quote(text)}", WRITE_AT)
     day, hour, minute, second, offset = written.groups()
     try:
         zoned = f"{day}T{int(hour):02}:{minute}:{second or '00'}{(offset or '').upper()}"
         named = datetime.fromisoformat(zoned)
         moment = named.astimezone(UTC) if offset else _local(named, local_zone)
     except (ValueError, OverflowError):
-        raise UsageError(f"{quote(text)} is not a date and time that exists", WRITE_AT) from None
+        raise UsageError(f"--at {quote(text)} is not a time that exists", WRITE_AT) from None
     if moment <= now:
         raise UsageError(f"--at {quote(text)} is in the past", "Leave out --at to send now.")
     return moment
@@ -163,11 +163,11 @@ def check_zone(name: str) -> None:
 def _hours(text: str) -> Hours:
     written = _HOURS.fullmatch(text.strip())
     if written is None:
-        raise UsageError(f"{quote(text)} is not a window of two times", WRITE_WINDOW)
+        raise UsageError(f"--window must be two times such as 08:00-19:00, or co, not {quote(text)}", WRITE_WINDOW)
     first, last = written.group(1, 2), written.group(3, 4)
     start, end = (timedelta(hours=int(hour), minutes=int(minute)) for hour, minute in (first, last))
     if not start < end <= _DAY:
-        raise UsageError(f"the window {quote(text)} must begin before it ends, on the same day", WRITE_WINDOW)
+        raise UsageError(f"--window {quote(text)} must begin before it ends, on the same day", WRITE_WINDOW)
     return Hours(start, end)
 
 
@@ -200,7 +200,7 @@ def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ConfigurationError(f"there is no time zone {quote(name)}", "Use a name like America/Bogota.") from None
+        raise ConfigurationError(f"Unknown time zone {quote(name)}", "Use a name like America/Bogota.") from None
 
 
 @cache

@@ -12,6 +12,7 @@ from msgctl.output.cells import cell, reach
 from msgctl.output.fields import finder
 from msgctl.output.form import Format
 from msgctl.output.plain import BLANK, Line, Row, fitting, growing, listing, summary, table, texts
+from msgctl.output.result import OwnResult, RawResult, Result, ServiceResult, StreamResult, TextResult
 from msgctl.output.screen import Screen
 from msgctl.text import clean
 
@@ -45,6 +46,25 @@ class Printer:
         self.screen = screen
         self.format = format
         self.fields = tuple(fields)
+
+    def print(self, result: Result) -> None:
+        """Print what a command returned."""
+        if isinstance(result, ServiceResult):
+            if result.asked == 1 and result.responses:
+                self.answer(result.responses[0])
+            else:
+                self.answers(result.responses)
+        elif isinstance(result, OwnResult):
+            self.own(result.documents, result.columns, spare=result.spare, all_fields=not result.has_fields)
+        elif isinstance(result, StreamResult):
+            if result.is_list:
+                self.checklist(result.documents, result.columns)
+            else:
+                self.follow(result.documents, result.columns)
+        elif isinstance(result, TextResult):
+            self.text(result.document, result.text)
+        elif isinstance(result, RawResult):
+            self.body(result.body, result.head)
 
     def answer(self, answer: Response) -> None:
         """Print one answer. As JSON: the bytes as they came, or indented on a terminal."""

@@ -1,0 +1,131 @@
+"""`msgctl optout`: the list of people who must not get messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from msgctl import phones, values
+from msgctl.cli import defaults
+from msgctl.cli.context import Context
+from msgctl.cli.inputs import CountryCode, Phones
+from msgctl.cli.tree import command, group
+from msgctl.errors import ConfigurationError, UsageError
+from msgctl.storage import paths
+from msgctl.times import timestamp
+
+app = group(
+    """People who must not get your messages.
+
+    The list is kept on this machine, for all profiles. Jobs leave these numbers out, and `sms send`, `call send` and
+    `chatapp` refuse them without --ignore-optout. Verification codes are not affected.
+
+    To let the service block a number for the whole account, use `msgctl block`.
+    """
+)
+
+COLUMNS = ("phone", "added")
+
+
+@command(
+    app,
+    "add",
+    "msgctl optout add 573001234567",
+    "msgctl optout add '300 123 4567' --country-code CO",
+)
+def add(ctx: typer.Context, phone: Phones, country_code: CountryCode = None) -> None:
+    """Add numbers to the opt-out list."""
+    from msgctl.history import optouts
+
+    context = Context.of(ctx)
+    context.refuse_dry_run("optout add")
+    wanted = _numbers(context, phone, country_code)
+    _, new = optouts.add(paths.optouts_file(), wanted, context.clock())
+    _tell_added(context, len(wanted), new)
+
+
+@command(app, "list", "msgctl optout list", "msgctl optout list -o csv > optouts.csv")
+def list_(ctx: typer.Context) -> None:
+    """List the numbers that opted out."""
+    from msgctl.history import optouts
+
+    context = Context.of(ctx)
+    context.refuse_dry_run("optout list")
+    context.check_own_fields(COLUMNS)
+    found = [{"phone": each.phone, "added": timestamp(each.added)} for each in optouts.all_of(paths.optouts_file())]
+    context.show(found, COLUMNS, empty="Nobody has opted out.")
+
+
+@command(app, "remove", "msgctl optout remove 573001234567")
+def remove(ctx: typer.Context, phone: Phones, country_code: CountryCode = None) -> None:
+    """Remove numbers from the opt-out list."""
+    from msgctl.history import optouts
+
+    context = Context.of(ctx)
+    context.refuse_dry_run("optout remove")
+    wanted = _numbers(context, phone, country_code)
+    removed = optouts.remove(paths.optouts_file(), wanted)
+    context.note(f"Removed {_count(len(removed))}.")
+    if others := [each for each in wanted if each not in removed]:
+        context.note(f"Not in the list: {', '.join(others)}")
+
+
+@command(app, "import", "msgctl optout import unsubscribed.txt --country-code CO")
+def import_(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="One phone number per line; - is standard input.")],
+    country_code: CountryCode = None,
+) -> None:
+    """Add the numbers of a file to the opt-out list, all or none."""
+    from msgctl.history import optouts
+
+    context = Context.of(ctx)
+    context.refuse_dry_run("optout import")
+    context.enable_gc()
+    reader = phones.Reader(_country(context, country_code))
+    given, new = optouts.add(paths.optouts_file(), _read(context, file, reader), context.clock())
+    _tell_added(context, given, new)
+
+
+def _numbers(context: Context, texts: list[str], country_code: str | None) -> list[str]:
+    """Return the numbers of several arguments, each of which may be a comma-separated list. Raises UsageError."""
+    reader = phones.Reader(_country(context, country_code))
+    found = [reader.read(each).digits for text in texts for each in text.split(",")]
+    return list(dict.fromkeys(found))
+
+
+def _country(context: Context, text: str | None) -> str | None:
+    """Return the country to read numbers by; no profile is needed."""
+    try:
+        return defaults.country_code(context, text)
+    except ConfigurationError:
+        return None
+
+
+def _read(context: Context, file: str, reader: phones.Reader) -> Iterator[str]:
+    from msgctl.jobs.exclusions import numbers_in
+
+    if file == "-":
+        yield from numbers_in(context.stdin.buffer, "Standard input", reader)
+        return
+    try:
+        source = Path(file).open("rb")  # noqa: SIM115 (closed below)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"Cannot read {values.quote(file)}: {getattr(error, 'strerror', None) or 'no such name'}"
+        ) from None
+    with source:
+        yield from numbers_in(source, Path(file).name, reader)
+
+
+def _tell_added(context: Context, given: int, new: int) -> None:
+    context.note(f"Added {_count(new)}.")
+    if given > new:
+        context.note(f"{given - new:,} {'was' if given - new == 1 else 'were'} in the list already.")
+
+
+def _count(number: int) -> str:
+    return f"{number:,} {'number' if number == 1 else 'numbers'}"

@@ -1,0 +1,75 @@
+"""What commands return. One place prints it (`msgctl.cli.run`), in the format that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from msgctl.errors import MsgctlError
+    from msgctl.http.response import Response
+
+Document = Mapping[str, Any]
+
+
+@dataclass(kw_only=True)
+class Result:
+    """A result of any kind. ``failures`` are reported after it; the first one decides the exit code."""
+
+    failures: list[MsgctlError] = field(default_factory=list)
+
+
+@dataclass
+class ServiceResult(Result):
+    """Responses of the service to one operation. ``asked`` is how many were asked for, some of which may be missing."""
+
+    responses: Sequence[Response]
+    asked: int = 1
+
+
+@dataclass
+class OwnResult(Result):
+    """A document of msgctl's own, or a list of them.
+
+    ``columns`` are those of a table, csv and tsv; ``more`` are printed only if --fields names them. ``view`` names
+    how a terminal shows them. ``empty`` is what a person reads in place of a table without rows. ``has_fields`` is
+    false for a document that --fields does not apply to: a dry run.
+    """
+
+    documents: Document | Collection[Document]
+    columns: Sequence[str]
+    more: Sequence[str] = ()
+    spare: Sequence[str] = ()
+    view: str = ""
+    empty: str = ""
+    has_fields: bool = True
+
+
+@dataclass
+class StreamResult(Result):
+    """Documents of msgctl's own, each printed as soon as it comes; as JSON, one per line.
+
+    With ``is_list`` they are one array in JSON, since there is an end to them.
+    """
+
+    documents: Iterable[Document]
+    columns: Sequence[str]
+    view: str = ""
+    is_list: bool = False
+
+
+@dataclass
+class TextResult(Result):
+    """A text for another program, printed exactly; as JSON, ``document``."""
+
+    text: str
+    document: Document
+
+
+@dataclass
+class RawResult(Result):
+    """The body of any response, printed as it came, below the lines of its ``head``."""
+
+    body: bytes
+    head: Sequence[str] = ()

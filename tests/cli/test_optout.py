@@ -1,0 +1,69 @@
+"""`msgctl optout`: numbers in any spelling, one list for all profiles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.files import table, write_config
+from support.tool import Tool
+
+ANA, LUIS = "573001234567", "573007654321"
+
+
+def listed(tool: Tool) -> list[str]:
+    return [each["phone"] for each in tool("optout", "list", "--json").document]
+
+
+def test_numbers_are_added_listed_and_removed(tool: Tool) -> None:
+    added = tool("optout", "add", "+57 300 123 4567", f"0057 300 1234567,{LUIS}")
+    assert (added.code, added.out, added.err) == (0, "", "Added 2 numbers.\n")
+    assert tool("optout", "list", "-o", "csv").out == (
+        f"phone,added\n{ANA},2026-09-21T14:13:20Z\n{LUIS},2026-09-21T14:13:20Z\n"
+    )
+    again = tool("optout", "add", ANA)
+    assert again.err == "Added 0 numbers.\n1 was in the list already.\n"
+    removed = tool("optout", "remove", f"+{ANA}", "573009999999")
+    assert (removed.code, removed.err) == (0, "Removed 1 number.\nNot in the list: 573009999999\n")
+    assert listed(tool) == [LUIS]
+
+
+def test_an_empty_list_is_an_empty_result(tool: Tool) -> None:
+    assert tool("optout", "list", "--json").document == []
+    assert "Nobody has opted out." in tool("optout", "list", terminal=True).err
+
+
+def test_national_numbers_are_read_by_the_country_of_the_option_or_the_profile(tool: Tool) -> None:
+    assert tool("optout", "add", "300 123 4567", "--country-code", "co").code == 0
+    refused = tool("optout", "add", "300 765 4321")
+    assert refused.code == 2
+    assert "--country-code CO" in refused.err
+    write_config(table("main", 'country_code = "CO"') + 'default_profile = "main"\n', mode=0o600)
+    assert listed(tool) == [ANA]
+
+
+def test_one_wrong_number_adds_none(tool: Tool, tmp_path: Path) -> None:
+    assert tool("optout", "add", ANA, "57300").code == 2
+    file = tmp_path / "numbers.txt"
+    file.write_text(f"{ANA}\n\n{LUIS}\n57300123456\n")
+    refused = tool("optout", "import", str(file))
+    assert refused.code == 2
+    assert "Line 4 of numbers.txt" in refused.err
+    assert "too short for Colombia" in refused.err
+    assert listed(tool) == []
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_a_file_has_one_number_per_line(ending: str, tool: Tool, tmp_path: Path) -> None:
+    file = tmp_path / "numbers.txt"
+    file.write_bytes(ending.join(["300 123 4567", "", f"  +{LUIS} ", f"+{LUIS}"]).encode())
+    done = tool("optout", "import", str(file), "--country-code", "CO")
+    assert (done.code, done.err) == (0, "Added 2 numbers.\n1 was in the list already.\n")
+    assert listed(tool) == [ANA, LUIS]
+    assert tool("optout", "import", "-", stdin=f"{ANA}\n").code == 0
+
+
+def test_a_file_that_is_not_there_is_a_usage_error(tool: Tool) -> None:
+    missing = tool("optout", "import", "nowhere.txt")
+    assert (missing.code, "Cannot read" in missing.err) == (2, True)
