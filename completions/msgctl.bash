@@ -18,16 +18,19 @@ __msgctl_table() {
             'command chatapp - Chat-app messages from templates'
             'command job - Bulk sends: how they stand, and how they go on'
             'command 2fa - Verification codes by SMS, call and chat app'
-            'command state - Delivery states of SMS and calls'
+            'command state - Check the delivery state of SMS and calls'
             'command url - Short URLs and their clicks'
             'command history - Messages sent from this machine, and their results'
             'command balance - Credits left in the account'
             'command block - Numbers that get no message any more'
-            'command profile - Stored accounts: base URL, client and key'
-            'command doctor - Find out why it does not work, and say what to mend'
+            'command optout - People who must not get your messages'
+            'command profile - Manage accounts: base URL, client and key'
             'command api - Make any request, with the credentials of the profile'
-            'command completion - Print the shell completion script'
             'command sandbox - The emulator behind -p sandbox: nothing is really sent'
+            'command doctor - Diagnose problems and suggest fixes'
+            'command completion - Print the shell completion script'
+            'command help - Show help for a command'
+            'command version - Show the version; msgctl --version does the same'
         ) ;;
     'sms')
         table=(
@@ -42,6 +45,9 @@ __msgctl_table() {
             'option --message-file files Read the message from a file; - is standard input'
             'option --country-code countries ISO 3166 country code, for example CO'
             'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
+            'option --once text Send at most once under this key; later calls print the same result'
+            'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
+            'option --ignore-optout - Send even to numbers that opted out'
         ) ;;
     'sms bulk')
         table=(
@@ -77,6 +83,9 @@ __msgctl_table() {
             'option --retries text Attempts to call, 1 to 3'
             'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail message when nobody answers'
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --once text Send at most once under this key; later calls print the same result'
+            'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
+            'option --ignore-optout - Send even to numbers that opted out'
         ) ;;
     'call bulk')
         table=(
@@ -107,6 +116,9 @@ __msgctl_table() {
             'arguments - - '
             'option --template text Name of the template'
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
+            'option --once text Send at most once under this key; later calls print the same result'
+            'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
+            'option --ignore-optout - Send even to numbers that opted out'
         ) ;;
     'chatapp order')
         table=(
@@ -114,6 +126,9 @@ __msgctl_table() {
             'arguments - - '
             'option --template text Name of the template'
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
+            'option --once text Send at most once under this key; later calls print the same result'
+            'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
+            'option --ignore-optout - Send even to numbers that opted out'
         ) ;;
     'chatapp bulk')
         table=(
@@ -204,19 +219,20 @@ __msgctl_table() {
     'state')
         table=(
             'command get - Show the delivery state of each message'
-            'command watch - Wait until each message comes to a state; exit with 6 if one does not'
+            'command watch - Wait until each message reaches a state; exit 6 if one does not'
         ) ;;
     'state get')
         table=(
             'arguments - - '
-            'option --last - Show what this profile sent last, by the history of this machine'
+            'option --last - Use the last message this profile sent from this machine'
         ) ;;
     'state watch')
         table=(
             'arguments - - '
-            'options --until text State to wait for, repeatable; any final state if left out'
-            'option --interval text Seconds between two looks'
-            'option --max-wait text Seconds to wait in all'
+            'option --last - Use the last message this profile sent from this machine'
+            'options --until text State to wait for (repeatable)'
+            'option --interval text Seconds between checks'
+            'option --max-wait text Maximum seconds to wait'
         ) ;;
     'url')
         table=(
@@ -295,28 +311,71 @@ __msgctl_table() {
             'option --concurrency text Requests under way at once'
             'option --rate text Recipients a second at most'
         ) ;;
+    'optout')
+        table=(
+            'command add - Add numbers to the opt-out list'
+            'command list - List the numbers that opted out'
+            'command remove - Remove numbers from the opt-out list'
+            'command import - Add the numbers of a file to the opt-out list, all or none'
+        ) ;;
+    'optout add')
+        table=(
+            'arguments - - '
+            'option --country-code countries ISO 3166 country code, for example CO'
+        ) ;;
+    'optout list')
+        table=(
+        ) ;;
+    'optout remove')
+        table=(
+            'arguments - - '
+            'option --country-code countries ISO 3166 country code, for example CO'
+        ) ;;
+    'optout import')
+        table=(
+            'argument - files '
+            'option --country-code countries ISO 3166 country code, for example CO'
+        ) ;;
     'profile')
         table=(
-            'command add - Store an account; ask for its key, and do not show it'
+            'command add - Save an account'
+            'command set - Change settings of a profile, or its key'
             'command list - List the profiles, without their keys'
             'command show - Show a profile, without its key'
             'command use - Make a profile the default'
             'command remove - Remove a profile and its key'
-            'command path - Print where the profiles are stored'
+            'command path - Print the path of the configuration file'
         ) ;;
     'profile add')
         table=(
             'argument - - '
-            'option --base-url text Where the service is; it ends in /api/v1'
+            'option --base-url text Address of the service; it ends in /api/v1'
             'option --client text Client identifier of the account'
             'option --key-stdin - Read the key from standard input'
-            'option --key-command text Store a command that prints the key, not the key'
+            'option --key-command text Save a command that prints the key, not the key'
+            'option --keyring - Save the key in the system'\''s keychain'
             'option --country-code countries Default for --country-code'
             'option --app-name text Default for --app-name'
             'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel,Mariana Default for --voice'
-            'option --allow-http - Allow plain http, which shows the key to the network'
-            'option --check - Ask for the balance first; store only if it comes'
-            'option --force - Replace a profile of the same name'
+            'option --timezone text Time zone, such as America/Bogota'
+            'option --allow-http,--no-allow-http - Allow plain http, which exposes the key'
+            'option --check - Test the credentials first; save only if they work'
+            'option --force - Replace an existing profile'
+        ) ;;
+    'profile set')
+        table=(
+            'argument - - '
+            'option --base-url text Address of the service; it ends in /api/v1'
+            'option --client text Client identifier of the account'
+            'option --key-stdin - Read the key from standard input'
+            'option --key-command text Save a command that prints the key, not the key'
+            'option --keyring - Save the key in the system'\''s keychain'
+            'option --country-code countries Default for --country-code'
+            'option --app-name text Default for --app-name'
+            'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel,Mariana Default for --voice'
+            'option --timezone text Time zone, such as America/Bogota'
+            'option --allow-http,--no-allow-http - Allow plain http, which exposes the key'
+            'option --check - Test the credentials first; save only if they work'
         ) ;;
     'profile list')
         table=(
@@ -336,9 +395,6 @@ __msgctl_table() {
     'profile path')
         table=(
         ) ;;
-    'doctor')
-        table=(
-        ) ;;
     'api')
         table=(
             'argument - =GET,POST,PUT,PATCH,DELETE '
@@ -348,10 +404,6 @@ __msgctl_table() {
             'option --input files Send the JSON of this file as the body; - is standard input'
             'option -i,--include - Print the status line and the headers first'
             'option --quiet - No notes or progress on standard error'
-        ) ;;
-    'completion')
-        table=(
-            'argument - =bash,zsh,fish '
         ) ;;
     'sandbox')
         table=(
@@ -418,17 +470,31 @@ __msgctl_table() {
         table=(
             'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
         ) ;;
+    'doctor')
+        table=(
+        ) ;;
+    'completion')
+        table=(
+            'argument - =bash,zsh,fish '
+        ) ;;
+    'help')
+        table=(
+            'arguments - - '
+        ) ;;
+    'version')
+        table=(
+        ) ;;
     esac
     table+=(
-    'option -p,--profile profiles Profile to use; MSGCTL_PROFILE does the same'
+    'option -p,--profile profiles Stored profile to use (MSGCTL_PROFILE)'
     'option --json - Print the service'\''s JSON unchanged; same as -o json'
-    'option -o,--output =table,json,csv,tsv Print a table, json, csv or tsv'
-    'option --fields text Only these columns of a table, csv or tsv'
+    'option -o,--output =table,json,csv,tsv Output format: table, json, csv or tsv'
+    'option --fields text Show only these fields, in this order'
     'option -n,--dry-run - Print the request and send nothing'
-    'option -y,--yes - Answer every question with yes'
+    'option -y,--yes - Skip confirmation prompts'
     'option -q,--quiet - No notes or progress on standard error'
-    'option -v,--verbose - Show each request and answer on standard error'
-    'option --timeout text The whole time one request may take'
+    'option -v,--verbose - Show each request and response on standard error'
+    'option --timeout text Maximum total time per request'
     'option --no-color - No colour; NO_COLOR and TERM=dumb do the same'
     'option -h,--help - Show this page'
     'option -V,--version - Show the version'

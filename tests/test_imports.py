@@ -18,7 +18,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 LAYERS = (
     {"__main__", "cli", "reference"},
-    {"jobs", "history", "diagnosis", "output", "sandbox"},
+    {"jobs", "history", "doctor", "output", "sandbox"},
     {"http"},
     {"config", "storage"},
     {"values", "segments", "operations", "recipients", "phones", "delivery_states"},
@@ -39,7 +39,7 @@ WITHIN_A_LAYER = {
 CLIENT_SIDE = {"http", "config", "output", "values"}
 HEAVY = ("http.client", "ssl", "urllib.request", "rich", "sqlite3", "platformdirs", "tomllib", "tomli_w", "asyncio")
 
-WRITE_TO_STANDARD_OUTPUT = {"output", "cli/__init__.py", "cli/common.py", "cli/help_page.py"}
+WRITE_TO_STANDARD_OUTPUT = {"output", "cli/__init__.py", "cli/options.py", "cli/help_page.py"}
 """The printer of results, and who prints help and the version."""
 KNOW_STANDARD_STREAMS = {"__main__.py", "cli/context.py", "cli/streams.py"}
 

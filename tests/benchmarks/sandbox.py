@@ -53,7 +53,7 @@ def without_http(path: Path) -> float:
     """Dispatches a second of the emulator alone."""
     state = State(path)
     state.set_credits(CREDITS)
-    emulator = Emulator(state)
+    emulator = Emulator(state, key="sandbox-key")
     call = SandboxRequest("POST", "/api/v1/send-sms", "", FORM, BODY)
     done, started = 0, time.perf_counter()
     while (passed := time.perf_counter() - started) < 2:

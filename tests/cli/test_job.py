@@ -167,7 +167,7 @@ def test_an_outcome_that_there_is_not(mixed: str, jobs: Jobs) -> None:
     refused(
         jobs("job", "report", mixed, "--only", "accept"),
         2,
-        "--only",
+        'Unknown outcome "accept"',
         "Did you mean accepted?",
     )
 

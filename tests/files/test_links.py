@@ -100,7 +100,7 @@ def test_whoever_comes_by_the_link_and_who_does_not_wait_for_each_other(
     target = moved(world.home / CONFIG, world)
     monkeypatch.setattr(private, "MOST_WAIT", 0)
     for one, other in ((target, world.home / CONFIG), (world.home / CONFIG, target)):
-        with private.locked(one), pytest.raises(ConfigurationError, match="another program"), private.locked(other):
+        with private.locked(one), pytest.raises(ConfigurationError, match="Another program"), private.locked(other):
             pytest.fail("both have it")
 
 

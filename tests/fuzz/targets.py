@@ -9,13 +9,9 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from msgctl import segments, values
-from msgctl.config import file as config
-from msgctl.config import profiles
-from msgctl.errors import ConfigurationError, MsgctlError, UsageError
+from msgctl.errors import MsgctlError, UsageError
 from msgctl.http.response import ShapeError, load_json, read
 from msgctl.jobs.reader import InvalidRow, RecipientReader, Row, RowError, opened
 from msgctl.jobs.template import Template
@@ -42,24 +38,6 @@ def refused(*errors: type[MsgctlError]) -> Iterator[None]:
         yield
     except errors as error:
         shown(error.message, error.hint)
-
-
-def a_config(data: bytes) -> None:
-    """A configuration file, and every profile in it."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "config.toml"
-        path.write_bytes(data)
-        path.chmod(0o600)
-        with refused(ConfigurationError):
-            document = config.load(path)
-            for name, members in document.get("profiles", {}).items():
-                with refused(ConfigurationError):
-                    profiles.made_of(name, members)
-            with refused(ConfigurationError):
-                profiles.find(document, {}, None)
-            with config.changed(path):
-                pass
-            assert config.load(path) == document
 
 
 def recipients(data: bytes) -> None:
@@ -139,10 +117,6 @@ def typed_values(data: bytes) -> None:
 
 
 TARGETS: dict[str, tuple[Target, tuple[bytes, ...]]] = {
-    "config": (
-        a_config,
-        (b'default_profile = "main"\n[profiles.main]\nbase_url = "https://a.example/api/v1"\nclient = 1\nkey = "k"\n',),
-    ),
     "recipients": (
         recipients,
         (

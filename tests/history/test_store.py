@@ -15,6 +15,7 @@ import pytest
 from msgctl.errors import ConfigurationError
 from msgctl.history import History, Send, clear, reading, store
 from msgctl.recipients import RecipientOutcome
+from msgctl.storage import paths
 
 PHONE = "573001234567"
 DAY = "2026-09-21T14:13:20Z"
@@ -239,7 +240,7 @@ def test_a_damaged_or_unsafe_file_is_refused_and_left_unchanged(maker: Maker, pa
         found(path)
     with pytest.raises(ConfigurationError), closing(History(path)) as history:
         history.begin(send(), [PHONE])
-    assert str(path) in caught.value.message
+    assert paths.shown(path) in caught.value.message
     assert caught.value.hint
     assert (path.read_bytes() if path.is_file() else b"") == before
 

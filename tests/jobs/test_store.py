@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.making import NOW, SPEC, opened, rows, write
+from jobs.making import SPEC, opened, rows, write
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs.importer import Importer
 from msgctl.jobs.store import Store
+from support.jobs import NOW
 
 JOB = "20261121-3f9a2c"
 OTHER = "20261122-000000"
@@ -228,4 +229,4 @@ def test_links_folders_and_pipes_are_not_ledgers(store: Store, tmp_path: Path) -
     store.path(OTHER).mkdir()
     os.mkfifo(store.path("20261123-000000"))
     for job in store.ids():
-        assert "plain file" in fault(store, job)
+        assert "regular file" in fault(store, job)

@@ -51,7 +51,7 @@ class Served:
 def as_http(call: SandboxRequest) -> bytes:
     """A call as the bytes of a request."""
     target = call.path + (f"?{call.query}" if call.query else "")
-    headers = {"host": "sandbox", "content-length": str(len(call.body)), **call.headers}
+    headers = {"host": "127.0.0.1", "content-length": str(len(call.body)), **call.headers}
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return f"{call.method} {target} HTTP/1.1\r\n{head}\r\n".encode(errors="surrogateescape") + call.body
 

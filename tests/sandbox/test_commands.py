@@ -46,7 +46,7 @@ def test_credits_can_be_watched_over(sandbox: Sandbox) -> None:
     sandbox.done("sandbox", "credit", "999")
     done = sandbox("balance", "check", "--min", "1000")
     assert done.code == 6
-    assert "999 credits are left" in done.err
+    assert "999 credits" in done.err
 
 
 @pytest.mark.parametrize("amount", ["-1", "many", "1.5", "+", "++1", "1e3", "9" * 30])
@@ -75,9 +75,9 @@ def assert_empty(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ((), "No messages yet"),
-        ((PHONE,), f"No messages to {PHONE} yet"),
-        ((PHONE, "--kind", "call"), f"No call messages to {PHONE} yet"),
+        ((), "No messages yet."),
+        ((PHONE,), f"No messages to {PHONE} yet."),
+        ((PHONE, "--kind", "call"), f"No call messages to {PHONE} yet."),
     ],
     ids=str,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_network
@@ -11,15 +12,17 @@ from pathlib import Path
 
 import pytest
 
+from msgctl.sandbox import server
 from msgctl.sandbox.admin import LocalAdmin
 from msgctl.sandbox.decode import MAX_BODY
 from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.endpoints import ENDPOINTS
 from msgctl.sandbox.protocol import SandboxRequest
 from msgctl.sandbox.server import Server
 from msgctl.sandbox.service import Service
 from msgctl.sandbox.state import State
 
-from .served import Served, as_http, read_reply, serving
+from .served import PATIENCE, Served, as_http, read_reply, serving
 from .world import FORM, NOON, PHONE, encoded
 
 BALANCE = SandboxRequest("GET", "/api/v1/balance", encoded({}))
@@ -64,7 +67,7 @@ def test_requests_that_are_sent_ahead_are_answered_in_order(served: Served) -> N
 
 def test_a_body_may_come_in_chunks(served: Served) -> None:
     body = encoded({"phone": PHONE, "sms": "Hola"}).encode()
-    head = b"POST /api/v1/send-sms HTTP/1.1\r\nHost: s\r\nTransfer-Encoding: chunked\r\n"
+    head = b"POST /api/v1/send-sms HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n"
     head += b"Content-Type: application/x-www-form-urlencoded\r\n\r\n"
     chunks = b"%x;note\r\n%s\r\n%x\r\n%s\r\n0\r\nTrailer: x\r\n\r\n" % (5, body[:5], len(body) - 5, body[5:])
     answer = served.raw(head + chunks + as_http(BALANCE))
@@ -91,7 +94,7 @@ def _send_until_closed(connection: socket.socket, data: bytes) -> None:
 
 
 def test_a_chunked_body_over_the_limit_is_refused(served: Served) -> None:
-    head = b"POST /api/v1/send-sms HTTP/1.1\r\nTransfer-Encoding: chunked\r\n"
+    head = b"POST /api/v1/send-sms HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n"
     head += b"Content-Type: application/x-www-form-urlencoded\r\n\r\n"
     assert status_of(served.raw(head + b"fffffff\r\n" + b"x" * 100)) == 520
 
@@ -195,5 +198,74 @@ def test_it_listens_on_ipv6_too(emulator: Emulator) -> None:
     with serving(Service(emulator), server):
         assert server.origin == f"http://[::1]:{server.server_address[1]}"
         with socket.create_connection(("::1", int(server.server_address[1])), 20) as connection:
-            connection.sendall(as_http(BALANCE))
+            connection.sendall(as_http(BALANCE).replace(b"127.0.0.1", b"[::1]:8520"))
             assert read_reply(connection).status == 200
+
+
+# --- who may call
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:80", "localhost:8520", "LOCALHOST", "sandbox:8520"])
+def test_its_own_addresses_and_the_allowed_ones_are_accepted_as_host(emulator: Emulator, host: str) -> None:
+    with serving(Service(emulator), Server("127.0.0.1", 0, lambda _: None, ["sandbox"])) as served:
+        assert served.answer(SandboxRequest("GET", "/sandbox", headers={"host": host})).status == 200
+
+
+@pytest.mark.parametrize("path", ["/sandbox/inbox", "/api/v1/balance", "/u/x", "/", "/nothing"])
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8520", "127.0.0.1.example", "10.0.0.1", "", "[::1]"])
+def test_another_host_is_refused_everywhere(served: Served, path: str, host: str) -> None:
+    assert served.answer(SandboxRequest("GET", path, headers={"host": host})).status == 403
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "GET /sandbox HTTP/1.1\r\n\r\n",
+        "GET /sandbox HTTP/1.0\r\n\r\n",
+        "GET /sandbox HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n",
+        "GET http://evil.example/sandbox HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    ],
+)
+def test_a_missing_second_or_contradicting_host_is_refused(served: Served, head: str) -> None:
+    assert status_of(served.raw(head.encode())) == 403
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [("http://127.0.0.1", 200), ("http://evil.example", 403), ("null", 403), ("https://127.0.0.1", 403)],
+)
+def test_a_page_of_another_origin_is_refused(served: Served, origin: str, status: int) -> None:
+    assert served.answer(SandboxRequest("POST", "/sandbox/reset", headers={"origin": origin})).status == status
+
+
+def test_a_header_that_drips_is_dropped(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "HEADER_SECONDS", 0.2)
+    with served.connect() as connection:
+        connection.sendall(b"GET /sandbox HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
+        with pytest.raises(OSError, match=r"reset|pipe"):  # noqa: PT012 - the close is noticed by a later write
+            for _ in range(2000):
+                connection.sendall(b"x")
+                time.sleep(0.01)
+    assert status_of(served.raw(as_http(BALANCE))) == 200
+
+
+def test_a_reset_may_have_an_empty_body(emulator: Emulator, served: Served) -> None:
+    LocalAdmin(emulator).credit(5)
+    assert served.answer(SandboxRequest("POST", "/sandbox/reset")).status == 200
+    assert json.loads(served.answer(BALANCE).body) == {"status": 1000}
+
+
+def test_the_list_of_endpoints_names_them_all(served: Served) -> None:
+    document = json.loads(served.answer(SandboxRequest("GET", "/sandbox")).body)
+    listed = {(each["method"], each["path"]) for each in document["endpoints"]}
+    assert {path for _, path in listed} == {endpoint.path for endpoint in ENDPOINTS}
+    for method, path in listed:
+        assert served.answer(SandboxRequest(method, path)).status in (200, 400)
+
+
+def test_a_long_poll_ends_with_the_message_it_waits_for(served: Served) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(served.answer, SandboxRequest("GET", "/sandbox/inbox", "wait=15&phone=3001234567"))
+        assert served.answer(sms()).status == 200
+        found = json.loads(waiting.result(PATIENCE).body)["messages"]
+    assert [each["text"] for each in found] == ["Hola"]

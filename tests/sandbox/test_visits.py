@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,8 +94,8 @@ def test_an_unknown_alias_is_404_and_posting_to_one_405(served: Served) -> None:
     ("agent", "device", "system", "browser", "brand", "model"),
     [
         (ANDROID, "mobile", "Android", "Chrome", "Samsung", "SM-A546E"),
-        (IPHONE, "mobile", "iOS", "Safari", "Apple", "iPhone"),
-        (IPAD, "tablet", "iPadOS", "Safari", "Apple", "iPad"),
+        (IPHONE, "mobile", "iOS", "Mobile Safari", "Apple", "iPhone"),
+        (IPAD, "tablet", "iOS", "Mobile Safari", "Apple", "iPad"),
         (EDGE, "desktop", "Windows", "Edge", "unknown", "unknown"),
         (FIREFOX, "desktop", "Linux", "Firefox", "unknown", "unknown"),
         (HIDDEN, "mobile", "Android", "Chrome", "unknown", "unknown"),
@@ -108,7 +109,22 @@ def test_the_user_agent_tells_the_device(
 ) -> None:
     made = visit({"user-agent": agent}, NOON)
     assert (made.device, made.operating_system, made.browser) == (device, system, browser)
-    assert (made.brand, made.model) == (brand, model)
+    assert (made.brand, made.model, made.is_bot) == (brand, model, False)
+
+
+def test_without_the_parser_a_user_agent_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ua_parser", None)
+    made = visit({"user-agent": ANDROID, "x-country": "CO"}, NOON)
+    assert (made.device, made.operating_system, made.browser, made.country) == ("unknown", "unknown", "unknown", "CO")
+
+
+def test_bots_are_counted_apart(served: Served) -> None:
+    path = shorten(served)
+    for agent in ("WhatsApp/2.23.20.0", "facebookexternalhit/1.1", ANDROID):
+        assert served.answer(SandboxRequest("GET", path, headers={"user-agent": agent})).status == 302
+    assert statistics(served)["clicks"] == 1
+    (url,) = json.loads(served.answer(SandboxRequest("GET", "/sandbox/overview")).body)["urls"]
+    assert (url["clicks"], url["bots"]) == (1, 2)
 
 
 @pytest.mark.parametrize(

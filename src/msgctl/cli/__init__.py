@@ -10,7 +10,7 @@ import typer
 
 from msgctl.cli import signals, streams
 from msgctl.cli.context import Context
-from msgctl.cli.report import report
+from msgctl.cli.errors import report
 from msgctl.cli.root import Root
 from msgctl.cli.tree import group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
@@ -71,9 +71,9 @@ def _run(arguments: Sequence[str], context: Context) -> int:
     except MsgctlError as error:
         return report(error, context, arguments)
     except typer.TyperException as error:
-        from msgctl.cli import mistakes
+        from msgctl.cli import usage_errors
 
-        return report(mistakes.usage(error), context, arguments)
+        return report(usage_errors.usage(error), context, arguments)
     except (KeyboardInterrupt, typer.Abort, EOFError):
         streams.abandon(context.stdout)
         return report(_interrupted(context), context, arguments)
@@ -102,8 +102,8 @@ def _tolerate_any_encoding(context: Context) -> None:
 
 def _interrupted(context: Context) -> Interrupted:
     if context.carried_out:
-        return Interrupted("interrupted after the request was carried out", NOT_AGAIN)
-    return Interrupted("interrupted")
+        return Interrupted("Interrupted after the request was carried out", NOT_AGAIN)
+    return Interrupted("Interrupted")
 
 
 def _not_written(fault: OSError, context: Context) -> MsgctlError:

@@ -6,7 +6,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk, defaults
+from msgctl.cli import bulk, defaults, sending
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     CountryCode,
@@ -53,6 +53,9 @@ def send(
     retries: Retries = None,
     leave_voicemail: LeaveVoicemail = None,
     country_code: CountryCode = None,
+    once: sending.Once = None,
+    resend_unknown: sending.ResendUnknown = False,
+    ignore_optout: sending.IgnoreOptout = False,
 ) -> Result:
     """Call each number and speak a message, or play a stored audio.
 
@@ -68,7 +71,8 @@ def send(
         }
     else:
         spoken = {"audio-code": _audio(audio_code, text, message_file, voice)}
-    return context.run(
+    return sending.send(
+        context,
         ops.SEND_CALL,
         {
             "phone": phones,
@@ -77,6 +81,8 @@ def send(
             "country-code": defaults.country_code(context, country_code),
             **spoken,
         },
+        None,
+        sending.Options(once, resend_unknown, ignore_optout),
     )
 
 

@@ -7,7 +7,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk
+from msgctl.cli import bulk, sending
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import MOST_BODY_BYTES, option, read
 from msgctl.cli.tree import command, group
@@ -46,9 +46,13 @@ def send(
     phone: PhoneOfTemplate = None,
     value: Values = None,
     body: Body = None,
+    once: sending.Once = None,
+    resend_unknown: sending.ResendUnknown = False,
+    ignore_optout: sending.IgnoreOptout = False,
 ) -> Result:
     """Send a chat-app message from a template."""
-    return _perform(Context.of(ctx), ops.CHATAPP_SEND, template, phone, value or [], body)
+    options = sending.Options(once, resend_unknown, ignore_optout)
+    return _perform(Context.of(ctx), ops.CHATAPP_SEND, template, phone, value or [], body, options)
 
 
 @command(
@@ -64,9 +68,13 @@ def order(
     phone: PhoneOfTemplate = None,
     value: Values = None,
     body: Body = None,
+    once: sending.Once = None,
+    resend_unknown: sending.ResendUnknown = False,
+    ignore_optout: sending.IgnoreOptout = False,
 ) -> Result:
     """Send a store-order notification from a custom template."""
-    return _perform(Context.of(ctx), ops.CHATAPP_ORDER, template, phone, value or [], body)
+    options = sending.Options(once, resend_unknown, ignore_optout)
+    return _perform(Context.of(ctx), ops.CHATAPP_ORDER, template, phone, value or [], body, options)
 
 
 @command(
@@ -112,19 +120,26 @@ def bulk_send(
 
 
 def _perform(
-    context: Context, operation: ops.Operation, template: str, phone: str | None, given: list[str], body: str | None
+    context: Context,
+    operation: ops.Operation,
+    template: str,
+    phone: str | None,
+    given: list[str],
+    body: str | None,
+    options: sending.Options,
 ) -> Result:
     name = values.words(template, "--template")
     if body is not None:
         if phone is not None:
             raise UsageError("--body and PHONE exclude each other", "The body holds the phone and the values.")
-        return context.run(
-            operation, {"template": name}, _object(read(context, body, MOST_BODY_BYTES, "a JSON object"))
-        )
+        document = _object(read(context, body, MOST_BODY_BYTES, "a JSON object"))
+        return sending.send(context, operation, {"template": name}, document, options)
     if phone is None:
         raise UsageError("PHONE is missing", "Give PHONE and the VALUEs, or --body FILE.")
     texts = [values.prose(text, "a VALUE") for text in given]
-    return context.run(operation, {"template": name, "phone": values.phone(phone), "body": texts})
+    return sending.send(
+        context, operation, {"template": name, "phone": values.phone(phone), "body": texts}, None, options
+    )
 
 
 def _object(body: bytes) -> bytes:

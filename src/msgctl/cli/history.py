@@ -20,7 +20,7 @@ from msgctl.times import timestamp
 app = group(
     """Messages sent from this machine, and their results.
 
-    `msgctl history` lists the newest 20 entries, one for each number: messages, calls, verification messages (never
+    Without a command, list the newest 20 entries, one for each number: messages, calls, verification messages (never
     their codes) and blocked numbers. A profile with `history = false` keeps no history.
     """
 )

@@ -17,9 +17,10 @@ from msgctl.http.response import Response
 from msgctl.output.result import OwnResult, ServiceResult
 from msgctl.storage import paths
 
-app = group("Delivery states of SMS and calls.")
+app = group("Check the delivery state of SMS and calls.")
 
-Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Identifiers of messages, as the sends gave them.")]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Message IDs, as printed by the send.")]
+Last = Annotated[bool, typer.Option("--last", help="Use the last message this profile sent from this machine.")]
 
 
 @command(
@@ -32,12 +33,8 @@ Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Identifiers of 
 )
 def get(
     ctx: typer.Context,
-    id: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="Identifiers of messages, as the sends gave them.")
-    ] = None,
-    last: Annotated[
-        bool, typer.Option("--last", help="Show what this profile sent last, by the history of this machine.")
-    ] = False,
+    id: Ids = None,
+    last: Last = False,
 ) -> ServiceResult | OwnResult:
     """Show the delivery state of each message."""
     context = Context.of(ctx)
@@ -62,20 +59,22 @@ def get(
     app,
     "watch",
     "msgctl state watch 8f3c2a71",
+    "msgctl state watch --last",
     "msgctl state watch 8f3c2a71 --until delivered --until rejected --interval 5 --max-wait 600",
     performs=ops.MESSAGES_STATE,
 )
 def watch(
     ctx: typer.Context,
-    id: Ids,
+    id: Ids = None,
+    last: Last = False,
     until: Annotated[
         list[str] | None,
-        typer.Option("--until", metavar="STATE", help="State to wait for, repeatable; any final state if left out."),
+        typer.Option("--until", metavar="STATE", help="State to wait for (repeatable). [default: any final state]"),
     ] = None,
-    interval: Annotated[str, typer.Option("--interval", metavar="S", help="Seconds between two looks.")] = "2",
-    max_wait: Annotated[str, typer.Option("--max-wait", metavar="S", help="Seconds to wait in all.")] = "300",
+    interval: Annotated[str, typer.Option("--interval", metavar="S", help="Seconds between checks.")] = "2",
+    max_wait: Annotated[str, typer.Option("--max-wait", metavar="S", help="Maximum seconds to wait.")] = "300",
 ) -> ServiceResult | OwnResult:
-    """Wait until each message comes to a state; exit with 6 if one does not."""
+    """Wait until each message reaches a state; exit 6 if one does not."""
     context = Context.of(ctx)
     watching = Watch(
         context,
@@ -83,7 +82,7 @@ def watch(
         interval=values.seconds(interval, "--interval"),
         max_wait=values.seconds(max_wait, "--max-wait", most=31 * 86400),
     )
-    identifiers = _identifiers(id)
+    identifiers = _identifiers(_asked_for(context, id or [], last=last))
     if context.options.dry_run:
         return context.describe(ops.MESSAGES_STATE, [{"id": each} for each in identifiers])
     failures: list[MsgctlError] = []
@@ -100,14 +99,14 @@ def watch(
 
 def _asked_for(context: Context, ids: list[str], *, last: bool) -> list[str]:
     if ids and last:
-        raise UsageError("--last and ID exclude each other", "Give one of them.")
+        raise UsageError("Use either --last or IDs, not both")
     if not ids and not last:
-        raise UsageError("ID is missing", "Give the ID of each message, or --last for what was sent last.")
+        raise UsageError("ID is missing", "Give message IDs, or --last.")
     return ids or last_ids(context)
 
 
 def _identifiers(texts: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(values.words(text, "an ID") for text in texts))
+    return list(dict.fromkeys(values.words(text, "ID") for text in texts))
 
 
 def _learn(context: Context, responses: Sequence[Response]) -> None:

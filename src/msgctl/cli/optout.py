@@ -33,8 +33,8 @@ COLUMNS = ("phone", "added")
 @command(
     app,
     "add",
-    "msgctl optout add 573001234567",
-    "msgctl optout add '300 123 4567' --country-code CO",
+    "msgctl optout add 573005550100",
+    "msgctl optout add '300 555 0100' --country-code CO",
 )
 def add(ctx: typer.Context, phone: Phones, country_code: CountryCode = None) -> None:
     """Add numbers to the opt-out list."""
@@ -59,7 +59,7 @@ def list_(ctx: typer.Context) -> None:
     context.show(found, COLUMNS, empty="Nobody has opted out.")
 
 
-@command(app, "remove", "msgctl optout remove 573001234567")
+@command(app, "remove", "msgctl optout remove 573005550100")
 def remove(ctx: typer.Context, phone: Phones, country_code: CountryCode = None) -> None:
     """Remove numbers from the opt-out list."""
     from msgctl.history import optouts

@@ -1,8 +1,8 @@
-"""`msgctl profile`: stored credentials."""
+"""`msgctl profile`: accounts, their credentials and defaults."""
 
 import getpass
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -13,20 +13,43 @@ from msgctl.cli.context import Context
 from msgctl.cli.inputs import optional, read_line
 from msgctl.cli.terminal import echo_kept_off, is_terminal
 from msgctl.cli.tree import command, group
-from msgctl.config import file as config
-from msgctl.config import profiles
+from msgctl.config import file as config_file
+from msgctl.config import keychain, profiles
 from msgctl.config.base_url import base_url_fault, without_secrets
-from msgctl.config.file import Document
+from msgctl.config.credential import Secret
+from msgctl.config.file import ConfigFile, Document
+from msgctl.config.profiles import Choice
 from msgctl.errors import Cancelled, MsgctlError, UsageError
+from msgctl.output.result import OwnResult, Result, TextResult
+from msgctl.text import clean
 from msgctl.values import quote
 
-app = group("Stored accounts: base URL, client and key.")
+app = group("Manage accounts: base URL, client and key.")
 
-COLUMNS = ("name", "default", "base_url", "client", "key")
-DEFAULTS = ("country_code", "app_name", "voice")
-MEMBERS = frozenset({"base_url", "client", "key", "key_command", "allow_http", *DEFAULTS})
+FIELDS = ("name", "default", "base_url", "client", "key")
+DEFAULTS = ("country_code", "app_name", "voice", "timezone")
+KEY_SOURCES = ("key", "key_command", "keyring")
+SETTINGS = frozenset({"base_url", "client", "allow_http", *KEY_SOURCES, *DEFAULTS})
+"""The settings that options give."""
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.")]
+BaseUrl = Annotated[
+    str | None, typer.Option("--base-url", metavar="URL", help="Address of the service; it ends in /api/v1.")
+]
+Client = Annotated[str | None, typer.Option("--client", metavar="N", help="Client identifier of the account.")]
+KeyStdin = Annotated[bool, typer.Option("--key-stdin", help="Read the key from standard input.")]
+KeyCommand = Annotated[
+    str | None, typer.Option("--key-command", metavar="CMD", help="Save a command that prints the key, not the key.")
+]
+Keyring = Annotated[bool, typer.Option("--keyring", help="Save the key in the system's keychain.")]
+CountryCode = Annotated[str | None, typer.Option("--country-code", metavar="CC", help="Default for --country-code.")]
+AppName = Annotated[str | None, typer.Option("--app-name", metavar="NAME", help="Default for --app-name.")]
+Voice = Annotated[str | None, typer.Option("--voice", metavar="NAME", help="Default for --voice.")]
+TimeZone = Annotated[str | None, typer.Option("--timezone", metavar="ZONE", help="Time zone, such as America/Bogota.")]
+AllowHttp = Annotated[
+    bool | None, typer.Option("--allow-http/--no-allow-http", help="Allow plain http, which exposes the key.")
+]
+Check = Annotated[bool, typer.Option("--check", help="Test the credentials first; save only if they work.")]
 
 
 @command(
@@ -40,74 +63,135 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile."
 def add(
     ctx: typer.Context,
     name: Name,
-    base_url: Annotated[
-        str, typer.Option("--base-url", metavar="URL", help="Where the service is; it ends in /api/v1.")
-    ],
-    client: Annotated[str, typer.Option("--client", metavar="N", help="Client identifier of the account.")],
-    key_stdin: Annotated[bool, typer.Option("--key-stdin", help="Read the key from standard input.")] = False,
-    key_command: Annotated[
-        str | None,
-        typer.Option("--key-command", metavar="CMD", help="Store a command that prints the key, not the key."),
-    ] = None,
-    country_code: Annotated[
-        str | None, typer.Option("--country-code", metavar="CC", help="Default for --country-code.")
-    ] = None,
-    app_name: Annotated[str | None, typer.Option("--app-name", metavar="NAME", help="Default for --app-name.")] = None,
-    voice: Annotated[str | None, typer.Option("--voice", metavar="NAME", help="Default for --voice.")] = None,
-    allow_http: Annotated[
-        bool, typer.Option("--allow-http", help="Allow plain http, which shows the key to the network.")
-    ] = False,
-    check: Annotated[bool, typer.Option("--check", help="Ask for the balance first; store only if it comes.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace a profile of the same name.")] = False,
-) -> None:
-    """Store an account; ask for its key, and do not show it.
+    base_url: BaseUrl = None,
+    client: Client = None,
+    key_stdin: KeyStdin = False,
+    key_command: KeyCommand = None,
+    keyring: Keyring = False,
+    country_code: CountryCode = None,
+    app_name: AppName = None,
+    voice: Voice = None,
+    timezone: TimeZone = None,
+    allow_http: AllowHttp = None,
+    check: Check = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing profile.")] = False,
+) -> Result | None:
+    """Save an account. Prompts for what is missing; the key stays hidden.
 
-    There is no option for the key: every user of a machine can read the arguments of a command.
+    There is no option for the key, because every user of a machine can see the arguments of a command.
     """
     context = Context.of(ctx)
-    members: Document = {
-        "base_url": _base_url(base_url, allow_http=allow_http),
-        "client": values.whole_number(client, "--client", most=profiles.LARGEST_CLIENT),
+    _check_new(config_file.load(context.config_path), name, force=force)
+    settings = _given(base_url, client, country_code, app_name, voice, timezone, allow_http)
+    has_key = key_stdin or key_command is not None
+    _check_key_options(key_stdin, key_command, keyring)
+    if not check:
+        context.refuse_dry_run("profile add")
+    if is_terminal(context.stdin):
+        settings |= _ask_for_missing(context, settings)
+    else:
+        _refuse_missing(settings, has_key=has_key)
+    settings |= _key(context, key_stdin=key_stdin, key_command=key_command, keyring=keyring)
+    balance = _check_account(context, name, settings) if check else None
+    if context.options.dry_run:
+        return balance
+    with config_file.changed(context.config_path) as config:
+        _check_new(config, name, force=force)
+        if not config.profiles and config.default != profiles.SANDBOX:
+            config.document["default_profile"] = name
+        kept = {setting: value for setting, value in config.profiles.get(name, {}).items() if setting not in SETTINGS}
+        config.profiles[name] = _saved(name, kept | settings)
+    context.note(f"Saved profile {name}{' (the default)' if config.default == name else ''}")
+    return balance
+
+
+@command(
+    app,
+    "set",
+    "msgctl profile set main --key-stdin < key.txt",
+    "msgctl profile set main --country-code CO --timezone America/Bogota",
+)
+def set_(
+    ctx: typer.Context,
+    name: Name,
+    base_url: BaseUrl = None,
+    client: Client = None,
+    key_stdin: KeyStdin = False,
+    key_command: KeyCommand = None,
+    keyring: Keyring = False,
+    country_code: CountryCode = None,
+    app_name: AppName = None,
+    voice: Voice = None,
+    timezone: TimeZone = None,
+    allow_http: AllowHttp = None,
+    check: Check = False,
+) -> Result | None:
+    """Change settings of a profile, or its key. Only what you give is changed."""
+    context = Context.of(ctx)
+    if name == profiles.SANDBOX:
+        raise _built_in()
+    _check_key_options(key_stdin, key_command, keyring)
+    before = profiles.stored(config_file.load(context.config_path), name).settings
+    allow = before.get("allow_http") is True if allow_http is None else allow_http
+    settings = _given(base_url, client, country_code, app_name, voice, timezone, allow)
+    if allow_http is None:
+        settings.pop("allow_http", None)
+    has_key = key_stdin or key_command is not None or keyring
+    if not settings and not has_key and not check:
+        raise UsageError("Nothing to change: no setting was given", "msgctl profile set --help")
+    if not check:
+        context.refuse_dry_run("profile set")
+    if has_key:
+        settings |= _key(context, key_stdin=key_stdin, key_command=key_command, keyring=keyring)
+    balance = _check_account(context, name, _merged(before, settings)) if check else None
+    if context.options.dry_run:
+        return balance
+    with config_file.changed(context.config_path) as config:
+        before = profiles.stored(config, name).settings
+        config.profiles[name] = _saved(name, _merged(before, settings))
+    context.note(f"Changed profile {name}")
+    return balance
+
+
+def _merged(before: Any, settings: Document) -> Document:
+    """Return the settings with changes; a new key replaces the old one, wherever that was kept."""
+    replaced = KEY_SOURCES if any(each in settings for each in KEY_SOURCES) else ()
+    return {setting: value for setting, value in before.items() if setting not in replaced} | settings
+
+
+def _given(
+    base_url: str | None,
+    client: str | None,
+    country_code: str | None,
+    app_name: str | None,
+    voice: str | None,
+    timezone: str | None,
+    allow_http: bool | None,
+) -> Document:
+    """Return the settings that were given, checked. Raises UsageError."""
+    settings = {
+        "base_url": None if base_url is None else _base_url(base_url, allow_http=bool(allow_http)),
+        "client": None if client is None else _client(client),
         "country_code": None if country_code is None else values.country_code(country_code),
         "app_name": optional(app_name, "--app-name"),
         "voice": None if voice is None else _voice(voice),
-        "allow_http": allow_http or None,
+        "timezone": None if timezone is None else _time_zone(timezone),
+        "allow_http": allow_http,
     }
-    _check_name(context, name, force=force)
-    if not check:
-        context.refuse_dry_run("profile add")
-    members |= _key(context, key_stdin=key_stdin, key_command=key_command)
-    members = {member: value for member, value in members.items() if value is not None}
-    if check:
-        _check_account(context, name, members)
-    if not context.options.dry_run:
-        _store(context, name, members, force=force)
-
-
-def _store(context: Context, name: str, members: Document, *, force: bool) -> None:
-    with config.changed(context.config_path) as document:
-        stored = config.profiles(document)
-        if name in stored and not force:
-            raise _exists(name)
-        if not stored and document.get("default_profile") != profiles.SANDBOX:
-            document["default_profile"] = name
-        stored[name] = _unknown(stored.get(name, {})) | members
-        is_default = document.get("default_profile") == name
-    context.note(f"stored profile {name}{' as the default' if is_default else ''}")
-
-
-def _unknown(members: Document) -> Document:
-    """What a profile holds that no option gives, and is kept when the profile is replaced."""
-    return {member: value for member, value in members.items() if member not in MEMBERS}
+    return {setting: value for setting, value in settings.items() if value is not None}
 
 
 def _base_url(text: str, *, allow_http: bool) -> str:
     if fault := base_url_fault(text, allow_http=allow_http):
         raise UsageError(
-            f"{quote(without_secrets(text))} cannot be a base URL: {fault}",
-            "Allowed is https://HOST/api/v1, and plain http to a loopback address or with --allow-http.",
+            f"--base-url {fault}: {quote(without_secrets(text))}",
+            "Use https://HOST/api/v1. Plain http is allowed to loopback addresses, or with --allow-http.",
         )
     return text
+
+
+def _client(text: str) -> int:
+    return values.whole_number(text, "--client", most=profiles.LARGEST_CLIENT)
 
 
 def _voice(text: str) -> str:
@@ -115,35 +199,75 @@ def _voice(text: str) -> str:
     return values.choice(text, tuple(voices), "voice")
 
 
-def _check_name(context: Context, name: str, *, force: bool) -> None:
-    """Find out about the name, and whether the file can be read, before a key is asked for."""
+def _time_zone(text: str) -> str:
+    if not profiles.is_time_zone(text):
+        raise UsageError(f"Unknown time zone {quote(text)}", "Use a name such as America/Bogota.")
+    return text
+
+
+def _check_new(config: ConfigFile, name: str, *, force: bool) -> None:
     if fault := profiles.name_fault(name):
-        raise UsageError(f"{quote(name)} cannot be the name of a profile: {fault}", "Choose another name.")
-    stored = config.load(context.config_path).get("profiles", {})
-    if name in stored and not force:
-        raise _exists(name)
+        raise UsageError(f"The name {quote(name)} {fault}", "Choose another name.")
+    if name in config.profiles and not force:
+        raise UsageError(
+            f"There is already a profile {quote(name)}",
+            "Change it with: msgctl profile set. Or replace it with --force.",
+        )
 
 
-def _exists(name: str) -> UsageError:
-    return UsageError(f"there is a profile '{name}' already", "Choose another name, or replace it with --force.")
+def _ask_for_missing(context: Context, settings: Document) -> Document:
+    """Ask on the terminal for what a profile needs and was not given, until it is usable. Raises Cancelled."""
+    allow_http = settings.get("allow_http", False)
+    questions: dict[str, tuple[str, Callable[[str], str | int]]] = {
+        "base_url": ("Base URL: ", lambda text: _base_url(text, allow_http=allow_http)),
+        "client": ("Client: ", _client),
+    }
+    answers: Document = {}
+    for setting, (prompt, convert) in questions.items():
+        while setting not in settings and setting not in answers:
+            try:
+                answers[setting] = convert(context.ask(prompt).strip())
+            except UsageError as error:
+                context.say(f"{error.message}. {error.hint or ''}".rstrip())
+    return answers
 
 
-def _key(context: Context, *, key_stdin: bool, key_command: str | None) -> Document:
+def _refuse_missing(settings: Document, *, has_key: bool) -> None:
+    """Name all required options that are missing. Raises UsageError."""
+    missing = [
+        option for setting, option in (("base_url", "--base-url"), ("client", "--client")) if setting not in settings
+    ]
+    if not has_key:
+        missing.append("--key-stdin (or --key-command)")
+    if missing:
+        raise UsageError(
+            f"Missing {'option' if len(missing) == 1 else 'options'}: {', '.join(missing)}",
+            "On a terminal, msgctl asks for what is missing.",
+        )
+
+
+def _check_key_options(key_stdin: bool, key_command: str | None, keyring: bool) -> None:
+    if key_command is not None and (key_stdin or keyring):
+        other = "--key-stdin" if key_stdin else "--keyring"
+        raise UsageError(f"Use either --key-command or {other}, not both")
+
+
+def _key(context: Context, *, key_stdin: bool, key_command: str | None, keyring: bool) -> Document:
+    """Return the settings for the key, which is read or asked for. Raises UsageError and Cancelled.
+
+    A key for the keychain is under ``key``, too, with ``keyring``; `_saved` takes it there.
+    """
     if key_command is not None:
-        if key_stdin:
-            raise UsageError("--key-stdin and --key-command exclude each other", "Give one of them.")
         return {"key_command": values.words(key_command, "--key-command")}
-    if is_terminal(context.stdin):  # also with --key-stdin: what is typed there would be seen
+    if is_terminal(context.stdin):  # also with --key-stdin: the terminal would show what is typed
         key = _ask_for_key()
     elif key_stdin:
         key = read_line(context, profiles.LONGEST_KEY * 4, "the key")
     else:
-        raise UsageError(
-            "there is no terminal to ask for the key", "Give it with --key-stdin, or store a --key-command."
-        )
+        raise UsageError("Missing option: --key-stdin", "On a terminal, msgctl asks for the key.")
     if fault := profiles.key_fault(key):
-        raise UsageError(f"the key cannot be used: {fault}", profiles.WHERE_THE_KEY_IS)
-    return {"key": key}
+        raise UsageError(f"The key {fault}", profiles.KEY_HINT)
+    return {"key": key, "keyring": True} if keyring else {"key": key}
 
 
 def _ask_for_key() -> str:
@@ -153,63 +277,69 @@ def _ask_for_key() -> str:
             with echo_kept_off():
                 return getpass.getpass("Key: ")
     except EOFError:
-        raise Cancelled("no key was given", consequence="nothing was stored") from None
+        raise Cancelled("no key was given", consequence="nothing was saved") from None
     except UnicodeDecodeError:
-        raise UsageError("the key cannot be used: it is not UTF-8 text", profiles.WHERE_THE_KEY_IS) from None
+        raise UsageError("The key is not UTF-8 text", profiles.KEY_HINT) from None
     except getpass.GetPassWarning:
-        raise UsageError(
-            "this terminal would show the key", "Give it with --key-stdin, or store a --key-command."
-        ) from None
+        raise UsageError("This terminal would show the key", "Use --key-stdin or --key-command.") from None
 
 
-def _check_account(context: Context, name: str, members: Document) -> None:
-    """Ask for the balance with the profile as it would be stored; whatever goes wrong, nothing is stored."""
-    context.profile = profiles.made_of(name, members)
+def _saved(name: str, settings: Document) -> Document:
+    """Return the settings as they are saved: a key for the keychain goes there. Raises ConfigurationError."""
+    if settings.get("keyring") and "key" in settings:
+        keychain.save(name, Secret(settings["key"]))
+        return {setting: value for setting, value in settings.items() if setting != "key"}
+    return settings
+
+
+def _check_account(context: Context, name: str, settings: Document) -> Result:
+    """Return the balance of a profile as it would be saved. If anything goes wrong, nothing is saved."""
+    if "key" in settings:
+        settings = {setting: value for setting, value in settings.items() if setting != "keyring"}
+    context.profile = Choice(name, "-p", settings, {}, f"profile {name}").profile()
     try:
-        context.run(ops.BALANCE, {})
+        return context.run(ops.BALANCE, {})
     except MsgctlError as error:
-        error.what, error.consequence = error.message, "the profile was not stored"
+        error.consequence = "the profile was not saved"
         raise
 
 
 @command(app, "list", "msgctl profile list", "msgctl profile list --json")
-def list_(ctx: typer.Context) -> None:
+def list_(ctx: typer.Context) -> Result:
     """List the profiles, without their keys."""
     context = Context.of(ctx)
-    document = config.load(context.config_path)
-    stored = {**document.get("profiles", {}), profiles.SANDBOX: _sandbox()}
-    default = document.get("default_profile")
-    context.show([_listed(name, members, default) for name, members in stored.items()], COLUMNS)
+    config = config_file.load(context.config_path)
+    stored = {**config.profiles, profiles.SANDBOX: {}}
+    return OwnResult(
+        [_shown(name, settings, config.default) for name, settings in stored.items()], FIELDS, view="profiles"
+    )
 
 
 @command(app, "show", "msgctl profile show", "msgctl profile show main --json")
 def show(
     ctx: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Name of the profile; the one in use if left out.")
+        str | None, typer.Argument(metavar="[NAME]", help="Name of the profile; default: the one in use.")
     ] = None,
-) -> None:
+) -> Result:
     """Show a profile, without its key."""
     context = Context.of(ctx)
-    document = config.load(context.config_path)
-    chosen = context.options.profile if name is None else name
-    from_environment = False
-    if chosen is None:
-        chosen, members = profiles.in_use(document, context.environ)
-        from_environment = chosen != profiles.SANDBOX and bool(context.environ.get("MSGCTL_KEY"))
-    elif chosen != profiles.SANDBOX:
-        members = profiles.stored(document, chosen)
-    if chosen == profiles.SANDBOX:
-        members = _sandbox()
-    shown = _listed(chosen, members, document.get("default_profile"))
-    if from_environment:
+    config = config_file.load(context.config_path)
+    environ = context.environ if name is None else {}
+    choice = profiles.choose(config, environ, context.options.profile if name is None else name)
+    settings = {**choice.settings}
+    if choice.given:
+        settings["base_url"] = choice.base_url()
+        settings["client"] = choice.client()
+    shown = _shown(choice.name, settings, config.default)
+    if "key" in choice.given:
         shown["key"] = "environment"
     more = {
-        member: members[member]
-        for member in ("key_command", *DEFAULTS, "allow_http", "history")
-        if isinstance(members.get(member), (str, bool))
+        setting: settings[setting]
+        for setting in ("key_command", *DEFAULTS, "allow_http", "history", "keep_days")
+        if isinstance(settings.get(setting), (str, bool, int))
     }
-    context.show({**shown, **more}, [*COLUMNS, *more])
+    return OwnResult({**shown, **more}, [*FIELDS, *more], view="profile")
 
 
 @command(app, "use", "msgctl profile use main")
@@ -217,11 +347,11 @@ def use(ctx: typer.Context, name: Name) -> None:
     """Make a profile the default."""
     context = Context.of(ctx)
     context.refuse_dry_run("profile use")
-    with config.changed(context.config_path) as document:
+    with config_file.changed(context.config_path) as config:
         if name != profiles.SANDBOX:
-            profiles.stored(document, name)
-        document["default_profile"] = name
-    context.note(f"{name} is the default profile now")
+            profiles.stored(config, name)
+        config.document["default_profile"] = name
+    context.note(f"{name} is now the default profile")
 
 
 @command(app, "remove", "msgctl profile remove main", "msgctl profile remove main --yes")
@@ -230,45 +360,62 @@ def remove(ctx: typer.Context, name: Name) -> None:
     context = Context.of(ctx)
     context.refuse_dry_run("profile remove")
     if name == profiles.SANDBOX:
-        raise UsageError("the profile 'sandbox' is built in and always there", "Empty it with: msgctl sandbox reset")
-    profiles.stored(config.load(context.config_path), name)
+        raise _built_in()
+    profiles.stored(config_file.load(context.config_path), name)
     context.confirm(f"Remove profile {name} and its key?")
-    with config.changed(context.config_path) as document:
-        profiles.stored(document, name)
-        del config.profiles(document)[name]
-        was_default = document.get("default_profile") == name
-        if was_default:
-            del document["default_profile"]
-    context.note(f"removed profile {name}{'; there is no default now' if was_default else ''}")
+    with config_file.changed(context.config_path) as config:
+        removed = profiles.stored(config, name).settings
+        del config.profiles[name]
+        default = _new_default(config, name)
+        if removed.get("keyring") is True:
+            keychain.delete(name)
+    context.note(f"Removed profile {name}{default}")
+
+
+def _new_default(config: ConfigFile, removed: str) -> str:
+    """Choose the default after a removal, and return what to say about it."""
+    if config.default == profiles.SANDBOX:
+        return ""
+    if len(config.profiles) == 1:
+        (only,) = config.profiles
+        if config.default == only:
+            return ""
+        config.document["default_profile"] = only
+        return f". {only} is now the default profile."
+    if config.default != removed:
+        return ""
+    del config.document["default_profile"]
+    return ". No default profile is set."
+
+
+def _built_in() -> UsageError:
+    return UsageError("The sandbox profile is built in and cannot be changed", "Empty it with: msgctl sandbox reset")
 
 
 @command(app, "path", "msgctl profile path", 'chmod 600 "$(msgctl profile path)"')
-def path(ctx: typer.Context) -> None:
-    """Print where the profiles are stored."""
-    context = Context.of(ctx)
-    context.check_own_fields(("path",))
-    context.printer.value("path", str(context.config_path))
+def path(ctx: typer.Context) -> Result:
+    """Print the path of the configuration file."""
+    path = str(Context.of(ctx).config_path)
+    return TextResult(f"{clean(path)}\n", {"path": path})
 
 
-def _sandbox() -> Mapping[str, Any]:
-    return {"base_url": profiles.SANDBOX_URL, "client": profiles.SANDBOX_CLIENT, "key": profiles.SANDBOX_KEY}
-
-
-def _listed(name: str, members: Mapping[str, Any], default: str | None) -> dict[str, Any]:
-    """A profile as it is shown; of the key only whether there is one."""
-    key = "stored" if members.get("key") else "command" if members.get("key_command") else "missing"
-    base_url, client = members.get("base_url"), members.get("client")
+def _shown(name: str, settings: Document, default: str | None) -> dict[str, Any]:
+    """Return a profile as it is shown; of the key only where it is."""
+    if name == profiles.SANDBOX:
+        settings = {"base_url": profiles.SANDBOX_URL, "client": profiles.SANDBOX_CLIENT}
+        key = "built in"
+    else:
+        sources = {"key": "stored", "key_command": "command", "keyring": "keychain"}
+        key = next((shown for setting, shown in sources.items() if settings.get(setting)), "missing")
+    base_url, client = settings.get("base_url"), settings.get("client")
+    if not isinstance(base_url, str):
+        base_url = None
+    elif base_url_fault(base_url, allow_http=True):
+        base_url = "cannot be used"  # it may contain a password, or the key
     return {
         "name": name,
         "default": name == default,
-        "base_url": _usable(base_url),
+        "base_url": base_url,
         "client": client if isinstance(client, int) else None,
-        "key": "built in" if name == profiles.SANDBOX else key,
+        "key": key,
     }
-
-
-def _usable(base_url: object) -> str | None:
-    """A base URL as it is shown: one that cannot be used may hold a password, or the key."""
-    if not isinstance(base_url, str):
-        return None
-    return "cannot be used" if base_url_fault(base_url, allow_http=True) else base_url

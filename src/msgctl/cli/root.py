@@ -1,4 +1,4 @@
-"""What stands at the top of the command tree. Each part is loaded when it is asked for: a run needs one of them."""
+"""Lazy registry of command groups: each module is loaded when its group is used."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import typer
 
 from msgctl.cli.tree import Group, command, group
 
-SEND, VERIFY, LOOK, ACCOUNT, TEST = "Send", "Verify", "Look", "Account", "Test"
+SEND, VERIFY, TRACK, ACCOUNT, HELP, TEST = "Send", "Verify", "Track", "Account", "Help", "Test"
 
 
 class Part(NamedTuple):
-    """A group, or a command of its own: its heading in the help, its name, its module in `msgctl.cli`, its one line."""
+    """A group or a single command: its heading in the help, name, module in `msgctl.cli`, and one line of help."""
 
     panel: str
     name: str
@@ -23,27 +23,29 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part(SEND, "sms", "sms", "SMS text messages."),
-    Part(SEND, "call", "call", "Voice calls."),
-    Part(SEND, "chatapp", "chatapp", "Chat-app messages from templates."),
-    Part(SEND, "job", "job", "Bulk sends: how they stand, and how they go on."),
-    Part(VERIFY, "2fa", "twofa", "Verification codes by SMS, call and chat app."),
-    Part(LOOK, "state", "message_state", "Delivery states of SMS and calls."),
-    Part(LOOK, "url", "url", "Short URLs and their clicks."),
-    Part(LOOK, "history", "history", "What was sent from this machine, and what came of it."),
-    Part(ACCOUNT, "balance", "balance", "Credits left in the account."),
-    Part(ACCOUNT, "block", "block", "Numbers that get no message any more."),
-    Part(ACCOUNT, "optout", "optout", "People who must not get your messages."),
-    Part(ACCOUNT, "profile", "profile", "Stored accounts: base URL, client and key."),
-    Part(ACCOUNT, "doctor", "doctor", "Find out why it does not work, and say what to mend."),
-    Part(ACCOUNT, "api", "api", "Make any request, with the credentials of the profile."),
-    Part(ACCOUNT, "completion", "completion", "Print the script by which a shell completes msgctl."),
-    Part(TEST, "sandbox", "sandbox", "An emulator of the service on this machine."),
+    Part(SEND, "sms", "sms", "Send text messages."),
+    Part(SEND, "call", "call", "Make voice calls."),
+    Part(SEND, "chatapp", "chatapp", "Send chat-app messages from templates."),
+    Part(SEND, "job", "job", "Check, resume and report on bulk sends."),
+    Part(VERIFY, "2fa", "twofa", "Send and verify codes by SMS, call or chat app."),
+    Part(TRACK, "state", "message_state", "Check the delivery state of SMS and calls."),
+    Part(TRACK, "url", "url", "Create short URLs and count their clicks."),
+    Part(TRACK, "history", "history", "Messages sent from this machine, and their results."),
+    Part(ACCOUNT, "balance", "balance", "Show the credits left in the account."),
+    Part(ACCOUNT, "block", "block", "Block numbers from receiving messages."),
+    Part(ACCOUNT, "optout", "optout", "Manage numbers that must not get your messages."),
+    Part(ACCOUNT, "profile", "profile", "Manage stored accounts: base URL, client and key."),
+    Part(ACCOUNT, "api", "api", "Make any request with the profile's credentials."),
+    Part(TEST, "sandbox", "sandbox", "Test with an emulator of the service on this machine."),
+    Part(HELP, "doctor", "doctor", "Diagnose problems and suggest fixes."),
+    Part(HELP, "completion", "completion", "Print the shell completion script."),
+    Part(HELP, "help", "help", "Show help for a command."),
+    Part(HELP, "version", "version", "Show the version."),
 )
 
 
 class Root(Group):
-    """The tree itself. Its help page is known without loading any part of it."""
+    """The root of the command tree. Its help needs no other module."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -54,16 +56,16 @@ class Root(Group):
 
 
 class _Children(Mapping[str, Any]):
-    """The groups and commands by their names, each made at its first use."""
+    """Groups and commands by name, each created at its first use."""
 
     def __init__(self) -> None:
         self._parts = {part.name: part for part in PARTS}
-        self._made: dict[str, Any] = {}
+        self._loaded: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._made:
-            self._made[name] = _load(self._parts[name])
-        return self._made[name]
+        if name not in self._loaded:
+            self._loaded[name] = _load(self._parts[name])
+        return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._parts)

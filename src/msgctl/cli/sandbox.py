@@ -14,7 +14,8 @@ from msgctl.cli.terminal import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.config import profiles
 from msgctl.config.base_url import base_url_fault
-from msgctl.errors import ConditionError, UsageError
+from msgctl.errors import ConditionError, Interrupted, UsageError
+from msgctl.output.result import OwnResult, StreamResult
 from msgctl.storage import paths
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def inbox(
         str | None, typer.Option("--wait", metavar="SECONDS", help="Wait for a message; exit 6 if none arrives.")
     ] = None,
     base_url: BaseUrl = None,
-) -> None:
+) -> OwnResult | StreamResult:
     """Show the messages that phones received, with their codes, newest last."""
     from msgctl.sandbox.admin import MAX_WAIT
     from msgctl.sandbox.messages import KINDS
@@ -77,34 +78,32 @@ def inbox(
         raise UsageError("Use either --follow or --wait, not both")
     context.check_own_fields((*INBOX_COLUMNS, *INBOX_MORE))
     sandbox = _sandbox(context, base_url)
+    context.enable_gc()
     if not follow:
-        context.enable_gc()
         found = sandbox.inbox(number, wanted, wait=seconds)
         if wait is not None and not found:
             raise ConditionError(f"No message arrived in {seconds:g} s")
-        context.show(found, INBOX_COLUMNS, INBOX_MORE, empty=_empty(number, wanted))
-        return
-    try:
-        context.enable_gc()
-        context.printer.follow(_arriving(context, sandbox, number, wanted), INBOX_COLUMNS)
-    except KeyboardInterrupt:
-        streams.abandon(context.stdout)
-        raise typer.Exit(130) from None
+        return OwnResult(found, INBOX_COLUMNS, INBOX_MORE, view="inbox", empty=_empty(number, wanted))
+    return StreamResult(_arriving(context, sandbox, number, wanted), INBOX_COLUMNS, view="inbox")
 
 
 def _empty(phone: str | None, kind: str | None) -> str:
     """Return the note for an inbox without messages."""
-    return f"No {kind + ' ' if kind else ''}messages{f' to {phone}' if phone else ''} yet"
+    return f"No {kind + ' ' if kind else ''}messages{f' to {phone}' if phone else ''} yet."
 
 
 def _arriving(context: Context, sandbox: Admin, phone: str | None, kind: str | None) -> Iterator[Mapping[str, Any]]:
     """Yield messages as they arrive, until the reader of standard output is gone."""
     last = 0
-    while streams.fault_of(context.stdout) is None and streams.has_reader(context.stdout):
-        for message in sandbox.inbox(phone, kind, last):
-            last = max(last, int(message["number"]))
-            yield message
-        context.sleep(FOLLOW_SECONDS)
+    try:
+        while streams.fault_of(context.stdout) is None and streams.has_reader(context.stdout):
+            for message in sandbox.inbox(phone, kind, last):
+                last = max(last, int(message["number"]))
+                yield message
+            context.sleep(FOLLOW_SECONDS)
+    except KeyboardInterrupt:  # the usual way to end it
+        streams.abandon(context.stdout)
+        raise typer.Exit(Interrupted.exit_code) from None
 
 
 def _sandbox(context: Context, base_url: str | None) -> Admin:
@@ -122,7 +121,7 @@ def _served(context: Context, base_url: str | None) -> RemoteAdmin | None:
     named = context.options.profile or context.environ.get("MSGCTL_PROFILE")
     if base_url is not None:
         if fault := base_url_fault(base_url, allow_http=True):  # no key is sent
-            raise UsageError(f"{values.quote(base_url)} cannot be a base URL: {fault}")
+            raise UsageError(f"--base-url {fault}: {values.quote(base_url)}")
     elif named != profiles.SANDBOX and (named or context.environ.get("MSGCTL_BASE_URL")):
         base_url = context.profile.base_url
     if base_url is None:
@@ -155,7 +154,7 @@ def click(
     lang: Annotated[str | None, typer.Option("--lang", metavar="NAME", help="Language of the browser.")] = None,
     days: Annotated[str, typer.Option("--days", metavar="N", help="Spread them over the last N days.")] = "1",
     base_url: BaseUrl = None,
-) -> None:
+) -> OwnResult:
     """Simulate visits to a short URL; options you omit get random values."""
     from msgctl.sandbox import admin
 
@@ -178,7 +177,7 @@ def click(
     visits = values.whole_number(count, "--count", 1, admin.MAX_CLICKS)
     span = values.whole_number(days, "--days", 1, admin.MAX_DAYS)
     made = _sandbox(context, base_url).click(wanted, visits, span, visitor)
-    context.show({"name": name, "clicks": made}, CLICK_COLUMNS)
+    return OwnResult({"name": name, "clicks": made}, CLICK_COLUMNS)
 
 
 @command(app, "credit", "msgctl sandbox credit 500", "msgctl sandbox credit +50", "msgctl sandbox credit 0")
@@ -186,14 +185,14 @@ def credit(
     ctx: typer.Context,
     amount: Annotated[str, typer.Argument(metavar="N", help="New balance; +N adds to the current one.")],
     base_url: BaseUrl = None,
-) -> None:
+) -> OwnResult:
     """Set the balance of the sandbox account."""
     from msgctl.sandbox.admin import MAX_CREDITS
 
     context = _checked(ctx, "credit", CREDIT_COLUMNS)
     number = values.whole_number(amount.removeprefix("+"), "N", most=MAX_CREDITS)
     left = _sandbox(context, base_url).credit(number, add=amount.startswith("+"))
-    context.show({"status": left}, CREDIT_COLUMNS)
+    return OwnResult({"status": left}, CREDIT_COLUMNS)
 
 
 @command(
@@ -210,7 +209,7 @@ def fault(
         typer.Argument(metavar="[SPEC...]", help=f"Faults to set in place of others, or clear: {serve.FAULT_HELP}"),
     ] = None,
     base_url: BaseUrl = None,
-) -> None:
+) -> OwnResult:
     """Make requests fail on purpose, or show the faults that are set."""
     from msgctl.sandbox import faults
 
@@ -220,7 +219,7 @@ def fault(
         faults.parse(spec)
     sandbox = _sandbox(context, base_url)
     found = sandbox.fault(*wanted) if specs else sandbox.faults()
-    context.show([{"fault": spec} for spec in found], FAULT_COLUMNS, empty="No faults are set")
+    return OwnResult([{"fault": spec} for spec in found], FAULT_COLUMNS, empty="No faults are set.")
 
 
 @command(app, "clock", "msgctl sandbox clock +10m", "msgctl sandbox clock stop")
@@ -233,11 +232,11 @@ def clock(
         ),
     ] = None,
     base_url: BaseUrl = None,
-) -> None:
+) -> OwnResult:
     """Change or show the clock that delivery states and expiry follow."""
     context = _checked(ctx, "clock", CLOCK_COLUMNS)
     wanted = None if change is None else values.words(change, "CHANGE")
-    context.show(_sandbox(context, base_url).clock(wanted), CLOCK_COLUMNS)
+    return OwnResult(_sandbox(context, base_url).clock(wanted), CLOCK_COLUMNS)
 
 
 @command(app, "reset", "msgctl sandbox reset", "msgctl sandbox reset --yes")

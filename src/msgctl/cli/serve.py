@@ -90,7 +90,7 @@ def serve(
     number = values.whole_number(port, "--port", most=65535)
     account = values.whole_number(client, "--client", most=profiles.LARGEST_CLIENT)
     if key_fault := profiles.key_fault(key):
-        raise UsageError(f"--key cannot be used: {key_fault}", "Choose any other text.")
+        raise UsageError(f"--key {key_fault}", "Choose any other text.")
     allowed = [_network(text) for text in allow_ip or []]
     chosen = None if seed is None else values.whole_number(seed, "--seed")
     for spec in fault or []:

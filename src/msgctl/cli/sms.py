@@ -8,7 +8,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import segments as counting
 from msgctl import values
-from msgctl.cli import bulk, defaults
+from msgctl.cli import bulk, defaults, sending
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     GSM7_HELP,
@@ -35,6 +35,7 @@ app = group("SMS text messages.")
     "msgctl sms send 573001234567 -m 'Your order is ready'",
     "msgctl sms send 573001234567,573007654321 --message-file notice.txt --country-code CO",
     "df -h / | msgctl sms send 573001234567",
+    "msgctl sms send 573001234567 -m 'The disk is full' --once disk-2026-11-21",
     performs=ops.SEND_SMS,
 )
 def send(
@@ -44,6 +45,9 @@ def send(
     message_file: MessageFile = None,
     country_code: CountryCode = None,
     gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
+    once: sending.Once = None,
+    resend_unknown: sending.ResendUnknown = False,
+    ignore_optout: sending.IgnoreOptout = False,
 ) -> Result:
     """Send one SMS to each number, in one request.
 
@@ -52,13 +56,16 @@ def send(
     context = Context.of(ctx)
     phones = recipients(context, phone)
     sms = message(context, text, message_file)
-    return context.run(
+    return sending.send(
+        context,
         ops.SEND_SMS,
         {
             "phone": phones,
             "sms": in_gsm7(sms) if gsm7 else sms,
             "country-code": defaults.country_code(context, country_code),
         },
+        None,
+        sending.Options(once, resend_unknown, ignore_optout),
     )
 
 

@@ -1,19 +1,18 @@
-"""What the command tree is made of: groups and commands that take the common options.
+"""The building blocks of the command tree: groups and commands that accept the global options.
 
 Modules of commands that make one request do without ``from __future__ import annotations``: with it Typer compiles
-every annotation of the command line at every context, a tenth of a short one.
+every annotation of the command in each run, a tenth of a short one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from msgctl.cli import common
-from msgctl.errors import UsageError
+from msgctl.cli import options
 from msgctl.operations import Operation
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -24,42 +23,48 @@ IN_BULK = "__msgctl_in_bulk__"
 
 
 def examples_of(command: Any) -> tuple[str, ...]:
-    """The command lines that show how a command is used."""
+    """Return the example command lines of a command."""
     return getattr(getattr(command, "callback", None), EXAMPLES, ())
 
 
 def operation_of(command: Any) -> Operation | None:
-    """The operation of the service that a command performs, if any."""
+    """Return the service's operation that a command performs, if any."""
     return getattr(getattr(command, "callback", None), PERFORMS, None)
 
 
 def is_bulk(command: Any) -> bool:
-    """Whether a command performs its operation for each recipient in a file."""
+    """Tell whether a command performs its operation for each recipient in a file."""
     return bool(getattr(getattr(command, "callback", None), IN_BULK, False))
 
 
 class _Node:
-    """What commands and groups have in common. Mixed into Typer's own."""
+    """What commands and groups have in common; mixed into Typer's own classes."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words of a command line; whoever reports a mistake learns which command's help explains it."""
+        """Parse the arguments. An error knows the command whose help explains it."""
         command: Any = super()
         ctx.obj.operation = operation_of(self)
+        given = list(args)
         try:
             rest: list[str] = command.parse_args(ctx, args)
         except typer.TyperException as error:
+            if type(error).__name__ == "MissingParameter":
+                from msgctl.cli import usage_errors
+
+                if missing := usage_errors.missing(ctx, given):
+                    raise missing from None
             vars(error).update(ctx=getattr(error, "ctx", None) or ctx)
             raise
         return rest
 
 
 class Command(_Node, TyperCommand):
-    """A command that takes the common options after its name."""
+    """A command that accepts the global options after its name."""
 
     def __init__(self, *, params: list[Any] | None = None, **attributes: Any) -> None:
-        attributes["add_help_option"] = False  # --help is one of the common options
+        attributes["add_help_option"] = False  # --help is one of the global options
         own = params or []
-        super().__init__(params=[*own, *common.options_beside(own)], **attributes)
+        super().__init__(params=[*own, *options.beside(own)], **attributes)
 
     def invoke(self, ctx: Any) -> Any:
         ctx.obj.is_understood = True
@@ -67,22 +72,22 @@ class Command(_Node, TyperCommand):
 
 
 class Group(_Node, TyperGroup):
-    """A group that takes the common options before the name of its command."""
+    """A group that accepts the global options before the name of its command."""
 
     def __init__(self, *, params: list[Any] | None = None, **attributes: Any) -> None:
         attributes["add_help_option"] = False
-        super().__init__(params=[*(params or []), *common.options()], **attributes)
+        super().__init__(params=[*(params or []), *options.global_options()], **attributes)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that the first word names. Raises UsageError where there is none."""
+        """Return the command that the first argument names."""
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            from msgctl.cli import mistakes
+            from msgctl.cli import usage_errors
 
-            raise mistakes.no_command(ctx, args[0])
+            raise usage_errors.no_command(ctx, args[0])
         return super().resolve_command(ctx, args)
 
     def listing(self, ctx: Any) -> Iterator[tuple[str | None, str, str]]:
-        """Heading, name and one line of help of each command, in the order of the help page."""
+        """Return heading, name and one line of help of each command, in the order of the help page."""
         for name in self.list_commands(ctx):
             child: Any = self.get_command(ctx, name)
             panel = child.rich_help_panel
@@ -90,17 +95,22 @@ class Group(_Node, TyperGroup):
 
 
 def group(help: str, cls: type[Group] = Group) -> typer.Typer:
-    """A new group of commands; ``help`` begins with its one line."""
+    """Return a new group of commands; ``help`` begins with its one line. Alone, the group shows its help."""
     app = typer.Typer(cls=cls, help=help, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.callback(invoke_without_command=True)(_ask_for_command)
+    app.callback(invoke_without_command=True)(_show_help)
     return app
 
 
-def _ask_for_command(ctx: typer.Context) -> None:
-    """A group alone does nothing, so it says what it has."""
+def _show_help(ctx: typer.Context) -> None:
     if ctx.invoked_subcommand is None:
-        commands = ", ".join(ctx.command.list_commands(ctx)) if isinstance(ctx.command, TyperGroup) else ""
-        raise UsageError(f"{ctx.command_path} needs one of its commands: {commands}", f"See: {ctx.command_path} --help")
+        show_help(ctx, ())
+
+
+def show_help(ctx: Any, words: Sequence[str]) -> None:
+    """Show the help of the context's command, or of the command below it that the words name."""
+    command: Any = ctx.command
+    with command.make_context(ctx.info_name, [*words, "--help"], parent=ctx.parent, obj=ctx.obj) as below:
+        command.invoke(below)
 
 
 def command(
@@ -111,7 +121,7 @@ def command(
     in_bulk: bool = False,
     panel: str | None = None,
 ) -> Callable[[Function], Function]:
-    """Put a function into a group as a command; ``examples`` are whole command lines, ``panel`` its heading in help."""
+    """Add a function to a group as a command; ``examples`` are whole command lines, ``panel`` its heading in help."""
 
     def decorate(function: Function) -> Function:
         setattr(function, EXAMPLES, examples)

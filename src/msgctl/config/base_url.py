@@ -1,4 +1,4 @@
-"""Base URLs: which ones the key may travel to."""
+"""Base URLs: which ones the key may be sent to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAME = re.compile(r"(?:[a-z0-9_-]+\.)*(?![0-9]+\.?$)[a-z0-9_-]+\.?", re.I | re.
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address means this machine (RFC 1122, RFC 4291, RFC 6761)."""
+    """Return whether a host name or address means this machine (RFC 1122, RFC 4291, RFC 6761)."""
     if host.lower() == "localhost":
         return True
     try:
@@ -26,38 +26,38 @@ def is_loopback(host: str) -> bool:
 
 
 def base_url_fault(text: str, *, allow_http: bool = False) -> str | None:
-    """Why a text cannot be a base URL, or None where it can. User name, password and query are not in the answer.
+    """Return why a text cannot be a base URL ("is empty"), or None if it can. A password in it is not repeated.
 
-    Plain http is refused but to a loopback address, since the key travels in every request.
+    Plain http is refused except to a loopback address, since every request carries the key.
     """
     if not text or any(char.isspace() or is_unsafe(char) for char in text):
-        return "it is empty" if not text else "it holds a space or a control character"
+        return "contains a space or a control character" if text else "is empty"
     if len(text) > LONGEST_BASE_URL:
-        return f"it is longer than {LONGEST_BASE_URL} characters"
+        return f"is longer than {LONGEST_BASE_URL} characters"
     try:
         parts = urlsplit(text)
     except ValueError:
-        return "its host or port is malformed"
+        return "has a malformed host or port"
     if parts.scheme not in {"http", "https"}:
-        return "it does not begin with https://"
+        return "does not begin with https://"
     if not parts.netloc:
-        return "it names no host"
+        return "names no host"
     if "@" in parts.netloc:
-        return "it holds a user name or password: take that out, since client and key are the credentials"
+        return "contains a user name or password; the credentials are client and key"
     if "?" in text or "#" in text:
-        return "it holds a query or a fragment"
+        return "contains a query or a fragment"
     return _host_fault(parts, allow_http=allow_http)
 
 
 def _host_fault(parts: SplitResult, *, allow_http: bool) -> str | None:
     authority = _AUTHORITY.fullmatch(parts.netloc)
     if authority is None or not 0 < int((authority["port"] or "1")[:6]) < 2**16:
-        return "its host or port is malformed"
+        return "has a malformed host or port"
     host: str = authority["address"] or authority["name"]
     if not (_is_address(host) if authority["address"] else _is_address(host) or _is_name(host)):
-        return "its host is malformed"
+        return "has a malformed host"
     if parts.scheme == "http" and not allow_http and not is_loopback(host):
-        return f"plain http to {shorten(host, 60)} would show the key to everyone on the way"
+        return f"is plain http, which would show the key to everyone on the way to {shorten(host, 60)}"
     return None
 
 
@@ -70,7 +70,7 @@ def _is_address(host: str) -> bool:
 
 
 def _is_name(host: str) -> bool:
-    """Whether a host is a name that can be looked up."""
+    """Return whether a host is a name that can be looked up."""
     try:
         name = ascii_host(host)
     except ValueError:
@@ -79,46 +79,46 @@ def _is_name(host: str) -> bool:
 
 
 def ascii_host(host: str) -> str:
-    """A host as it is looked up: a name in other letters in its ASCII form (IDNA 2003, RFC 3490), all in lower case.
+    """Return a host in lower case and in ASCII, as it is looked up (IDNA 2003, RFC 3490).
 
-    Raises ValueError where it has none, and where its form is that of another name, as for a sharp s: the key travels
-    to the host that was written, or not at all.
+    Raises ValueError if it has no such form, or the form of another name (a sharp s becomes ss): the key is sent to the
+    host that was written or not at all.
     """
     host = host.lower()
     if host.isascii():
         return host
     encoded = host.encode("idna")
     if encoded.decode("idna") != host:
-        raise ValueError("the host is that of another name")
+        raise ValueError("this would be another host name")
     return encoded.decode("ascii")
 
 
 def path_fault(text: str) -> str | None:
-    """Why a text cannot be the path of a request below a base URL, or None where it can."""
+    """Return why a text cannot be the path of a request below a base URL, or None if it can."""
     if not text or any(char.isspace() or is_unsafe(char) for char in text):
-        return "it holds a space or a control character" if text else "it is empty"
+        return "it contains a space or a control character" if text else "it is empty"
     if "://" in text or text.startswith("//"):
-        return "it names a host, and the key travels to that of the profile alone"
+        return "it names a host, but the key is only sent to the host of the profile"
     if "?" in text or "#" in text:
-        return "it holds a query or a fragment"
+        return "it contains a query or a fragment"
     if not {".", ".."}.isdisjoint(re.split(r"[/\\]", unquote(text))):
-        return "it has . or .. for a segment, which could lead out of the base URL"
+        return "it contains . or .. as a segment, which could lead out of the base URL"
     return None
 
 
 def without_secrets(text: str) -> str:
-    """A URL or a path as far as it can be shown: pasted from elsewhere, it may hold a password or the key."""
+    """Return a URL or a path without the parts that may contain a password or the key."""
     scheme, slashes, rest = re.split(r"[?#]", text, maxsplit=1)[0].rpartition("://")
     return scheme + slashes + rest.rpartition("@")[2]
 
 
 def percent_encoded(path: str) -> str:
-    """A path in ASCII; what is percent-encoded in it already stays as it is."""
+    """Return a path in ASCII; what is percent-encoded already stays as it is."""
     return re.sub("%(?![0-9A-Fa-f]{2})", "%25", quote(path, safe="/%:@!$&'()*+,;=~"))
 
 
 def _is_label(label: str) -> bool:
-    """Whether a label has 1 to 63 characters, and is well-formed where it stands for other letters (RFC 3492)."""
+    """Return whether a label of a host name has 1 to 63 characters and is well-formed if encoded (RFC 3492)."""
     if not 0 < len(label) < 64:
         return False
     if not label.startswith("xn--"):

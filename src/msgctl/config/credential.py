@@ -1,7 +1,4 @@
-"""The account's credentials, which show themselves nowhere.
-
-The interface ("Account credentials") knows a client identifier and a key; both travel with every request.
-"""
+"""The account's credentials: a client identifier and a key, which every request carries and nothing shows."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from typing import NamedTuple
 
 
 class Secret:
-    """A text that shows itself nowhere: not in a repr, a format, a log line or a traceback's locals. Not pickled."""
+    """A text that is not shown in a repr, a format, a log line or a traceback's locals, and cannot be pickled."""
 
     __slots__ = ("_reveal",)
 
@@ -36,5 +33,5 @@ class Credential(NamedTuple):
     key: Secret
 
     def parameters(self) -> tuple[tuple[str, str], ...]:
-        """The parameters ``client`` and ``key`` as they travel."""
+        """Return the parameters ``client`` and ``key`` as they are sent."""
         return (("client", str(self.client)), ("key", self.key.reveal()))

@@ -1,86 +1,78 @@
-"""The configuration file: TOML in, TOML out, members that are not known kept.
-
-A file that cannot be understood is an error with the place of the mistake, and is left alone.
-"""
+"""The configuration file: profiles in TOML, and whatever else the user keeps in it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from msgctl.errors import ConfigurationError
-from msgctl.storage import files as private
-from msgctl.text import clean
+from msgctl.storage import files, paths
+from msgctl.text import clean, shorten
 
 Document = dict[str, Any]
 
 
-def load(path: Path) -> Document:
-    """The document in a file, empty where there is no file. Raises ConfigurationError."""
-    content = private.read(path)
-    if content is None:
-        return {}
-    document = _parse(clean(str(path)), content)
-    _check(clean(str(path)), document)
-    return document
+@dataclass(slots=True, repr=False)
+class ConfigFile:
+    """The content of a configuration file, which may be missing. It may hold keys, so its repr does not show it."""
+
+    path: Path
+    document: Document
+
+    @property
+    def profiles(self) -> dict[str, Document]:
+        """The stored profiles by name, to be read or changed."""
+        table: dict[str, Document] = self.document.setdefault("profiles", {})
+        return table
+
+    @property
+    def default(self) -> str | None:
+        """The name in ``default_profile``, whether or not there is such a profile."""
+        return self.document.get("default_profile")
+
+    def place(self, profile: str, setting: str = "") -> str:
+        """Return what a message calls a profile, or a setting of one: ``FILE: profile NAME: SETTING``."""
+        return f"{paths.shown(self.path)}: profile {shorten(profile, 64)}" + (f": {setting}" if setting else "")
+
+
+def load(path: Path) -> ConfigFile:
+    """Read a configuration file; a missing one is empty. Raises ConfigurationError."""
+    content = files.read(path)
+    return ConfigFile(path, {} if content is None else _parse(paths.shown(path), content))
 
 
 def _parse(shown: str, content: bytes) -> Document:
-    import tomllib  # spared where no profile is needed
-    from decimal import Decimal
+    import tomllib
 
     try:
-        # Decimal: a number of somebody else's is written back with every digit.
-        return tomllib.loads(content.decode("utf-8-sig"), parse_float=Decimal)
+        document = tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise ConfigurationError(f"{shown}, line {line}: not UTF-8 text", "Save it as UTF-8.") from None
-    except ValueError as error:  # tomllib.TOMLDecodeError, or an integer of thousands of digits
-        raise ConfigurationError(f"{shown} is not TOML: {clean(str(error))}", "Mend that line.") from None
-    except RecursionError:
-        raise ConfigurationError(f"{shown} is nested too deeply", "Mend it.") from None
-
-
-def _check(shown: str, document: Document) -> None:
+        raise ConfigurationError(f"{shown}: line {line} is not UTF-8 text", "Save the file as UTF-8.") from None
+    except (ValueError, RecursionError) as error:  # tomllib.TOMLDecodeError and its kin
+        raise ConfigurationError(f"{shown} is not valid TOML: {clean(str(error))}", "Fix that line.") from None
     profiles = document.get("profiles", {})
-    if not isinstance(profiles, dict):
-        raise ConfigurationError(f"{shown}: profiles is not a table", "Write [profiles.NAME] before a profile.")
-    for name, profile in profiles.items():
-        if not isinstance(profile, dict):
-            raise ConfigurationError(
-                f"{shown}: profiles.{clean(name)} is not a table", f"Write [profiles.{clean(name)}] before its members."
-            )
+    if not isinstance(profiles, dict) or not all(isinstance(each, dict) for each in profiles.values()):
+        raise ConfigurationError(
+            f"{shown}: profiles must be a table of tables", "Write [profiles.NAME] above the settings of a profile."
+        )
     if not isinstance(document.get("default_profile", ""), str):
-        raise ConfigurationError(f"{shown}: default_profile is not a string", 'Write default_profile = "NAME".')
+        raise ConfigurationError(f"{shown}: default_profile must be a string", 'Write default_profile = "NAME".')
+    return document
 
 
 @contextmanager
-def changed(path: Path) -> Iterator[Document]:
-    """The document of a file, to be changed by the caller; written when the block ends without an error.
+def changed(path: Path) -> Iterator[ConfigFile]:
+    """Give the content of a file to be changed, and write it when the block ends without an error.
 
-    Another msgctl that writes at the same time waits. Raises ConfigurationError.
+    Another process that changes it at the same time waits. Raises ConfigurationError.
     """
-    with private.locked(path):
-        document = load(path)
-        yield document
-        private.write(path, _dump(path, document))
-
-
-def _dump(path: Path, document: Document) -> bytes:
     import tomli_w
 
-    try:
-        return tomli_w.dumps(document).encode()
-    except (RecursionError, ValueError):  # nested as deep as can be read, or an integer of thousands of digits
-        raise ConfigurationError(
-            f"{clean(str(path))} holds something that cannot be written back; it is as it was",
-            "Change it with an editor.",
-        ) from None
-
-
-def profiles(document: Document) -> dict[str, Document]:
-    """The table of profiles, made where missing, so that a profile can be put into it."""
-    table: dict[str, Document] = document.setdefault("profiles", {})
-    return table
+    with files.locked(path):
+        config = load(path)
+        yield config
+        files.write(path, tomli_w.dumps(config.document).encode())

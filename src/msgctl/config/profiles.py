@@ -1,20 +1,21 @@
-"""Whose credentials: a profile of the configuration file, the environment, or the sandbox.
+"""Profiles: where the service is, and which credentials and defaults to use.
 
-A profile that ``-p`` names is taken whole. Otherwise MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY win over the members
-of the profile that MSGCTL_PROFILE or ``default_profile`` names. The sandbox takes nothing from the environment, however
-it was named, so that nobody reaches the real service by it.
+A profile chosen with ``-p`` is taken whole. Otherwise MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY override the one
+that MSGCTL_PROFILE or ``default_profile`` names. The sandbox takes nothing from the environment, however it was chosen,
+so that it never reaches the real service.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from msgctl.config import keychain
 from msgctl.config.base_url import base_url_fault
 from msgctl.config.credential import Credential, Secret
-from msgctl.config.file import Document
+from msgctl.config.file import ConfigFile
 from msgctl.config.key_command import key_of_command
 from msgctl.errors import ConfigurationError
 from msgctl.text import clean, is_unsafe, shorten
@@ -25,20 +26,33 @@ SANDBOX_CLIENT = 1
 SANDBOX_KEY = "the-key-of-the-sandbox"
 
 ENVIRONMENT = "environment"
-"""What the profile is called that is made of the three variables alone."""
+"""The name of the profile that consists of the three variables."""
 
 LARGEST_CLIENT = 2**63 - 1
 LONGEST_KEY = 4096
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 VARIABLES = {"base_url": "MSGCTL_BASE_URL", "client": "MSGCTL_CLIENT", "key": "MSGCTL_KEY"}
-ALLOWED_URLS = "Allowed is https://HOST/api/v1, and plain http to a loopback address or with allow_http = true."
-WHERE_THE_KEY_IS = "It stands in the security menu of the account."
-ADD_ONE = "Store one with: msgctl profile add NAME --base-url URL --client N. Or try: msgctl -p sandbox balance"
+URL_HINT = "Use https://HOST/api/v1. Plain http is allowed to loopback addresses, or with allow_http = true."
+KEY_HINT = "You will find client and key in the account's Security menu."
+ADD_HINT = "Add a profile with: msgctl profile add NAME. Or try the sandbox: msgctl -p sandbox balance"
+
+_OPTIONS = {
+    "base_url": "--base-url URL",
+    "client": "--client N",
+    "key": "--key-stdin",
+    "key_command": "--key-command CMD",
+    "country_code": "--country-code CC",
+    "app_name": "--app-name NAME",
+    "voice": "--voice NAME",
+    "timezone": "--timezone ZONE",
+}
+"""The option of `msgctl profile set` for a setting."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 class Profile(NamedTuple):
-    """What a command needs to know of an account; the key is fetched only when `credential` is called."""
+    """What a command needs to know about an account; the key is fetched when `credential` is called."""
 
     name: str
     base_url: str
@@ -47,11 +61,13 @@ class Profile(NamedTuple):
     country_code: str | None = None
     app_name: str | None = None
     voice: str | None = None
+    timezone: str | None = None
     history: bool = True
-    """Whether its dispatches are noted on this machine."""
+    """Whether messages sent with it are recorded on this machine."""
+    keep_days: int | None = None
+    """After how many days records of sent messages are deleted; None: never."""
 
     def __repr__(self) -> str:
-        """Its name alone: what fetches the key may hold it."""
         return f"Profile({self.name!r})"
 
     @property
@@ -59,216 +75,210 @@ class Profile(NamedTuple):
         return self.name == SANDBOX
 
     def credential(self) -> Credential:
-        """Client and key. Runs the profile's key command where it has one. Raises ConfigurationError."""
-        key = self.fetch_key()
-        if fault := key_fault(key.reveal()):
-            raise ConfigurationError(
-                f"the key of profile {shorten(self.name, 64)} cannot be used: {fault}",
-                WHERE_THE_KEY_IS,
-            )
-        return Credential(self.client, key)
+        """Return client and key. Runs the profile's key command if it has one. Raises ConfigurationError."""
+        return Credential(self.client, self.fetch_key())
 
 
 def sandbox() -> Profile:
     return Profile(SANDBOX, SANDBOX_URL, SANDBOX_CLIENT, lambda: Secret(SANDBOX_KEY))
 
 
-def find(document: Document, environ: Mapping[str, str], named: str | None) -> Profile:
-    """The profile to use; ``named`` is the value of ``-p``. Raises ConfigurationError."""
-    choice = chosen(document, environ, named)
-    return sandbox() if choice.name == SANDBOX else made_of(choice.name, choice.overridden())
+def find(config: ConfigFile, environ: Mapping[str, str], named: str | None) -> Profile:
+    """Return the profile to use; ``named`` is the value of ``-p``. Raises ConfigurationError."""
+    return choose(config, environ, named).profile()
 
 
-def in_use(document: Document, environ: Mapping[str, str]) -> tuple[str, Mapping[str, Any]]:
-    """Name and members of what is used without ``-p``, the environment's values over those of the profile.
+def choose(config: ConfigFile, environ: Mapping[str, str], named: str | None) -> Choice:
+    """Return which profile to use, whatever its settings are. Raises ConfigurationError if there is none."""
+    if named is not None:
+        return Choice(named, "-p") if named == SANDBOX else stored(config, named, "-p")
+    name, by = environ.get("MSGCTL_PROFILE") or config.default, "default_profile"
+    if environ.get("MSGCTL_PROFILE"):
+        by = "MSGCTL_PROFILE"
+    if name == SANDBOX:
+        return Choice(name, by)
+    given = {setting: environ[variable] for setting, variable in VARIABLES.items() if environ.get(variable)}
+    if name and (config.profiles or len(given) < len(VARIABLES)):
+        choice = stored(config, name, by)
+        return Choice(name, by, choice.settings, given, choice.place)
+    if len(given) == len(VARIABLES):
+        return Choice(name or ENVIRONMENT, by if name else "", {}, given)
+    raise _nothing_chosen(config, given)
 
-    The sandbox has no members here. Raises ConfigurationError.
-    """
-    choice = chosen(document, environ, None)
-    return choice.name, choice.overridden()
+
+def stored(config: ConfigFile, name: str, by: str = "") -> Choice:
+    """Return a stored profile; ``by`` is what names it. Raises ConfigurationError if it is not there."""
+    if name not in config.profiles:
+        names = ", ".join(clean(each) for each in (*sorted(config.profiles), SANDBOX))
+        source = f" (from {by})" if by and by != "-p" else ""
+        raise ConfigurationError(f'There is no profile "{shorten(name, 64)}"{source}', f"Profiles: {names}")
+    return Choice(name, by, config.profiles[name], {}, config.place(name))
 
 
-class Choice(NamedTuple):
-    """Which profile is used: ``by`` names it (``-p``, MSGCTL_PROFILE, ``default_profile``; None where nothing does).
+def _nothing_chosen(config: ConfigFile, given: Mapping[str, str]) -> ConfigurationError:
+    if given:
+        missing = [variable for setting, variable in VARIABLES.items() if setting not in given]
+        verb = "is" if len(missing) == 1 else "are"
+        return ConfigurationError(f"No profile is selected, and {' and '.join(missing)} {verb} not set", ADD_HINT)
+    if config.profiles:
+        names = ", ".join(clean(name) for name in sorted(config.profiles))
+        return ConfigurationError(
+            f"No profile is selected, and none is the default: {names}",
+            "Choose one with -p NAME, or make it the default with: msgctl profile use NAME",
+        )
+    return ConfigurationError("There is no profile yet", ADD_HINT)
 
-    ``members`` are those of the file, ``given`` what variables say in their place. The sandbox has neither.
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Choice:
+    """A profile as it was chosen, its settings not checked yet.
+
+    ``by`` is what chose it: ``-p``, ``MSGCTL_PROFILE``, ``default_profile``, or nothing if only the variables did.
+    ``settings`` are those of the file, which variables in ``given`` override. ``place`` is what messages call it.
+    Each method raises ConfigurationError.
     """
 
     name: str
-    by: str | None
-    members: Mapping[str, Any] = MappingProxyType({})
-    given: Mapping[str, str] = MappingProxyType({})
+    by: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict)
+    place: str = ""
 
-    def __repr__(self) -> str:
-        """Without what it is made of, which may be a key."""
-        return f"Choice({self.name!r}, by={self.by!r})"
+    @property
+    def is_sandbox(self) -> bool:
+        return self.name == SANDBOX and self.by != ""
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables of the environment that say something in its place."""
-        return tuple(VARIABLES[member] for member in self.given)
+        """The variables of the environment that override its settings."""
+        return tuple(VARIABLES[setting] for setting in self.given)
 
-    def overridden(self, *only: str) -> dict[str, Any]:
-        """The members with what variables say in their place, or in the place of some. Raises ConfigurationError."""
-        return _overridden(self.members, {each: text for each, text in self.given.items() if not only or each in only})
+    def profile(self) -> Profile:
+        if self.is_sandbox:
+            return sandbox()
+        return Profile(self.name, self.base_url(), self.client(), self.key_source(), **self.options())
 
+    def base_url(self) -> str:
+        """Return the base URL, without a slash at its end."""
+        text = self.given.get("base_url") or self._text("base_url", required=True)
+        if fault := base_url_fault(text, allow_http=self._flag("allow_http", default=False)):
+            raise ConfigurationError(f"{self._where('base_url')} {fault}", URL_HINT)
+        return text.rstrip("/")
 
-def chosen(document: Document, environ: Mapping[str, str], named: str | None) -> Choice:
-    """Which profile is used, whatever its members are. Raises ConfigurationError where there is none."""
-    if named is not None:
-        return Choice(named, "-p", {} if named == SANDBOX else stored(document, named))
-    by = "MSGCTL_PROFILE" if environ.get("MSGCTL_PROFILE") else "default_profile"
-    name = environ.get("MSGCTL_PROFILE") or document.get("default_profile")
-    if name == SANDBOX:
-        return Choice(name, by)
-    given = {member: environ[variable] for member, variable in VARIABLES.items() if environ.get(variable)}
-    complete = len(given) == len(VARIABLES)
-    known = document.get("profiles", {})
-    if name and (known or not complete):
-        return Choice(name, by, stored(document, name, by), given)
-    if complete:
-        return Choice(name or ENVIRONMENT, by if name else None, {}, given)
-    raise _nothing_chosen(known, given)
+    def client(self) -> int:
+        if "client" in self.given:
+            text = self.given["client"]
+            client: object = int(text) if len(text) < 20 and text.isascii() and text.isdigit() else text
+        else:
+            client = self._setting("client", required=True)
+        if type(client) is int and 0 <= client <= LARGEST_CLIENT:
+            return client
+        raise self._wrong("client", "a whole number (int64)", client)
 
+    def key_source(self) -> Callable[[], Secret]:
+        """Return what fetches the key when it is called; it raises ConfigurationError, too."""
+        fetch = self._key_source()
 
-def _overridden(members: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
-    merged = {**members, **given}
-    if "base_url" in given:
-        fault = base_url_fault(given["base_url"], allow_http=members.get("allow_http") is True)
-        _check_variable("base_url", fault, ALLOWED_URLS)
-    if "key" in given:
-        _check_variable("key", key_fault(given["key"]), WHERE_THE_KEY_IS)
-        merged.pop("key_command", None)
-    if "client" in given:
-        text = given["client"]
-        number = int(text) if len(text) < 20 and text.isascii() and text.isdigit() else -1
-        wrong = not 0 <= number <= LARGEST_CLIENT
-        _check_variable("client", f"'{shorten(text, 40)}' is not a whole number (int64)" if wrong else None)
-        merged["client"] = number
-    return merged
+        def fetch_checked() -> Secret:
+            key = fetch()
+            if fault := key_fault(key.reveal()):
+                raise ConfigurationError(f"{self.key_place} {fault}", KEY_HINT)
+            return key
 
+        return fetch_checked
 
-def _check_variable(member: str, fault: str | None, hint: str | None = None) -> None:
-    if fault:
-        raise ConfigurationError(f"{VARIABLES[member]} cannot be used: {fault}", hint)
+    @property
+    def key_place(self) -> str:
+        """What messages call the key."""
+        return self._where("key") if "key" in self.given or "key" in self.settings else f"{self.place}: the key"
 
+    def _key_source(self) -> Callable[[], Secret]:
+        if "key" in self.given:
+            return lambda: Secret(self.given["key"])
+        sources = [setting for setting in ("key", "key_command", "keyring") if self.settings.get(setting) is not None]
+        if len(sources) > 1:
+            raise ConfigurationError(f"{self.place}: {' and '.join(sources)} are both set", "Keep one of them.")
+        if sources == ["key_command"]:
+            command = self._text("key_command", required=True)
+            return lambda: key_of_command(self._where("key_command"), command)
+        if sources == ["keyring"] and self._flag("keyring", default=False):
+            return lambda: keychain.load(self.name)
+        self._text("key", required=True)
+        return lambda: Secret(self.settings["key"])
 
-def _nothing_chosen(known: Mapping[str, Any], given: Mapping[str, str]) -> ConfigurationError:
-    if given:
-        missing = ", ".join(variable for member, variable in VARIABLES.items() if member not in given)
-        return ConfigurationError(f"no profile is chosen, and of the environment {missing} is not set", ADD_ONE)
-    if known:
-        names = ", ".join(clean(name) for name in sorted(known))
-        return ConfigurationError(
-            f"no profile is chosen, and there is no default among {names}",
-            "Name one with -p, or make it the default with: msgctl profile use NAME",
-        )
-    return ConfigurationError("there is no profile yet", ADD_ONE)
+    def options(self) -> dict[str, Any]:
+        """Return the settings that a profile need not have, checked."""
+        texts = {setting: self._text(setting) for setting in ("country_code", "app_name", "voice", "timezone")}
+        if texts["timezone"] is not None and not is_time_zone(texts["timezone"]):
+            raise self._wrong("timezone", "a time zone such as America/Bogota", texts["timezone"])
+        days = self._setting("keep_days")
+        if days is not None and not (type(days) is int and days > 0):
+            raise self._wrong("keep_days", "a whole number of days, at least 1", days)
+        return {**texts, "history": self._flag("history", default=True), "keep_days": days}
 
+    def _where(self, setting: str) -> str:
+        return VARIABLES[setting] if setting in self.given else f"{self.place}: {setting}"
 
-def stored(document: Document, name: str, chosen_by: str | None = None) -> Mapping[str, Any]:
-    """The members of a stored profile; ``chosen_by`` is what names it, if not the command line.
+    def _setting(self, setting: str, *, required: bool = False) -> Any:
+        value = self.settings.get(setting)
+        if required and value is None:
+            raise ConfigurationError(f"{self._where(setting)} is missing", self._fix(setting))
+        return value
 
-    Raises ConfigurationError where there is none of that name.
-    """
-    known: Mapping[str, Mapping[str, Any]] = document.get("profiles", {})
-    if name not in known:
-        names = ", ".join(clean(each) for each in (*sorted(known), SANDBOX))
-        named = f", which {chosen_by} names" if chosen_by else ""
-        raise ConfigurationError(f"there is no profile '{shorten(name, 64)}'{named}", f"There are: {names}.")
-    return known[name]
+    def _text(self, setting: str, *, required: bool = False) -> Any:
+        value = self._setting(setting, required=required)
+        if value is not None and not (isinstance(value, str) and value):
+            raise self._wrong(setting, "a string", value)
+        return value
 
+    def _flag(self, setting: str, *, default: bool) -> bool:
+        value = self.settings.get(setting, default)
+        if not isinstance(value, bool):
+            raise self._wrong(setting, "true or false", value)
+        return value
 
-def made_of(name: str, members: Mapping[str, Any]) -> Profile:
-    """A profile made of the members of a table. Raises ConfigurationError where one cannot be used."""
-    base_url, client = base_url_of(name, members), client_of(name, members)
-    check_more(name, members)
-    return Profile(
-        name=name,
-        base_url=base_url,
-        client=client,
-        fetch_key=key_source_of(name, members),
-        country_code=members.get("country_code"),
-        app_name=members.get("app_name"),
-        voice=members.get("voice"),
-        history=members.get("history", True),
-    )
+    def _wrong(self, setting: str, allowed: str, value: object) -> ConfigurationError:
+        shown = "" if setting in ("key", "key_command", "base_url") else f", not {_quoted(value)}"
+        return ConfigurationError(f"{self._where(setting)} must be {allowed}{shown}", self._fix(setting))
 
-
-def base_url_of(name: str, members: Mapping[str, Any]) -> str:
-    """The base URL of a profile, without a slash at its end. Raises ConfigurationError."""
-    shown = shorten(name, 64)
-    base_url = members.get("base_url")
-    if not isinstance(base_url, str):
-        raise _member_fault(shown, "base_url", "missing" if base_url is None else "not a string")
-    allow_http = members.get("allow_http", False)
-    if not isinstance(allow_http, bool):
-        raise _member_fault(shown, "allow_http", "neither true nor false")
-    if fault := base_url_fault(base_url, allow_http=allow_http):
-        raise ConfigurationError(
-            f"the base_url of profile {shown} cannot be used: {fault}",
-            ALLOWED_URLS,
-        )
-    return base_url.rstrip("/")
+    def _fix(self, setting: str) -> str | None:
+        if setting in self.given or setting not in _OPTIONS or name_fault(self.name):
+            return KEY_HINT if setting in self.given else None
+        return f"msgctl profile set {self.name} {_OPTIONS[setting]}"
 
 
-def client_of(name: str, members: Mapping[str, Any]) -> int:
-    """The client identifier of a profile. Raises ConfigurationError."""
-    client = members.get("client")
-    if not isinstance(client, int) or isinstance(client, bool) or not 0 <= client <= LARGEST_CLIENT:
-        fault = "missing" if client is None else "not a whole number (int64)"
-        raise _member_fault(shorten(name, 64), "client", fault)
-    return client
+def _quoted(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{shorten(value, 40)}"' if isinstance(value, str) else shorten(str(value), 40)
 
 
-def check_more(name: str, members: Mapping[str, Any]) -> None:
-    """Raise ConfigurationError where a member that a profile need not have cannot be used."""
-    shown = shorten(name, 64)
-    history = members.get("history", True)
-    if not isinstance(history, bool):
-        raise ConfigurationError(
-            f"history of profile {shown} is neither true nor false", "Write history = true, or history = false."
-        )
-    for member in ("country_code", "app_name", "voice"):
-        if not isinstance(members.get(member, ""), str):
-            raise _member_fault(shown, member, "not a string")
+def is_time_zone(text: str) -> bool:
+    """Return whether a text is the name of a time zone, such as ``America/Bogota``."""
+    import zoneinfo
 
-
-def _member_fault(name: str, member: str, fault: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"{member} of profile {name} is {fault}",
-        f"Store the profile again with: msgctl profile add {name} --base-url URL --client N --force",
-    )
-
-
-def key_source_of(name: str, members: Mapping[str, Any]) -> Callable[[], Secret]:
-    """What fetches the key of a profile when it is called. Raises ConfigurationError, then too."""
-    shown = shorten(name, 64)
-    key, command = members.get("key"), members.get("key_command")
-    if key is not None and command is not None:
-        raise ConfigurationError(f"profile {shown} has both key and key_command", "Keep one of them.")
-    if isinstance(command, str) and command:
-        return lambda: key_of_command(shown, command)
-    if isinstance(key, str) and key:
-        return lambda: Secret(key)
-    raise _member_fault(shown, "key_command" if command is not None else "key", "missing or not a string")
+    try:
+        zoneinfo.ZoneInfo(text)
+    except (KeyError, ValueError, OSError):
+        return False
+    return True
 
 
 def key_fault(key: str) -> str | None:
-    """Why a text cannot be a key, or None where it can. The text is not part of the answer."""
+    """Return why a text cannot be a key ("is empty"), or None if it can. The text is not part of the answer."""
     if not key.strip():
-        return "it is empty"
+        return "is empty"
     if len(key) > LONGEST_KEY:
-        return f"it is longer than {LONGEST_KEY} characters"
+        return f"is longer than {LONGEST_KEY} characters"
     if any(is_unsafe(char) for char in key):
-        return "it holds control characters, or is not UTF-8 text"
+        return "contains control characters, or is not UTF-8 text"
     return None
 
 
 def name_fault(name: str) -> str | None:
-    """Why a text cannot be the name of a stored profile, or None where it can."""
+    """Return why a text cannot be the name of a stored profile, or None if it can."""
     if name == SANDBOX:
-        return "it is the built-in profile of the sandbox"
+        return "is the built-in profile of the sandbox"
     if not _NAME.fullmatch(name):
-        return "allowed are up to 64 letters, digits, dots, dashes and underscores, a letter or digit first"
+        return "must be up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or digit"
     return None

@@ -20,7 +20,7 @@ from typing import Any
 
 from msgctl.errors import UsageError
 from msgctl.storage import database
-from msgctl.storage.database import Kind
+from msgctl.storage.database import FileFormat
 from msgctl.text import storable
 from msgctl.values import quote
 
@@ -28,11 +28,11 @@ KEEP = 90 * 86400
 """Seconds that a key is kept."""
 LONGEST_KEY = 200
 
-KEYS = Kind(
+KEYS = FileFormat(
     name="the list of --once keys",
     application=0x6D73676F,  # "msgo"
     version=1,
-    mend="Move it away; then a key may send again.",
+    fix="Move it away; then a key may send again.",
     most_wait=10.0,
 )
 # exit_code is NULL from the reservation until the result. Times are seconds since 1970.

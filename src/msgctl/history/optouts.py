@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from msgctl.storage import database
-from msgctl.storage.database import Kind
+from msgctl.storage.database import FileFormat
 
-OPTOUTS = Kind(
+OPTOUTS = FileFormat(
     name="the opt-out list",
     application=0x6D736775,  # "msgu"
     version=1,
-    mend="Restore it from a backup, or move it away and import the numbers again.",
+    fix="Restore it from a backup, or move it away and import the numbers again.",
     most_wait=10.0,
 )
 _SCHEMA = ("CREATE TABLE optouts (phone TEXT PRIMARY KEY, added REAL NOT NULL) WITHOUT ROWID",)

@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 from msgctl.http.response import Number
 from msgctl.recipients import UNKNOWN, RecipientOutcome
 from msgctl.storage import database
-from msgctl.storage.database import BrokenError, Kind
+from msgctl.storage.database import BrokenError, FileFormat
 from msgctl.text import storable
 
-FORMAT = Kind(
+FORMAT = FileFormat(
     name="the history",
     application=0x6D736768,  # "msgh"
     version=2,
-    mend="Move it away, or empty it with: msgctl history clear",
+    fix="Move it away, or empty it with: msgctl history clear",
     most_wait=2.0,
 )
 

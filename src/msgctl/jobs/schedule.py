@@ -127,11 +127,26 @@ def zones_of(digits: str) -> tuple[str, ...]:
     import phonenumbers
     from phonenumbers import timezone as phone_zones
 
+    for length in (1, 2, 3):
+        if zone := _only_zone(digits[:length]):
+            return (zone,)
     try:
         zones = phone_zones.time_zones_for_number(phonenumbers.parse(f"+{digits}"))
     except phonenumbers.NumberParseException:
         return ()
     return tuple(name for name in zones if name != phone_zones.UNKNOWN_TIMEZONE)
+
+
+@cache
+def _only_zone(code: str) -> str:
+    """Return the zone of a country calling code that has one zone only; else an empty text."""
+    import phonenumbers
+    from phonenumbers.tzdata import TIMEZONE_DATA
+
+    if not code.isdecimal() or int(code) not in phonenumbers.COUNTRY_CODE_TO_REGION_CODE:
+        return ""
+    zones = {zone for prefix, names in TIMEZONE_DATA.items() if prefix.startswith(code) for zone in names}
+    return zones.pop() if len(zones) == 1 else ""
 
 
 def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from msgctl.storage.database import Kind
+from msgctl.storage.database import FileFormat
 
-LEDGER = Kind(
+LEDGER = FileFormat(
     name="the ledger",
     application=0x6D73676A,  # "msgj"
     version=2,
-    mend="Restore it from a copy, or move it away; nothing else knows who was sent to.",
+    fix="Restore it from a copy, or move it away: nothing else records what the job sent.",
     most_wait=10.0,
 )
 

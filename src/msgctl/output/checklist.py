@@ -21,14 +21,14 @@ def lines(row: Row, width: int | None) -> Iterator[Line]:
     Those of a pipe, which has no width, suit most terminals. How wide status and check are is known beforehand, so that
     a check can be shown before the next is made.
     """
-    check, status, found, mend = row
+    check, status, found, fix = row
     width = width or USUAL_WIDTH
     head = [*_padded(status, WIDEST_STATUS, state_style("status", status)), *_padded(check, WIDEST_CHECK, "bold")]
     margin = sum(width_of(span.text) for span in head)
     if width < NARROW:
         yield head
         head, margin = [], GAP
-    for text in (found, f"To do: {mend}" if mend else ""):
+    for text in (found, f"To do: {fix}" if fix else ""):
         for part in fold(text, max(width - margin, 1)) if text else ():
             yield [*(head or [Span(" " * margin)]), Span(part)]
             head = []

@@ -11,7 +11,8 @@ from typing import Any
 from typer.core import TyperGroup
 
 from msgctl import operations
-from msgctl.cli import common, job
+from msgctl.cli import job
+from msgctl.cli.options import global_options
 from msgctl.cli.tree import examples_of, is_bulk, operation_of
 from msgctl.operations import Operation
 from msgctl.output.form import Format
@@ -81,13 +82,13 @@ class Description:
 
 def describe(root: Any) -> Description:
     """Describe a command tree."""
-    options = tuple(_parameter(each, "", None) for each in common.options())
+    options = tuple(_parameter(each, "", None) for each in global_options())
     return Description(tuple(_nodes(root, "")), options)
 
 
 def _nodes(command: Any, path: str) -> Iterator[Node]:
     children = command.commands if isinstance(command, TyperGroup) else {}
-    own = [each for each in command.params if each not in common.options()]
+    own = [each for each in command.params if each not in global_options()]
     operation = operation_of(command)
     described = [(each.param_type_name, _parameter(each, path, operation)) for each in own]
     yield Node(
@@ -146,7 +147,7 @@ def _choices() -> dict[str, tuple[str, ...]]:
     """The values to choose from, by the same names."""
     voices = dict.fromkeys((*operations.CALL_VOICES, *operations.VERIFICATION_VOICES))
     return {
-        "--output FORM": tuple(each.value for each in Format),
+        "--output FORMAT": tuple(each.value for each in Format),
         "--kind KIND": KINDS,
         "--fault SPEC": tuple(f"{kind.value}=" if kind is FaultKind.DELAY else kind.value for kind in FaultKind),
         "--only OUTCOME": job.OUTCOMES,

@@ -15,6 +15,7 @@ from msgctl.errors import UsageError
 from msgctl.sandbox import clicks, faults, messages
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import quoted
+from msgctl.sandbox.request_log import RequestLog
 from msgctl.sandbox.state import State
 from msgctl.times import timestamp
 
@@ -22,6 +23,8 @@ MAX_CREDITS = 10**15
 MAX_CLICKS = 100_000
 MAX_DAYS = 3_650
 MAX_WAIT = 3600.0
+MAX_OVERVIEW = 300
+"""Messages on the inbox page."""
 
 LATEST = 32_503_680_000.0
 """The latest time of the clock: the year 3000."""
@@ -66,6 +69,7 @@ class LocalAdmin:
     def __init__(self, emulator: Emulator) -> None:
         self._emulator = emulator
         self._state: State = emulator.state
+        self.requests = RequestLog()
 
     def inbox(
         self,
@@ -143,6 +147,33 @@ class LocalAdmin:
     def reset(self) -> None:
         self._state.reset()
 
+    def overview(self, since: str = "", wait: float = 0) -> dict[str, Any]:
+        """Return everything that the inbox page shows, as soon as its version is no longer ``since``."""
+        until = time.monotonic() + wait
+        while True:
+            with self._state.changed:
+                version = f"{self._state.changes}.{self.requests.count}"
+                left = until - time.monotonic()
+                if version != since or left <= 0:
+                    break
+                self._state.changed.wait(left)
+        with self._state.reading() as db:
+            now = self._emulator.now(db)
+            rows = db.execute("SELECT * FROM messages ORDER BY number DESC LIMIT ?", (MAX_OVERVIEW,)).fetchall()
+            (credits_left,) = db.execute("SELECT credits FROM account").fetchone()
+            urls = [_url(db, row) for row in db.execute("SELECT * FROM urls ORDER BY number DESC LIMIT 100").fetchall()]
+        shown = [described(row, now) for row in rows]
+        return {
+            "version": version,
+            "credits": credits_left,
+            "clock": self.clock(),
+            "faults": self.faults(),
+            "moving": any(messages.is_moving(row, now) for row in rows),
+            "messages": shown,
+            "urls": urls,
+            "requests": self.requests.described(),
+        }
+
     def _received(self, phone: str | None, kind: str | None, after: int, limit: int) -> list[dict[str, Any]]:
         # Numbers are compared from their end: a national spelling lacks the country code.
         query = (
@@ -202,6 +233,20 @@ def described(row: Row, now: float) -> dict[str, Any]:
     if row["template_values"] is not None:
         message["values"] = json.loads(row["template_values"])
     return message
+
+
+def _url(db: Connection, row: Row) -> dict[str, Any]:
+    query = "SELECT date, sum(NOT is_bot), sum(is_bot) FROM clicks WHERE url = ? GROUP BY date ORDER BY date"
+    days = [{"date": date, "clicks": count, "bots": bots} for date, count, bots in db.execute(query, (row["number"],))]
+    return {
+        "name": row["name"],
+        "urlShort": row["url_short"],
+        "urlLong": row["url_long"],
+        "premium": bool(row["premium"]),
+        "clicks": sum(day["clicks"] for day in days),
+        "bots": sum(day["bots"] for day in days),
+        "days": days[-30:],
+    }
 
 
 def _digits(phone: str) -> str:

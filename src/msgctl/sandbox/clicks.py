@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
+from typing import Any
 
 UNKNOWN = "unknown"
 
@@ -20,7 +21,10 @@ COUNTRY_HEADERS = ("x-country", "cf-ipcountry")
 
 @dataclass(frozen=True, slots=True)
 class Click:
-    """One visit, ``at`` in seconds since 1970; ``country`` is a two-letter ISO 3166 code."""
+    """One visit, ``at`` in seconds since 1970; ``country`` is a two-letter ISO 3166 code.
+
+    Bots, such as those that preview links in chats, are counted apart: statistics leave them out.
+    """
 
     at: float
     country: str = UNKNOWN
@@ -32,6 +36,7 @@ class Click:
     model: str = UNKNOWN
     browser: str = UNKNOWN
     lang: str = UNKNOWN
+    is_bot: bool = False
 
 
 Days = tuple[str, str]
@@ -62,16 +67,15 @@ def add(db: sqlite3.Connection, url: sqlite3.Row, clicks: Iterable[Click]) -> No
     """Store clicks on a URL (a row of ``urls``); a plain URL keeps only the columns of its categories."""
     db.executemany(
         "INSERT INTO clicks (url, date, hour, country, device, operating_system, region, city, brand, model, browser,"
-        " lang) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " lang, is_bot) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (_row(url["number"], bool(url["premium"]), click) for click in clicks),
     )
 
 
 def total(db: sqlite3.Connection, url: int, days: Days) -> int:
     """Return the number of clicks on a URL."""
-    (clicks,) = db.execute(
-        "SELECT count(*) FROM clicks WHERE url = ? AND date BETWEEN ? AND ?", (url, *days)
-    ).fetchone()
+    query = "SELECT count(*) FROM clicks WHERE url = ? AND NOT is_bot AND date BETWEEN ? AND ?"
+    (clicks,) = db.execute(query, (url, *days)).fetchone()
     return int(clicks)
 
 
@@ -90,13 +94,13 @@ def _row(url: int, premium: bool, click: Click) -> tuple[object, ...]:
     moment = datetime.fromtimestamp(click.at).astimezone()
     always = (moment.strftime("%Y-%m-%d"), moment.strftime("%H"), click.country, click.device, click.operating_system)
     more = (click.region, click.city, click.brand, click.model, click.browser, click.lang)
-    return (url, *always, *(more if premium else (None,) * len(more)))
+    return (url, *always, *(more if premium else (None,) * len(more)), click.is_bot)
 
 
 def _count(db: sqlite3.Connection, url: int, days: Days, category: str) -> list[sqlite3.Row]:
     columns, group, order = _COUNTED[category]
     query = (
-        f"SELECT {columns}, count(*) AS clicks FROM clicks WHERE url = ? AND date BETWEEN ? AND ?"  # noqa: S608
+        f"SELECT {columns}, count(*) AS clicks FROM clicks WHERE url = ? AND NOT is_bot AND date BETWEEN ? AND ?"  # noqa: S608
         f" GROUP BY {group} ORDER BY {order or f'clicks DESC, {group}'}"
     )
     return db.execute(query, (url, *days)).fetchall()
@@ -114,84 +118,50 @@ def _metric(category: str, row: sqlite3.Row, of: int) -> dict[str, object]:
 
 _COUNTRY = re.compile(r"[A-Za-z]{2}")
 _LANGUAGE = re.compile(r"([A-Za-z]{2,3})(?:[-;,]|$)")
-_ANDROID_MODEL = re.compile(r"Android [^;)]*; (?:[a-z]{2}-[a-z]{2}; )?([^;)]+?)(?: Build/[^)]*)?\)")
-
-# Each entry: what the user agent contains, and what that means. The first match counts: Edge also names Chrome and
-# Safari, and an iPad names Mac OS X.
-_SYSTEMS = {
-    "Windows": "Windows",
-    "Android": "Android",
-    "iPad": "iPadOS",
-    "iPhone": "iOS",
-    "Mac OS X": "macOS",
-    "CrOS": "ChromeOS",
-    "Linux": "Linux",
-}
-_BROWSERS = {
-    "Edg": "Edge",
-    "OPR/": "Opera",
-    "SamsungBrowser/": "Samsung Internet",
-    "FxiOS/": "Firefox",
-    "Firefox/": "Firefox",
-    "CriOS/": "Chrome",
-    "Chrome/": "Chrome",
-    "Safari/": "Safari",
-    "curl/": "curl",
-}
-_BRANDS = {
-    "SM-": "Samsung",
-    "Galaxy": "Samsung",
-    "Pixel": "Google",
-    "moto": "Motorola",
-    "Redmi": "Xiaomi",
-    "POCO": "Xiaomi",
-    "Mi ": "Xiaomi",
-    "HUAWEI": "Huawei",
-}
-_APPLE = {"iPad": "iPad", "iPhone": "iPhone", "Macintosh": "Mac"}
+_DESKTOPS = {"Windows", "Mac OS X", "Linux", "Ubuntu", "Fedora", "Chrome OS", "FreeBSD"}
 
 
 def visit(headers: Mapping[str, str], at: float) -> Click:
     """Return the click of a request with these headers (names in lower case) at a time."""
-    agent = headers.get("user-agent", "")
-    brand, model = _maker(agent)
     country = next((value for name in COUNTRY_HEADERS if _COUNTRY.fullmatch(value := headers.get(name, ""))), UNKNOWN)
     language = _LANGUAGE.match(headers.get("accept-language", "").strip())
     return Click(
         at=at,
         country=country if country == UNKNOWN else country.upper(),
-        device=_device(agent),
-        operating_system=_first(agent, _SYSTEMS),
-        brand=brand,
-        model=model,
-        browser=_first(agent, _BROWSERS),
         lang=language[1].lower() if language else UNKNOWN,
         region=headers.get("x-region", UNKNOWN)[:MAX_LENGTH] or UNKNOWN,
         city=headers.get("x-city", UNKNOWN)[:MAX_LENGTH] or UNKNOWN,
+        **_agent(headers.get("user-agent", "")[:1024]),
     )
 
 
-def _first(text: str, table: Mapping[str, str]) -> str:
-    return next((meaning for mark, meaning in table.items() if mark in text), UNKNOWN)
+def _agent(agent: str) -> dict[str, Any]:
+    """Return the fields of a click that a user agent tells; none without the extra `sandbox` (ua-parser)."""
+    try:
+        from ua_parser import parse
+    except ImportError:
+        return {}
+    found = parse(agent)
+    system = found.os.family if found.os else UNKNOWN
+    browser = found.user_agent.family if found.user_agent else UNKNOWN
+    device = found.device
+    brand, model = (device.brand, device.model) if device else (None, None)
+    if (brand or "").startswith("Generic"):  # a browser that hides its phone
+        brand, model = None, None
+    return {
+        "operating_system": system[:MAX_LENGTH],
+        "browser": browser[:MAX_LENGTH],
+        "brand": (brand or UNKNOWN)[:MAX_LENGTH],
+        "model": (model or UNKNOWN)[:MAX_LENGTH],
+        "device": _form_factor(agent, system),
+        "is_bot": device is not None and device.family == "Spider",
+    }
 
 
-def _device(agent: str) -> str:
-    if "iPad" in agent or ("Android" in agent and "Mobile" not in agent):
-        return "tablet"
-    if "Mobile" in agent or "iPhone" in agent:
-        return "mobile"
-    return "desktop" if any(mark in agent for mark in ("Windows", "Macintosh", "X11", "CrOS")) else UNKNOWN
-
-
-def _maker(agent: str) -> tuple[str, str]:
-    """Return brand and model. Browsers that hide the model of a phone call it ``K``."""
-    apple = _first(agent, _APPLE)
-    if apple != UNKNOWN:
-        return "Apple", apple
-    match = _ANDROID_MODEL.search(agent[:1024])
-    if match and match[1] != "K":
-        return _first(match[1], _BRANDS), match[1][:MAX_LENGTH]
-    return UNKNOWN, UNKNOWN
+def _form_factor(agent: str, system: str) -> str:
+    if system in ("Android", "iOS"):
+        return "tablet" if "iPad" in agent or (system == "Android" and "Mobile" not in agent) else "mobile"
+    return "desktop" if system in _DESKTOPS else UNKNOWN
 
 
 # --- invented visitors
@@ -227,7 +197,7 @@ VISITOR = (*_PLACE, *_DEVICE)
 _INDEPENDENT = ("lang", "browser")
 
 
-def invent(random: Random, given: Mapping[str, str]) -> dict[str, str]:
+def invent(random: Random, given: Mapping[str, str]) -> dict[str, Any]:
     """Return a visitor with what is given and a random rest that fits it, or ``unknown`` if nothing does."""
     return {**_pick(random, _PLACE, _PLACES, given), **_pick(random, _DEVICE, _DEVICES, given), **given}
 

@@ -1,7 +1,6 @@
 """The endpoints of a served sandbox beside the interface: its inbox and its controls, below ``/sandbox``.
 
-They take no credentials. A web page of another origin cannot use those that change something: they need the content
-type JSON, for which a browser asks permission first, and gets none.
+They take no credentials. The server refuses requests of web pages of another origin.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ def _query(request: SandboxRequest) -> dict[str, Any]:
 
 
 def _document(request: SandboxRequest) -> dict[str, Any]:
-    if request.media_type() != JSON_TYPE:
+    if request.body and request.media_type() != JSON_TYPE:
         raise _bad(f"Content-Type must be {JSON_TYPE}")
     if len(request.body) > MAX_BODY:
         raise _bad(f"the body must not be larger than {MAX_BODY} bytes")
@@ -133,6 +132,10 @@ def _clock(admin: LocalAdmin, given: Mapping[str, Any]) -> dict[str, object]:
 def _reset(admin: LocalAdmin, _given: Mapping[str, Any]) -> dict[str, object]:
     admin.reset()
     return {"status": "empty"}
+
+
+def _overview(admin: LocalAdmin, given: Mapping[str, Any]) -> dict[str, object]:
+    return admin.overview(given.get("since", ""), _seconds(given, "wait"))
 
 
 def _text(given: Mapping[str, Any], name: str) -> str:
@@ -209,4 +212,11 @@ ENDPOINTS = (
         {"change": "+10m (s, m, h, d), stop, start, or a time at which it stops"},
     ),
     Endpoint("POST", f"{PATH}/reset", "Delete everything.", _reset),
+    Endpoint(
+        "GET",
+        f"{PATH}/overview",
+        "Return messages, short URLs, requests, balance, faults and clock, newest first.",
+        _overview,
+        {"since": "wait until the version differs from this", "wait": "at most so many seconds"},
+    ),
 )

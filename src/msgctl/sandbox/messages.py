@@ -55,6 +55,12 @@ def reached(row: sqlite3.Row, now: float) -> tuple[str, ...]:
     return states[: int(min(max((now - row["created"]) / SECONDS_PER_STATE, 0), len(states) - 1)) + 1]
 
 
+def is_moving(row: sqlite3.Row, now: float) -> bool:
+    """Tell whether the state of a stored message will still change."""
+    states = journey(row["kind"], row["phone"], blocked=bool(row["blocked"]), voicemail=bool(row["voicemail"]))
+    return len(reached(row, now)) < len(states)
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What a handler works with. The time is in seconds since 1970; short URLs begin with the origin."""

@@ -84,11 +84,11 @@ def wrong_method(path: str, *allowed: str) -> Refusal:
     )
 
 
-_KEY = re.compile(r"(key=)[^&\s'\"]*", re.IGNORECASE)
+_KEY = re.compile(r"""(key=|"key"\s*:\s*")[^&\s'"]*""", re.IGNORECASE)
 
 
 def masked(text: str) -> str:
-    """Return a text without the keys in its ``key=`` parameters, for a log line or a message."""
+    """Return a text without the values of its ``key`` parameters, for a log line or a message."""
     return _KEY.sub(r"\1***", text)
 
 

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import socket
 import socketserver
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Protocol
 
 from msgctl.sandbox.decode import MAX_BODY
 from msgctl.sandbox.faults import FaultKind, Outcome
 from msgctl.sandbox.protocol import Refusal, SandboxRequest, SandboxResponse, masked
-from msgctl.sandbox.service import Service
 from msgctl.text import shorten
 
 IDLE_SECONDS = 30.0
-"""How long a connection may be silent, within a request or between two."""
+"""How long a connection may be silent between two requests, and how long a body may take."""
+
+HEADER_SECONDS = 10.0
+"""How long the headers of a request may take, however slowly they arrive."""
 
 MAX_DRAINED = 8 * MAX_BODY
 """Bytes of a body over the limit that are read and discarded, so that its sender gets to read the response."""
@@ -33,22 +36,30 @@ GARBAGE = b"\x00\xff\x00garbage\r\n\r\n\x1b[2J\xfe" * 8
 Log = Callable[[str], None]
 
 
-class MalformedError(Exception):
-    """A request that is not valid HTTP; the connection is closed after the response."""
+class Responder(Protocol):
+    """What a server serves: `service.Service`, or `recording.Recorder`."""
+
+    def respond(self, request: SandboxRequest, address: str) -> Outcome:
+        """Return the outcome of a request from an address. Never raises."""
 
 
 class Server(ThreadingHTTPServer):
-    """Listens at once; `serve_forever` responds. ``log`` gets one line per request, without its query."""
+    """Listens at once; `serve_forever` responds. ``log`` gets one line per request, without its query.
+
+    A request must name one of the server's own addresses in ``Host``, or one of ``hosts``, and have no foreign
+    ``Origin``: otherwise a web page could read the inbox, by DNS rebinding or directly.
+    """
 
     daemon_threads = True
     block_on_close = False
     request_queue_size = 256
     allow_reuse_address = True
 
-    def __init__(self, host: str, port: int, log: Log) -> None:
+    def __init__(self, host: str, port: int, log: Log, hosts: Iterable[str] = ()) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.log = log
-        self.service: Service | None = None
+        self.service: Responder | None = None
+        self.hosts = {"localhost", host.lower(), *(name.lower() for name in hosts)}
         super().__init__((host, port), _Handler)
 
     @property
@@ -86,6 +97,11 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     wbufsize = 0
 
+    def setup(self) -> None:
+        super().setup()
+        self._source = _TimedSource(self.connection)
+        self.rfile = io.BufferedReader(self._source)
+
     def __getattr__(self, name: str) -> Any:
         """Pass every method to the service, which knows those that exist."""
         if name.startswith("do_"):
@@ -99,33 +115,43 @@ class _Handler(BaseHTTPRequestHandler):
         path, _, query = target.partition("?")
         if target.lower().startswith(("http://", "https://")):  # RFC 9112, 3.2.2
             path = "/" + path.partition("://")[2].partition("/")[2]
+        self._source.restart(IDLE_SECONDS)
         headers = {name.lower(): _utf8(value) for name, value in self.headers.items()}
-        try:
-            body = self._body()
-        except MalformedError as error:
-            self.close_connection = True
-            self._send(Outcome(Refusal("MALFORMED", str(error), status=400).response()))
-            return
         assert self.server.service is not None  # noqa: S101 - set before the server is started
-        outcome = self.server.service.respond(
-            SandboxRequest(self.command, path, query, headers, body), self.client_address[0]
-        )
+        try:
+            self._check_host(target)
+            request = SandboxRequest(self.command, path, query, headers, self._body())
+            outcome = self.server.service.respond(request, self.client_address[0])
+        except Refusal as refusal:
+            self.close_connection = True
+            outcome = Outcome(refusal.response())
         milliseconds = (time.perf_counter() - started) * 1000
         fault = f" fault {', '.join(kind.value for kind in outcome.faults)}" if outcome.faults else ""
         asked = f"{shorten(self.command, 20)} {shorten(masked(path), 100)}"
         self.server.log(f"{asked} {outcome.response.status} {milliseconds:.0f} ms{fault}")
         self._send(outcome)
 
+    def _check_host(self, target: str) -> None:
+        hosts = self.headers.get_all("host", [])
+        if target.lower().startswith(("http://", "https://")):
+            hosts.append(target.partition("://")[2].partition("/")[0])
+        own = {*self.server.hosts, str(self.connection.getsockname()[0]).removeprefix("::ffff:")}
+        if not hosts or not all(_name_of(host) in own for host in hosts):
+            raise Refusal("FORBIDDEN_HOST", "Host must be an address of this server; see --allow-host", status=403)
+        origin = self.headers.get("origin")
+        if origin is not None and origin.lower() != f"http://{hosts[0].strip().lower()}":
+            raise Refusal("FORBIDDEN_ORIGIN", "web pages of another origin may not use the sandbox", status=403)
+
     def _body(self) -> bytes:
         """Return the body; one that is too large becomes one byte more than allowed, and the connection closes."""
         if "transfer-encoding" in self.headers:
             if self.headers["transfer-encoding"].strip().lower() != "chunked" or "content-length" in self.headers:
-                raise MalformedError("Transfer-Encoding must be chunked, without Content-Length")
+                raise _malformed("Transfer-Encoding must be chunked, without Content-Length")
             return self._chunks()
         lengths = set(self.headers.get_all("content-length", ["0"]))
         length = lengths.pop().strip()
         if lengths or not (length.isascii() and length.isdecimal() and len(length) <= 18):
-            raise MalformedError("Content-Length must be one number")
+            raise _malformed("Content-Length must be one number")
         if int(length) > MAX_BODY:
             self._drain(int(length))
             return bytes(MAX_BODY + 1)
@@ -139,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
             try:
                 size = int(size_text[:9], 16)
             except ValueError:
-                raise MalformedError("a chunk has no size") from None
+                raise _malformed("a chunk has no size") from None
             if size == 0:
                 break
             if size < 0 or len(body) + size > MAX_BODY:
@@ -147,11 +173,11 @@ class _Handler(BaseHTTPRequestHandler):
                 return bytes(MAX_BODY + 1)
             body += self._exactly(size)
             if self.rfile.readline(3) not in (b"\r\n", b"\n"):
-                raise MalformedError("a chunk is longer than its size")
+                raise _malformed("a chunk is longer than its size")
         for _ in range(100):
             if self.rfile.readline(65537) in (b"\r\n", b"\n", b""):
                 return bytes(body)
-        raise MalformedError("too many trailers")
+        raise _malformed("too many trailers")
 
     def _exactly(self, size: int) -> bytes:
         data = self.rfile.read(size)
@@ -179,7 +205,10 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._write(self._head(response) + whole)
 
+        self._source.restart(None)
+
     def _write(self, data: bytes) -> None:
+        self.connection.settimeout(IDLE_SECONDS)
         try:
             self.wfile.write(data)
         except OSError:
@@ -204,6 +233,41 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_arguments: Any) -> None:
         """Do nothing: the standard library would log the query, and with it the key."""
+
+
+class _TimedSource(io.RawIOBase):
+    """Reads from a connection, and gives up when a whole request takes too long, however slowly it arrives."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._until: float | None = None
+
+    def restart(self, seconds: float | None) -> None:
+        """Allow so many seconds from now; None until the next request begins."""
+        self._until = None if seconds is None else time.monotonic() + seconds
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = IDLE_SECONDS if self._until is None else self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._connection.settimeout(left)
+        count = self._connection.recv_into(buffer)
+        if self._until is None:
+            self.restart(HEADER_SECONDS)
+        return count
+
+
+def _malformed(why: str) -> Refusal:
+    return Refusal("MALFORMED", why, status=400)
+
+
+def _name_of(host: str) -> str:
+    """Return the name or address of a Host header, without its port."""
+    name = host.strip().lower()
+    return name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
 
 
 def _utf8(value: str) -> str:

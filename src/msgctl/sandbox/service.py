@@ -8,7 +8,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address
 from urllib.parse import quote
 
 from msgctl.errors import ConfigurationError
-from msgctl.sandbox import clicks, endpoints, faults
+from msgctl.sandbox import clicks, endpoints, faults, openapi, page
 from msgctl.sandbox.admin import LocalAdmin
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.faults import Outcome
@@ -24,6 +24,7 @@ class Service:
     """Responds to requests in any number of threads.
 
     ``allowed`` are the networks that may call the interface (empty: all), as in the account's security menu.
+    ``operate`` carries out an operation; it is the emulator unless recorded responses replace it.
     """
 
     def __init__(
@@ -32,25 +33,37 @@ class Service:
         *,
         allowed: Sequence[Network] = (),
         sleep: Callable[[float], None] = time.sleep,
+        operate: Callable[[SandboxRequest], Outcome] | None = None,
     ) -> None:
         self._emulator = emulator
         self._admin = LocalAdmin(emulator)
         self._allowed = tuple(allowed)
-        self._sleep = sleep
+        self._operate = operate or (lambda request: faults.respond(emulator, request, sleep))
+        self._files = {"/": page.html, "/openapi.json": openapi.response}
 
     def respond(self, request: SandboxRequest, address: str) -> Outcome:
         """Return the outcome of a request from an address. No request makes it raise."""
+        own = request.path == endpoints.PATH or request.path.startswith(endpoints.PATH + "/")
         try:
-            if request.path.startswith(VISITS):
-                return Outcome(self._visit(request))
-            if request.path == endpoints.PATH or request.path.startswith(endpoints.PATH + "/"):
+            if own:
                 return Outcome(endpoints.respond(self._admin, request))
-            self._check_address(address)
-            return faults.respond(self._emulator, request, self._sleep)
+            if request.path in self._files and request.method in ("GET", "HEAD"):
+                return Outcome(self._files[request.path]())
+            outcome = self._carry_out(request, address)
         except Refusal as refusal:
-            return Outcome(refusal.response())
+            outcome = Outcome(refusal.response())
         except ConfigurationError as error:
             return Outcome(Refusal("SANDBOX_FAILURE", error.message, status=500).response())
+        if not own:
+            self._admin.requests.add(request, outcome, self._emulator.clock())
+            self._emulator.state.notify()
+        return outcome
+
+    def _carry_out(self, request: SandboxRequest, address: str) -> Outcome:
+        if request.path.startswith(VISITS):
+            return Outcome(self._visit(request))
+        self._check_address(address)
+        return self._operate(request)
 
     def _check_address(self, address: str) -> None:
         if not self._allowed:

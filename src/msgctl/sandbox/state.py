@@ -18,11 +18,11 @@ from msgctl.storage import database
 from msgctl.storage import files as private
 from msgctl.storage.database import BrokenError, transaction
 
-STATE = database.Kind(
+STATE = database.FileFormat(
     name="the sandbox's state",
     application=0x6D736763,  # "msgc"
     version=2,
-    mend="Move it away; `msgctl sandbox reset` replaces the state of this machine's sandbox",
+    fix="Move it away; `msgctl sandbox reset` replaces the state of this machine's sandbox",
     most_wait=30.0,
     is_private=False,
 )
@@ -98,7 +98,8 @@ _SCHEMA = (
         brand TEXT,
         model TEXT,
         browser TEXT,
-        lang TEXT
+        lang TEXT,
+        is_bot INTEGER NOT NULL
     )
     """,
     "CREATE INDEX clicks_by_date ON clicks (url, date)",
@@ -118,6 +119,7 @@ class State:
         self.path = path
         self.changed = Condition()
         """Notified after each change that this process made."""
+        self.changes = 0
         # Connections that no thread is using. They outlive the threads: a server starts one for each client.
         self._idle: deque[sqlite3.Connection] = deque()
         # This lock is fair and wakes at once, while SQLite's own wait sleeps and retries.
@@ -139,7 +141,12 @@ class State:
         """Begin a transaction that may write; it is rolled back if the block raises."""
         with STATE.explained(self.path), self._writer, self._connection() as db, transaction(db):
             yield db
+        self.notify()
+
+    def notify(self) -> None:
+        """Wake those who wait for a change."""
         with self.changed:
+            self.changes += 1
             self.changed.notify_all()
 
     def has_faults(self) -> bool:

@@ -1,1 +1,1 @@
-"""Private files and SQLite databases on this machine."""
+"""Private files and SQLite databases of the user."""

@@ -1,6 +1,6 @@
-"""SQLite files of one user: made private, known by their mark, and every fault explained.
+"""The user's SQLite files: private, marked with what they hold, with every error explained.
 
-What differs between the history, the ledgers of jobs and the sandbox's state is a `Kind`; the rest stands here.
+A `FileFormat` describes what differs between the history, the ledgers of jobs and the sandbox's state.
 """
 
 from __future__ import annotations
@@ -13,81 +13,81 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msgctl.errors import ConfigurationError, place_of
-from msgctl.storage import files as private
-from msgctl.text import clean
+from msgctl.storage import files, paths
 
-_SENSELESS = (TypeError, ValueError, LookupError, OverflowError, AttributeError)
-"""What is raised where something is made of values that are not what was put into a file."""
-
-_CHECK = "Check that you may read and write the file and its folder."
+_CHECK = "Check the permissions of the file and its folder."
 _HINTS = {
-    sqlite3.SQLITE_FULL: private.MAKE_ROOM,
-    # Also told of a disk that is full, where SQLite finds that out in its index of the log, and of a quota.
-    sqlite3.SQLITE_IOERR: "Check that the disk works, and that there is space left on it.",
-    sqlite3.SQLITE_BUSY: "Another program holds it; try again when that is done.",
+    sqlite3.SQLITE_FULL: files.MAKE_ROOM,
+    # SQLite also reports a full disk or quota like this.
+    sqlite3.SQLITE_IOERR: "Check that the disk works and has space left.",
+    sqlite3.SQLITE_BUSY: "Another program is using it. Try again when it is done.",
 }
-# Told of a file that is not SQLite's, is damaged, or lacks a table.
-_BROKEN = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR}
+_DAMAGED = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR}
+"""Not a SQLite file, a damaged one, or one without the tables."""
 
 
 class BrokenError(ConfigurationError):
-    """A file that holds what this msgctl cannot read; only another one in its place helps."""
+    """A file that this msgctl cannot read; only replacing it helps."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of file.
+class FileFormat:
+    """A kind of SQLite file.
 
-    ``name`` is what a message calls one, ``application`` the mark in its header, ``version`` that of its tables,
-    ``mend`` what the user can do about a broken one, and ``most_wait`` how many seconds a transaction waits for one of
-    another process. Nobody else may read one that ``is_private``, and no link may lead it elsewhere.
+    ``name`` is what messages call it, ``application`` the mark in its header, ``version`` that of its tables, ``fix``
+    what the user can do about a damaged one, and ``most_wait`` the seconds that a transaction waits for another one.
+    A private file must not be readable by others, nor be a symbolic link.
     """
 
     name: str
     application: int
     version: int
-    mend: str
+    fix: str
     most_wait: float
     is_private: bool = True
 
     def shown(self, path: Path) -> str:
-        """What a message calls a file of this kind."""
-        return f"{self.name} {clean(str(path))}"
+        """Return what a message calls a file of this kind."""
+        return f"{self.name} {paths.shown(path)}"
 
     @contextmanager
     def explained(self, path: Path) -> Iterator[None]:
-        """Raise ConfigurationError, with what to do about it, for what SQLite or the file system refuses."""
+        """Turn errors of SQLite and the file system into ConfigurationError, with a hint."""
         unusable = f"{self.shown(path)} cannot be used"
         try:
             yield
         except sqlite3.Error as error:
             # The primary code is the low byte of the extended one.
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-            message = f"{unusable}: {clean(str(error))}"
-            if code in _BROKEN:
-                raise BrokenError(message, self.mend) from error
-            raise ConfigurationError(message, _HINTS.get(code, _CHECK)) from error
+            if code in _DAMAGED:
+                raise BrokenError(f"{unusable}: {error}", self.fix) from error
+            raise ConfigurationError(f"{unusable}: {error}", _HINTS.get(code, _CHECK)) from error
         except OSError as error:
             message = f"{unusable}: {error.strerror or type(error).__name__}"
-            raise ConfigurationError(message, private.MAKE_ROOM if private.is_full(error) else _CHECK) from error
+            raise ConfigurationError(message, files.MAKE_ROOM if files.is_full(error) else _CHECK) from error
 
     @contextmanager
     def understood(self, path: Path) -> Iterator[None]:
-        """Like `explained`, around what is made of a file's content: anybody may have put something else into it."""
+        """Explain errors as `explained` does, and those of content that msgctl did not write."""
         with self.explained(path):
             try:
                 yield
-            except _SENSELESS as error:
+            except (TypeError, ValueError, LookupError, OverflowError, AttributeError) as error:
                 raise sqlite3.DatabaseError(f"it holds what msgctl never put there ({place_of(error)})") from error
 
-    def connect(self, path: Path) -> sqlite3.Connection:
-        """A connection to a file that is there, which any thread may use.
+    def connect(self, path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+        """Open an existing file, for use by any thread. ``read_only`` also works on a disk that cannot be written to.
 
-        Raises ConfigurationError where the file is not ours alone, OSError and sqlite3.Error where it cannot be used.
+        Raises ConfigurationError if the file is not ours alone, OSError and sqlite3.Error if it cannot be used.
         """
-        private.check(self.shown(path), path, path.lstat() if self.is_private else path.stat(), self.is_private)
+        files.check(self.shown(path), path, path.lstat() if self.is_private else path.stat(), self.is_private)
+        mode = "rw"
+        if read_only:
+            # SQLite reads a write-ahead log only if it may write beside it. Without a log, nothing is missing.
+            is_frozen = not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
+            mode = "ro&immutable=1" if is_frozen else "ro"
         return sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=rw",
+            f"{path.absolute().as_uri()}?mode={mode}",
             uri=True,
             timeout=self.most_wait,
             isolation_level=None,
@@ -95,26 +95,32 @@ class Kind:
         )
 
     def check(self, db: sqlite3.Connection, path: Path) -> None:
-        """See that a file is of this kind and version. Raises ConfigurationError, and sqlite3.Error."""
+        """Check that a file is of this kind and version. Raises ConfigurationError and sqlite3.Error."""
         (application,) = db.execute("PRAGMA application_id").fetchone()
         if application != self.application:
-            raise ConfigurationError(f"{clean(str(path))} is a database, but not {self.name}", "Move it away.")
+            raise ConfigurationError(f"{paths.shown(path)} is a database, but not {self.name}", "Move it away.")
         (version,) = db.execute("PRAGMA user_version").fetchone()
         if version != self.version:
             age = "a newer" if version > self.version else "an older"
-            raise BrokenError(f"{self.shown(path)} was written by {age} msgctl (schema {version})", self.mend)
+            raise BrokenError(f"{self.shown(path)} was written by {age} msgctl (schema {version})", self.fix)
+
+    def verify(self, db: sqlite3.Connection, path: Path) -> None:
+        """Check a file for damage (``PRAGMA quick_check``). Raises BrokenError and sqlite3.Error."""
+        (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise BrokenError(f"{self.shown(path)} is damaged: {found}", self.fix)
 
     def build(self, db: sqlite3.Connection, schema: Iterable[str]) -> None:
-        """Make the tables, in the transaction that is open, and mark the file as one of this kind."""
+        """Make the tables, in the open transaction, and mark the file as one of this kind."""
         for statement in schema:
             db.execute(statement)
         db.execute(f"PRAGMA user_version = {self.version}")
         db.execute(f"PRAGMA application_id = {self.application}")
 
     def prepare(self, db: sqlite3.Connection, path: Path, schema: Iterable[str]) -> None:
-        """Make the tables where the file is empty; whoever else does so at the same time waits, and finds them.
+        """Make the tables of an empty file. If two processes do so at once, the second one finds them.
 
-        Raises ConfigurationError for what is not of this kind and version, and sqlite3.Error.
+        Raises ConfigurationError if the file is of another kind or version, and sqlite3.Error.
         """
         with transaction(db, "BEGIN"):
             if not _is_empty(db):
@@ -131,21 +137,21 @@ def create(path: Path) -> None:
 
 
 def provide(path: Path) -> None:
-    """Make an empty file where there is none, and its folder (0700). Raises OSError."""
-    private.make_folder(path.parent)
+    """Make an empty file and its folder (0700) if missing. Raises OSError."""
+    files.make_folder(path.parent)
     with suppress(FileExistsError):
         create(path)
 
 
 def delete(path: Path) -> None:
-    """Delete a file with all that SQLite keeps beside it. Raises OSError."""
+    """Delete a file and what SQLite keeps beside it. Raises OSError."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 @contextmanager
 def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
-    """Commit what a block did, or nothing of it."""
+    """Commit what the block does, or nothing of it."""
     db.execute(begin)
     try:
         yield
@@ -157,7 +163,7 @@ def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Itera
 
 
 def require(kind: type, *values: object) -> None:
-    """See that values out of a file are of the kind that was put there. Raises TypeError."""
+    """Check the type of values from a file. Raises TypeError."""
     for value in values:
         if not isinstance(value, kind):
             raise TypeError(f"{type(value).__name__}, not {kind.__name__}")

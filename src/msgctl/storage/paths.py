@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
 from msgctl.errors import ConfigurationError
-from msgctl.text import shorten
+from msgctl.text import clean, shorten
 
 
 def config_file(environ: Mapping[str, str]) -> Path:
-    """The file that MSGCTL_CONFIG names, or ``config.toml`` in the platform's configuration folder.
+    """Return the file that MSGCTL_CONFIG names, else ``config.toml`` in the platform's configuration folder.
 
-    Raises ConfigurationError where the variable cannot be read as a path.
+    Raises ConfigurationError if the variable names the home of an unknown user.
     """
     named = environ.get("MSGCTL_CONFIG")
     if named:
@@ -20,7 +22,7 @@ def config_file(environ: Mapping[str, str]) -> Path:
             return Path(named).expanduser().absolute()
         except (RuntimeError, OSError):
             raise ConfigurationError(
-                f"MSGCTL_CONFIG is '{shorten(named)}', which leads nowhere", "Give it a whole path."
+                f'MSGCTL_CONFIG must be a path, not "{shorten(named)}"', "Give an absolute path."
             ) from None
     import platformdirs
 
@@ -28,35 +30,50 @@ def config_file(environ: Mapping[str, str]) -> Path:
 
 
 def jobs_folder() -> Path:
-    """The ledgers of jobs, in the platform's state folder."""
-    import platformdirs
-
-    return platformdirs.user_state_path("msgctl") / "jobs"
+    """Return the folder of job ledgers, in the platform's state folder."""
+    return _state_folder() / "jobs"
 
 
 def sandbox_file() -> Path:
-    """The state of the in-process sandbox, in the platform's state folder."""
-    import platformdirs
-
-    return platformdirs.user_state_path("msgctl") / "sandbox.sqlite3"
+    """Return the state file of the in-process sandbox, in the platform's state folder."""
+    return _state_folder() / "sandbox.sqlite3"
 
 
 def history_file() -> Path:
-    """What was sent from this machine, in the platform's state folder."""
-    import platformdirs
-
-    return platformdirs.user_state_path("msgctl") / "history.sqlite3"
+    """Return the history file, in the platform's state folder."""
+    return _state_folder() / "history.sqlite3"
 
 
 def once_file() -> Path:
-    """Return the path of the keys of ``--once``, in the platform's state folder."""
-    import platformdirs
-
-    return platformdirs.user_state_path("msgctl") / "once.sqlite3"
+    """Return the file with the keys of ``--once``, in the platform's state folder."""
+    return _state_folder() / "once.sqlite3"
 
 
 def optouts_file() -> Path:
-    """Return the path of the opt-out list, in the platform's state folder."""
+    """Return the file with the opt-out list, in the platform's state folder."""
+    return _state_folder() / "optouts.sqlite3"
+
+
+def shown(path: Path) -> str:
+    """Return a path for a message, with ``~`` for the home folder."""
+    home, below = _split_home(path)
+    return clean(home + below)
+
+
+def typed(path: Path) -> str:
+    """Return a path as one types it in a shell: quoted if necessary."""
+    home, below = _split_home(path)
+    return clean(home + shlex.quote(below))
+
+
+def _state_folder() -> Path:
     import platformdirs
 
-    return platformdirs.user_state_path("msgctl") / "optouts.sqlite3"
+    return platformdirs.user_state_path("msgctl")
+
+
+def _split_home(path: Path) -> tuple[str, str]:
+    """Return ``~/`` and the rest of a path below the home folder; nothing and the whole path for another one."""
+    home = os.environ.get("HOME", "").rstrip("/") + "/"
+    text = str(path)
+    return ("~/", text.removeprefix(home)) if len(home) > 1 and text.startswith(home) else ("", text)

@@ -1,0 +1,170 @@
+"""The global options, which every command accepts before the group and after its own name."""
+
+import copy
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Annotated, Any
+
+import typer
+
+from msgctl import __version__, values
+from msgctl.output.form import Format
+
+PANEL = "Global options"
+
+
+class Options:
+    """The values of the global options; if one is given twice, the later one wins."""
+
+    profile: str | None = None
+    format: Format = Format.TABLE
+    fields: tuple[str, ...] = ()
+    dry_run: bool = False
+    yes: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    seconds: float = 30.0
+    no_color: bool = False
+
+
+def _stored(name: str, convert: Callable[[Any], Any] = lambda value: value) -> Callable[..., Any]:
+    """Return a callback that stores an option's value in the `Options` of this run."""
+
+    def store(ctx: typer.Context, value: Any) -> Any:
+        if value is not None and not ctx.resilient_parsing:
+            setattr(ctx.obj.options, name, convert(value))
+        return value
+
+    return store
+
+
+def _format(text: str) -> Format:
+    return Format(values.choice(text, [each.value for each in Format], "output format"))
+
+
+def _fields(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    return tuple(values.words(name, "A name in --fields") for name in names)
+
+
+def _seconds(text: str) -> float:
+    return values.seconds(text, "--timeout")
+
+
+def _version(ctx: typer.Context, value: bool | None) -> None:
+    if value and not ctx.resilient_parsing:
+        ctx.obj.stdout.write(f"msgctl {__version__}\n")
+        raise typer.Exit
+
+
+def _help(ctx: typer.Context, value: bool | None) -> None:
+    if value and not ctx.resilient_parsing:
+        from msgctl.cli import help_page
+
+        help_page.show(ctx)
+        raise typer.Exit
+
+
+def _flag(name: str, *names: str, help: str, convert: Callable[[Any], Any] = bool) -> Any:
+    return typer.Option(*names, help=help, is_eager=True, callback=_stored(name, convert), rich_help_panel=PANEL)
+
+
+def _valued(name: str, *names: str, metavar: str, help: str, convert: Callable[[Any], Any] = str) -> Any:
+    return typer.Option(
+        *names,
+        metavar=metavar,
+        help=help,
+        is_eager=True,
+        callback=_stored(name, convert),
+        rich_help_panel=PANEL,
+    )
+
+
+def _signature(  # never called: Typer reads the signature
+    profile: Annotated[
+        str | None,
+        _valued("profile", "--profile", "-p", metavar="NAME", help="Stored profile to use (MSGCTL_PROFILE)."),
+    ] = None,
+    json: Annotated[
+        bool | None,
+        _flag(
+            "format",
+            "--json",
+            help="Print the service's JSON unchanged; same as -o json.",
+            convert=lambda _: Format.JSON,
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        _valued(
+            "format",
+            "--output",
+            "-o",
+            metavar="FORMAT",
+            help="Output format: table, json, csv or tsv. [default: table]",
+            convert=_format,
+        ),
+    ] = None,
+    fields: Annotated[
+        str | None,
+        _valued("fields", "--fields", metavar="A,B", help="Show only these fields, in this order.", convert=_fields),
+    ] = None,
+    dry_run: Annotated[
+        bool | None, _flag("dry_run", "--dry-run", "-n", help="Print the request and send nothing.")
+    ] = None,
+    yes: Annotated[bool | None, _flag("yes", "--yes", "-y", help="Skip confirmation prompts.")] = None,
+    quiet: Annotated[
+        bool | None, _flag("quiet", "--quiet", "-q", help="No notes or progress on standard error.")
+    ] = None,
+    verbose: Annotated[
+        bool | None, _flag("verbose", "--verbose", "-v", help="Show each request and response on standard error.")
+    ] = None,
+    timeout: Annotated[
+        str | None,
+        _valued(
+            "seconds",
+            "--timeout",
+            metavar="SECONDS",
+            help="Maximum total time per request. [default: 30]",
+            convert=_seconds,
+        ),
+    ] = None,
+    no_color: Annotated[
+        bool | None, _flag("no_color", "--no-color", help="No colour; NO_COLOR and TERM=dumb do the same.")
+    ] = None,
+    help: Annotated[
+        bool | None,
+        typer.Option("--help", "-h", help="Show this page.", is_eager=True, callback=_help, rich_help_panel=PANEL),
+    ] = None,
+    version: Annotated[
+        bool | None,
+        typer.Option(
+            "--version", "-V", help="Show the version.", is_eager=True, callback=_version, rich_help_panel=PANEL
+        ),
+    ] = None,
+) -> None:
+    raise NotImplementedError
+
+
+@cache
+def global_options() -> tuple[Any, ...]:
+    """Return the global options, built once and shared: building them for 40 commands doubles the start-up time."""
+    app = typer.Typer(add_completion=False)
+    app.command()(_signature)
+    parameters = tuple(typer.main.get_command(app).params)
+    for parameter in parameters:
+        parameter.expose_value = False
+    return parameters
+
+
+def beside(own: Iterable[Any]) -> list[Any]:
+    """Return the global options for a command whose own option names win, as ``-q`` of `msgctl api` does."""
+    used = {name for each in own for name in each.opts}
+    return [_without(each, used) if used.intersection(each.opts) else each for each in global_options()]
+
+
+def _without(option: Any, names: set[str]) -> Any:
+    """Return an option without some of its names."""
+    renamed = copy.copy(option)
+    renamed.opts = [name for name in option.opts if name not in names]
+    return renamed

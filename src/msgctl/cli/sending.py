@@ -1,0 +1,154 @@
+"""What the commands that send one message share: --once, --resend-unknown, --ignore-optout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from msgctl import phones
+from msgctl.cli.context import Context
+from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, RefusedError, UsageError
+from msgctl.http import request
+from msgctl.operations import Operation
+from msgctl.output.result import Result, ServiceResult
+from msgctl.storage import paths
+
+if TYPE_CHECKING:
+    from msgctl.history import once
+    from msgctl.http.response import Response
+
+Once = Annotated[
+    str | None,
+    typer.Option("--once", metavar="KEY", help="Send at most once under this key; later calls print the same result."),
+]
+ResendUnknown = Annotated[
+    bool, typer.Option("--resend-unknown", help="With --once: send again if the earlier outcome is unknown.")
+]
+IgnoreOptout = Annotated[bool, typer.Option("--ignore-optout", help="Send even to numbers that opted out.")]
+
+
+class Options(NamedTuple):
+    """The options of this module, as they were typed."""
+
+    once: str | None
+    resend_unknown: bool
+    ignore_optout: bool
+
+
+def send(
+    context: Context,
+    operation: Operation,
+    values: Mapping[str, request.Value],
+    body: bytes | None,
+    options: Options,
+) -> Result:
+    """Perform an operation that sends, at most once under a key. Raises UsageError for numbers that opted out."""
+    if options.resend_unknown and options.once is None:
+        raise UsageError("--resend-unknown needs --once KEY")
+    if not options.ignore_optout:
+        _refuse_optouts(values, body)
+    if options.once is None or context.options.dry_run:
+        return context.run(operation, values, body)
+    return _send_once(context, operation, values, body, options.once, resend_unknown=options.resend_unknown)
+
+
+def _refuse_optouts(values: Mapping[str, request.Value], body: bytes | None) -> None:
+    if not paths.optouts_file().exists():
+        return
+    from msgctl.history import optouts
+    from msgctl.history.recorder import phones_of
+
+    country = values.get("country-code")
+    numbers = [_international(phone, str(country) if country else None) for phone in phones_of(values, body) if phone]
+    if found := optouts.among(paths.optouts_file(), numbers):
+        who = f"{found[0]} has" if len(found) == 1 else f"{', '.join(found)} have"
+        raise UsageError(f"{who} opted out of messages", "Remove the number, or send anyway with --ignore-optout.")
+
+
+def _international(phone: str, country: str | None) -> str:
+    """Return the number that the opt-out list would have for a phone."""
+    try:
+        return phones.read(phone, country).digits
+    except phones.InvalidPhoneError:
+        return phone
+
+
+def _send_once(
+    context: Context,
+    operation: Operation,
+    values: Mapping[str, request.Value],
+    body: bytes | None,
+    key: str,
+    *,
+    resend_unknown: bool,
+) -> Result:
+    from msgctl.history import once
+
+    key = once.check_key(key)
+    request.build(operation, values, body)  # usage errors come before those of the profile
+    context.check_fields(operation)
+    account = f"{context.profile.base_url} {context.profile.client}"
+    wanted = once.fingerprint(operation.name, values, body)
+    with once.reserved(
+        paths.once_file(), account, key, wanted, now=context.clock(), resend_unknown=resend_unknown
+    ) as reservation:
+        if reservation.earlier is not None:
+            context.note("Nothing was sent: this key was used before. This is the earlier result.")
+            return _again(operation, reservation.earlier)
+        try:
+            result = context.run(operation, values, body)
+        except MsgctlError as error:
+            _end(context, reservation, error)
+            raise
+        if isinstance(result, ServiceResult):
+            _settle(context, reservation, _stored(operation, values, body, result.responses[0]))
+        return result
+
+
+def _end(context: Context, reservation: once.Reservation, error: MsgctlError) -> None:
+    """Free the key if nothing can have been sent, else store that the outcome is unknown."""
+    from msgctl.history.once import Result as Stored
+
+    if error.nothing_sent or (isinstance(error, RefusedError) and error.certain):
+        reservation.release()
+        return
+    text: str = getattr(error, "body", "")
+    stored = Stored(5, getattr(error, "http_status", None), text.encode() or None, error.message, error.hint or "")
+    _settle(context, reservation, stored)
+
+
+def _settle(context: Context, reservation: once.Reservation, result: once.Result) -> None:
+    """Store a result. If that fails, later calls with the key say that the outcome is unknown."""
+    try:
+        reservation.settle(result)
+    except ConfigurationError as error:
+        context.warn(f"The result is not stored under --once: {error.message}.")
+
+
+def _stored(
+    operation: Operation, values: Mapping[str, request.Value], body: bytes | None, response: Response
+) -> once.Result:
+    from msgctl import recipients
+    from msgctl.history.once import Result as Stored
+    from msgctl.history.recorder import phones_of
+
+    found = recipients.outcomes(operation, response.document, phones_of(values, body))
+    return Stored(recipients.exit_code(found), response.http_status, response.body)
+
+
+def _again(operation: Operation, earlier: once.Result) -> Result:
+    """Return the result of an earlier call as it was. Raises OutcomeUnknownError if it is unknown."""
+    from msgctl.http import response
+
+    if earlier.what or earlier.body is None or earlier.http_status is None:
+        text = (earlier.body or b"").decode(errors="replace")
+        try:
+            document = response.load_json(earlier.body or b"")
+        except response.ShapeError:
+            document = None
+        raise OutcomeUnknownError(
+            earlier.what, earlier.hint or None, http_status=earlier.http_status, body=text, document=document
+        )
+    return ServiceResult([response.read(operation, earlier.body, earlier.http_status)])

@@ -1,0 +1,67 @@
+"""The sending window of one job: the time zones of its recipients, and who may be sent to now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+
+from msgctl.jobs.schedule import Window, zones_of
+
+
+class NoSendingHoursError(ValueError):
+    """There is no moment at which a recipient may be sent to; the text says why."""
+
+
+class ZoneFinder:
+    """Finds the time zones of recipients, and refuses those who could never be sent to.
+
+    Zones are one text: their names, with spaces between them. ``default`` is for numbers that have no zone.
+    """
+
+    def __init__(self, window: Window, default: str | None, now: float) -> None:
+        self._window = window
+        self._default = default
+        self._now = datetime.fromtimestamp(now, UTC)
+        self._found: dict[tuple[str, ...], str] = {}
+
+    def zones(self, phone: str) -> str:
+        """Return the zones of a phone. Raises NoSendingHoursError."""
+        names = zones_of(phone) or ((self._default,) if self._default else ())
+        if not names:
+            raise NoSendingHoursError("its time zone is unknown; set timezone in the profile")
+        found = self._found.get(names)
+        if found is None:
+            is_ever_open = self._window.next_open(names, self._now) is not None
+            found = self._found[names] = " ".join(names) if is_ever_open else ""
+        if not found:
+            raise NoSendingHoursError("the window is never open in all of its time zones at once")
+        return found
+
+
+class SendingHours:
+    """Tells whose window is open, by their zones as `ZoneFinder` writes them.
+
+    Windows open and close at whole seconds, so what is open is found out once for each second of the clock.
+    """
+
+    def __init__(self, window: Window, zones: Iterable[str], clock: Callable[[], float]) -> None:
+        self._window = window
+        self._zones = {text: tuple(text.split()) for text in zones}
+        self._clock = clock
+        self._second = -1
+        self._open: frozenset[str] = frozenset()
+
+    def open_zones(self) -> frozenset[str]:
+        """Return the zones whose recipients may be sent to now."""
+        second = int(self._clock())
+        if second != self._second:
+            moment = datetime.fromtimestamp(second, UTC)
+            self._open = frozenset(text for text, names in self._zones.items() if self._window.is_open(names, moment))
+            self._second = second
+        return self._open
+
+    def next_opening(self, zones: Iterable[str]) -> float | None:
+        """Return when the window opens next for one of these zones, in seconds since 1970; now, if it is open."""
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        openings = [self._window.next_open(self._zones[text], now) for text in zones]
+        return min((opening.timestamp() for opening in openings if opening is not None), default=None)

@@ -1,0 +1,103 @@
+"""The newest requests that a served sandbox got, with the rule of the interface that each refused one broke."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, NamedTuple
+from urllib.parse import unquote_plus
+
+from msgctl.operations import OPERATIONS, Operation
+from msgctl.sandbox.decode import WHERE
+from msgctl.sandbox.emulator import BASE_PATH
+from msgctl.sandbox.faults import Outcome
+from msgctl.sandbox.protocol import Refusal, SandboxRequest, masked
+from msgctl.times import timestamp
+
+MAX_REQUESTS = 200
+MAX_SHOWN = 2000
+"""Characters of a request's parameters that are kept."""
+
+_RULES = {
+    "UNAUTHORIZED": "Every request carries the account's client and key as parameters, from an allowed address.",
+    "NOT_FOUND": "The path, the message id or the short URL must exist.",
+    "METHOD_NOT_ALLOWED": "Each operation has one method.",
+    "NOT_ENOUGH_CREDITS": "The balance must cover all numbers of a dispatch, or nothing is sent.",
+    "ALREADY_TAKEN": "In the sandbox, names and aliases of short URLs are unique.",
+    "INVALID_CODE": "A code is for one phone and app name, and can be used once.",
+    "EXPIRED_CODE": "A code is valid for minutes_to_expire minutes.",
+    "NOT_PREMIUM": "region, city, brand, model, browser and lang are for premium URLs.",
+}
+
+
+class _Entry(NamedTuple):
+    number: int
+    at: float
+    method: str
+    path: str
+    parameters: str
+    outcome: Outcome
+
+
+class RequestLog:
+    """Remembers requests without their keys; any number of threads may use it."""
+
+    def __init__(self) -> None:
+        self._entries: deque[_Entry] = deque(maxlen=MAX_REQUESTS)
+        self.count = 0
+
+    def add(self, request: SandboxRequest, outcome: Outcome, at: float) -> None:
+        self.count += 1
+        text = "&".join(filter(None, (request.query, request.body[:MAX_SHOWN].decode("utf-8", "replace"))))
+        self._entries.append(_Entry(self.count, at, request.method, request.path, masked(text)[:MAX_SHOWN], outcome))
+
+    def described(self) -> list[dict[str, Any]]:
+        """Return the requests as JSON objects, newest first."""
+        return [_described(entry) for entry in reversed(self._entries.copy())]
+
+
+def _described(entry: _Entry) -> dict[str, Any]:
+    response = entry.outcome.response
+    described: dict[str, Any] = {
+        "number": entry.number,
+        "time": timestamp(entry.at),
+        "method": entry.method,
+        "path": masked(entry.path).encode("utf-8", "replace").decode(),
+        "parameters": unquote_plus(entry.parameters),
+        "status": response.status,
+        "faults": [kind.value for kind in entry.outcome.faults],
+    }
+    if response.refusal is not None:
+        described |= {"error": response.refusal.error, "msg": response.refusal.msg}
+        if not entry.outcome.faults:
+            described["rule"] = rule_of(entry.path, response.refusal)
+    return described
+
+
+def rule_of(path: str, refusal: Refusal) -> str:
+    """Return the rule that a refused request broke, in words of the interface."""
+    operation = next((each for each in OPERATIONS if BASE_PATH + each.path == path), None)
+    if operation is None:
+        return f"The operations are below {BASE_PATH}: " + ", ".join(each.path for each in OPERATIONS)
+    if refusal.error == "METHOD_NOT_ALLOWED":
+        return f"{operation.path} is a {operation.method} operation."
+    if refusal.error in _RULES:
+        return _RULES[refusal.error]
+    return _rule_of_parameter(operation, refusal.parameter or "")
+
+
+def _rule_of_parameter(operation: Operation, name: str) -> str:
+    if name in ("client", "key"):
+        return f"{name} is required {WHERE[operation.credentials]} of every request."
+    field = next((field for field in operation.fields if field.name == name), None)
+    if field is None:
+        return f"{operation.method} {operation.path} takes its parameters {WHERE[operation.credentials]}."
+    parts = [
+        field.kind.value,
+        "required" if field.required else "optional",
+        WHERE[field.place],
+        "several separated by commas" if field.several else "",
+        f"one of {', '.join(field.choices)}" if field.choices else "",
+        f"at least {field.least}" if field.least else "",
+        f"at most {field.most}" if field.most is not None else "",
+    ]
+    return f"{name}: {', '.join(filter(None, parts))}."

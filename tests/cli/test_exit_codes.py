@@ -1,0 +1,501 @@
+"""How each command ends, and what its error says: to a person, and under --json to a script."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import KEY
+from support.commands import ALL, CHANGES, MADE_ONCE, PHONE, READS, SENDS, Command, each
+from support.leaks import shows_key, spellings_of
+from support.names import know_no_names
+from support.service import Behaviour, Service, answer, drip, drop, raw, reset
+from support.tool import Outcome, Tool
+
+RECORD = {"error": "invalid_parameter", "msg": "The parameter phone is invalid"}
+HTML = b"<!DOCTYPE html><html><body><h1>520 Web server returned an unknown error</h1></body></html>"
+SMS = SENDS["sms send"].line
+JSON_TYPE = b"Content-Type: application/json\r\n"
+
+
+def only_error(outcome: Outcome) -> Any:
+    """The one line of standard error, read as JSON; nothing else is said and nothing is printed."""
+    assert outcome.stdout == b""
+    assert outcome.stderr.count(b"\n") == 1
+    return json.loads(outcome.stderr)
+
+
+# --- 0
+
+
+@each(ALL)
+def test_an_answer_that_can_be_read_is_0(command: Command, service: Service, tool: Tool) -> None:
+    service.will(answer(command.record))
+    outcome = tool(*command.line)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert [(each.method, each.path) for each in service.received] == [(command.method, "/api/v1" + command.path)]
+
+
+# --- 1: refused
+
+
+@each(ALL)
+def test_a_520_is_1_with_the_words_of_the_service_unchanged(command: Command, service: Service, tool: Tool) -> None:
+    service.will(answer(RECORD, 520))
+    outcome = tool(*command.line, "--json")
+    error = only_error(outcome)
+    assert outcome.code == error["exit_code"] == 1
+    assert error["kind"] == "refused"
+    assert error["http_status"] == 520
+    assert {name: error[name] for name in RECORD} == RECORD
+    assert all(part in error["message"] for part in ("520", *RECORD.values()))
+
+
+@each(ALL)
+def test_a_520_tells_a_person_where_to_allow_the_address(command: Command, service: Service, tool: Tool) -> None:
+    service.will(answer(RECORD, 520))
+    outcome = tool(*command.line)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.startswith("Error: ")
+    assert all(part in outcome.err for part in RECORD.values())
+    assert "address" in outcome.err
+    assert "security menu" in outcome.err
+
+
+@pytest.mark.parametrize("body", [HTML, b"", b"  \r\n", b"null", b"[]", b'"refused"', b"{", b"\xff\xfe", b"{}"])
+@each({name: ALL[name] for name in ("balance", "2fa verify", "sms send")})
+def test_a_520_without_the_error_record_is_1_all_the_same(
+    command: Command, body: bytes, service: Service, tool: Tool
+) -> None:
+    service.will(answer(body, 520, {"Content-Type": "text/html"}))
+    outcome = tool(*command.line, "--json")
+    error = only_error(outcome)
+    assert (outcome.code, error["http_status"]) == (1, 520)
+    assert "error" not in error
+    assert "msg" not in error
+    assert "security menu" in error["hint"]
+
+
+def test_an_html_page_is_named_and_not_shown(service: Service, tool: Tool) -> None:
+    service.will(answer(HTML, 520))
+    outcome = tool(*SMS)
+    assert "HTML" in outcome.err
+    assert "<" not in outcome.err
+
+
+def test_in_the_sandbox_no_address_has_to_be_allowed(tool: Tool) -> None:
+    outcome = tool("-p", "sandbox", "-q", "--json", "state", "get", "nothing-of-this-name")
+    error = only_error(outcome)
+    assert (outcome.code, error["http_status"]) == (1, 520)
+    assert "security menu" not in json.dumps(error)
+
+
+@pytest.mark.parametrize(
+    "status", [201, 204, 300, 302, 400, 401, 403, 404, 405, 429, 500, 501, 502, 503, 504, 599, 999]
+)
+@each({name: ALL[name] for name in ("balance", "2fa verify", "sms send")})
+def test_every_status_but_200_is_1(command: Command, status: int, service: Service, tool: Tool) -> None:
+    service.always(answer(b"" if status == 204 else command.record, status))
+    outcome = tool(*command.line, "--json")
+    error = only_error(outcome)
+    assert (outcome.code, error["kind"], error["http_status"]) == (1, "refused", status)
+    assert str(status) in error["message"]
+
+
+@pytest.mark.parametrize("status", [301, 307, 308, 400, 404, 429])
+@each(SENDS)
+def test_a_refusal_of_the_whole_request_says_that_nothing_was_sent(
+    command: Command, status: int, service: Service, tool: Tool
+) -> None:
+    service.will(answer(b"", status))
+    assert "nothing was sent" in tool(*command.line).err
+
+
+@pytest.mark.parametrize("status", [302, 303, 500, 502, 503, 504])
+@each(MADE_ONCE)
+def test_an_error_of_a_server_leaves_open_whether_it_was_done(
+    command: Command, status: int, service: Service, tool: Tool
+) -> None:
+    service.will(answer(HTML, status))
+    error = tool(*command.line).err
+    assert "may have been carried out" in error
+    assert "nothing was" not in error
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "advice"),
+    [
+        ("balance", 404, "Check the base URL: it ends in the version segment"),
+        ("balance", 405, "Check the base URL: it ends in the version segment"),
+        ("balance", 401, "Check client and key"),
+        ("balance", 403, "Check client and key"),
+        ("balance", 400, "Check the values and the base URL"),
+        ("balance", 503, "Try again a little later"),
+        ("balance", 500, "Try again."),
+        ("sms send", 429, "Try again a little later"),
+        ("sms send", 503, "check the delivery state, the balance"),
+        ("block add", 500, "Block the number again"),
+        ("url shorten", 500, "msgctl url stats NAME --since today"),
+        ("2fa verify", 500, "send a new one"),
+    ],
+)
+def test_a_status_tells_what_to_do(name: str, status: int, advice: str, service: Service, tool: Tool) -> None:
+    service.always(answer({"error": "E1", "msg": "no"}, status))
+    error = only_error(tool(*ALL[name].line, "--json"))
+    assert advice in error["hint"]
+    assert (error["error"], error["msg"]) == ("E1", "no")
+
+
+def test_a_read_without_an_answer_is_to_be_tried_again(service: Service, tool: Tool) -> None:
+    service.always(drop)
+    assert only_error(tool("balance", "--json"))["hint"] == "Try again."
+
+
+@pytest.mark.parametrize("member", ["error", "msg"])
+def test_either_member_of_the_error_record_is_enough(member: str, service: Service, tool: Tool) -> None:
+    service.will(answer({member: "not today"}, 520))
+    error = only_error(tool(*SMS, "--json"))
+    assert error["message"] == "the service refused the request (520): not today; nothing was sent"
+    assert error[member] == "not today"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, 0, 7, 1.5, [], ["a", {"b": 1}], {}, {"deep": [{"er": "x"}]}, "", "\x1b[31mred\x07", "[bold]no[/]",
+     "a\nb\tc", "\u202eabc", "\ud800", "ñ€😀"],
+    ids=repr,
+)  # fmt: skip
+@pytest.mark.parametrize("member", ["error", "msg"])
+def test_whatever_the_error_record_holds_a_script_gets_it_unchanged(
+    member: str, value: Any, service: Service, tool: Tool
+) -> None:
+    service.will(answer({**RECORD, member: value}, 520))
+    outcome = tool(*SMS, "--json")
+    assert only_error(outcome)[member] == value
+    assert type(only_error(outcome)[member]) is type(value)
+    assert outcome.stderr.isascii()
+    assert outcome.err.strip("\n").isprintable()
+
+
+@pytest.mark.parametrize("number", ["12345678901234567890123456789", "1.10", "1e400", "-0.0", "1E5"])
+def test_a_number_in_the_error_record_keeps_every_digit(number: str, service: Service, tool: Tool) -> None:
+    service.will(answer(b'{"error":%s,"msg":[%s]}' % (number.encode(), number.encode()), 520))
+    line = tool(*SMS, "--json").err
+    assert f'"error":{number},"msg":[{number}]' in line.replace(" ", "")
+
+
+@pytest.mark.parametrize("value", ["\x1b[31mred\x07", "a\nb\r\tc", "\u202eabc\u2066", "\ud800", "\x9b2J", ["\x1b"], 7])
+def test_a_person_sees_no_control_character_of_the_service(value: Any, service: Service, tool: Tool) -> None:
+    service.will(answer({"error": value, "msg": value}, 520))
+    outcome = tool(*SMS, terminal=True)
+    assert outcome.code == 1
+    said = re.sub(r"\x1b\[[0-9]+m", "", outcome.err).replace("\n", "")
+    assert said.isprintable()
+
+
+def test_markup_of_the_service_is_text(service: Service, tool: Tool) -> None:
+    service.will(answer({"error": "[red]x[/red]", "msg": "[/]"}, 520))
+    assert "[red]x[/red]: [/]" in tool(*SMS, terminal=True).err
+
+
+def test_a_very_long_message_of_the_service_does_not_fill_the_screen(service: Service, tool: Tool) -> None:
+    service.will(answer({"error": "e" * 100_000, "msg": "m" * 100_000}, 520))
+    assert len(tool(*SMS).err) < 2000
+
+
+def test_200_000_brackets_in_an_error_record_are_1(service: Service, tool: Tool) -> None:
+    service.will(answer(b'{"error":' + b"[" * 200_000 + b"]" * 200_000 + b"}", 520))
+    assert only_error(tool(*SMS, "--json"))["exit_code"] == 1
+
+
+@pytest.mark.parametrize("depth", [100, 900, 990])
+def test_a_deep_error_record_is_1(depth: int, service: Service, tool: Tool) -> None:
+    service.will(answer(b'{"error":' + b"[" * depth + b'"x"' + b"]" * depth + b"}", 520))
+    assert only_error(tool(*SMS, "--json"))["exit_code"] == 1
+
+
+# --- the key
+
+
+@pytest.mark.parametrize("json_flag", [(), ("--json",)], ids=["person", "script"])
+@pytest.mark.parametrize("spelling", spellings_of(KEY))
+def test_an_error_record_that_holds_the_key_does_not_show_it(
+    spelling: str, json_flag: tuple[str, ...], service: Service, tool: Tool
+) -> None:
+    text = f"refused: {spellings_of(KEY)[spelling]}."
+    service.will(answer({"error": text, "msg": [{text: text}]}, 520))
+    outcome = tool(*SMS, *json_flag, "-v")
+    assert outcome.code == 1
+    assert not shows_key(outcome.err)
+    assert "refused: " in outcome.err
+
+
+@each(ALL)
+def test_a_service_that_repeats_the_request_in_its_error_does_not_get_the_key_shown(
+    command: Command, service: Service, tool: Tool
+) -> None:
+    def echo(connection: socket.socket) -> None:
+        request = service.received[-1]
+        answer({"error": request.target, "msg": request.body.decode()}, 520, {"Location": request.target})(connection)
+
+    service.will(echo)
+    outcome = tool(*command.line, "--json", "-v")
+    assert outcome.code == 1
+    assert "awkward" not in outcome.err
+    assert "12345" in outcome.err
+
+
+# --- 2 and 3
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("sms", "send", "12", "-m", "Hola"),
+        ("sms", "send", PHONE, "-m", ""),
+        ("sms", "sned", PHONE),
+        ("balance", "--timeout", "never"),
+        ("balance", "check"),
+        ("state", "get"),
+        ("state", "get", "m" * 70_000),
+        ("chatapp", "send", PHONE, "Ana", "--template", "t" * 70_000),
+    ],
+    ids=lambda line: " ".join(line)[:40],
+)  # fmt: skip
+@pytest.mark.parametrize("json_form", [("--json",), ("-o", "json"), ("-ojson",), ("--output=json",), ()])
+def test_a_usage_error_is_2_and_no_request_is_made(
+    line: tuple[str, ...], json_form: tuple[str, ...], service: Service, tool: Tool
+) -> None:
+    outcome = tool(*line, *json_form)
+    assert outcome.code == 2
+    assert service.connections == 0
+    if json_form:
+        error = only_error(outcome)
+        assert (error["kind"], error["exit_code"]) == ("usage", 2)
+    else:
+        assert outcome.err.startswith("Error: ")
+
+
+def test_files_given_to_a_send_are_checked_before_it_is_made(service: Service, tool: Tool, tmp_path: Path) -> None:
+    outcome = tool("sms", "send", PHONE, "--message-file", str(tmp_path / "missing"), "--json")
+    assert (outcome.code, only_error(outcome)["kind"]) == (2, "usage")
+    assert service.connections == 0
+
+
+def test_a_message_that_reads_like_an_option_does_not_ask_for_json(service: Service, tool: Tool) -> None:
+    assert tool("sms", "send", "12", "-m", "Hola", "--", "--json").err.startswith("Error: ")
+
+
+@each(ALL)
+def test_without_a_profile_it_is_3(command: Command, tool: Tool) -> None:
+    outcome = tool(*command.line, "--json")
+    error = only_error(outcome)
+    assert (outcome.code, error["kind"], error["exit_code"]) == (3, "configuration", 3)
+    assert "profile add" in error["hint"]
+
+
+def test_a_missing_profile_is_one_error_for_any_number_of_messages(tool: Tool) -> None:
+    assert tool("state", "get", "m1", "m2", "m3", "--json").stderr.count(b"\n") == 1
+    assert tool("state", "watch", "m1", "m2", "m3", "--json").code == 3
+
+
+# --- 4
+
+
+@pytest.fixture
+def refused_port() -> Iterator[int]:
+    """A port of this machine at which nobody listens, held for the time of a test."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+@each(ALL)
+def test_a_refused_connection_is_4_and_nothing_was_sent(
+    command: Command, refused_port: int, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
+    monkeypatch.setenv("MSGCTL_BASE_URL", f"http://127.0.0.1:{refused_port}/api/v1")
+    outcome = tool(*command.line, "--json")
+    error = only_error(outcome)
+    assert (outcome.code, error["kind"], error["exit_code"]) == (4, "not_reached", 4)
+    assert "nothing was sent" in error["message"]
+    assert "base URL" in error["hint"]
+
+
+def test_a_name_that_nobody_knows_is_4(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
+    know_no_names(monkeypatch)
+    monkeypatch.setenv("MSGCTL_BASE_URL", "https://nobody-knows-this-name.invalid/api/v1")
+    outcome = tool(*SMS)
+    assert outcome.code == 4
+    assert "nobody-knows-this-name.invalid" in outcome.err
+    assert "nothing was sent" in outcome.err
+
+
+# --- 5
+
+
+LOST: dict[str, Behaviour] = {
+    "closed before the answer": drop,
+    "reset before the answer": reset,
+    "half a head": raw(b"HTTP/1.1 200 OK\r\nContent-Le"),
+    "half a body": raw(b"HTTP/1.1 200 OK\r\n" + JSON_TYPE + b'Content-Length: 500\r\n\r\n{"status": 1500, '),
+    "a whole record, but shorter than it says": raw(
+        b"HTTP/1.1 200 OK\r\n" + JSON_TYPE + b'Content-Length: 500\r\n\r\n{"status": 1500}'
+    ),
+    "half a chunk": raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n50\r\n{}"),
+    "no last chunk": raw(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n{"status": 1500}\r\n'),
+    "a length that is no number": raw(b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n{}"),
+    "two lengths": raw(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}"),
+    "another protocol": raw(b"220 mail.example ESMTP\r\n"),
+    "garbage": raw(bytes(range(256)) * 4),
+    "a status that is none": raw(b"HTTP/1.1 20 OK\r\n\r\n"),
+    "a status below 100": raw(b"HTTP/1.1 099 OK\r\nContent-Length: 2\r\n\r\n{}"),
+    "a head without end": raw(b"HTTP/1.1 200 OK\r\n" + b"X-Filler: x\r\n" * 20_000),
+    "only 100 Continue": raw(b"HTTP/1.1 100 Continue\r\n\r\n"),
+}
+
+
+@pytest.mark.parametrize("behaviour", list(LOST.values()), ids=list(LOST))
+@each({name: ALL[name] for name in ("balance", "2fa verify", "sms send")})
+def test_a_lost_answer_is_5(command: Command, behaviour: Behaviour, service: Service, tool: Tool) -> None:
+    service.always(behaviour)
+    outcome = tool(*command.line, "--json")
+    error = only_error(outcome)
+    assert (outcome.code, error["kind"], error["exit_code"]) == (5, "outcome_unknown", 5)
+    assert "of its own" not in error["message"]
+
+
+@each(MADE_ONCE)
+def test_a_lost_answer_says_that_it_may_have_been_carried_out_and_what_to_check(
+    command: Command, service: Service, tool: Tool
+) -> None:
+    service.will(drop)
+    outcome = tool(*command.line)
+    assert (outcome.code, outcome.out) == (5, "")
+    assert "may have been carried out" in outcome.err
+    advice = {"block add": "block the number again", "2fa verify": "send a new one", "url shorten": "url stats"}
+    assert advice.get(" ".join(command.line[:2]), "check the delivery state") in outcome.err.lower()
+
+
+@each(READS)
+def test_a_read_that_was_lost_changes_nothing_and_does_not_say_it_might(
+    command: Command, service: Service, tool: Tool
+) -> None:
+    service.always(drop)
+    outcome = tool(*command.line)
+    assert (outcome.code, outcome.out) == (5, "")
+    assert "carried out" not in outcome.err
+
+
+UNREADABLE: dict[str, Behaviour] = {
+    "empty": answer(b""),
+    "no length": raw(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"),
+    "spaces": answer(b" \r\n\t"),
+    "text": answer(b"OK"),
+    "HTML": answer(HTML),
+    "half a document": answer(b'{"status": 15'),
+    "two documents": answer(b'{"status": 1}{"status": 2}'),
+    "array": answer(b'[{"status": 1}]'),
+    "null": answer(b"null"),
+    "string": answer(b'"status"'),
+    "number": answer(b"1500"),
+    "an object of another shape": answer(b'{"credits": 1500, "result": "ok"}'),
+    "an error record": answer(RECORD),
+    "status is an object": answer(b'{"status": {"value": 1}, "id": {"a": 1}, "data": [], "metrics": 7}'),
+    "NaN": answer(b'{"status": NaN, "id": "d1"}'),
+    "Infinity": answer(b'{"status": -Infinity, "id": "d1"}'),
+    "not UTF-8": answer(b'{"status": "\xff\xfe"}'),
+    "UTF-16": answer('{"status": 1}'.encode("utf-16")),
+    "17 MiB": answer(b'{"status": "' + b"x" * (17 * 1024 * 1024) + b'"}'),
+    "200,000 brackets": answer(b'{"status": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"),
+    "200,000 open brackets": answer(b"[" * 200_000),
+    "compressed": answer(b"\x1f\x8b\x08\x00" + bytes(20), headers={"Content-Encoding": "gzip"}),
+    "said to be compressed": answer(b'{"status": 1}', headers={"Content-Encoding": "br"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("behaviour", list(UNREADABLE.values()), ids=list(UNREADABLE))
+@each(
+    {"balance": READS["balance"], "url stats": READS["url stats"], "sms send": SENDS["sms send"]}
+    | {"2fa verify": CHANGES["2fa verify"]}
+)
+def test_a_200_that_cannot_be_read_is_1_for_a_read_and_5_for_what_may_have_been_done(
+    command: Command, behaviour: Behaviour, service: Service, tool: Tool
+) -> None:
+    reads = command in READS.values()
+    service.will(behaviour)
+    outcome = tool(*command.line, "--json")
+    error = only_error(outcome)
+    assert outcome.code == error["exit_code"] == (1 if reads else 5)
+    assert error["kind"] == ("unreadable" if reads else "outcome_unknown")
+    assert "cannot be read: " in error["message"]
+    assert error["http_status"] == 200
+    assert ("may have been carried out" in error["message"]) is not reads
+
+
+@each(SENDS)
+def test_an_entry_that_is_not_an_object_is_5(command: Command, service: Service, tool: Tool) -> None:
+    if "data" not in command.record:
+        service.will(answer({**command.record, "phone": [PHONE]}))
+    else:
+        service.will(answer({**command.record, "data": ["m1"]}))
+    assert tool(*command.line).code == 5
+
+
+def test_a_dripping_body_of_a_refusal_is_a_refusal(service: Service, tool: Tool) -> None:
+    service.will(drip(b"HTTP/1.1 520 Unknown\r\nContent-Length: 100000\r\n\r\n"))
+    outcome = tool(*SMS, "--json", "--timeout", "0.3")
+    assert (outcome.code, only_error(outcome)["http_status"]) == (1, 520)
+
+
+# --- 6
+
+
+@pytest.mark.parametrize(
+    ("status", "minimum", "code"),
+    [
+        (b"500", "500", 0),
+        (b"499", "500", 6),
+        (b"0", "0", 0),
+        (b"-1", "0", 6),
+        (b"499.99", "500", 6),
+        (b'"500"', "500", 0),
+        (b'"499"', "500", 6),
+        (b"9007199254740993", "9007199254740993", 0),
+        (b"9007199254740992", "9007199254740993", 6),
+        (b"1e3", "1000", 0),
+        (b"1e999999999999999999999", "1", 1),
+        (b'"many"', "1", 1),
+        (b"null", "1", 1),
+        (b"true", "1", 1),
+        (b'"NaN"', "1", 1),
+        (b'"Infinity"', "1", 1),
+    ],
+)
+def test_balance_check_compares_exactly(status: bytes, minimum: str, code: int, service: Service, tool: Tool) -> None:
+    service.will(answer(b'{"status": %s}' % status))
+    assert tool("balance", "check", "--min", minimum).code == code
+
+
+def test_balance_check_says_what_is_missing(service: Service, tool: Tool) -> None:
+    service.will(answer({"status": 12}), answer({"status": 12}))
+    outcome = tool("balance", "check", "--min", "500", "--json")
+    error = json.loads(outcome.err)
+    assert (outcome.code, error["kind"], error["exit_code"]) == (6, "condition_not_met", 6)
+    assert outcome.document == {"status": 12}
+    person = tool("balance", "check", "--min", "500")
+    assert all(number in person.err for number in ("12", "500"))
+
+
+@each({"balance check": Command(("balance", "check", "--min", "1"), "GET", "/balance", {})})
+def test_balance_check_that_gets_no_balance_is_not_6(command: Command, service: Service, tool: Tool) -> None:
+    service.will(answer(RECORD, 520))
+    assert tool(*command.line).code == 1
+    service.always(drop)
+    assert tool(*command.line).code == 5

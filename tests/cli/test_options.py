@@ -1,0 +1,285 @@
+"""The global options: where they are accepted, which wins, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.service import Service, answer, drip
+from support.tool import Outcome, Tool, process
+from support.tree import COMMANDS, GROUPS, NODES, Node, name_of
+
+BALANCE = ("-p", "sandbox", "-q", "balance", "show")
+
+
+def placed(options: tuple[str, ...], place: str) -> tuple[str, ...]:
+    """`balance show` of the sandbox with options before the group, after the group, or after the command."""
+    words = {"before the group": [*options, "balance", "show"], "after the group": ["balance", *options, "show"]}
+    return tuple(words.get(place, ["balance", "show", *options]))
+
+
+everywhere = pytest.mark.parametrize("place", ["before the group", "after the group", "after the command"])
+
+
+# --- each option, in each place
+
+
+@everywhere
+def test_profile(place: str, tool: Tool) -> None:
+    done = tool(*placed(("-p", "sandbox"), place))
+    assert (done.code, done.out) == (0, "status  1000 credits\n")
+    assert tool(*placed(("--profile", "nobody"), place)).code == 3
+
+
+@everywhere
+@pytest.mark.parametrize("option", [["--json"], ["-o", "json"], ["-ojson"], ["--output", "json"], ["--output=JSON"]])
+def test_json(option: list[str], place: str, tool: Tool) -> None:
+    done = tool(*placed(("-q", "-p", "sandbox", *option), place))
+    assert (done.code, done.document) == (0, {"status": 1000})
+
+
+@everywhere
+@pytest.mark.parametrize(
+    ("form", "printed"), [("table", "status  1000 credits\n"), ("csv", "status\n1000\n"), ("tsv", "status\n1000\n")]
+)
+def test_output(form: str, printed: str, place: str, tool: Tool) -> None:
+    done = tool(*placed(("-p", "sandbox", "-o", form), place))
+    assert done.out.replace("\r", "") == printed
+
+
+@everywhere
+def test_fields(place: str, tool: Tool) -> None:
+    options = ("-p", "sandbox", "-o", "csv", "--fields", "url,method", "-n")
+    assert tool(*placed(("-p", "sandbox", "-o", "csv", "--fields", "status"), place)).out.splitlines() == [
+        "status",
+        "1000",
+    ]
+    assert tool(*placed(options, place)).code == 2, "the fields are those of the answer"
+
+
+@everywhere
+@pytest.mark.parametrize("option", ["-n", "--dry-run"])
+def test_dry_run(option: str, place: str, tool: Tool, service: Service) -> None:
+    done = tool(*placed((option, "--json"), place))
+    assert done.code == 0
+    assert done.document["query"] == {"client": "***", "key": "***"}
+    assert service.received == []
+
+
+@everywhere
+@pytest.mark.parametrize("option", ["-q", "--quiet"])
+def test_quiet(option: str, place: str, tool: Tool) -> None:
+    assert tool(*placed(("-p", "sandbox"), place)).err != ""
+    assert tool(*placed(("-p", "sandbox", option), place)).err == ""
+
+
+@everywhere
+@pytest.mark.parametrize("option", ["-v", "--verbose"])
+def test_verbose(option: str, place: str, tool: Tool, service: Service) -> None:
+    service.will(answer({"status": 7}))
+    done = tool(*placed((option,), place))
+    assert "GET" in done.err
+    assert "/balance" in done.err
+    assert "200" in done.err
+    assert done.out == "status  7 credits\n"
+
+
+@everywhere
+def test_timeout(place: str, tool: Tool, service: Service) -> None:
+    service.always(drip(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"))
+    done = tool(*placed(("--timeout", "0.05"), place))
+    assert done.code == 5
+    assert "0.05 seconds" in done.err
+
+
+@everywhere
+def test_no_color(place: str, tool: Tool) -> None:
+    assert "\x1b" in tool(*placed(("-p", "sandbox"), place), terminal=True).out
+    done = tool(*placed(("-p", "sandbox", "--no-color"), place), terminal=True)
+    assert (done.code, "\x1b" in done.out + done.err) == (0, False)
+
+
+@pytest.mark.parametrize("place", ["before the group", "after the group", "after the command"])
+@pytest.mark.parametrize("option", ["-y", "--yes"])
+def test_yes(option: str, place: str, tool: Tool, home: Path) -> None:
+    tool("-p", "sandbox", "sandbox", "credit", "5")
+    words = {"before the group": [option, "sandbox", "reset"], "after the group": ["sandbox", option, "reset"]}
+    done = tool(*words.get(place, ["sandbox", "reset", option]), terminal=True)
+    assert (done.code, "?" in done.err) == (0, False)
+    assert tool(*BALANCE).out == "status  1000 credits\n"
+
+
+# --- the later wins
+
+
+@pytest.mark.parametrize(
+    ("arguments", "printed"),
+    [
+        (("--json", "balance", "show", "-o", "csv"), "status\n1000\n"),
+        (("-o", "csv", "balance", "show", "--json"), '{"status":1000}\n'),
+        (("balance", "-o", "csv", "show", "-o", "table"), "status  1000 credits\n"),
+        (("balance", "show", "-o", "csv", "-o", "table"), "status  1000 credits\n"),
+        (("balance", "show", "--json", "-o", "table"), "status  1000 credits\n"),
+    ],
+)
+def test_the_later_format_wins(arguments: tuple[str, ...], printed: str, tool: Tool) -> None:
+    done = tool("-p", "sandbox", *arguments)
+    assert done.out.replace("\r", "").rstrip("\n") == printed.rstrip("\n")
+
+
+def test_the_later_profile_wins(tool: Tool) -> None:
+    assert tool("-p", "nobody", "balance", "-p", "nobody-else", "show", "-p", "sandbox").code == 0
+    assert tool("-p", "sandbox", "balance", "-p", "nobody").code == 3
+
+
+def test_a_format_that_was_overridden_does_not_shape_the_error(tool: Tool) -> None:
+    done = tool("--json", "-p", "sandbox", "sms", "send", "12", "-m", "Hello", "-o", "table")
+    assert (done.code, done.err[:6]) == (2, "Error:")
+
+
+# --- help and version
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+@pytest.mark.parametrize("node", NODES, ids=name_of)
+def test_every_command_has_help(node: Node, option: str, tool: Tool) -> None:
+    done = tool(*node.words, option)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"Usage: {' '.join(['msgctl', *node.words])} ")
+
+
+@pytest.mark.parametrize("option", ["-V", "--version"])
+@pytest.mark.parametrize("node", NODES, ids=name_of)
+def test_every_command_knows_the_version(node: Node, option: str, tool: Tool) -> None:
+    done = tool(*node.words, option)
+    assert (done.code, done.out, done.err) == (0, "msgctl 0.1.0\n", "")
+
+
+def test_the_version_is_the_same_everywhere(tool: Tool) -> None:
+    assert process("--version").stdout == process("sms", "--version").stdout == tool("-V").stdout
+    assert tool("version").stdout == tool("-V").stdout
+    assert tool("version", "--json").document == {"version": "0.1.0"}
+
+
+# --- what is refused
+
+
+def refused(done: Outcome, *parts: str) -> None:
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("Error: ")
+    assert done.err.count("Error: ") == 1
+    for part in parts:
+        assert part in done.err
+
+
+@everywhere
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "x", "", "1e9", "0x10", "0.0"])
+def test_a_timeout_outside_its_limits(seconds: str, place: str, tool: Tool, service: Service) -> None:
+    done = tool(*placed((f"--timeout={seconds}",), place))
+    refused(done, f'"{seconds}"', "--timeout must be more than 0")
+    assert service.received == []
+
+
+@everywhere
+@pytest.mark.parametrize("form", ["xml", "", "jso", "table,csv"])
+def test_an_unknown_output_format(form: str, place: str, tool: Tool, service: Service) -> None:
+    refused(tool(*placed((f"--output={form}",), place)), f'"{form}"', "table, json, csv, tsv")
+    assert service.received == []
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "tsv"])
+@pytest.mark.parametrize("fields", ["nothing", "status,nothing", "nothing.status", "", ",", "status,", "Status"])
+def test_fields_that_the_response_does_not_have(fields: str, form: str, tool: Tool, service: Service) -> None:
+    refused(tool("balance", "-o", form, f"--fields={fields}"), "--fields")
+    assert service.received == []
+
+
+def test_an_unknown_field_of_a_send_is_found_out_before_it_is_sent(tool: Tool, service: Service) -> None:
+    done = tool("sms", "send", "573001234567", "-m", "Hello", "--fields", "phone,stauts")
+    refused(done, "stauts", "status")
+    assert service.received == []
+
+
+def test_fields_do_not_go_with_json(tool: Tool, service: Service) -> None:
+    done = tool("balance", "--json", "--fields", "status")
+    assert (done.code, done.out) == (2, "")
+    assert "--fields" in done.error["message"]
+    assert "--json" in done.error["message"]
+    assert service.received == []
+
+
+# --- what the parser finds
+
+
+def test_msgctl_alone_shows_its_help() -> None:
+    done = process()
+    assert (done.code, done.err) == (0, "")
+    assert done.out == process("--help").out
+
+
+@pytest.mark.parametrize("group", [node for node in GROUPS if node.path not in ("", "balance", "history")], ids=name_of)
+def test_a_group_alone_shows_its_help(group: Node, tool: Tool) -> None:
+    assert tool(*group.words) == tool(*group.words, "--help") == tool("help", *group.words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["sms", "send", "573001234567", "--mesage", "x"], ["--mesage", "--message", "msgctl sms send --help"]),
+        (["sms", "send"], ["PHONE is missing", "msgctl sms send --help"]),
+        (["url", "stats", "offers"], ["--since", "msgctl url stats --help"]),
+        (["balance", "--timeout"], ["--timeout", "msgctl balance --help"]),
+        (["balance", "--json=yes"], ["--json", "msgctl balance --help"]),
+        (["balance", "show", "more"], ["more", "msgctl balance show --help"]),
+        (["2fa", "--app-name", "Shop"], ["--app-name", "msgctl 2fa --help"]),
+    ],
+    ids=" ".join,
+)
+def test_an_error_names_the_help(arguments: list[str], parts: list[str], tool: Tool) -> None:
+    refused(tool(*arguments), *parts)
+
+
+@pytest.mark.parametrize("hostile", ["\x1b]0;title\x07", "a\nb", "\u202eabc", "\udcff", "x" * 5000, "%s{0}[/bold]"])
+@pytest.mark.parametrize("before", [[], ["sms"], ["-o"], ["--timeout"], ["-p"], ["balance", "--fields"]])
+def test_an_error_quotes_without_harm(hostile: str, before: list[str], tool: Tool) -> None:
+    done = tool(*before, hostile, *([] if before in ([], ["sms"]) else ["balance"]))
+    assert done.code in {2, 3}
+    assert len(done.err) < 1000
+    assert not any(char in done.err for char in "\x1b\x07\u202e")
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    "json_option", [["--json"], ["-o", "json"], ["-ojson"], ["--output", "json"], ["--output=json"]]
+)
+@pytest.mark.parametrize(
+    "mistake",
+    [["smss"], ["sms", "sned"], ["sms", "send"], ["url", "stats", "x"], ["sms", "send", "1", "--nope"]],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_under_json_a_usage_error_is_a_line_of_json(
+    mistake: list[str], json_option: list[str], place: str, tool: Tool
+) -> None:
+    done = tool(*json_option, *mistake) if place == "before" else tool(*mistake, *json_option)
+    assert (done.code, done.out) == (2, "")
+    (line,) = done.err.splitlines()
+    error = json.loads(line)
+    assert (error["kind"], error["exit_code"]) == ("usage", 2)
+    assert error["message"]
+
+
+@pytest.mark.parametrize("option", [["--timeout", "0"], ["-o", "xml"], ["--fields", ""]])
+def test_under_json_a_common_option_is_refused_as_json(option: list[str], tool: Tool) -> None:
+    assert tool("balance", *option, "--json").error["kind"] == "usage"
+    assert tool("--json", "balance", *option).error["kind"] == "usage"
+
+
+# A served sandbox is told a made-up key; it is nobody's secret.
+@pytest.mark.parametrize("node", [node for node in COMMANDS if node.path != "sandbox serve"], ids=name_of)
+def test_no_command_takes_a_key(node: Node, tool: Tool) -> None:
+    done = tool(*node.words, "--key", "secret-key")
+    assert done.code == 2
+    assert "secret-key" not in done.err

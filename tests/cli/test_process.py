@@ -1,0 +1,434 @@
+"""What only a process shows: pipes, closed and full streams, Ctrl-C, encodings, and a real terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import shlex
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import unquote_plus
+
+import pytest
+
+from support.commands import PHONE, SENDS
+from support.service import Service, answer, silent
+from support.tool import process
+
+MSGCTL = f"{shlex.quote(sys.executable)} -m msgctl"
+RECORD = SENDS["sms send"].record
+SEND = f"sms send {PHONE} -m Hola"
+LONG = {
+    **RECORD,
+    "data": [{"id": f"m{number}", "status": "sent", "credits": 1, "sms": "x" * 50, "phone": PHONE}
+             for number in range(5000)],
+}  # fmt: skip
+FULL = Path("/dev/full")
+
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
+
+
+def shell(script: str, **env: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a bash script in which ``msgctl`` is the tool."""
+    return subprocess.run(
+        ["bash", "-c", f'set -o pipefail; msgctl() {{ {MSGCTL} "$@"; }}; {script}'],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **env},
+    )
+
+
+# --- closed pipes
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "tsv", "json"])
+def test_a_reader_that_has_seen_enough_ends_it_quietly(form: str, service: Service) -> None:
+    service.will(answer(LONG))
+    done = shell(f"msgctl {SEND} -o {form} | head -c 100")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert len(done.stdout) == 100
+
+
+def test_help_piped_to_head_ends_quietly() -> None:
+    done = shell("msgctl sms send --help | head -1")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("output", ["| true", ">&-"])
+def test_the_version_ends_quietly_where_nobody_reads_it(output: str) -> None:
+    done = shell(f"msgctl --version {output}")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_condition_is_still_told_where_nobody_reads_the_balance(service: Service) -> None:
+    service.will(answer({"status": 1}))
+    done = shell("msgctl balance check --min 5 | true")
+    assert done.returncode == 6
+
+
+def test_a_refusal_is_still_one_where_nobody_reads(service: Service) -> None:
+    service.will(answer({"error": "no", "msg": "no"}, 520))
+    assert shell(f"msgctl {SEND} 2>&1 | true").returncode == 1
+
+
+@pytest.mark.parametrize("stderr", ["2> >(true)", "2>&-", "2>/dev/full", "2</dev/null"])
+def test_a_send_is_made_and_shown_though_nobody_reads_what_is_noted(stderr: str, service: Service) -> None:
+    service.will(answer(RECORD))
+    done = shell(f"exec 3>&1; sleep 0; msgctl -v {SEND} --json {stderr}")
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == RECORD
+    assert len(service.received) == 1
+
+
+@pytest.mark.parametrize("stderr", ["2> >(true)", "2>&-", "2>/dev/full"])
+def test_an_error_keeps_its_exit_code_though_nobody_reads_it(stderr: str, service: Service) -> None:
+    service.will(answer({"error": "no", "msg": "no"}, 520))
+    assert shell(f"msgctl {SEND} {stderr}").returncode == 1
+
+
+# --- closed and full streams
+
+
+def test_standard_output_that_was_closed_is_wanted_so(service: Service) -> None:
+    service.will(answer(RECORD), answer({"error": "no", "msg": "no"}, 520))
+    assert shell(f"msgctl {SEND} >&-").returncode == 0
+    refused = shell(f"msgctl {SEND} --json >&-")
+    assert refused.returncode == json.loads(refused.stderr)["exit_code"] == 1
+
+
+@pytest.mark.parametrize("closed", ["<&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_a_send_does_not_need_its_streams(closed: str, service: Service) -> None:
+    service.will(answer(RECORD))
+    done = shell(f"msgctl -v {SEND} {closed}")
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
+    assert dict(service.received[0].form)["sms"] == "Hola"
+
+
+@pytest.mark.parametrize("line", [f"sms send {PHONE}", "2fa verify 573001234567 --app-name Shop --code -"])
+def test_closed_standard_input_is_an_empty_one(line: str, service: Service) -> None:
+    done = shell(f"msgctl {line} --json <&-")
+    assert done.returncode == json.loads(done.stderr)["exit_code"] == 2
+    assert service.connections == 0
+
+
+@needs_full
+@pytest.mark.parametrize("form", ["table", "json", "csv"])
+def test_a_send_whose_result_cannot_be_written_does_not_look_like_a_success_nor_like_a_failure(
+    form: str, service: Service
+) -> None:
+    service.will(answer(RECORD))
+    done = shell(f"msgctl {SEND} -o {form} >/dev/full")
+    assert done.returncode == 5
+    said = done.stderr.decode()
+    assert "was carried out" in said
+    assert "No space left on device" in said
+    assert "Traceback" not in said
+    assert len(service.received) == 1
+
+
+@needs_full
+def test_that_the_result_cannot_be_written_is_json_under_json(service: Service) -> None:
+    service.will(answer(RECORD))
+    done = shell(f"msgctl {SEND} --json >/dev/full")
+    error = json.loads(done.stderr)
+    assert (error["kind"], error["exit_code"]) == ("outcome_unknown", 5)
+
+
+@needs_full
+@pytest.mark.parametrize("line", ["profile list", "sms segments Hola", "sms send --help", f"{SEND} -n"])
+def test_output_that_cannot_be_written_where_nothing_was_asked_for(line: str, service: Service) -> None:
+    done = shell(f"msgctl {line} >/dev/full")
+    assert done.returncode == 3
+    assert b"No space left on device" in done.stderr
+    assert b"Traceback" not in done.stderr
+    assert service.connections == 0
+
+
+@needs_full
+def test_another_failure_goes_before_a_full_disk(service: Service) -> None:
+    service.will(answer({"status": 1}))
+    done = shell("msgctl balance check --min 5 >/dev/full")
+    assert done.returncode == 6
+    assert b"No space left on device" in done.stderr
+
+
+def test_a_pipe_that_is_never_ready_at_once_gets_all(service: Service) -> None:
+    """Another program can have made the pipe non-blocking, for all who write to it."""
+    service.will(answer(LONG))
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    child = subprocess.Popen([sys.executable, "-m", "msgctl", *SEND.split(), "--json"], stdout=write_end)
+    os.close(write_end)
+    with open(read_end, "rb") as pipe:  # noqa: PTH123 (a descriptor has no path)
+        assert json.loads(pipe.read()) == LONG
+    assert child.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "pieces", "sent"),
+    [
+        (f"sms send {PHONE}", (b"Your code is 1", b"23456"), "sms=Your code is 123456"),
+        ("chatapp send --template t --body -", (b'{"phone":', b'"57300"}'), '{"phone":"57300"}'),
+        (f"2fa verify {PHONE} --app-name Shop --code -", (b"123", b"456\n"), "code=123456"),
+        ("sms bulk - -m Hola --yes", (b"phone\n573001234567\n57300", b"1234568\n"), "573001234567,573001234568"),
+    ],
+    ids=["message", "body", "code", "recipients"],
+)
+def test_a_pipe_that_holds_nothing_yet_has_not_ended(
+    line: str, pieces: tuple[bytes, bytes], sent: str, service: Service
+) -> None:
+    """Another program can have made it non-blocking; what is sent is the whole message, and not its beginning."""
+    service.always(answer({"id": "m1", "status": "1", "data": []}))
+    read_end, write_end = os.pipe()
+    os.set_blocking(read_end, False)
+    os.write(write_end, pieces[0])
+    with subprocess.Popen([sys.executable, "-m", "msgctl", *line.split()], stdin=read_end):
+        while fcntl.ioctl(read_end, termios.FIONREAD, bytes(4)) != bytes(4):  # until the first piece was read
+            time.sleep(0.005)
+        os.close(read_end)
+        os.write(write_end, pieces[1])
+        os.close(write_end)
+    assert sent in unquote_plus(service.received[-1].body.decode())
+
+
+# --- Ctrl-C
+
+
+@contextlib.contextmanager
+def interrupted(*arguments: str, when: threading.Event) -> Iterator[IO[bytes]]:
+    """Run the tool, interrupt it when the event has come, and give its standard error."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "msgctl", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with child:
+        assert when.wait(30)
+        child.send_signal(signal.SIGINT)
+        assert child.stderr is not None
+        yield child.stderr
+    assert child.returncode == 130
+
+
+@pytest.fixture
+def unanswered(service: Service) -> threading.Event:
+    """The service takes a request and is silent; the event says that it has it."""
+    received = threading.Event()
+
+    def hold(connection: socket.socket) -> None:
+        received.set()
+        silent(connection)
+
+    service.will(hold)
+    return received
+
+
+def test_ctrl_c_while_a_send_waits_for_its_answer(service: Service, unanswered: threading.Event) -> None:
+    with interrupted(*SEND.split(), "--json", when=unanswered) as stderr:
+        error = json.loads(stderr.read())
+    assert (error["kind"], error["exit_code"]) == ("interrupted", 130)
+    assert "may have been carried out" in error["message"]
+    assert "check" in error["hint"].lower()
+    assert len(service.received) == 1
+
+
+def test_ctrl_c_while_a_read_waits_for_its_answer(service: Service, unanswered: threading.Event) -> None:
+    with interrupted("balance", when=unanswered) as stderr:
+        said = stderr.read().decode()
+    assert "interrupted" in said.lower()
+    assert "carried out" not in said
+    assert "Traceback" not in said
+
+
+def test_ctrl_c_before_the_request_has_left(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    reached = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://127.0.0.1:{mute.getsockname()[1]}/api/v1")
+
+        def accept() -> None:
+            connection, _ = mute.accept()
+            with connection:
+                connection.recv(1)  # the TLS handshake has begun, and is never answered
+                reached.set()
+                silent(connection)
+
+        threading.Thread(target=accept, daemon=True).start()
+        with interrupted(*SEND.split(), when=reached) as stderr:
+            said = stderr.read().decode()
+    assert "nothing was sent" in said
+    assert "Traceback" not in said
+
+
+def test_ctrl_c_before_the_message_is_read_says_that_nothing_was_sent(service: Service, tmp_path: Path) -> None:
+    message = tmp_path / "message"
+    os.mkfifo(message)
+    opened = threading.Event()
+
+    def write() -> None:
+        with message.open("wb"):  # opens when the tool does
+            opened.set()
+            ended.wait(30)
+
+    ended = threading.Event()
+    threading.Thread(target=write, daemon=True).start()
+    with interrupted("sms", "send", PHONE, "--message-file", str(message), when=opened) as stderr:
+        said = stderr.read()
+        ended.set()
+    assert said == b"Error: Interrupted; nothing was sent\n"
+    assert service.connections == 0
+
+
+# --- encodings
+
+
+ACCENTED = {"status": 1, "nombre": "Señor 😀 ✓ €"}
+LOCALES = {
+    "C": {"LC_ALL": "C"},
+    "ASCII": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "MSGCTL_KEY": "plain"},
+    "Latin-1": {"PYTHONIOENCODING": "latin-1"},
+    "UTF-16": {"PYTHONIOENCODING": "utf-16"},
+}
+
+
+@pytest.mark.parametrize("locale", list(LOCALES.values()), ids=list(LOCALES))
+def test_json_is_the_bytes_of_the_service_in_every_locale(locale: dict[str, str], service: Service) -> None:
+    body = json.dumps(ACCENTED, ensure_ascii=False).encode()
+    service.will(answer(body))
+    outcome = process("balance", "--json", env=locale)
+    assert (outcome.code, outcome.stdout, outcome.stderr) == (0, body, b"")
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "tsv"])
+@pytest.mark.parametrize("locale", list(LOCALES.values()), ids=list(LOCALES))
+def test_no_character_is_too_much_for_a_locale(locale: dict[str, str], form: str, service: Service) -> None:
+    record = {**RECORD, "data": [{**RECORD["data"][0], "sms": "Señor 😀 ✓ €"}]}
+    service.will(answer(record))
+    outcome = process(*SEND.split(), "-o", form, env=locale)
+    assert (outcome.code, outcome.stderr) == (0, b"")
+    assert "Se" in outcome.stdout.decode(locale.get("PYTHONIOENCODING", "utf-8"))
+
+
+@pytest.mark.parametrize("locale", [LOCALES["C"], LOCALES["ASCII"], LOCALES["Latin-1"]])
+def test_an_error_is_one_line_of_json_in_every_locale(locale: dict[str, str], service: Service) -> None:
+    record = {"error": "Señor 😀", "msg": "✓ € ñ"}
+    service.will(answer(record, 520), answer(record, 520))
+    error = json.loads(process(*SEND.split(), "--json", env=locale).stderr)
+    assert {name: error[name] for name in record} == record
+    assert process(*SEND.split(), env=locale).code == 1
+
+
+def test_a_message_typed_in_the_c_locale_arrives_as_typed(service: Service) -> None:
+    service.will(answer(RECORD))
+    assert process("sms", "send", PHONE, "-m", "Mañana 😀", env=LOCALES["C"]).code == 0
+    assert dict(service.received[0].form)["sms"] == "Mañana 😀"
+
+
+def test_arguments_that_are_no_text_are_a_usage_error(service: Service) -> None:
+    done = shell(f"msgctl sms send {PHONE} -m $'\\xff\\xfe' --json")
+    assert done.returncode == json.loads(done.stderr)["exit_code"] == 2
+
+
+# --- a real terminal
+
+
+def on_terminal(*arguments: str, columns: int = 80, env: Mapping[str, str] | None = None) -> tuple[int, str]:
+    """Run the tool on a terminal of its own; its exit code, and all that came to the screen."""
+    outer, inner = pty.openpty()
+    fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    child = subprocess.Popen(
+        [sys.executable, "-m", "msgctl", *arguments],
+        stdin=inner,
+        stdout=inner,
+        stderr=inner,
+        env={**os.environ, **(env or {})},
+        start_new_session=True,
+    )
+    os.close(inner)
+    shown = b""
+    with contextlib.suppress(OSError):  # Linux reports the other side's end so
+        while chunk := os.read(outer, 65536):
+            shown += chunk
+    os.close(outer)
+    return child.wait(60), shown.decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_gets_colour(service: Service) -> None:
+    service.will(answer(RECORD), answer({"error": "no", "msg": "no"}, 520))
+    assert "\x1b[" in on_terminal(*SEND.split())[1]
+    code, shown = on_terminal(*SEND.split())
+    assert code == 1
+    assert "\x1b[" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "env"),
+    [
+        ((), {"TERM": "dumb"}),
+        ((), {"NO_COLOR": "1"}),
+        (("--no-color",), {}),
+        (("--no-color",), {"FORCE_COLOR": "1"}),
+        (("--json",), {}),
+        (("--json",), {"FORCE_COLOR": "1"}),
+        (("-o", "csv"), {}),
+    ],
+    ids=str,
+)
+def test_no_escape_byte_where_no_colour_is_wanted(
+    arguments: tuple[str, ...], env: dict[str, str], service: Service
+) -> None:
+    service.will(answer(RECORD))
+    code, shown = on_terminal(*SEND.split(), *arguments, env=env)
+    assert code == 0
+    assert "\x1b" not in shown
+    assert "Hola" in shown
+
+
+@pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"NO_COLOR": "1"}])
+def test_help_and_errors_have_no_escape_byte_either(env: dict[str, str], service: Service) -> None:
+    service.will(answer({"error": "no", "msg": "no"}, 520))
+    assert "\x1b" not in on_terminal("sms", "send", "--help", env=env)[1]
+    assert "\x1b" not in on_terminal(*SEND.split(), env=env)[1]
+
+
+def test_a_pipe_gets_colour_only_when_it_is_forced(service: Service) -> None:
+    service.always(answer(RECORD))
+    assert b"\x1b" not in process(*SEND.split()).stdout
+    assert b"\x1b[" in process(*SEND.split(), env={"FORCE_COLOR": "1"}).stdout
+
+
+def test_json_is_indented_on_a_terminal(service: Service) -> None:
+    service.will(answer(b'{"status":1.10,"x":"\\u001b[31m\xc2\x9b"}'))
+    _, shown = on_terminal("balance", "--json")
+    assert shown == '{\n  "status": 1.10,\n  "x": "\\u001b[31m\\u009b"\n}\n'
+
+
+@pytest.mark.parametrize("columns", [40, 60, 120])
+def test_a_table_fits_the_window(columns: int, service: Service) -> None:
+    data: list[dict[str, Any]] = [{**RECORD["data"][0], "sms": "Su pedido está listo " * 5}] * 3
+    service.will(answer({**RECORD, "data": data}))
+    _, shown = on_terminal(*SEND.split(), "--no-color", columns=columns)
+    lines = shown.splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= columns
+    assert shown.count(PHONE) == 3
+
+
+def test_the_sandbox_is_used_on_a_terminal_as_in_a_pipe() -> None:
+    code, shown = on_terminal("-p", "sandbox", "balance", "--no-color")
+    assert code == 0
+    assert "credit" in shown

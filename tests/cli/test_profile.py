@@ -1,0 +1,173 @@
+"""`msgctl profile`: listing, showing, choosing and removing accounts, and where they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import KEY
+from support.files import URL, config_file, credentials, table, write_config, written
+from support.leaks import shows_key
+from support.service import Service
+from support.tool import Tool
+
+
+def test_profiles_are_listed_without_their_keys(tool: Tool) -> None:
+    command = table("other", 'key_command = "pass show sms"', client=2, key=None)
+    write_config(f'default_profile = "main"\n{table("main", key=KEY)}{command}')
+    listed = tool("profile", "list", "--json").document
+    assert [(each["name"], each["default"], each["key"]) for each in listed] == [
+        ("main", True, "stored"),
+        ("other", False, "command"),
+        ("sandbox", False, "built in"),
+    ]
+    for form in ("table", "json", "csv", "tsv"):
+        assert not shows_key(tool("profile", "list", "-o", form).out)
+
+
+def test_the_sandbox_is_listed_without_a_file(tool: Tool) -> None:
+    assert [each["name"] for each in tool("profile", "list", "--json").document] == ["sandbox"]
+    assert not config_file().exists()
+
+
+def test_a_table_named_sandbox_is_ignored(tool: Tool) -> None:
+    write_config(table("sandbox", key=KEY))
+    assert [(each["name"], each["key"]) for each in tool("profile", "list", "--json").document] == [
+        ("sandbox", "built in")
+    ]
+    assert tool("profile", "show", "sandbox", "--json").document["base_url"] != URL
+
+
+@pytest.mark.parametrize("words", [("profile", "show"), ("profile", "show", "main"), ("-p", "main", "profile", "show")])
+def test_a_profile_is_shown_without_its_key(tool: Tool, words: tuple[str, ...]) -> None:
+    write_config(f'default_profile = "main"\n{table("main", "allow_http = true", client=5, key=KEY)}')
+    assert tool(*words, "--json").document == {
+        "name": "main",
+        "default": True,
+        "base_url": URL,
+        "client": 5,
+        "key": "stored",
+        "allow_http": True,
+    }
+    for form in ("table", "json", "csv", "tsv"):
+        assert not shows_key(tool(*words, "-o", form).out)
+
+
+def test_a_key_command_is_shown(tool: Tool) -> None:
+    write_config(table("main", 'key_command = "pass show sms"', key=None))
+    assert tool("profile", "show", "main", "--json").document["key_command"] == "pass show sms"
+
+
+def test_show_without_a_name_shows_the_profile_in_use(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_config(f'default_profile = "main"\n{table("main")}{table("other", client=2)}')
+    monkeypatch.setenv("MSGCTL_PROFILE", "other")
+    monkeypatch.setenv("MSGCTL_KEY", KEY)
+    monkeypatch.setenv("MSGCTL_CLIENT", "9")
+    done = tool("profile", "show", "--json")
+    assert (done.document["name"], done.document["client"], done.document["key"]) == ("other", 9, "environment")
+    assert tool("profile", "show", "other", "--json").document["client"] == 2
+
+
+def test_show_without_a_profile_exits_with_3(tool: Tool) -> None:
+    assert tool("profile", "show").code == 3
+    assert tool("profile", "show", "nobody").code == 3
+
+
+def test_use_changes_the_default(tool: Tool, server: Service) -> None:
+    one = table("one", base_url=server.base_url, client=1)
+    write_config(f'default_profile = "one"\n{one}{table("two", base_url=server.base_url, client=2)}')
+    assert tool("profile", "use", "two").code == 0
+    assert tool("balance").code == 0
+    assert credentials(server)[0] == "2"
+
+
+def test_the_sandbox_can_be_the_default(tool: Tool) -> None:
+    assert tool("profile", "use", "sandbox").code == 0
+    done = tool("balance")
+    assert (done.code, "sandbox" in done.err) == (0, True)
+
+
+@pytest.mark.parametrize("verb", ["use", "remove"])
+def test_an_unknown_profile_is_named_with_the_known_ones(tool: Tool, verb: str) -> None:
+    before = write_config(table("main")).read_bytes()
+    done = tool("profile", verb, "nobody\x1b[31m")
+    assert done.code == 3
+    assert "nobody" in done.err
+    assert "main" in done.err
+    assert "\x1b" not in done.err
+    assert config_file().read_bytes() == before
+
+
+@pytest.mark.parametrize("words", [("use", "main"), ("remove", "main")])
+def test_a_dry_run_without_a_request_is_refused(tool: Tool, words: tuple[str, ...]) -> None:
+    before = write_config(table("main")).read_bytes()
+    assert tool("profile", *words, "-n").code == 2
+    assert config_file().read_bytes() == before
+
+
+def test_the_last_remaining_profile_becomes_the_default(tool: Tool) -> None:
+    write_config(f'default_profile = "main"\n{table("main", key=KEY)}{table("other")}')
+    done = tool("profile", "remove", "main", "--yes")
+    assert (done.code, done.err) == (0, "Removed profile main. other is now the default profile.\n")
+    assert set(written()["profiles"]) == {"other"}
+    assert written()["default_profile"] == "other"
+    assert not shows_key(config_file().read_bytes())
+
+
+def test_removing_the_default_of_several_leaves_none(tool: Tool) -> None:
+    write_config('default_profile = "main"\n' + "".join(table(name) for name in ("main", "second", "third")))
+    done = tool("profile", "remove", "main", "--yes")
+    assert (done.code, done.err) == (0, "Removed profile main. No default profile is set.\n")
+    assert set(written()) == {"profiles"}
+
+
+def test_removing_a_profile_leaves_another_default(tool: Tool) -> None:
+    write_config(f'default_profile = "main"\n{table("main")}{table("other")}')
+    assert tool("profile", "remove", "other", "--yes").code == 0
+    assert written()["default_profile"] == "main"
+
+
+def test_the_sandbox_is_not_removed(tool: Tool) -> None:
+    assert tool("profile", "remove", "sandbox", "--yes").code == 2
+
+
+@pytest.mark.parametrize("typed", ["n\n", "\n", "", "yesterday\n", "no\n"])
+def test_on_a_terminal_remove_needs_a_yes(tool: Tool, typed: str) -> None:
+    before = write_config(table("main")).read_bytes()
+    done = tool("profile", "remove", "main", stdin=typed, terminal=True)
+    assert (done.code, "main" in done.err) == (130, True)
+    assert config_file().read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("typed", "more", "asks"), [("y\n", (), True), ("YES\n", (), True), ("", ("-y",), False), ("", ("--yes",), False)]
+)
+def test_on_a_terminal_remove_continues_after_a_yes(tool: Tool, typed: str, more: tuple[str, ...], asks: bool) -> None:
+    write_config(table("main"))
+    done = tool("profile", "remove", "main", *more, stdin=typed, terminal=True)
+    assert (done.code, "?" in done.err) == (0, asks)
+    assert written()["profiles"] == {}
+
+
+def test_path_prints_the_path_even_if_the_file_is_missing_or_unsafe(tool: Tool) -> None:
+    assert tool("profile", "path").out == f"{config_file()}\n"
+    write_config("broken [", mode=0o644)
+    assert tool("profile", "path").out == f"{config_file()}\n"
+    assert tool("profile", "path", "--json").document == {"path": str(config_file())}
+
+
+@pytest.mark.parametrize("named", ["~/elsewhere/my file.toml", "elsewhere/my file.toml"])
+def test_the_environment_can_name_the_file(tool: Tool, home: Path, named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("MSGCTL_CONFIG", named)
+    assert tool("profile", "add", "main", "--base-url", URL, "--client", "1", "--key-stdin", stdin=KEY).code == 0
+    assert (home / "elsewhere" / "my file.toml").exists()
+    assert not config_file().exists()
+    assert tool("profile", "path").out == f"{home}/elsewhere/my file.toml\n"
+
+
+def test_a_path_in_an_unknown_home_exits_with_3(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSGCTL_CONFIG", "~nobody-of-that-name/config.toml")
+    done = tool("profile", "list")
+    assert (done.code, "MSGCTL_CONFIG" in done.err) == (3, True)

@@ -1,0 +1,382 @@
+"""`msgctl profile add`: what is stored, what is refused, and how the key comes in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import KEY
+from support.files import URL, config_file, credentials, table, write_config, written
+from support.leaks import shows_key
+from support.service import Behaviour, Service, answer, drop
+from support.terminal import Terminal, in_a_terminal
+from support.tool import Outcome, Tool
+from support.tree import COMMANDS
+
+ACCOUNT = ("--base-url", URL, "--client", "12345")
+
+
+def add(tool: Tool, name: str, *options: str, key: str | bytes = KEY) -> Outcome:
+    return tool("profile", "add", name, *ACCOUNT, "--key-stdin", *options, stdin=key)
+
+
+def test_a_saved_profile_is_used_by_the_next_command(tool: Tool, server: Service) -> None:
+    stored = tool(
+        "profile", "add", "main", "--base-url", server.base_url, "--client", "12345", "--key-stdin", stdin=KEY
+    )
+    assert (stored.code, stored.out) == (0, "")
+    assert tool("balance").code == 0
+    assert credentials(server) == ("12345", KEY)
+
+
+def test_every_setting_is_saved_as_it_is_sent(tool: Tool) -> None:
+    options = ("--country-code", "co", "--app-name", "Shop", "--voice", "lucia", "--allow-http")
+    assert add(tool, "main", *options).code == 0
+    assert written()["profiles"]["main"] == {
+        "base_url": URL,
+        "client": 12345,
+        "key": KEY,
+        "country_code": "CO",
+        "app_name": "Shop",
+        "voice": "Lucia",
+        "allow_http": True,
+    }
+
+
+def test_omitted_settings_are_not_saved(tool: Tool) -> None:
+    assert add(tool, "main").code == 0
+    assert set(written()["profiles"]["main"]) == {"base_url", "client", "key"}
+
+
+def test_the_first_profile_becomes_the_default_and_no_later_one(tool: Tool) -> None:
+    assert "(the default)" in add(tool, "first").err
+    assert "(the default)" not in add(tool, "second").err
+    assert written()["default_profile"] == "first"
+
+
+def test_a_later_profile_does_not_become_the_default_in_place_of_a_removed_one(tool: Tool) -> None:
+    for name in ("first", "second", "third"):
+        assert add(tool, name).code == 0
+    assert tool("profile", "remove", "first", "--yes").code == 0
+    assert add(tool, "fourth").code == 0
+    assert "default_profile" not in written()
+
+
+def test_the_sandbox_stays_the_default_once_it_was_chosen(tool: Tool) -> None:
+    assert tool("profile", "use", "sandbox").code == 0
+    assert add(tool, "first").code == 0
+    assert written()["default_profile"] == "sandbox"
+
+
+def test_the_first_profile_replaces_a_default_that_does_not_exist(tool: Tool) -> None:
+    write_config('default_profile = "gone"\n')
+    assert add(tool, "first").code == 0
+    assert written()["default_profile"] == "first"
+
+
+def test_an_existing_name_is_refused_and_the_file_is_unchanged(tool: Tool) -> None:
+    before = write_config(table("main") + "# a remark\n").read_bytes()
+    done = add(tool, "main")
+    assert done.code == 2
+    assert "main" in done.err
+    assert "--force" in done.err
+    assert config_file().read_bytes() == before
+
+
+def test_an_existing_name_is_refused_before_the_key_is_read(tool: Tool) -> None:
+    write_config(table("main"))
+    done = add(tool, "main", key=b"")  # an empty key would be refused for itself
+    assert (done.code, "already" in done.err) == (2, True)
+
+
+def test_force_replaces_a_profile_and_keeps_unknown_settings(tool: Tool) -> None:
+    write_config(
+        table("main", "allow_http = true", 'country_code = "CO"', 'owner = "ops"', "[profiles.main.more]", "a=1")
+    )
+    assert add(tool, "main", "--force").code == 0
+    assert written()["profiles"]["main"] == {
+        "base_url": URL,
+        "client": 12345,
+        "key": KEY,
+        "owner": "ops",
+        "more": {"a": 1},
+    }
+
+
+def test_force_replaces_a_key_by_a_key_command(tool: Tool) -> None:
+    write_config(table("main"))
+    assert tool("profile", "add", "main", *ACCOUNT, "--key-command", "pass show sms", "--force").code == 0
+    assert written()["profiles"]["main"] == {"base_url": URL, "client": 12345, "key_command": "pass show sms"}
+
+
+@pytest.mark.parametrize("more", [(), ("--force",)])
+def test_the_name_sandbox_is_always_refused(tool: Tool, more: tuple[str, ...]) -> None:
+    done = add(tool, "sandbox", *more)
+    assert (done.code, "sandbox" in done.err) == (2, True)
+    assert not config_file().exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", " ", "my profile", "a/b", "../x", ".hidden", "señal", "a\nb", "\x1b[31mred", "x" * 65, "--", "a:b"],
+)
+def test_an_unsafe_name_is_refused(tool: Tool, name: str) -> None:
+    done = tool("profile", "add", *ACCOUNT, "--key-stdin", "--", name, stdin=KEY)
+    assert done.code == 2
+    assert "\x1b" not in done.err
+    assert not config_file().exists()
+
+
+@pytest.mark.parametrize("name", ["a", "A.b-c_9", "x" * 64, "2fa", "default_profile", "profiles", "true"])
+def test_other_names_are_accepted(tool: Tool, name: str) -> None:
+    assert add(tool, name).code == 0
+    assert set(written()["profiles"]) == {name}
+    assert tool("-p", name, "profile", "show", "--json").document["name"] == name
+
+
+@pytest.mark.parametrize(
+    ("url", "fault"),
+    [
+        ("", "empty"),
+        ("service.example/api/v1", "https://"),
+        ("ftp://service.example/api/v1", "https://"),
+        ("https://", "no host"),
+        ("https:///api/v1", "no host"),
+        ("https://service.example:0/", "malformed"),
+        ("https://service.example:99999/", "malformed"),
+        ("https://service.example:x/", "malformed"),
+        ("https://[::1/api/v1", "malformed"),
+        ("https://1127.0.0.1/api/v1", "malformed"),
+        ("https://a..b/api/v1", "malformed"),
+        ("https://" + "x" * 64 + ".example/", "malformed"),
+        ("https://xn--/api/v1", "malformed"),
+        ("https://faß.example/api/v1", "malformed"),
+        ("https://ｓervice.example/api/v1", "malformed"),
+        ("https://service。example/api/v1", "malformed"),
+        ("https://ser\u200dvice.example/api/v1", "malformed"),
+        ('https://a"b/api/v1', "malformed"),
+        ("https://service.example/api v1", "space"),
+        ("https://service.example/\x1b[31m", "control"),
+        ("https://ana@service.example/api/v1", "user name"),
+        ("https://ana:hidden-word@service.example/api/v1", "user name"),
+        ("https://service.example/api/v1?key=hidden-word", "query"),
+        ("https://service.example/api/v1?", "query"),
+        ("https://service.example/api/v1#hidden-word", "fragment"),
+        ("http://service.example/api/v1", "plain http"),
+        ("http://10.0.0.1/api/v1", "plain http"),
+        ("http://localhost.example/api/v1", "plain http"),
+        ("http://127.0.0.1.example/api/v1", "plain http"),
+        ("https://service.example/" + "x" * 3000, "longer"),
+    ],
+)
+def test_an_invalid_base_url_is_refused(tool: Tool, url: str, fault: str) -> None:
+    done = tool("profile", "add", "main", "--base-url", url, "--client", "1", "--key-stdin", stdin=KEY)
+    assert (done.code, done.out) == (2, "")
+    assert fault in done.err
+    assert "hidden-word" not in done.err
+    assert "\x1b" not in done.err
+    assert not config_file().exists()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://service.example/api/v1",
+        "https://service.example:8443/api/v1/",
+        "HTTPS://service.example/api/v1",
+        "https://[2001:db8::1]:8443/api/v1",
+        "https://münchen.example/api/v1",
+        "https://MÜNCHEN.example./api/v1",
+        "https://xn--mnchen-3ya.example/api/v1",
+        "https://xn--fa-hia.example/api/v1",
+        "http://127.0.0.1:8080/api/v1",
+        "http://127.8.9.10/api/v1",
+        "http://localhost:8080/api/v1",
+        "http://[::1]:8080/api/v1",
+    ],
+)
+def test_a_valid_base_url_is_saved(tool: Tool, url: str) -> None:
+    assert tool("profile", "add", "main", "--base-url", url, "--client", "1", "--key-stdin", stdin=KEY).code == 0
+    assert written()["profiles"]["main"]["base_url"] == url
+    assert tool("balance", "-n").code == 0
+
+
+@pytest.mark.parametrize("client", ["", "x", "-5", "1.5", "1e3", " 1", "٣", "0x10", str(2**63), "9" * 30])
+def test_a_client_that_is_not_an_int64_is_refused(tool: Tool, client: str) -> None:
+    done = tool("profile", "add", "main", "--base-url", URL, "--client", client, "--key-stdin", stdin=KEY)
+    assert (done.code, "client" in done.err) == (2, True)
+    assert not config_file().exists()
+
+
+def test_the_largest_client_is_saved_to_the_last_digit(tool: Tool) -> None:
+    done = tool("profile", "add", "main", "--base-url", URL, "--client", str(2**63 - 1), "--key-stdin", stdin=KEY)
+    assert done.code == 0
+    assert written()["profiles"]["main"]["client"] == 2**63 - 1
+
+
+# --- the key
+
+
+@pytest.mark.parametrize(
+    ("typed", "key"),
+    [
+        (f"{KEY}\n", KEY),
+        (KEY, KEY),
+        (f"{KEY}\r\n", KEY),
+        (f"{KEY}\nanother line\n", KEY),
+        (" spaces count \n", " spaces count "),
+    ],
+)
+def test_key_stdin_reads_the_first_line(tool: Tool, typed: str, key: str) -> None:
+    assert add(tool, "main", key=typed).code == 0
+    assert written()["profiles"]["main"]["key"] == key
+
+
+@pytest.mark.parametrize("typed", [b"", b"\n", b"  \n", b"a\x1b[31mb\n", b"\xff\xfe\n", b"a\x00b", b"x" * 20_000])
+def test_an_invalid_key_is_refused(tool: Tool, typed: bytes) -> None:
+    done = add(tool, "main", key=typed)
+    assert (done.code, "key" in done.err) == (2, True)
+    assert not config_file().exists()
+
+
+def test_no_option_takes_the_key(tool: Tool) -> None:
+    # `sandbox serve --key` is a key that the emulator is to ask for, of no account.
+    commands = [node.command for node in COMMANDS if node.words[0] != "sandbox"]
+    options = {name for command in commands for parameter in command.params for name in parameter.opts}
+    assert {name for name in options if "key" in name} == {"--key-stdin", "--key-command", "--keyring"}
+    for words in (["--key", KEY], [f"--key={KEY}"]):
+        done = tool("profile", "add", "main", *ACCOUNT, *words)
+        assert (done.code, shows_key(done.err)) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ((), ["--base-url", "--client", "--key-stdin"]),
+        (("--base-url", URL), ["--client", "--key-stdin"]),
+        (("--client", "1", "--key-stdin"), ["--base-url"]),
+        (("--base-url", URL, "--key-command", "pass"), ["--client"]),
+        (ACCOUNT, ["--key-stdin"]),
+    ],
+)
+def test_without_a_terminal_all_missing_options_are_named_at_once(
+    tool: Tool, given: tuple[str, ...], missing: list[str]
+) -> None:
+    done = tool("profile", "add", "main", *given, stdin=KEY)
+    assert done.code == 2
+    assert [option for option in ("--base-url", "--client", "--key-stdin") if option in done.err] == missing
+    assert not config_file().exists()
+
+
+@in_a_terminal
+def test_on_a_terminal_what_is_missing_is_asked_for_until_it_is_valid() -> None:
+    terminal = Terminal("profile", "add", "main")
+    terminal.answer("Base URL: ", b"service.example\n")
+    terminal.answer("Base URL: ", URL.encode() + b"\n")
+    terminal.answer("Client: ", b"twelve\n")
+    terminal.answer("Client: ", b"12\n")
+    terminal.answer("Key: ", KEY.encode() + b"\n")
+    assert terminal.end() == 0
+    assert b"does not begin with https://" in terminal.shown
+    assert b"--client must be" in terminal.shown
+    assert not shows_key(terminal.shown)
+    assert written()["profiles"]["main"] == {"base_url": URL, "client": 12, "key": KEY}
+
+
+def test_a_key_and_a_key_command_exclude_each_other(tool: Tool) -> None:
+    assert add(tool, "main", "--key-command", "pass show sms").code == 2
+    assert not config_file().exists()
+
+
+@in_a_terminal
+@pytest.mark.parametrize("more", [(), ("--key-stdin",)])
+def test_the_key_is_asked_for_without_echo(more: tuple[str, ...]) -> None:
+    terminal = Terminal("profile", "add", "main", *ACCOUNT, *more)
+    terminal.answer("Key: ", KEY.encode() + b"\n")
+    assert terminal.end() == 0
+    assert b"Saved profile main" in terminal.shown
+    assert not shows_key(terminal.shown)
+    assert written()["profiles"]["main"]["key"] == KEY
+
+
+@in_a_terminal
+@pytest.mark.parametrize(("typed", "code"), [(b"\x03", 130), (b"\x04", 130), (b"\n", 2), (b"\xff\xfe\n", 2)])
+def test_without_a_key_nothing_is_saved(typed: bytes, code: int) -> None:
+    terminal = Terminal("profile", "add", "main", *ACCOUNT)
+    terminal.answer("Key: ", typed)
+    assert terminal.end() == code
+    assert b"Traceback" not in terminal.shown
+    assert not config_file().exists()
+
+
+# --- add --dry-run and --check
+
+
+def test_a_dry_run_without_a_check_has_nothing_to_show(tool: Tool) -> None:
+    done = add(tool, "main", "-n")
+    assert (done.code, done.out) == (2, "")
+    assert not config_file().exists()
+
+
+def test_a_dry_run_of_the_check_shows_its_request_and_saves_nothing(tool: Tool, server: Service, home: Path) -> None:
+    done = tool(
+        *("profile", "add", "main", "--base-url", server.base_url, "--client", "12345", "--check", "-n", "--json"),
+        *("--key-command", f"touch {home}/ran"),
+    )
+    assert done.code == 0
+    assert done.document["url"] == f"{server.base_url}/balance"
+    assert (server.received, config_file().exists(), (home / "ran").exists()) == ([], False, False)
+
+
+def test_a_check_asks_for_the_balance_with_the_new_credentials_and_then_saves(tool: Tool, server: Service) -> None:
+    words = ("--base-url", server.base_url, "--client", "12345", "--key-stdin", "--check")
+    done = tool("profile", "add", "main", *words, stdin=KEY)
+    assert (done.code, "7" in done.out) == (0, True)
+    assert [request.path for request in server.received] == ["/api/v1/balance"]
+    assert credentials(server) == ("12345", KEY)
+    assert written()["profiles"]["main"]["key"] == KEY
+
+
+@pytest.mark.parametrize("named", ["environment", "option"])
+def test_a_check_uses_the_new_credentials_whatever_profile_is_chosen(
+    tool: Tool, server: Service, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if named == "environment":
+        monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
+        monkeypatch.setenv("MSGCTL_KEY", "another")
+    words = ["--base-url", server.base_url, "--client", "12345", "--key-stdin", "--check"]
+    more = ["-p", "sandbox"] if named == "option" else []
+    assert tool(*more, "profile", "add", "main", *words, stdin=KEY).code == 0
+    assert credentials(server) == ("12345", KEY)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "code"),
+    [
+        (answer({"error": "denied", "msg": "wrong key"}, 520), 1),
+        (answer(b"<html>", 404), 1),
+        (answer(b"not JSON"), 1),
+        (drop, 5),
+    ],
+)
+@pytest.mark.parametrize("before", ["", table("main")])
+def test_a_failed_check_saves_nothing(
+    tool: Tool, server: Service, behaviour: Behaviour, code: int, before: str
+) -> None:
+    if before:
+        write_config(before)
+    server.always(behaviour)
+    words = ["--base-url", server.base_url, "--client", "1", "--key-stdin", "--check", "--force"]
+    done = tool("profile", "add", "main", *words, stdin=KEY)
+    assert (done.code, "not saved" in done.err) == (code, True)
+    assert config_file().exists() == bool(before)
+    if before:
+        assert config_file().read_text() == before
+
+
+def test_a_check_without_a_connection_saves_nothing(tool: Tool, server: Service) -> None:
+    words = ["--base-url", server.base_url, "--client", "1", "--key-stdin", "--check"]
+    server.stop()
+    assert tool("profile", "add", "main", *words, stdin=KEY).code == 4
+    assert not config_file().exists()

@@ -1,0 +1,209 @@
+"""--once, --resend-unknown and --ignore-optout: one person, one message."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from support.commands import PHONE, SENDS, Command, each
+from support.service import Behaviour, Service, answer, drop
+from support.tool import Outcome, Tool, process
+
+OTHER = "573007654321"
+ONE_REQUEST = {name: SENDS[name] for name in ("sms send", "call send", "chatapp send", "chatapp order")}
+SEND = ("sms", "send", PHONE, "-m", "Hola", "--once", "disk")
+ENTRY = SENDS["sms send"].record
+ACCEPTED = answer(ENTRY)
+REFUSED = answer({"error": "NO", "msg": "no credits"}, 520)
+
+
+def sends(service: Service) -> int:
+    return len(service.received)
+
+
+@each(ONE_REQUEST)
+def test_a_key_sends_once_and_prints_the_same_result_again(command: Command, service: Service, tool: Tool) -> None:
+    service.will(answer(command.record))
+    first = tool(*command.line, "--once", "k", "--json")
+    again = tool(*command.line, "--once", "k", "--json")
+    assert (first.code, again.code) == (0, 0)
+    assert again.stdout == first.stdout
+    assert tool(*command.line, "--once", "k", "-o", "csv").out == tool(*command.line, "--once", "k", "-o", "csv").out
+    assert sends(service) == 1
+
+
+def test_a_repeated_call_says_that_nothing_was_sent(service: Service, tool: Tool) -> None:
+    service.will(ACCEPTED)
+    assert "Nothing was sent" not in tool(*SEND).err
+    assert "Nothing was sent: this key was used before." in tool(*SEND).err
+    assert tool(*SEND, "--quiet").err == ""
+
+
+@pytest.mark.parametrize("behaviour", [REFUSED, None], ids=["refused", "not reached"])
+def test_a_request_that_was_not_carried_out_frees_the_key(
+    behaviour: Behaviour | None, service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        if behaviour is None:
+            patch.setenv("MSGCTL_BASE_URL", "http://127.0.0.1:1/api/v1")
+        else:
+            service.will(behaviour)
+        assert tool(*SEND).code == (4 if behaviour is None else 1)
+    service.will(ACCEPTED)
+    assert tool(*SEND).code == 0
+
+
+@pytest.mark.parametrize("behaviour", [drop, answer(b"[]")], ids=["no response", "no record"])
+def test_an_unknown_outcome_stays_unknown_and_is_never_repeated(
+    behaviour: Behaviour, service: Service, tool: Tool
+) -> None:
+    service.will(behaviour)
+    first = tool(*SEND, "--json")
+    again = tool(*SEND, "--json")
+    assert (first.code, again.code) == (5, 5)
+    assert (again.error["message"], again.error.get("body")) == (first.error["message"], first.error.get("body"))
+    assert sends(service) == 1
+
+
+def test_resend_unknown_sends_again_only_if_the_outcome_is_unknown(service: Service, tool: Tool) -> None:
+    service.will(drop, REFUSED, ACCEPTED)
+    assert tool(*SEND).code == 5
+    assert tool(*SEND, "--resend-unknown").code == 1
+    assert tool(*SEND).code == 5  # the first request is as doubtful as before
+    assert tool(*SEND, "--resend-unknown").code == 0
+    assert tool(*SEND, "--resend-unknown").code == 0
+    assert sends(service) == 3
+    assert tool("sms", "send", PHONE, "-m", "Hola", "--resend-unknown").code == 2
+
+
+def test_a_key_used_for_something_else_is_a_usage_error(service: Service, tool: Tool) -> None:
+    service.will(ACCEPTED)
+    assert tool(*SEND).code == 0
+    for line in (
+        ("sms", "send", PHONE, "-m", "Adios"),
+        ("sms", "send", OTHER, "-m", "Hola"),
+        ("sms", "send", PHONE, OTHER, "-m", "Hola"),
+        ("call", "send", PHONE, "-m", "Hola", "--voice", "Mia"),
+    ):
+        other = tool(*line, "--once", "disk")
+        assert (other.code, "another message or other recipients" in other.err) == (2, True), other.err
+    assert sends(service) == 1
+
+
+def test_a_key_belongs_to_an_account(service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    service.will(ACCEPTED, ACCEPTED)
+    assert tool(*SEND).code == 0
+    monkeypatch.setenv("MSGCTL_CLIENT", "54321")
+    assert tool(*SEND).code == 0
+    assert sends(service) == 2
+
+
+def test_a_key_outlives_the_history(service: Service, tool: Tool) -> None:
+    service.will(ACCEPTED)
+    assert tool(*SEND).code == 0
+    assert tool("history", "clear", "--yes").code == 0
+    tool.clock.now += 90 * 86400
+    assert tool(*SEND).code == 0
+    assert sends(service) == 1
+    tool.clock.now += 1
+    service.will(ACCEPTED)
+    assert tool(*SEND).code == 0
+
+
+def test_a_dry_run_takes_no_key(service: Service, tool: Tool) -> None:
+    assert tool(*SEND, "--dry-run").code == 0
+    service.will(ACCEPTED)
+    assert tool(*SEND).code == 0
+    assert sends(service) == 1
+
+
+def test_of_several_callers_at_once_one_sends_and_the_others_print_its_result(service: Service) -> None:
+    everyone_is_there = threading.Event()
+    service.will(_after(everyone_is_there, ACCEPTED))
+    line = [sys.executable, "-m", "msgctl", *SEND, "--json"]
+    callers = [subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
+    everyone_is_there.set()
+    told = [caller.communicate(timeout=60)[0] for caller in callers]
+    assert [json.loads(each) for each in told] == [ENTRY] * 4
+    assert [caller.returncode for caller in callers] == [0] * 4
+    assert sends(service) == 1
+
+
+def test_a_caller_that_is_killed_while_it_sends_leaves_the_outcome_unknown(service: Service) -> None:
+    is_sent = threading.Event()
+
+    def never_answer(connection: socket.socket) -> None:
+        is_sent.set()
+        connection.recv(1)
+
+    service.will(never_answer)
+    killed = subprocess.Popen([sys.executable, "-m", "msgctl", *SEND], stderr=subprocess.DEVNULL)
+    assert is_sent.wait(60)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    again = process(*SEND)
+    assert (again.code, "may have been sent" in again.err) == (5, True), again.err
+    assert sends(service) == 1
+
+
+@pytest.mark.parametrize("key", ["", " ", "k" * 201])
+def test_an_empty_or_endless_key_is_a_usage_error(key: str, service: Service, tool: Tool) -> None:
+    assert tool(*SEND[:-1], key).code == 2
+    assert sends(service) == 0
+
+
+def _after(event: threading.Event, behaviour: Behaviour) -> Behaviour:
+    def behave(connection: socket.socket) -> None:
+        assert event.wait(60)
+        behaviour(connection)
+
+    return behave
+
+
+# --- opt-outs
+
+
+def optouted(outcome: Outcome) -> bool:
+    return outcome.code == 2 and "opted out" in outcome.err and "--ignore-optout" in outcome.err
+
+
+@each(ONE_REQUEST)
+def test_an_opted_out_number_is_refused(command: Command, service: Service, tool: Tool) -> None:
+    assert tool("optout", "add", PHONE).code == 0
+    assert optouted(tool(*command.line))
+    assert sends(service) == 0
+    service.will(answer(command.record))
+    assert tool(*command.line, "--ignore-optout").code == 0
+
+
+def test_one_opted_out_number_among_others_stops_the_send(service: Service, tool: Tool) -> None:
+    assert tool("optout", "add", OTHER).code == 0
+    refused = tool("sms", "send", PHONE, OTHER, "-m", "Hola")
+    assert optouted(refused)
+    assert OTHER in refused.err
+    assert PHONE not in refused.err
+
+
+def test_a_national_number_is_found_in_the_list(service: Service, tool: Tool) -> None:
+    assert tool("optout", "add", PHONE).code == 0
+    assert optouted(tool("sms", "send", "300 123 4567", "--country-code", "CO", "-m", "Hola"))
+
+
+def test_the_phone_in_a_body_counts_too(service: Service, tool: Tool) -> None:
+    assert tool("optout", "add", PHONE).code == 0
+    body = json.dumps({"phone": PHONE, "body": ["Ana"]})
+    assert optouted(tool("chatapp", "send", "--template", "hello", "--body", "-", stdin=body))
+
+
+@each({name: SENDS[name] for name in ("2fa send-sms", "2fa send-call", "2fa send-chatapp")})
+def test_verification_codes_are_never_held_back(command: Command, service: Service, tool: Tool) -> None:
+    assert tool("optout", "add", PHONE).code == 0
+    service.will(answer(command.record))
+    assert tool(*command.line).code == 0

@@ -1,0 +1,71 @@
+"""What a new user mistypes: each error names it, with what is allowed or what may have been meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from msgctl.cli.usage_errors import OTHER_TOOLS
+from support.tool import Tool
+from support.tree import NODES
+
+PHONE = "573001234567"
+
+CASES = {
+    ("send", "sms", PHONE): ['Unknown command "send"', "Did you mean msgctl sms send,", "Commands: sms, call"],
+    ("SMS", "send"): ['Unknown command "SMS"', "Did you mean msgctl sms?"],
+    ("sms", "sned"): ['Unknown command "sned"', "Did you mean msgctl sms send? Commands: send, bulk"],
+    ("sms", PHONE, "-m", "x"): [f'Unknown command "{PHONE}"', "Commands: send, bulk"],
+    ("sms", "\x1b[2J"): ['Unknown command "\\x1b[2J"'],
+    ("sms", "send", PHONE, "Hello"): ['"Hello" is not a phone number', "use -m TEXT", "nothing was sent"],
+    ("sms", "send", "57-x", "-m", "x"): ['"57-x" is not a phone number'],
+    ("sms", "send", "12", "-m", "x"): ['"12" is not a phone number', "country code"],
+    ("sms", "send", PHONE, "--msg", "x"): ["Unknown option --msg", "Did you mean -m/--message?", "nothing was sent"],
+    ("sms", "send", PHONE, "--text", "x"): ["Unknown option --text", "Did you mean -m/--message?"],
+    ("sms", "send", "--to", PHONE): ["Unknown option --to", "PHONE, without an option"],
+    ("sms", "send", PHONE, "-m"): ["-m needs a value", "See: msgctl sms send --help"],
+    ("profile", "add", "x", "--key", "k"): ["Did you mean --key-stdin"],
+    ("state", "--last"): ["Unknown option --last", "Did you mean msgctl state get --last or"],
+    ("balance", "--zzz"): ["Unknown option --zzz", "See: msgctl balance --help"],
+    ("balance", "--json=true"): ["--json takes no value"],
+    ("balance", "check", "100"): ["--min N is missing"],
+    ("sms", "send"): ["PHONE is missing", "nothing was sent", "See: msgctl sms send --help"],
+    ("url", "stats"): ["NAME and --since DATE are missing"],
+    ("url", "shorten"): ["LONG_URL and --name NAME are missing"],
+    ("block", "add", PHONE, "Ana"): ['Unexpected argument "Ana"', "msgctl block add takes PHONE."],
+    ("profile", "list", "main"): ['Unexpected argument "main"', "takes no arguments"],
+    ("sms", "segments"): ["The message is empty", "Give it with TEXT"],
+    ("sms", "segments", "x", "--message-file", "y"): ["Use either TEXT or --message-file"],
+    ("help", "nope"): ['Unknown command "nope"'],
+    ("login",): ["Did you mean msgctl profile add?"],
+    ("credits",): ["Did you mean msgctl balance?"],
+    ("job", "cancel"): ["press Ctrl-C", "msgctl job remove JOB"],
+    ("job", "delete"): ["Did you mean msgctl job remove?"],
+    ("profile", "ls"): ["Did you mean msgctl profile list?"],
+    ("history", "rm"): ["Did you mean msgctl history clear?"],
+}
+
+
+@pytest.mark.parametrize("line", CASES, ids=" ".join)
+def test_an_error_names_what_may_have_been_meant(line: tuple[str, ...], tool: Tool) -> None:
+    done = tool("-p", "sandbox", *line)
+    assert (done.code, done.out) == (2, "")
+    assert [part for part in CASES[line] if part not in done.err] == [], done.err
+    assert "\x1b" not in done.err
+
+
+def test_under_json_an_error_is_one_line(tool: Tool) -> None:
+    done = tool("--json", "sms", "sned")
+    assert (done.error["kind"], done.error["exit_code"]) == ("usage", 2)
+    assert done.error["hint"] == "Did you mean msgctl sms send? Commands: send, bulk, segments"
+    assert len(done.err.splitlines()) == 1
+
+
+def test_on_a_terminal_an_error_has_a_sign_and_its_hint_an_arrow(tool: Tool) -> None:
+    done = tool("--no-color", "sms", "sned", screen=True)
+    assert done.err == ('✗ Unknown command "sned"\n  → Did you mean msgctl sms send? Commands: send, bulk, segments\n')
+
+
+def test_suggested_commands_exist() -> None:
+    paths = {node.path for node in NODES}
+    assert {typed: ours for typed, ours in OTHER_TOOLS.items() if ours not in paths} == {}
+    assert {typed for typed in OTHER_TOOLS if typed.removeprefix("msgctl ") in paths} == set()

@@ -1,0 +1,287 @@
+"""The configuration file: what msgctl reads from it, what it keeps, and when it leaves it alone."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import tomllib
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conftest import KEY
+from msgctl.config import file as config_file_of_msgctl
+from msgctl.config.file import ConfigFile
+from msgctl.errors import ConfigurationError
+from msgctl.storage import paths
+from support.examples import FIRST, Example, line_of, write_files
+from support.files import URL, config_file, table, write_config, written
+from support.leaks import shows_key
+from support.tool import Outcome, Tool, process
+
+ADD = ("profile", "add", "new", "--base-url", URL, "--client", "1", "--key-stdin")
+WRITING = (ADD, ("profile", "use", "main"), ("profile", "remove", "main", "--yes"))
+ANY = (*WRITING, ("profile", "list"), ("profile", "show", "main"), ("balance", "-n"), ("-p", "main", "balance", "-n"))
+
+
+def is_one_message(done: Outcome) -> bool:
+    return done.err.startswith("Error: ") and done.err.count("Error") == 1 and "Traceback" not in done.err
+
+
+# --- a file that is not safe
+
+SENDING = [example for example in FIRST if example.node.path in ("balance show", "sms send", "2fa verify", "sms bulk")]
+
+
+@pytest.mark.parametrize("example", SENDING, ids=line_of)
+def test_a_file_that_others_can_read_is_refused_with_the_command_that_fixes_it(
+    tool: Tool, example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path)
+    path = write_config(f'default_profile = "main"\n{table("main", key=KEY)}', mode=0o644)
+    before = path.read_bytes()
+    done = example.run(tool, "-n")
+    assert (done.code, done.out) == (3, "")
+    assert is_one_message(done)
+    assert f"chmod 600 {paths.typed(path)}" in done.err
+    assert path.read_bytes() == before
+    path.chmod(0o600)
+    assert example.run(tool, "-n").code != 3
+
+
+@pytest.mark.parametrize("words", ANY, ids=" ".join)
+def test_a_folder_that_everyone_can_write_to_is_refused(tool: Tool, words: tuple[str, ...]) -> None:
+    path = write_config(table("main"))
+    path.parent.chmod(0o777)
+    done = tool(*words, stdin=KEY)
+    assert (done.code, is_one_message(done)) == (3, True)
+    assert f"chmod 700 {paths.typed(path.parent)}" in done.err
+
+
+@pytest.mark.parametrize("words", [("-p", "sandbox", "balance"), ("sms", "segments", "Hola"), ("profile", "path")])
+def test_commands_that_need_no_profile_ignore_the_file(tool: Tool, words: tuple[str, ...]) -> None:
+    write_config("broken [", mode=0o644)
+    assert tool(*words).code == 0
+
+
+def test_a_profile_written_by_msgctl_is_private_in_a_private_folder() -> None:
+    mask = os.umask(0)
+    try:
+        assert process(*ADD, stdin=KEY.encode()).code == 0
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(config_file().parent.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in config_file().parent.iterdir()} == {0o600}
+
+
+# --- a file that cannot be understood
+
+BROKEN = [
+    (b'[profiles.main]\nbase_url = "x"\nkey "hidden-word"\n', "line 3, column 5"),
+    (b'[profiles.main]\nkey = "hidden-word\n', "line 2"),
+    (b"[profiles.main]\nclient = 1\nclient = 2\n", "line 3"),
+    (b"x = " + b"[" * 5000 + b"]" * 5000, "not valid TOML"),
+    (b'[profiles.main]\n# \xff\nkey = "hidden-word"\n', "line 2 is not UTF-8"),
+    ('key = "hidden-word"'.encode("utf-16"), "line 1"),
+    (b"profiles = 5\n", "profiles must be"),
+    (b'[profiles]\nmain = "hidden-word"\n', "profiles must be"),
+    (b"default_profile = 5\n", "default_profile must be a string"),
+]
+
+
+@pytest.mark.parametrize(("content", "place"), BROKEN)
+def test_a_broken_file_is_named_with_the_place_and_left_alone(tool: Tool, content: bytes, place: str) -> None:
+    path = write_config(content)
+    for words in ANY:
+        done = tool(*words, stdin=KEY)
+        assert (done.code, done.out) == (3, ""), words
+        assert is_one_message(done)
+        assert place in done.err
+        assert paths.shown(path) in done.err
+        assert "hidden-word" not in done.err
+        assert path.read_bytes() == content
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.one_of(st.binary(max_size=60), st.text(st.sampled_from("[]\"'={}.#\n\\ upx1é-:"), max_size=40)))
+def test_any_content_is_read_or_refused(home: Path, content: bytes | str) -> None:
+    path = write_config(content)
+    before = path.read_bytes()
+    with suppress(ConfigurationError):
+        config_file_of_msgctl.load(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"# nothing yet\r\n", b"\xef\xbb\xbf# with a mark\n"])
+def test_an_empty_file_has_no_profiles(tool: Tool, content: bytes) -> None:
+    write_config(content)
+    assert "profile add" in tool("balance").err
+    assert tool(*ADD, stdin=KEY).code == 0
+    assert written()["default_profile"] == "new"
+
+
+# --- what is not a file
+
+
+@pytest.mark.parametrize("words", ANY, ids=" ".join)
+def test_a_folder_in_the_place_of_the_file_is_refused(tool: Tool, words: tuple[str, ...]) -> None:
+    config_file().mkdir(parents=True)
+    done = tool(*words, stdin=KEY)
+    assert (done.code, is_one_message(done)) == (3, True)
+    assert "not a regular file" in done.err
+    assert config_file().is_dir()
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tool: Tool, home: Path) -> None:
+    (home / "config").write_text("a file")
+    for words in ANY:
+        done = tool(*words, stdin=KEY)
+        assert (done.code, is_one_message(done)) == (3, True)
+    assert (home / "config").read_text() == "a file"
+
+
+def test_a_link_is_kept_and_the_file_behind_it_is_changed(tool: Tool, home: Path) -> None:
+    target = home / "dotfiles" / "msgctl.toml"
+    target.parent.mkdir()
+    target.write_text(table("main"))
+    target.chmod(0o600)
+    config_file().parent.mkdir(parents=True)
+    config_file().symlink_to(target)
+    assert tool(*ADD, stdin=KEY).code == 0
+    assert config_file().is_symlink()
+    assert set(tomllib.loads(target.read_text(encoding="utf-8"))["profiles"]) == {"main", "new"}
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
+# --- what msgctl does not know is kept
+
+FOREIGN = """
+version = 3
+schedule = 1979-05-27T07:32:00-08:00
+ratio = 0.1
+text = '''with "quotes" and \\\\'''
+
+[plugins.other]
+list = [1, "two", { three = 3.0 }]
+
+[[entries]]
+name = "é\\u0007"
+"""
+
+
+def foreign(document: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in ("profiles", "default_profile")}
+
+
+@pytest.mark.parametrize("words", [*WRITING, ("profile", "set", "other", "--client", "5")], ids=" ".join)
+def test_unknown_settings_and_tables_are_kept(tool: Tool, words: tuple[str, ...]) -> None:
+    main = table("main", 'owner = "ops"', "[profiles.main.extra]", "a = 1")
+    other = table("other", "color = 'red'", "app_name = 'Shop'", "keep_days = 30")
+    path = write_config(FOREIGN.replace("[plugins", f"default_profile = 'other'\n{main}{other}\n[plugins", 1))
+    before = tomllib.loads(path.read_text())
+    assert tool(*words, stdin=KEY).code == 0
+    after = written()
+    assert foreign(after) == foreign(before)
+    assert after["profiles"]["other"] | {"client": 1} == before["profiles"]["other"]
+    if words[1] != "remove":
+        assert after["profiles"]["main"] == before["profiles"]["main"]
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), max_size=8)
+VALUES = st.recursive(
+    st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | TEXT | st.dates() | st.datetimes(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(document=st.dictionaries(TEXT, VALUES, max_size=5))
+def test_any_other_content_is_kept(tmp_path: Path, document: dict[str, Any]) -> None:
+    path = tmp_path / "any.toml"
+    path.write_text(tomli_w.dumps(foreign(document)), encoding="utf-8")
+    path.chmod(0o600)
+    with config_file_of_msgctl.changed(path) as config:
+        config.document["default_profile"] = "main"
+    assert tomllib.loads(path.read_text(encoding="utf-8")) == {**foreign(document), "default_profile": "main"}
+
+
+# --- whole or not at all, and nothing lost
+
+
+def test_ten_processes_at_once_lose_no_profile() -> None:
+    names = [f"profile-{number}" for number in range(10)]
+    command = [sys.executable, "-m", "msgctl", "profile", "add"]
+    account = ["--base-url", URL, "--client", "1", "--key-stdin"]
+    pipe = subprocess.PIPE
+    started = [subprocess.Popen([*command, name, *account], stdin=pipe, stdout=pipe, stderr=pipe) for name in names]
+    for name, each in zip(names, started, strict=True):  # each waits for its key: from here on they race
+        assert each.stdin is not None
+        each.stdin.write(f"key of {name}\n".encode())
+        each.stdin.flush()
+    ended = [(each.communicate(timeout=60), each.returncode) for each in started]
+    assert [code for _, code in ended] == [0] * 10, ended
+    stored = written()
+    assert {name: profile["key"] for name, profile in stored["profiles"].items()} == {
+        name: f"key of {name}" for name in names
+    }
+    assert stored["default_profile"] in names
+    assert sum(b"the default" in err for (_, err), _ in ended) == 1
+
+
+def test_the_second_of_two_that_add_the_same_name_is_refused(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    really = config_file_of_msgctl.load
+
+    def another_is_faster(path: Path) -> ConfigFile:
+        monkeypatch.setattr(config_file_of_msgctl, "load", really)
+        found = really(path)
+        write_config(table("new", key="of the other"))
+        return found
+
+    monkeypatch.setattr(config_file_of_msgctl, "load", another_is_faster)
+    done = tool(*ADD, stdin=KEY)
+    assert (done.code, "already" in done.err) == (2, True)
+    assert written()["profiles"]["new"]["key"] == "of the other"
+
+
+@pytest.mark.parametrize("words", WRITING[:1], ids=" ".join)
+def test_a_full_disk_leaves_the_old_file_and_no_other(words: tuple[str, ...]) -> None:
+    path = write_config(table("main"))
+    before = path.read_bytes()
+    # With a file-size limit of zero every write to a file fails, as on a full disk.
+    limited = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", sys.executable, "-m", "msgctl", *words]
+    done = subprocess.run(limited, input=KEY.encode(), capture_output=True, timeout=60, check=False)
+    outcome = Outcome(done.returncode, done.stdout, done.stderr)
+    assert (outcome.code, is_one_message(outcome)) == (3, True), outcome.err
+    assert "nothing was changed" in outcome.err
+    assert path.read_bytes() == before
+    assert not any(shows_key(each.read_bytes()) for each in path.parent.iterdir())
+    assert {each.name for each in path.parent.iterdir()} <= {path.name, f".{path.name}.lock"}
+
+
+@pytest.mark.parametrize("call", ["os.fsync", "os.open", "fcntl.flock"])
+@pytest.mark.parametrize("words", WRITING, ids=" ".join)
+def test_a_failed_write_leaves_the_old_file_and_no_other(
+    tool: Tool, words: tuple[str, ...], call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_config(table("main"))
+    before = path.read_bytes()
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(call, fail)
+        done = tool(*words, stdin=KEY)
+    assert (done.code, is_one_message(done)) == (3, True)
+    assert "Input/output error" in done.err
+    assert path.read_bytes() == before
+    assert {each.name for each in path.parent.iterdir()} <= {path.name, f".{path.name}.lock"}

@@ -1,0 +1,180 @@
+"""Key commands: the key of a profile that is not in the file, but printed by a command of the user's."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from conftest import KEY
+from msgctl.config import key_command
+from support.files import URL, config_file, credentials, table, write_config, written
+from support.leaks import shows_key
+from support.service import Service, answer
+from support.terminal import Terminal, in_a_terminal
+from support.tool import Tool, process
+
+ACCOUNT = ("--base-url", URL, "--client", "12345")
+
+
+def with_command(server: Service, command: str, name: str = "main") -> None:
+    write_config(table(name, f"key_command = {json.dumps(command)}", base_url=server.base_url, key=None))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat {key}",
+        "cat {key} && echo another line",
+        "tr a-z a-z < {key} | head -n 1",
+        "awk '{{printf \"%s\\r\\n\", $0}}' {key}",
+        "echo a note >&2; cat {key}",
+    ],
+)
+def test_the_first_line_that_a_key_command_prints_in_the_shell_is_the_key(
+    tool: Tool, server: Service, home: Path, command: str
+) -> None:
+    (home / "key").write_text(f"{KEY}\n", encoding="utf-8")
+    with_command(server, command.format(key=home / "key"))
+    done = tool("balance", "-p", "main")
+    assert done.code == 0, done.err
+    assert credentials(server) == ("1", KEY)
+
+
+def test_a_key_command_is_stored_instead_of_the_key(tool: Tool, server: Service, home: Path) -> None:
+    (home / "key").write_text(f"{KEY}\n", encoding="utf-8")
+    account = ["--base-url", server.base_url, "--client", "5", "--key-command", f"cat {home}/key"]
+    assert tool("profile", "add", "main", *account).code == 0
+    assert written()["profiles"]["main"] == {
+        "base_url": server.base_url,
+        "client": 5,
+        "key_command": f"cat {home}/key",
+    }
+    assert tool("balance").code == 0
+    assert credentials(server) == ("5", KEY)
+
+
+@pytest.mark.parametrize("command", ["", "  ", "a\x1bb"])
+def test_a_key_command_that_cannot_be_typed_is_refused(tool: Tool, command: str) -> None:
+    assert tool("profile", "add", "main", *ACCOUNT, "--key-command", command).code == 2
+    assert not config_file().exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("exit 7", "7"),
+        ("echo hidden-word; exit 7", "7"),
+        ("no-such-command-anywhere 2>&-", "127"),
+        ("kill -9 $$", "-9"),
+        ("true", "no key"),
+        ("echo; echo hidden-word", "no key"),
+        ("echo '   '", "empty"),
+        ("printf 'hidden-word\\377\\n'", "UTF-8"),
+        ("printf 'hidden-word\\033\\n'", "control"),
+        ("head -c 5000 /dev/zero | tr '\\0' x", "longer"),
+    ],
+)
+def test_a_key_command_that_gives_no_key_is_a_matter_of_configuration(
+    tool: Tool, server: Service, command: str, said: str
+) -> None:
+    with_command(server, command)
+    done = tool("balance", "-p", "main")
+    assert (done.code, server.received) == (3, [])
+    assert "main" in done.err
+    assert said in done.err
+    assert "hidden-word" not in done.err
+
+
+def test_a_key_command_that_does_not_end_is_given_up(
+    tool: Tool, server: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_command, "MOST_SECONDS", 0.05)
+    with_command(server, "exec sleep 60")
+    done = tool("balance", "-p", "main")
+    assert (done.code, server.received) == (3, [])
+    assert "0.05 seconds" in done.err
+
+
+def test_a_key_command_that_prints_without_end_is_stopped(tool: Tool, server: Service) -> None:
+    with_command(server, "yes the-line-of-another-program")
+    done = tool("balance", "-p", "main")
+    assert done.code == 3
+    assert "more than 64 KiB" in done.err
+    assert "the-line" not in done.err
+    assert server.received == []
+
+
+def test_a_key_command_does_not_see_the_key_of_the_environment(
+    tool: Tool, server: Service, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSGCTL_KEY", KEY)
+    monkeypatch.setenv("MSGCTL_CLIENT", "9")
+    with_command(server, f"env > {home}/seen; echo another-key")
+    assert tool("balance", "-p", "main").code == 0
+    assert credentials(server) == ("1", "another-key")
+    seen = (home / "seen").read_text(encoding="utf-8")
+    assert not shows_key(seen)
+    assert "MSGCTL_CLIENT=9" in seen
+
+
+def test_a_key_command_leaves_standard_input_alone(server: Service, home: Path) -> None:
+    with_command(server, f"cat > {home}/eaten; echo a-key")
+    assert process("balance", "-p", "main", stdin=b"573001234567\n").code == 0
+    assert (home / "eaten").read_bytes() == b""
+
+
+@in_a_terminal
+def test_a_key_command_can_ask_on_a_terminal(server: Service) -> None:
+    with_command(server, "printf 'Passphrase? ' >&2; read -r phrase; echo key-of-$phrase")
+    terminal = Terminal("balance", "-p", "main")
+    terminal.answer("Passphrase? ", b"ana\n")
+    assert terminal.end() == 0
+    assert credentials(server) == ("1", "key-of-ana")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["balance", "-n"],
+        ["sms", "send", "573001234567", "-m", "Hola", "-n"],
+        ["profile", "list"],
+        ["profile", "show", "main"],
+        ["profile", "use", "main"],
+        ["profile", "remove", "main"],
+        ["sms", "send", "not a number", "-m", "Hola"],
+    ],
+)
+def test_a_key_command_is_not_run_where_no_key_is_needed(
+    tool: Tool, server: Service, home: Path, words: list[str]
+) -> None:
+    with_command(server, f"touch {home}/ran; echo key")
+    tool("-p", "main", *words)
+    assert not (home / "ran").exists()
+
+
+def test_a_key_command_is_not_run_where_the_environment_has_the_key(
+    tool: Tool, server: Service, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_command(server, f"touch {home}/ran; echo key")
+    monkeypatch.setenv("MSGCTL_PROFILE", "main")
+    monkeypatch.setenv("MSGCTL_KEY", KEY)
+    assert tool("balance").code == 0
+    assert credentials(server) == ("1", KEY)
+    assert not (home / "ran").exists()
+
+
+def test_a_key_command_is_run_once_for_many_requests(tool: Tool, server: Service, home: Path) -> None:
+    with_command(server, f"echo ran >> {home}/ran; echo key")
+    server.always(answer({"state": "delivered", "id": "x"}))
+    assert tool("-p", "main", "state", "get", "a", "b", "c").code == 0
+    assert (home / "ran").read_text() == "ran\n"
+
+
+def test_a_key_command_from_a_shell_keeps_its_quotes(tool: Tool) -> None:
+    command = "pass show 'sms main' | head -n 1"
+    words = shlex.split(f"profile add main --base-url {URL} --client 1 --key-command {shlex.quote(command)}")
+    assert tool(*words).code == 0
+    assert written()["profiles"]["main"]["key_command"] == command

@@ -1,0 +1,90 @@
+"""The OpenAPI document: valid, complete, and true of what the sandbox responds."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from msgctl.operations import OPERATIONS, Place
+from msgctl.sandbox import openapi
+from msgctl.sandbox.emulator import BASE_PATH
+from msgctl.sandbox.endpoints import ENDPOINTS
+
+from .world import PHONE, World, record
+
+DOCUMENT: Any = json.loads(openapi.response().body)
+TYPES: dict[str, Any] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+}
+
+
+def test_it_is_a_valid_openapi_3_1_document() -> None:
+    import_module("openapi_spec_validator").validate(DOCUMENT)
+    assert DOCUMENT["openapi"].startswith("3.1")
+
+
+def test_it_describes_every_operation_and_endpoint() -> None:
+    described = {(method.upper(), path) for path, item in DOCUMENT["paths"].items() for method in item}
+    operations = {(operation.method, BASE_PATH + operation.path) for operation in OPERATIONS}
+    assert described == operations | {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
+    ids = [each["operationId"] for item in DOCUMENT["paths"].values() for each in item.values()]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_parameters_are_where_the_interface_has_them(operation: Any) -> None:
+    described = DOCUMENT["paths"][BASE_PATH + operation.path][operation.method.lower()]
+    query = {each["name"] for each in described.get("parameters", [])}
+    contents = described.get("requestBody", {}).get("content", {})
+    body = {name for content in contents.values() for name in content["schema"]["properties"]}
+    assert query | body == {"client", "key", *(field.name for field in operation.fields)}
+    assert {"client", "key"} <= (body if operation.credentials is Place.FORM else query)
+    form, document = "application/x-www-form-urlencoded", "application/json"
+    assert set(contents) == ({form} if operation.credentials is Place.FORM else {document} if body else set())
+
+
+def conforms(value: Any, schema: Any) -> None:
+    """Check the types and names of a response against its schema."""
+    if "$ref" in schema:
+        schema = DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    assert isinstance(value, TYPES[schema["type"]]), (value, schema)
+    if isinstance(value, dict):
+        assert set(value) <= set(schema["properties"])
+        for name, each in value.items():
+            conforms(each, schema["properties"][name])
+    if isinstance(value, list):
+        for each in value:
+            conforms(each, schema["items"])
+
+
+def test_responses_are_as_described(world: World) -> None:
+    def check(path: str, response: Any) -> None:
+        (described,) = DOCUMENT["paths"][BASE_PATH + path].values()
+        conforms(response, described["responses"]["200"]["content"]["application/json"]["schema"])
+
+    check("/balance", record(world.get("/balance")))
+    check("/block-phone", record(world.post("/block-phone", phone="573009999999", name="Ana")))
+    sms = record(world.post("/send-sms", phone=PHONE, sms="Hola"))
+    check("/send-sms", sms)
+    check("/messages-state", record(world.get("/messages-state", id=sms["data"][0]["id"])))
+    check("/call/send", record(world.post("/call/send", phone=PHONE, message="Hola", voice="Mia")))
+    code = {"phone": PHONE, "app_name": "Shop"}
+    check("/2fa/send-sms", record(world.post("/2fa/send-sms", **code)))
+    check("/2fa/send-chatapp", record(world.post("/2fa/send-chatapp", **code)))
+    check("/call/2fa/send-call", record(world.post("/call/2fa/send-call", **code, voice="Mariana", retries="1")))
+    digits = str(world.admin.inbox()[-1]["code"])
+    check("/2fa/verification-code", record(world.post("/2fa/verification-code", **code, code=digits)))
+    check("/url/short", record(world.post("/url/short", name="sale", url_long="https://a.example", is_premium="true")))
+    world.click("sale", 3)
+    days = {"since": "2026-11-21", "until": "2026-11-21"}
+    check("/url/short-statistic", record(world.post("/url/short-statistic", name_url="sale", **days)))
+    for path in ("/chatapp/send", "/chatapp/store/order"):
+        check(path, record(world.post_json(path, {"phone": PHONE, "body": ["x"]}, template="t")))

@@ -1,0 +1,206 @@
+"""The inbox page: its headers, and, with MSGCTL_TEST_BROWSER=1, what it does in headless Chromium."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msgctl.sandbox.admin import LocalAdmin
+from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.protocol import SandboxRequest
+from msgctl.sandbox.service import Service
+from msgctl.sandbox.state import State
+
+from .served import Served, serving
+from .world import FORM, PHONE, encoded
+
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31m"
+BROWSER = os.environ.get("MSGCTL_TEST_BROWSER") == "1"
+SCREENSHOTS = os.environ.get("MSGCTL_TEST_SCREENSHOTS")
+"""A folder for the screenshots, so that a person can look at them."""
+
+in_browser = pytest.mark.skipif(not BROWSER, reason="needs Chromium; set MSGCTL_TEST_BROWSER=1")
+
+
+@pytest.fixture
+def emulator(tmp_path: Path) -> Iterator[Emulator]:
+    emulator = Emulator(State(tmp_path / "state.db"), key="a-key-to-hide")
+    yield emulator
+    emulator.close()
+
+
+@pytest.fixture
+def served(emulator: Emulator) -> Iterator[Served]:
+    with serving(Service(emulator)) as served:
+        yield served
+
+
+def post(served: Served, path: str, **parameters: str) -> Any:
+    body = encoded({"key": "a-key-to-hide", **parameters}).encode()
+    return json.loads(served.answer(SandboxRequest("POST", f"/api/v1{path}", "", FORM, body)).body)
+
+
+def overview(served: Served, query: str = "") -> Any:
+    return json.loads(served.answer(SandboxRequest("GET", "/sandbox/overview", query)).body)
+
+
+# --- what the page is made of
+
+
+def test_the_policy_allows_only_the_pages_own_script_and_style(served: Served) -> None:
+    page = served.answer(SandboxRequest("GET", "/"))
+    policy = page.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    text = page.body.decode()
+    assert not re.search(r"innerHTML|insertAdjacentHTML|document\.write|https?://", text)
+    assert not re.search(r"\son\w+=\"|\sstyle=\"", text)
+
+
+def test_the_overview_has_no_key(served: Served) -> None:
+    post(served, "/send-sms", phone=PHONE, sms="Hola")
+    body = json.dumps({"phone": PHONE, "body": [], "key": "a-key-to-hide"}).encode()
+    json_type = {"content-type": "application/json"}
+    served.answer(SandboxRequest("POST", "/api/v1/chatapp/send", "key=a-key-to-hide", json_type, body))
+    served.answer(SandboxRequest("GET", "/api/v1/balance&key=a-key-to-hide"))
+    assert "a-key-to-hide" not in json.dumps(overview(served))
+
+
+def test_a_refused_request_is_explained_by_the_rule_it_broke(served: Served) -> None:
+    refused = [
+        (("/call/send", {"phone": PHONE, "message": "x", "voice": "Bob"}), "voice: string, optional, in the form body"),
+        (("/send-sms", {"phone": PHONE}), "sms: string, required, in the form body"),
+        (("/call/2fa/send-call", {"phone": PHONE, "app-name": "a", "voice": "Mia", "retries": "4"}), "at most 3"),
+        (("/send-sms", {"key": "wrong"}), "client and key"),
+        (("/sned-sms", {}), "/send-sms"),
+        (("/balance", {}), "GET operation"),
+    ]
+    for (path, parameters), _ in refused:
+        post(served, path, **parameters)
+    rules = [each["rule"] for each in reversed(overview(served)["requests"])]
+    assert len(rules) == len(refused)
+    for rule, (_, part) in zip(rules, refused, strict=True):
+        assert part in rule
+
+
+def test_the_overview_waits_for_a_change(served: Served) -> None:
+    before = overview(served)
+    assert overview(served, f"since={before['version']}&wait=0.05")["version"] == before["version"]
+    post(served, "/2fa/send-sms", phone=PHONE, app_name="Shop")
+    after = overview(served, f"since={before['version']}&wait=15")
+    (message,) = after["messages"]
+    assert (after["moving"], after["credits"], message["history"][0]["state"]) == (True, 999, "queued")
+    assert message["code"] in message["text"]
+
+
+# --- in a browser
+
+
+@pytest.fixture
+def page(served: Served) -> Iterator[Any]:
+    with import_module("playwright.sync_api").sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        problems: list[str] = []
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on(
+            "console",
+            lambda said: problems.append(said.text) if said.type == "error" and "400" not in said.text else None,
+        )
+        page.goto(f"http://127.0.0.1:{served.port}/")
+        yield page
+        chromium.close()
+        assert problems == []
+
+
+@in_browser
+def test_a_message_appears_within_a_second_and_stays_text(page: Any, served: Served) -> None:
+    page.get_by_text("No messages yet").wait_for()
+    post(served, "/send-sms", phone=PHONE, sms=HOSTILE)
+    page.locator("#messages").get_by_text("<img src=x onerror").wait_for(timeout=1000)
+    assert page.locator("#messages img, #messages script").count() == 0
+    assert page.title() == "msgctl sandbox"
+    page.locator("#messages .good").wait_for()  # delivered, without any further request
+
+
+@in_browser
+def test_a_code_is_copied(page: Any, served: Served, emulator: Emulator) -> None:
+    post(served, "/2fa/send-sms", phone=PHONE, app_name="Shop")
+    page.get_by_role("button", name="Copy").click()
+    page.get_by_text("Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == LocalAdmin(emulator).inbox()[0]["code"]
+
+
+@in_browser
+def test_faults_credits_and_clock_are_set(page: Any, emulator: Emulator) -> None:
+    admin = LocalAdmin(emulator)
+    page.get_by_label("Fault").fill("503:next=1")
+    page.get_by_label("Fault").press("Enter")
+    page.locator("#faults", has_text="503:next=1").wait_for()
+    page.get_by_label("Fault").fill("nonsense")
+    page.get_by_label("Fault").press("Enter")
+    page.get_by_text("unknown kind of fault").wait_for()
+    page.get_by_label("New balance").fill("+50")
+    page.get_by_label("New balance").press("Enter")
+    page.locator("#credits", has_text="1,050").wait_for()
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_text("(stopped)").wait_for()
+    assert (admin.faults(), admin.credit(0, add=True), admin.clock()["stopped"]) == (["503:next=1"], 1050, True)
+
+
+@in_browser
+def test_a_phone_is_chosen_by_keyboard_and_messages_are_searched(page: Any, served: Served) -> None:
+    post(served, "/send-sms", phone="573001230004", sms="first")
+    post(served, "/send-sms", phone="573001230005", sms="second")
+    page.get_by_text("second", exact=True).wait_for()
+    page.get_by_role("button", name="All").focus()
+    page.keyboard.press("ArrowDown")
+    page.get_by_text("first", exact=True).wait_for(state="detached")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("/")
+    page.keyboard.type("FIRST")
+    page.get_by_text("second", exact=True).wait_for(state="detached")
+    assert page.locator("#messages article").count() == 1
+
+
+@in_browser
+def test_a_short_url_is_clicked(page: Any, served: Served) -> None:
+    post(served, "/url/short", name="offers", url_long="https://example.com/")
+    page.get_by_role("button", name="Click").click()
+    page.get_by_text("1 click", exact=True).wait_for()
+
+
+@in_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_it_fits_its_window(page: Any, served: Served, scheme: str, width: int, tmp_path: Path) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 900})
+    post(served, "/send-sms", phone=f"{PHONE},573001230001,573001230002", sms="Your order 4417 is ready 🎉 谢谢 " * 3)
+    post(served, "/2fa/send-sms", phone=PHONE, app_name="Shop")
+    post(served, "/call/send", phone=PHONE, message="Your taxi is here", voice="Mia")
+    post(served, "/call/send", phone=PHONE, message="x", voice="Bob")
+    post(served, "/url/short", name="offers", url_long="https://example.com/" + "x" * 200)
+    for days in (1, 5, 30):
+        served.answer(
+            SandboxRequest(
+                "POST",
+                "/sandbox/click",
+                headers={"content-type": "application/json"},
+                body=json.dumps({"name": "offers", "count": 20, "days": days}).encode(),
+            )
+        )
+    page.get_by_text("60 clicks").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.screenshot(path=Path(SCREENSHOTS or tmp_path) / f"{scheme}-{width}.png", full_page=True)

@@ -1,0 +1,115 @@
+"""SQLite files of the user: what is refused, and how a damaged one is reported."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from msgctl.errors import ConfigurationError
+from msgctl.storage import database
+from msgctl.storage.database import BrokenError, FileFormat
+
+NOTES = FileFormat(name="the notes", application=0x6E6F7465, version=2, fix="Write them again.", most_wait=0.01)
+SCHEMA = ("CREATE TABLE notes (note TEXT)",)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file of the format, with a few pages in it."""
+    path = tmp_path / "notes.sqlite3"
+    database.provide(path)
+    with closing(NOTES.connect(path)) as db:
+        NOTES.prepare(db, path, SCHEMA)
+        with database.transaction(db):
+            db.executemany("INSERT INTO notes VALUES (?)", [("a note " * 200,)] * 50)
+    return path
+
+
+@pytest.fixture
+def db(path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(NOTES.connect(path)) as db:
+        yield db
+
+
+def test_two_that_prepare_one_file_find_the_same_tables(path: Path, db: sqlite3.Connection) -> None:
+    NOTES.prepare(db, path, SCHEMA)
+    assert db.execute("SELECT count(*) FROM notes").fetchone() == (50,)
+
+
+def test_a_block_that_fails_changes_nothing(db: sqlite3.Connection) -> None:
+    def fail() -> None:
+        with database.transaction(db):
+            db.execute("DELETE FROM notes")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert db.execute("SELECT count(*) FROM notes").fetchone() == (50,)
+
+
+def test_another_database_is_not_taken_for_one_of_the_format(path: Path, db: sqlite3.Connection) -> None:
+    db.execute("PRAGMA application_id = 7")
+    with pytest.raises(ConfigurationError, match="but not the notes"):
+        NOTES.prepare(db, path, SCHEMA)
+
+
+@pytest.mark.parametrize(("version", "age"), [(1, "an older"), (3, "a newer")])
+def test_a_file_of_another_version_is_refused(version: int, age: str, path: Path, db: sqlite3.Connection) -> None:
+    db.execute(f"PRAGMA user_version = {version}")
+    with pytest.raises(BrokenError, match=age) as raised:
+        NOTES.prepare(db, path, SCHEMA)
+    assert raised.value.hint == NOTES.fix
+
+
+def test_a_damaged_file_is_named_with_what_to_do(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    for start in range(4096, len(content) - 4096, 4096):
+        content[start : start + 100] = b"\xff" * 100
+    path.write_bytes(content)
+    with closing(NOTES.connect(path)) as db, pytest.raises(BrokenError) as raised, NOTES.explained(path):
+        NOTES.verify(db, path)
+    assert "notes.sqlite3" in raised.value.message
+    assert raised.value.hint == NOTES.fix
+
+
+def test_a_sound_file_passes_the_check(path: Path, db: sqlite3.Connection) -> None:
+    NOTES.verify(db, path)
+
+
+@pytest.mark.parametrize("content", [b"this is not SQLite" * 100, b"SQLite format 3\0" + b"\xff" * 500])
+def test_a_file_that_is_not_a_database_is_named_with_what_to_do(content: bytes, path: Path) -> None:
+    path.write_bytes(content)
+    with closing(NOTES.connect(path)) as db, pytest.raises(BrokenError) as raised, NOTES.explained(path):
+        NOTES.prepare(db, path, SCHEMA)
+    assert raised.value.exit_code == 3
+    assert "notes.sqlite3" in raised.value.message
+    assert raised.value.hint == NOTES.fix
+
+
+def test_a_file_in_use_is_reported_after_the_wait(path: Path, db: sqlite3.Connection) -> None:
+    with closing(NOTES.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(ConfigurationError, match="locked") as raised, NOTES.explained(path):
+            db.execute("BEGIN IMMEDIATE")
+    assert "Another program" in str(raised.value.hint)
+
+
+def test_a_file_open_to_others_or_behind_a_link_is_refused(path: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    with pytest.raises(ConfigurationError, match="symbolic link"):
+        NOTES.connect(link)
+    path.chmod(0o640)
+    with pytest.raises(ConfigurationError, match="readable by other users"):
+        NOTES.connect(path)
+
+
+def test_deleting_leaves_nothing_beside_it(path: Path, db: sqlite3.Connection) -> None:
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("INSERT INTO notes VALUES ('more')")
+    database.delete(path)
+    assert [each.name for each in path.parent.iterdir()] == []

@@ -1,0 +1,266 @@
+"""Private files: refused if others can read or replace them, replaced whole or not at all, one writer at a time."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msgctl.errors import ConfigurationError
+from msgctl.storage import files, paths
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "folder" / "file.toml"
+    path.parent.mkdir(mode=0o700)
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    return path
+
+
+def others(path: Path) -> set[str]:
+    """Return the names in the folder of a file, but for the file and its lock."""
+    return {each.name for each in path.parent.iterdir()} - {path.name, f".{path.name}.lock"}
+
+
+def refusal(path: Path) -> ConfigurationError:
+    with pytest.raises(ConfigurationError) as raised:
+        files.read(path)
+    return raised.value
+
+
+# --- reading
+
+
+def test_a_private_file_is_read_whole(file: Path) -> None:
+    assert files.read(file) == b"old"
+
+
+def test_a_missing_file_is_none(tmp_path: Path) -> None:
+    assert files.read(tmp_path / "nothing") is None
+    assert files.read(tmp_path / "no-folder" / "nothing") is None
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o777])
+def test_a_file_open_to_others_is_refused_with_the_command_that_fixes_it(file: Path, mode: int) -> None:
+    file.chmod(mode)
+    subprocess.run(refusal(file).hint or "", shell=True, check=True)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert files.read(file) == b"old"
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o703, 0o702])
+def test_a_folder_that_everyone_can_write_to_is_refused_with_the_command_that_fixes_it(file: Path, mode: int) -> None:
+    file.parent.chmod(mode)
+    with pytest.raises(ConfigurationError, match="writable"), files.locked(file):
+        pytest.fail("it was locked")
+    subprocess.run(refusal(file).hint or "", shell=True, check=True)
+    assert files.read(file) == b"old"
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o770, 0o1777])
+def test_a_folder_in_which_others_cannot_replace_the_file_is_accepted(file: Path, mode: int) -> None:
+    file.parent.chmod(mode)
+    assert files.read(file) == b"old"
+
+
+@pytest.mark.parametrize("name", ["with space.toml", "it's.toml", "$HOME.toml", "-n.toml"])
+@pytest.mark.parametrize("is_at_home", [True, False])
+def test_the_command_that_fixes_it_can_be_pasted(
+    tmp_path: Path, is_at_home: bool, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path if is_at_home else tmp_path / "home"))
+    path = tmp_path / name
+    path.write_bytes(b"x")
+    path.chmod(0o644)
+    subprocess.run(refusal(path).hint or "", shell=True, check=True)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_name_cannot_act_on_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "a\x1b[31m.toml"
+    path.write_bytes(b"x")
+    path.chmod(0o644)
+    assert "\x1b" not in refusal(path).message + str(refusal(path).hint)
+
+
+def test_the_home_folder_is_shown_as_a_tilde() -> None:
+    assert paths.shown(Path.home() / "a b") == "~/a b"
+    assert paths.typed(Path.home() / "a b") == "~/'a b'"
+    assert paths.shown(Path("/etc/hosts")) == paths.typed(Path("/etc/hosts")) == "/etc/hosts"
+
+
+def test_an_error_while_reading_names_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", failing(PermissionError(13, "Permission denied")))
+        error = refusal(file)
+    assert "Permission denied" in error.message
+    assert "file.toml" in error.message
+
+
+def test_what_is_not_a_regular_file_is_refused(tmp_path: Path) -> None:
+    link = tmp_path / "circle"
+    link.symlink_to(link)
+    assert "not a regular file" in refusal(tmp_path).message
+    assert "not a regular file" in refusal(Path(os.devnull)).message
+    assert "Cannot read" in refusal(Path(sys.executable) / "file.toml").message
+    assert "Cannot read" in refusal(link).message
+
+
+def test_a_named_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe, 0o600)
+    code = f"from pathlib import Path; from msgctl.storage import files; files.read(Path({str(pipe)!r}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30, check=False)
+    assert b"not a regular file" in done.stderr
+
+
+def test_a_link_to_a_private_file_is_followed(file: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(file)
+    assert files.read(link) == b"old"
+    file.chmod(0o644)
+    assert "readable by other users" in refusal(link).message
+
+
+def test_reading_leaves_no_descriptor_open(file: Path, tmp_path: Path) -> None:
+    descriptors = Path("/proc/self/fd")
+    before = len([*descriptors.iterdir()])
+    for path in (tmp_path, Path(os.devnull)):
+        refusal(path)
+    files.read(file)
+    assert len([*descriptors.iterdir()]) == before
+
+
+# --- writing
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+def test_a_new_file_is_private_whatever_the_umask(tmp_path: Path, mask: int) -> None:
+    path = tmp_path / "one" / "two" / "file.toml"
+    before = os.umask(mask)
+    try:
+        with files.locked(path):
+            files.write(path, b"new")
+    finally:
+        os.umask(before)
+    assert files.read(path) == b"new"
+    modes = [stat.S_IMODE(each.stat().st_mode) for each in (path, path.with_name(".file.toml.lock"), path.parent)]
+    assert modes == [0o600, 0o600, 0o700]
+
+
+def test_a_reader_of_the_old_file_reads_it_whole(file: Path) -> None:
+    with file.open("rb") as opened:
+        files.write(file, b"new and longer")
+        assert opened.read() == b"old"
+    assert file.read_bytes() == b"new and longer"
+    assert others(file) == set()
+
+
+def test_a_link_stays_and_the_file_behind_it_is_replaced(file: Path, tmp_path: Path) -> None:
+    link, dangling = tmp_path / "link", tmp_path / "dangling"
+    link.symlink_to(file)
+    dangling.symlink_to(tmp_path / "target")
+    assert files.read(dangling) is None
+    files.write(link, b"new")
+    files.write(dangling, b"new")
+    assert link.is_symlink()
+    assert dangling.is_symlink()
+    assert file.read_bytes() == (tmp_path / "target").read_bytes() == b"new"
+
+
+def failing(error: BaseException) -> Callable[..., Any]:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=["full", "ctrl-c"])
+@pytest.mark.parametrize("call", ["fsync", "rename", "open"])
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    file: Path, call: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, failing(error))
+        if call == "rename":  # pathlib uses either
+            patch.setattr(os, "replace", failing(error))
+        with pytest.raises(ConfigurationError if isinstance(error, OSError) else KeyboardInterrupt):
+            files.write(file, b"new")
+    assert file.read_bytes() == b"old"
+    assert others(file) == set()
+
+
+def test_a_folder_that_cannot_be_synced_does_not_fail_the_write(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sync = os.fsync
+
+    def refuse_folders(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(22, "Invalid argument")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", refuse_folders)
+    files.write(file, b"new")
+    assert file.read_bytes() == b"new"
+
+
+# --- locking
+
+
+def test_a_folder_that_cannot_be_made_is_refused(file: Path) -> None:
+    with pytest.raises(ConfigurationError), files.locked(file / "more" / "file.toml"):
+        pytest.fail("it was locked")
+
+
+def test_a_file_system_without_locks_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fcntl.flock", failing(OSError(37, "No locks available")))
+    with pytest.raises(ConfigurationError, match="No locks available"), files.locked(file):
+        pytest.fail("it was locked")
+
+
+def test_the_second_process_waits_for_the_first(file: Path) -> None:
+    code = (
+        "from pathlib import Path; from msgctl.storage import files\n"
+        f"path = Path({str(file)!r}); print('ready', flush=True)\n"
+        "with files.locked(path): files.write(path, files.read(path) + b' second')"
+    )
+    with files.locked(file):
+        second = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        assert second.stdout is not None
+        assert second.stdout.readline() == b"ready\n"
+        files.write(file, (files.read(file) or b"") + b" first")
+    second.communicate(timeout=30)
+    assert file.read_bytes() == b"old first second"
+
+
+def test_a_lock_that_is_held_for_long_is_given_up(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_WAIT", 0)
+    with files.locked(file), pytest.raises(ConfigurationError, match="Another program"), files.locked(file):
+        pytest.fail("both have it")
+
+
+@pytest.mark.parametrize("path", [Path("/"), Path("/dev/null"), Path("folder")], ids=str)
+def test_what_is_not_a_regular_file_gets_no_lock_beside_it(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    before = {each.name for each in path.absolute().parent.iterdir()}
+    with pytest.raises(ConfigurationError, match="not a regular file"), files.locked(path.absolute()):
+        pytest.fail("it was locked")
+    assert f".{path.name}.lock" not in {each.name for each in path.absolute().parent.iterdir()} - before
+
+
+def test_a_lock_is_free_after_an_error(file: Path) -> None:
+    with pytest.raises(ZeroDivisionError), files.locked(file):
+        raise ZeroDivisionError
+    with files.locked(file):
+        files.write(file, b"new")
+    assert file.read_bytes() == b"new"

@@ -1,0 +1,644 @@
+"""`msgctl doctor`: each fault is found by its check, with what to do, and the exit code that a request would have."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import trustme
+
+from conftest import KEY
+from msgctl import doctor
+from msgctl.config.credential import Credential, Secret
+from msgctl.doctor import DoctorContext
+from msgctl.errors import RefusedError
+from msgctl.http.client import Client
+from msgctl.http.dialing import Dialer
+from msgctl.http.exchange import Reply
+from msgctl.storage import paths
+from support.files import config_file, table, write_config
+from support.leaks import shows_key
+from support.names import know_no_names
+from support.proxy import proxying
+from support.service import Behaviour, Service, answer, drop, raw, running, silent
+from support.terminal import Terminal, in_a_terminal
+from support.tool import Outcome, Tool, process
+
+HOST = "service.invalid"
+CHECKS = [
+    "version", "profile", "file", "base URL", "key", "proxy", "name", "connection", "TLS", "clock", "credentials",
+]  # fmt: skip
+ONLINE = CHECKS[CHECKS.index("name") :]
+TODAY = datetime.datetime.now(datetime.UTC)
+
+
+class Report:
+    """What `msgctl doctor --json` said, by check."""
+
+    def __init__(self, tool: Tool, *options: str) -> None:
+        self.done = tool("doctor", "--json", *options)
+        self.findings = {finding["check"]: finding for finding in self.done.document}
+        assert [finding["check"] for finding in self.done.document] == CHECKS
+        assert all(list(finding) == ["check", "status", "found", "fix"] for finding in self.done.document)
+        assert not shows_key(self.done.stdout + self.done.stderr)
+
+    def __getitem__(self, check: str) -> dict[str, str]:
+        return {name: value or "" for name, value in self.findings[check].items()}
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        return {name: finding["status"] for name, finding in self.findings.items()}
+
+    def failed(self, check: str, code: int, *parts: str) -> None:
+        """A check failed with these parts in what it found or said to do; those after it that need it were skipped."""
+        assert self.done.code == code, self.done.out
+        assert self.done.error["exit_code"] == code
+        assert self.statuses[check] == "failed"
+        told = f"{self[check]['found']} {self[check]['fix']}"
+        assert all(part in told for part in parts), told
+        assert [name for name, status in self.statuses.items() if status == "failed"] == [check]
+        for later in CHECKS[CHECKS.index(check) + 1 :]:
+            if later in ONLINE and (check, later) != ("clock", "credentials"):
+                assert (self.statuses[later], self[later]["found"]) == ("skipped", f"not checked: {check} failed")
+
+    def warned(self, check: str, *parts: str) -> None:
+        """A check warned with these parts, and nothing failed."""
+        assert (self.done.code, self.statuses[check]) == (0, "warning"), self.done.out
+        told = f"{self[check]['found']} {self[check]['fix']}"
+        assert all(part in told for part in parts), told
+        assert self[check]["fix"]
+
+
+@pytest.fixture(autouse=True)
+def now(tool: Tool) -> None:
+    """The tool's clock shows the time, which the certificates are judged by."""
+    tool.clock.now = time.time()
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def trusted(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The authority is the one that SSL_CERT_FILE names."""
+    file = tmp_path / "authority.pem"
+    authority.cert_pem.write_to_path(str(file))
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+
+
+def balance(**headers: str) -> Behaviour:
+    return answer({"status": 1500}, headers={"Date": formatdate(usegmt=True), **headers})
+
+
+@contextlib.contextmanager
+def secured(
+    authority: trustme.CA, patch: pytest.MonkeyPatch, *names: str, ends_in_days: float = 90, **more: Any
+) -> Iterator[Service]:
+    """A service behind TLS whose certificate is for these names, and the environment that leads to it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ends = TODAY + datetime.timedelta(days=ends_in_days, hours=1)
+    authority.issue_cert(*names, not_after=ends, **more).configure_cert(context)
+    with running(context) as server:
+        server.always(balance())
+        patch.setenv("MSGCTL_BASE_URL", server.base_url)
+        patch.setenv("MSGCTL_CLIENT", "12345")
+        patch.setenv("MSGCTL_KEY", KEY)
+        yield server
+
+
+# --- all is well
+
+
+@pytest.mark.usefixtures("trusted")
+def test_what_is_in_order_is_said_to_be(tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
+    with secured(authority, monkeypatch, "127.0.0.1") as server:
+        report, port = Report(tool), server.port
+    assert report.done.code == 0
+    assert set(report.statuses.values()) == {"ok"}
+    assert report.done.err == ""
+    assert "msgctl 0" in report["version"]["found"]
+    assert "Python 3" in report["version"]["found"]
+    assert "-character key from MSGCTL_KEY" in report["key"]["found"]
+    assert str(len(KEY)) in report["key"]["found"]
+    assert f"127.0.0.1:{port}" in report["connection"]["found"]
+    assert "TLSv1.3" in report["TLS"]["found"]
+    assert f"{TODAY + datetime.timedelta(days=90, hours=1):%Y-%m-%d}" in report["TLS"]["found"]
+    assert "90 days" in report["TLS"]["found"]
+    assert "1500 credits" in report["credentials"]["found"]
+    assert [received.method + received.path for received in server.received] == ["GET/api/v1/balance"]
+
+
+def test_the_sandbox_needs_neither_file_nor_network(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "socket", None)
+    write_config("broken [", mode=0o644)
+    report = Report(tool, "-p", "sandbox")
+    assert report.done.code == 0
+    assert {name for name, status in report.statuses.items() if status == "ok"} == {
+        "version", "profile", "base URL", "key", "credentials",
+    }  # fmt: skip
+    assert set(report.statuses.values()) == {"ok", "skipped"}
+    monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
+    assert "MSGCTL_PROFILE" in Report(tool)["profile"]["found"]
+
+
+def test_a_dry_run_asks_nobody(tool: Tool, service: Service) -> None:
+    report = Report(tool, "-n")
+    assert report.done.code == 0
+    assert {name for name, status in report.statuses.items() if status == "skipped"} == set(ONLINE)
+    assert service.connections == 0
+    assert Report(tool, "-n", "-p", "sandbox").statuses["credentials"] == "skipped"
+
+
+# --- the profile and its file
+
+
+def test_without_any_profile_it_says_how_to_store_one(tool: Tool) -> None:
+    report = Report(tool)
+    report.failed("profile", 3, "There is no profile yet", "msgctl profile add")
+    assert paths.shown(config_file()) in report["file"]["found"]
+
+
+def test_a_profile_that_is_not_there_is_named_with_those_that_are(tool: Tool) -> None:
+    write_config(table("main"))
+    Report(tool, "-p", "other").failed("profile", 3, '"other"', "main", "with -p")
+
+
+@pytest.mark.parametrize(
+    ("variables", "default", "part"),
+    [
+        ({"PROFILE": "other"}, "main", "Set MSGCTL_PROFILE to another one"),
+        ({}, "other", "msgctl profile use NAME"),
+        ({"BASE_URL": "https://service.example/api/v1"}, "", "Set MSGCTL_CLIENT and MSGCTL_KEY too"),
+    ],
+)
+def test_where_no_profile_is_chosen_it_says_where_to_choose_one(
+    variables: dict[str, str], default: str, part: str, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_config(f'default_profile = "{default}"\n{table("main")}' if default else "")
+    for name, value in variables.items():
+        monkeypatch.setenv(f"MSGCTL_{name}", value)
+    Report(tool, "-n").failed("profile", 3, part)
+
+
+def test_it_says_which_profile_is_used_and_what_names_it(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_config(f'default_profile = "main"\n{table("main")}{table("second")}')
+    assert Report(tool, "-n")["profile"]["found"] == "main (the default)"
+    assert Report(tool, "-n", "-p", "second")["profile"]["found"] == "second (from -p)"
+    monkeypatch.setenv("MSGCTL_PROFILE", "second")
+    assert Report(tool, "-n")["profile"]["found"] == "second (from MSGCTL_PROFILE)"
+
+
+def test_it_says_what_the_environment_does_to_a_profile(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_config(f'default_profile = "main"\n{table("main")}')
+    monkeypatch.setenv("MSGCTL_KEY", KEY)
+    report = Report(tool, "-n")
+    assert "MSGCTL_KEY overrides it" in report["profile"]["found"]
+    assert "from MSGCTL_KEY" in report["key"]["found"]
+    report = Report(tool, "-n", "-p", "main")
+    assert "MSGCTL_KEY is ignored" in report["profile"]["found"]
+    assert "from the configuration file" in report["key"]["found"]
+
+
+@pytest.mark.parametrize("member", ["history = 5", "voice = 5"])
+def test_a_member_that_cannot_be_used_is_named(member: str, tool: Tool) -> None:
+    write_config(f'default_profile = "main"\n{table("main", member)}')
+    Report(tool).failed("profile", 3, member.split(maxsplit=1)[0])
+
+
+def test_a_file_that_others_can_read_is_told_how_to_be_private(tool: Tool) -> None:
+    path = write_config(f'default_profile = "main"\n{table("main")}', mode=0o644)
+    report = Report(tool)
+    report.failed("file", 3, "0644", f"chmod 600 {paths.typed(path)}")
+    assert report.statuses["profile"] == "skipped"
+    assert report["key"]["found"] == "not checked: file failed"
+
+
+@pytest.mark.parametrize(("content", "place"), [("[main\n", "line 1"), ("profiles = 5", "profiles")])
+def test_a_broken_file_is_told_its_place(content: str, place: str, tool: Tool) -> None:
+    path = write_config(content)
+    Report(tool).failed("file", 3, paths.shown(path), place)
+    assert "main" in Report(tool, "-p", "main")["profile"]["found"]
+
+
+def test_a_path_that_leads_nowhere_is_a_fault_of_the_file(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSGCTL_CONFIG", "~nobody-of-this-name/config.toml")
+    Report(tool).failed("file", 3, "MSGCTL_CONFIG")
+
+
+def test_a_folder_that_is_open_to_others_is_warned_of(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_config(f'default_profile = "main"\n{table("main")}')
+    path.parent.chmod(0o755)
+    Report(tool, "-n").warned("file", "0755", f"chmod 700 {paths.typed(path.parent)}")
+    monkeypatch.setenv("MSGCTL_CONFIG", str(path))  # a place of the user's own choice may be seen, but not written to
+    assert Report(tool, "-n").statuses["file"] == "ok"
+    path.parent.chmod(0o775)
+    Report(tool, "-n").warned("file", "0775", "writable")
+    path.parent.chmod(0o777)
+    Report(tool, "-n").failed("file", 3, "0777", f"chmod 700 {paths.typed(path.parent)}")
+
+
+# --- base URL and key
+
+
+@pytest.mark.parametrize(
+    "url", [f"http://{HOST}/api/v1", "service.example", "https://me:s3cret@service.example/api/v1"]
+)
+@pytest.mark.parametrize("source", ["environment", "file"])
+def test_a_base_url_that_cannot_be_used_is_told_what_is_allowed(
+    source: str, url: str, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_config(f'default_profile = "main"\n{table("main", base_url=url)}')
+    if source == "environment":
+        write_config(f'default_profile = "main"\n{table("main")}')
+        monkeypatch.setenv("MSGCTL_BASE_URL", url)
+    report = Report(tool)
+    report.failed("base URL", 3, "https://HOST/api/v1")
+    assert "s3cret" not in report.done.out + report.done.err
+    assert report.statuses["key"] == "ok"
+
+
+@pytest.mark.parametrize(
+    "url", [f"https://service.example{path}" for path in ("", "/api", "/v1x", "/api/v2", "/api/v1/balance")]
+)
+def test_a_base_url_with_another_end_than_the_interfaces_is_warned_of(url: str, tool: Tool) -> None:
+    write_config(f'default_profile = "main"\n{table("main", base_url=url)}')
+    Report(tool, "-n").warned("base URL", url, "/api/v1")
+
+
+def test_plain_http_to_elsewhere_is_warned_of(tool: Tool) -> None:
+    url = f"http://{HOST}/api/v1"
+    write_config(f'default_profile = "main"\n{table("main", "allow_http = true", base_url=url)}')
+    Report(tool, "-n").warned("base URL", url, "https://")
+
+
+def test_it_says_where_the_key_comes_from_and_how_long_it_is(tool: Tool, home: Path) -> None:
+    (home / "key").write_text(KEY, encoding="utf-8")
+    command = f"""key_command = "cat '{home}/key'" """
+    write_config(f'default_profile = "main"\n{table("main", command, key=None)}')
+    found = Report(tool, "-n")["key"]["found"]
+    assert "key command" in found
+    assert f"{len(KEY)}-character key" in found
+    assert "client 1;" in found
+
+
+@pytest.mark.parametrize(
+    ("lines", "parts"),
+    [
+        (["key_command = 'exit 7'"], ["key_command", "exit status 7"]),
+        ([], ["key", "missing"]),
+        (["key = 'x'", "key_command = 'true'"], ["key_command"]),
+    ],
+)
+def test_a_key_that_cannot_be_had_is_a_fault_of_its_own(lines: list[str], parts: list[str], tool: Tool) -> None:
+    write_config(f'default_profile = "main"\n{table("main", *lines, key=None)}')
+    report = Report(tool, "-n")
+    assert (report.done.code, report.statuses["key"], report.statuses["base URL"]) == (3, "failed", "ok")
+    assert all(part in report["key"]["found"] for part in parts)
+
+
+def test_a_blank_around_the_key_is_warned_of(tool: Tool) -> None:
+    write_config(f'default_profile = "main"\n{table("main", key="stored-key ")}')
+    Report(tool, "-n").warned("key", "space")
+
+
+def test_a_client_that_is_none_is_a_fault_of_the_key_check(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_config(f'default_profile = "main"\n{table("main")}')
+    monkeypatch.setenv("MSGCTL_CLIENT", "twelve")
+    report = Report(tool, "-n")
+    assert (report.done.code, report.statuses["key"]) == (3, "failed")
+    assert "MSGCTL_CLIENT" in report["key"]["found"]
+    assert "Security menu" in report["key"]["fix"]
+
+
+# --- proxy, name and connection
+
+
+@pytest.fixture
+def elsewhere(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
+    """A service whose base URL names another machine, of which no name is known."""
+    monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
+    know_no_names(monkeypatch)
+    return service
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_name_that_is_not_known_is_4(tool: Tool) -> None:
+    Report(tool).failed("name", 4, HOST, "base URL")
+
+
+def test_the_addresses_of_a_name_are_shown(tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", service.port))] * 2
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    monkeypatch.setenv("MSGCTL_BASE_URL", f"http://localhost:{service.port}/api/v1")
+    service.will(balance())
+    assert Report(tool)["name"]["found"] == "localhost is 127.0.0.1"
+
+
+def test_a_connection_that_is_refused_is_4(tool: Tool, service: Service) -> None:
+    service.stop()
+    Report(tool).failed("connection", 4, "refused", "port")
+
+
+@pytest.mark.usefixtures("trusted")
+def test_a_proxy_in_use_is_named_without_its_password(
+    tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with secured(authority, monkeypatch, HOST) as server, proxying(server.port) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url.replace("//", "//ana:s3cret@"))
+        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
+        report = Report(tool)
+        assert report.done.code == 0
+        assert report["proxy"]["found"] == f"{proxy.url} (from HTTPS_PROXY)"
+        assert f"through the proxy to {HOST}:443" in report["connection"]["found"]
+        assert "s3cret" not in report.done.out
+        server.always(answer({"error": "no"}, 520))
+        Report(tool).failed("credentials", 1, "proxy", "127.0.0.1")
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_proxy_that_opens_no_tunnel_fails_the_connection(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with proxying(1, 407) as proxy:
+        monkeypatch.setenv("https_proxy", proxy.url)
+        Report(tool).failed("connection", 4, "407", "HTTPS_PROXY")
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_proxy_that_cannot_be_used_is_3(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "socks5://ana:s3cret@127.0.0.1:1")
+    report = Report(tool)
+    report.failed("proxy", 3, "http://", "HTTPS_PROXY")
+    assert "s3cret" not in report.done.out + report.done.err
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_it_says_why_a_proxy_is_not_used(tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Report(tool)["proxy"]["found"] == "none"
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("NO_PROXY", HOST)
+    assert "NO_PROXY" in Report(tool)["proxy"]["found"]
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url)
+    service.will(balance())
+    assert "127.0.0.1 is this machine" in Report(tool)["proxy"]["found"]
+
+
+# --- TLS
+
+
+@pytest.mark.parametrize(
+    ("name", "validity", "parts"),
+    [
+        ("other.example", {}, ["base URL", "another address"]),
+        ("127.0.0.1", {"ends_in_days": -2}, ["expired", "clock", "renew"]),
+    ],
+)
+@pytest.mark.usefixtures("trusted")
+def test_a_certificate_that_does_not_hold_is_4(
+    name: str, validity: dict[str, int], parts: list[str], tool: Tool, authority: trustme.CA,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    with secured(authority, monkeypatch, name, **validity) as server:
+        Report(tool).failed("TLS", 4, *parts)
+    assert server.received == []
+
+
+@pytest.mark.usefixtures("trusted")
+def test_a_certificate_of_another_name_is_told_so(
+    tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with secured(authority, monkeypatch, "other.example") as server, proxying(server.port) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
+        Report(tool).failed("TLS", 4, HOST, "base URL", "belongs to another name")
+
+
+def test_an_authority_that_is_not_known_is_4(
+    tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with secured(authority, monkeypatch, "127.0.0.1"):
+        Report(tool).failed("TLS", 4, "certificate", "SSL_CERT_FILE")
+
+
+@pytest.mark.usefixtures("trusted")
+@pytest.mark.parametrize(("days", "told"), [(13, "(13 days)"), (1, "(1 day)"), (14, None)])
+def test_a_certificate_that_ends_soon_is_warned_of(
+    days: int, told: str | None, tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with secured(authority, monkeypatch, "127.0.0.1", ends_in_days=days):
+        report = Report(tool)
+    if told is None:
+        assert report.statuses["TLS"] == "ok"
+    else:
+        report.warned("TLS", told, "renew")
+
+
+def test_a_server_without_tls_is_4(tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    service.always(raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
+    monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url.replace("http:", "https:"))
+    assert Report(tool, "--timeout", "5").statuses["TLS"] == "failed"
+
+
+def test_certificates_that_cannot_be_read_are_3(
+    tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/authority.pem")
+    with secured(authority, monkeypatch, "127.0.0.1"):
+        Report(tool).failed("TLS", 3, "SSL_CERT_FILE")
+
+
+def test_plain_http_has_no_tls_and_goes_on(tool: Tool, service: Service) -> None:
+    service.will(balance())
+    assert Report(tool).statuses == {name: "skipped" if name == "TLS" else "ok" for name in CHECKS}
+
+
+# --- clock
+
+
+@pytest.mark.parametrize(
+    ("apart", "told"),
+    [
+        (0, None),
+        (59, None),
+        (-59, None),
+        (62, "62 seconds fast"),
+        (-62, "62 seconds slow"),
+        (90_000, "90000 seconds fast"),
+    ],
+)
+def test_a_clock_that_is_wrong_is_warned_of(apart: int, told: str | None, tool: Tool, service: Service) -> None:
+    tool.clock.now = 1_790_000_000
+    service.will(balance(Date=formatdate(tool.clock.now - apart, usegmt=True)))
+    report = Report(tool)
+    if told is None:
+        assert report.statuses["clock"] == "ok"
+    else:
+        report.warned("clock", told, "NTP", "at the service (UTC)")
+
+
+@pytest.mark.parametrize(
+    "date", ["", "soon", "Mon, 99 Foo 2026 99:99:99 GMT", "Thu, 01 Jan 99999 00:00:00 GMT", "\x1b[31m"]
+)
+def test_a_date_that_is_none_says_nothing(date: str, tool: Tool, service: Service) -> None:
+    service.will(balance(Date=date))
+    report = Report(tool)
+    assert (report.done.code, report.statuses["clock"], report.statuses["credentials"]) == (0, "skipped", "ok")
+
+
+# --- credentials
+
+
+@pytest.mark.parametrize("status", [401, 403, 520])
+def test_credentials_that_are_refused_are_1_with_the_address_to_allow(
+    status: int, tool: Tool, service: Service
+) -> None:
+    service.will(answer({"error": "NO", "msg": "not from there"}, status))
+    report = Report(tool)
+    report.failed("credentials", 1, "not from there", "client and key", "127.0.0.1", "allow it in the same menu")
+    assert report.done.error["http_status"] == status
+    assert report.statuses["clock"] == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("local", "part"),
+    [
+        ("10.1.2.3", "router (10.1.2.3 is a private one)"),
+        ("172.16.0.9", "private"),
+        ("192.168.1.5", "private"),
+        ("100.64.0.1", "private"),
+        ("fd00::1", "private"),
+        ("fe80::1%eth0", "private"),
+        ("8.8.4.4", "not allow 8.8.4.4."),
+        ("2606:4700::1", "not allow 2606:4700::1."),
+    ],
+)
+def test_a_private_address_is_not_the_one_to_allow(local: str, part: str) -> None:
+    credential = Credential(1, Secret(KEY))
+    client = Client(f"https://{HOST}/api/v1", credential, local=lambda _: Reply(520, b'{"error": "no"}'))
+    context = DoctorContext({}, None, Path, lambda _: client, 1.0, time.time, time.monotonic)
+    context.credential, context.local_address, context.dialer = credential, local, Dialer(f"https://{HOST}/api/v1")
+    with pytest.raises(RefusedError) as error:
+        doctor.credentials(context)
+    assert part in (error.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "code"),
+    [(drop, 5), (silent, 5), (answer(b"", 503), 1), (answer(b"<html>"), 1), (answer(b"", 302, {"Location": "/x"}), 1)],
+    ids=["lost", "late", "503", "page", "elsewhere"],
+)
+def test_what_else_goes_wrong_with_the_request_has_its_exit_code(
+    behaviour: Behaviour, code: int, tool: Tool, service: Service
+) -> None:
+    service.always(behaviour)
+    report = Report(tool, "--timeout", "0.5")
+    report.failed("credentials", code)
+    assert report["credentials"]["fix"]
+    assert len(service.received) == 1
+
+
+@pytest.mark.parametrize("status", [404, 405])
+def test_a_path_that_the_server_does_not_know_is_one_of_the_base_url(status: int, tool: Tool, service: Service) -> None:
+    service.always(answer({"error": "NOT_FOUND"}, status))
+    Report(tool).failed("credentials", 1, service.base_url, "/api/v1")
+
+
+# --- secrets
+
+
+def test_nothing_that_the_service_says_shows_the_key(tool: Tool, service: Service) -> None:
+    said = f"{KEY} {quote(KEY)}"
+    for behaviour in (
+        answer({"error": said, "msg": said}, 520),
+        answer({"status": KEY}),
+        answer(b"", 302, {"Location": f"/x?key={quote(KEY)}"}),
+        balance(Date=quote(KEY)),
+    ):
+        service.always(behaviour)
+        for options in ([], ["-v"], ["-v", "--json"], ["-o", "csv"]):
+            done = tool("doctor", *options)
+            assert done.out
+            assert not shows_key(done.stdout + done.stderr)
+
+
+def test_a_certificate_with_the_key_in_it_does_not_show_it(
+    tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile = trustme.CA(organization_name=KEY)
+    hostile.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+    with secured(hostile, monkeypatch, "127.0.0.1"):
+        assert "from ***" in Report(tool)["TLS"]["found"]
+
+
+# --- how it is shown
+
+
+def lines_of(done: Outcome) -> list[str]:
+    return done.out.splitlines()
+
+
+def test_in_a_pipe_it_is_a_line_a_check_and_what_to_do_beneath(tool: Tool, service: Service) -> None:
+    service.always(answer({"error": "NO", "msg": "\x1b[31mnot\u202e"}, 520))
+    done = tool("doctor")
+    assert done.code == 1
+    lines = lines_of(done)
+    assert max(map(len, lines)) <= 80
+    assert [line[9:20].strip() for line in lines if line[0] != " "] == CHECKS
+    assert "failed   credentials  the service refused the request (520)" in done.out
+    assert [line for line in lines if line.startswith(" " * 22 + "To do: Check client and key")]
+    assert "\x1b" not in done.out
+    assert "\u202e" not in done.out
+    assert done.err.startswith("Error: credentials: the service refused the request (520)")
+
+
+@pytest.mark.parametrize("columns", [1, 20, 40, 59, 60, 80, 200])
+def test_on_a_terminal_it_fits(columns: int, tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    service.always(answer({"error": "NO"}, 520))
+    done = tool("doctor", "--no-color", terminal=True)
+    assert done.code == 1
+    if columns >= 20:
+        assert max(map(len, lines_of(done))) <= columns
+    shown = "".join(done.out.split())
+    assert all(name.replace(" ", "") in shown for name in CHECKS)
+    assert "allowitinthesamemenu" in shown
+
+
+def test_columns_are_chosen_as_everywhere(tool: Tool) -> None:
+    done = tool("-p", "sandbox", "doctor", "-o", "csv", "--fields", "check,status")
+    assert lines_of(done)[:2] == ["check,status", "version,ok"]
+    assert lines_of(tool("-p", "sandbox", "doctor", "--fields", "status,check"))[1].split() == ["ok", "version"]
+    assert tool("doctor", "--fields", "nothing").code == 2
+
+
+def test_under_json_the_error_has_the_kind_of_the_first_failure(tool: Tool) -> None:
+    error = Report(tool).done.error
+    assert (error["kind"], error["exit_code"]) == ("configuration", 3)
+    assert error["message"].startswith("profile: ")
+    assert "msgctl profile add" in error["hint"]
+
+
+def test_it_is_a_process_like_any_other(service: Service) -> None:
+    service.will(balance())
+    done = process("doctor")
+    assert (done.code, done.stderr) == (0, b"")
+
+
+@in_a_terminal
+def test_what_was_found_before_ctrl_c_is_shown(service: Service) -> None:
+    service.always(silent)
+    terminal = Terminal("doctor")
+    terminal.answer("connection", b"\x03")
+    assert terminal.end() == 130
+    assert b"Traceback" not in terminal.shown
