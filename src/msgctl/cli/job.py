@@ -135,7 +135,7 @@ def report(
     context = Context.of(ctx)
     context.refuse_dry_run("job report")
     context.check_own_fields(COLUMNS)
-    outcome = None if only is None else Outcome(values.choice(only, OUTCOMES, "--only"))
+    outcome = None if only is None else Outcome(values.choice(only, OUTCOMES, "outcome"))
     store = _store()
     ledger = context.on_close(_opened(context, store, job))
     found = Report(ledger, outcome, running=store.is_running(job))
