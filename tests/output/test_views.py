@@ -54,6 +54,10 @@ STATISTICS = {
     "metrics": METRICS,
 }
 
+CALL = {"id": "e76ba6ddfcf240be", "state": "queued", "credits": 1, "message": READY, "phone": FIRST, "voice": "Mia"}
+BLOCKED = {"id": "b04120cd7a23458f", "status": "blocked", "phone": FIRST, "name": "Ana"}
+SHORT = {"urlShort": "https://s.example/u/8z8hAGz", "urlLong": "https://example.com/offers/november", "msg": "created"}
+
 SHOWN: dict[str, tuple[tuple[str, ...], list[dict[str, Any]]]] = {
     "sms send": (("sms", "send", FIRST, SECOND, "-m", READY), [dispatch(sms(FIRST), sms(SECOND))]),
     "sms send, one refused": (
@@ -62,7 +66,7 @@ SHOWN: dict[str, tuple[tuple[str, ...], list[dict[str, Any]]]] = {
     ),
     "call send": (
         ("call", "send", FIRST, "-m", READY, "--voice", "Mia"),
-        [{"status": "ok", "id": "d1", "data": [{"id": "e76ba6ddfcf240be", "state": "queued", "credits": 1, "message": READY, "phone": FIRST, "voice": "Mia"}]}],
+        [{"status": "ok", "id": "d1", "data": [CALL]}],
     ),
     "chatapp send": (
         ("chatapp", "send", FIRST, "Ana", "--template", "hello"),
@@ -70,15 +74,21 @@ SHOWN: dict[str, tuple[tuple[str, ...], list[dict[str, Any]]]] = {
     ),
     "balance": (("balance",), [{"status": 1988}]),
     "balance check": (("balance", "check", "--min", "100000"), [{"status": 584}]),
-    "block add": (("block", "add", FIRST, "--name", "Ana"), [{"id": "b04120cd7a23458f", "status": "blocked", "phone": FIRST, "name": "Ana"}]),
-    "2fa send-sms": (("2fa", "send-sms", FIRST, "--app-name", "Shop"), [dispatch(sms(FIRST, text="****** is your Shop code."), minutes_to_expire=10)]),
+    "block add": (("block", "add", FIRST, "--name", "Ana"), [BLOCKED]),
+    "2fa send-sms": (
+        ("2fa", "send-sms", FIRST, "--app-name", "Shop"),
+        [dispatch(sms(FIRST, text="****** is your Shop code."), minutes_to_expire=10)],
+    ),
     "2fa verify": (("2fa", "verify", FIRST, "--app-name", "Shop", "--code", "184830"), [{"status": "verified"}]),
     "url shorten": (
         ("url", "shorten", "https://example.com/offers/november", "--name", "offers"),
-        [{"urlShort": "https://s.example/u/8z8hAGz", "urlLong": "https://example.com/offers/november", "msg": "created"}],
+        [SHORT],
     ),
     "url stats": (("url", "stats", "offers", "--since", "2026-09-17"), [STATISTICS]),
-    "state get": (("state", "get", "f851daa8f64749b2", "9d7adb11ab4432ff"), [state("f851daa8f64749b2", "delivered"), state("9d7adb11ab4432ff", "rejected")]),
+    "state get": (
+        ("state", "get", "f851daa8f64749b2", "9d7adb11ab4432ff"),
+        [state("f851daa8f64749b2", "delivered"), state("9d7adb11ab4432ff", "rejected")],
+    ),
     "a refusal": (("balance",), [{"error": "INVALID_KEY", "msg": "The key is not valid"}]),
     "a mistake": (("sms", "sned"), []),
 }  # fmt: skip
