@@ -1,4 +1,4 @@
-"""The command tree, and the one place where a run ends: in its result, or in an error and its exit code."""
+"""The command tree, and the one place that prints results and errors and determines the exit code."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from msgctl.cli.tree import group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
 from msgctl.output.result import OwnResult, Result
 
-NOT_AGAIN = "Do not send again only to see the result: that would be a second message."
+NOT_AGAIN = "Do not send again to see the result: that would send a second message. See: msgctl history"
 
 
 def build() -> Any:
-    """The whole command tree."""
+    """Return the whole command tree."""
     root = group("SMS, calls, verification codes, short URLs and chat-app messages from the command line.", cls=Root)
     root.callback(invoke_without_command=True)(_greet)
     return typer.main.get_command(root)
 
 
 def _greet(ctx: typer.Context) -> None:
-    """`msgctl` alone shows what there is."""
+    """Show the help for `msgctl` alone."""
     if ctx.invoked_subcommand is None:
         from msgctl.cli import help_page
 
@@ -35,10 +35,10 @@ def _greet(ctx: typer.Context) -> None:
 
 
 def run(arguments: Sequence[str], context: Context | None = None) -> int:
-    """Run one command line and give its exit code. Nothing else turns an error into a message or a code.
+    """Run one command line and return its exit code. Nothing else turns an error into a message or a code.
 
-    Without ``app`` it is all that this process does: it has the process's streams, and stops at its signals. Raises
-    KeyboardInterrupt where even the end of a run is interrupted.
+    Without a ``context`` this is the only run of the process, with its streams and signals. Raises KeyboardInterrupt
+    if even the end of the run is interrupted.
     """
     if context is not None:
         return _run_to_the_end(arguments, context)
@@ -56,7 +56,7 @@ def _run_to_the_end(arguments: Sequence[str], context: Context) -> int:
         streams.abandon(context.stdout)
         code = code or Interrupted.exit_code
     fault = streams.fault_of(context.stdout)
-    if fault is None or isinstance(fault, BrokenPipeError):  # whoever closed the pipe has seen enough
+    if fault is None or isinstance(fault, BrokenPipeError):  # the reader of a pipe has seen enough
         return code
     told = report(_not_written(fault, context), context)
     return code or told
@@ -77,7 +77,7 @@ def _run(arguments: Sequence[str], context: Context) -> int:
     except (KeyboardInterrupt, typer.Abort, EOFError):
         streams.abandon(context.stdout)
         return report(_interrupted(context), context, arguments)
-    except Exception as error:  # noqa: BLE001 (a traceback shows what is none of anybody's business)
+    except Exception as error:  # noqa: BLE001 (a traceback may leak request data)
         return report(unexpected(error), context, arguments)
 
 
@@ -93,7 +93,7 @@ def _print(result: Result | None, context: Context) -> int:
 
 
 def _tolerate_any_encoding(context: Context) -> None:
-    """A character that the locale cannot write is written as an escape, and is not a crash."""
+    """Write a character that the locale does not have as an escape, instead of failing."""
     for stream in (context.stdout, context.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -107,11 +107,11 @@ def _interrupted(context: Context) -> Interrupted:
 
 
 def _not_written(fault: OSError, context: Context) -> MsgctlError:
-    """What to say where a command came to its end, and its result did not come to standard output."""
+    """Return the error for a result that could not be written to standard output."""
     why = f"could not be written to standard output: {fault.strerror}"
     if context.carried_out:
         return OutcomeUnknownError(
-            f"the request was carried out, and its result {why}",
+            f"The request was carried out, but its result {why}",
             NOT_AGAIN,
         )
-    return ConfigurationError(f"the output {why}", "Make room there, or write elsewhere.")
+    return ConfigurationError(f"The output {why}", "Free some space, or write elsewhere.")

@@ -1,4 +1,4 @@
-"""`msgctl block`: numbers that get no message any more."""
+"""`msgctl block`: block numbers from receiving messages."""
 
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from msgctl.cli.inputs import Phone, option, optional
 from msgctl.cli.tree import command, group
 from msgctl.output.result import Result
 
-app = group("Numbers that get no message any more.")
+app = group("Block numbers from receiving messages.")
 
 
 @command(
@@ -27,7 +27,7 @@ def add(
     phone: Phone,
     name: Annotated[str | None, option(ops.BLOCK_PHONE.field("name"), "NAME")] = None,
 ) -> Result:
-    """Stop all sending to a number."""
+    """Block a number."""
     return requests.run(
         Context.of(ctx),
         ops.BLOCK_PHONE,
@@ -47,7 +47,7 @@ def bulk_add(
     ctx: typer.Context,
     file: bulk.File,
     name: Annotated[
-        str | None, typer.Option("--name", metavar="TEMPLATE", help="Name of the contact, with {column} in it.")
+        str | None, typer.Option("--name", metavar="TEMPLATE", help="Name of the contact, with {column} placeholders.")
     ] = None,
     phone_column: bulk.PhoneColumn = "phone",
     skip_invalid: bulk.SkipInvalid = False,
@@ -56,7 +56,7 @@ def bulk_add(
 ) -> None:
     """Block each number in a file, as a job.
 
-    A summary and a question come first; without a terminal, give --yes. After a crash, `msgctl job resume` goes on.
+    You see a summary and must confirm. In scripts, use --yes. After a crash, `msgctl job resume` continues.
     """
     context = Context.of(ctx)
     template = optional(name, "--name")

@@ -1,4 +1,4 @@
-"""`msgctl 2fa`: verification codes."""
+"""`msgctl 2fa`: send and verify codes."""
 
 import re
 from typing import Annotated, Any
@@ -54,7 +54,7 @@ def send_call(
     retries: Annotated[str, option(ops.CALL_2FA.field("retries"), "N")] = "1",
     country_code: CountryCode = None,
 ) -> Result:
-    """Speak a verification code in a call."""
+    """Send a verification code by voice call."""
     context = Context.of(ctx)
     return requests.run(
         context,
@@ -110,9 +110,9 @@ def verify(
     code_text: Annotated[str | None, option(ops.VERIFY_2FA.field("code"), "CODE")] = None,
     country_code: CountryCode = None,
 ) -> Result:
-    """Verify a code that was sent.
+    """Verify a code; exit 1 if it is not the right one.
 
-    Without --code, the code is asked for on a terminal.
+    Without --code, msgctl asks for the code on a terminal.
     """
     context = Context.of(ctx)
     given: dict[str, str | None] = {
