@@ -494,6 +494,7 @@ __msgctl_table() {
     'option --json - Print the service'\''s JSON unchanged; same as -o json'
     'option -o,--output =table,json,csv,tsv Output format: table, json, csv or tsv'
     'option --fields text Show only these fields, in this order'
+    'option --no-header - Print csv and tsv without the header line'
     'option -n,--dry-run - Print the request and send nothing'
     'option -y,--yes - Skip confirmation prompts'
     'option -q,--quiet - No notes or progress on standard error'

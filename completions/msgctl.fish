@@ -358,6 +358,7 @@ function __msgctl_table
     echo 'option --json - Print the service\'s JSON unchanged; same as -o json'
     echo 'option -o,--output =table,json,csv,tsv Output format: table, json, csv or tsv'
     echo 'option --fields text Show only these fields, in this order'
+    echo 'option --no-header - Print csv and tsv without the header line'
     echo 'option -n,--dry-run - Print the request and send nothing'
     echo 'option -y,--yes - Skip confirmation prompts'
     echo 'option -q,--quiet - No notes or progress on standard error'

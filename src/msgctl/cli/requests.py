@@ -31,8 +31,10 @@ def run(context: Context, operation: Operation, values: Values, body: bytes | No
     request.build(operation, values, body)  # usage errors come before those of the profile
     check_fields(context, operation)
     if operation.effect is Effect.READS:
-        return ServiceResult([context.client.send(operation, values, body=body)])
-    return _send(context, operation, values, body)
+        return ServiceResult([context.client.send(operation, values, body=body)], values=values)
+    result = _send(context, operation, values, body)
+    result.values = values
+    return result
 
 
 def read(context: Context, operation: Operation, values: Values, timeout: float | None = None) -> Response:
@@ -65,7 +67,6 @@ def _dotted(document: Document) -> list[str]:
 
 def check_fields(context: Context, operation: Operation) -> None:
     """Check --fields before anything is sent. Raises UsageError."""
-    context.refuse_fields_of_json()
     if context.options.fields:
         from msgctl.output.fields import check_fields
 
