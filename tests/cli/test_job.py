@@ -1,4 +1,4 @@
-"""`msgctl job`: how bulk sends stand, what became of whom, and how they go on."""
+"""`msgctl job`: list, show, report, resume, states and remove."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from msgctl.cli import working
 from msgctl.jobs.store import Store
+from support.disks import mounted
 from support.files import table as profile
 from support.files import write_config
 from support.jobs import (
@@ -72,7 +72,7 @@ def test_no_jobs(jobs: Jobs, home: Path) -> None:
 
 
 def test_who_looks_at_no_jobs_or_no_recipients_is_told_so(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
-    assert tool("job", "list", screen=True).err == "there are no jobs\n"
+    assert tool("job", "list", screen=True).err == "no jobs\n"
     service.always(accepting(service))
     job = jobs.send(of_phones(home, [ANA]))
     assert "has nothing pending" in jobs("job", "resume", job).err
@@ -126,14 +126,14 @@ def test_a_broken_ledger_does_not_hide_the_others(jobs: Jobs, service: Service, 
 def test_a_job_that_is_not_there(words: tuple[str, ...], jobs: Jobs, service: Service, home: Path) -> None:
     for job in (NOWHERE, "../" + NOWHERE, "\x1b[2J"):
         done = jobs("job", words[0], job, *words[1:])
-        refused(done, 2, "there is no job", "msgctl job list")
+        refused(done, 2, "There is no job", "msgctl job list")
         assert "\x1b" not in done.err
     assert (service.received, files(home)) == ([], [])
 
 
 def test_what_makes_no_request_takes_no_dry_run(mixed: str, jobs: Jobs) -> None:
     for words in (("list",), ("show", mixed), ("report", mixed), ("remove", mixed)):
-        refused(jobs("job", *words, "--dry-run"), 2, "--dry-run has nothing to show")
+        refused(jobs("job", *words, "--dry-run"), 2, "--dry-run cannot show one")
     assert jobs.shown(mixed)["job"] == mixed
 
 
@@ -142,7 +142,9 @@ def test_what_makes_no_request_takes_no_dry_run(mixed: str, jobs: Jobs) -> None:
 
 def test_every_recipient_is_in_the_report_in_the_order_of_the_file(mixed: str, jobs: Jobs) -> None:
     rows = jobs.report(mixed)
-    assert [list(row) for row in rows] == [["line", "phone", "outcome", "id", "status", "credits", "error"]] * 10
+    assert [list(row) for row in rows] == [
+        ["line", "phone", "outcome", "id", "status", "state", "credits", "error"]
+    ] * 10
     first, second, third, *rest = numbers(8)
     assert [row["phone"] for row in rows] == [first, second, "nobody", third, first, *rest]
     assert [row["line"] for row in rows] == list(range(2, 12))
@@ -152,8 +154,8 @@ def test_every_recipient_is_in_the_report_in_the_order_of_the_file(mixed: str, j
     assert (accepted["id"], accepted["status"], accepted["credits"], accepted["error"]) == ("m1", "queued", 2, None)
     assert pending["error"] is None
     assert "NOT_NOW: phone: come back tomorrow" in refused["error"]
-    assert "it is not a phone number" in invalid["error"]
-    assert duplicate["error"] == "the number stands in line 2 already"
+    assert "not a phone number" in invalid["error"]
+    assert duplicate["error"] == "duplicate of line 2"
     assert "may have been" in unknown["error"]
 
 
@@ -191,8 +193,8 @@ def test_a_long_report_is_whole(jobs: Jobs, service: Service, home: Path) -> Non
     service.always(accepting(service))
     job = jobs.send(table(home, "phone,name", *lines), text="Hello {name}")
     expected = [
-        {"line": line, "phone": phone, "outcome": "accepted", "id": f"m{phone}", "status": "queued", "credits": 1}
-        | {"error": None}
+        {"line": line, "phone": phone, "outcome": "accepted", "id": f"m{phone}", "status": "queued"}
+        | {"state": None, "credits": 1, "error": None, "name": "Ana" if line % 3 != 2 else "Luis"}
         for line, phone in enumerate(numbers(3000), start=2)
     ]
     assert jobs.report(job) == expected
@@ -237,7 +239,7 @@ def test_another_service_is_not_the_jobs(
         if not words:
             monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url + "/v2")
         for command in ("resume", "states"):
-            refused(jobs("job", command, mixed, *words), 3, f"the job was begun with {service.base_url}")
+            refused(jobs("job", command, mixed, *words), 3, f"The job uses {service.base_url}")
         monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url)
     assert len(service.received) == asked
 
@@ -254,8 +256,8 @@ def test_a_job_keeps_its_profile(jobs: Jobs, service: Service, home: Path) -> No
 @pytest.mark.parametrize("command", ["resume", "states", "remove"])
 def test_two_do_not_work_on_one_job(command: str, mixed: str, jobs: Jobs, service: Service, home: Path) -> None:
     asked = len(service.received)
-    with Store(folder(home)).held(mixed):
-        refused(jobs("job", command, mixed, "--yes"), 3, f"another msgctl is at work on job {mixed}")
+    with Store(folder(home)).locked(mixed):
+        refused(jobs("job", command, mixed, "--yes"), 3, f"Job {mixed} is already running")
         shown = jobs.shown(mixed)
         assert (shown["state"], shown["pending"]) == ("running", 1)
         assert len(jobs.report(mixed)) == 10
@@ -310,7 +312,11 @@ def test_delivery_states_are_filled_in(sent: str, jobs: Jobs, service: Service) 
     assert done.document["states"] == {"delivered": 1, "rejected": 1, "sent": 1}
     assert list(done.document) == [*MEMBERS[:-2], "states", *MEMBERS[-2:]]
     assert jobs.shown(sent) == done.document
-    assert [row["status"] for row in jobs.report(sent)] == ["delivered", "rejected", "sent"]
+    assert [row["state"] for row in jobs.report(sent)] == ["delivered", "rejected", "sent"]
+    assert [row["status"] for row in jobs.report(sent)] == ["queued"] * 3
+    assert [row["phone"] for row in jobs.report(sent, "--only", "undelivered")] == [LUIS]
+    assert [row["phone"] for row in jobs.report(sent, "--only", "undelivered,unknown")] == [LUIS]
+    assert len(jobs.report(sent, "--only", "undelivered", "--only", "accepted")) == 3
     assert list(states.asked()) == [ANA, LUIS, EVA]
 
     states.states[f"m{EVA}"] = "delivered"
@@ -324,52 +330,27 @@ def test_a_state_that_cannot_be_had_leaves_the_others(sent: str, jobs: Jobs, ser
     states = Deliveries(service, {f"m{LUIS}": REFUSAL})
     done = jobs("job", "states", sent, "--json")
     assert (done.code, done.document["states"]) == (1, {"sent": 2})
-    assert "1 state could not be had; the first: " in done.error["message"]
+    assert "1 delivery state could not be checked. The first: " in done.error["message"]
     assert "NOT_NOW" in done.error["message"]
-    assert [row["status"] for row in jobs.report(sent)] == ["sent", "queued", "sent"]
+    assert [row["state"] for row in jobs.report(sent)] == ["sent", None, "sent"]
     states.states[f"m{LUIS}"] = "delivered"
     assert jobs("job", "states", sent, "--json").document["states"] == {"sent": 2, "delivered": 1}
 
 
-def test_a_round_that_was_stopped_goes_on(jobs: Jobs, service: Service, home: Path) -> None:
-    """The connection is lost in the middle of it: who had no answer is asked again, who had one is not."""
+def test_messages_without_a_reply_are_checked_first(jobs: Jobs, service: Service, home: Path) -> None:
     service.always(accepting(service))
     job = jobs.send(of_phones(home, numbers(12)))
     service.received.clear()
     states = Deliveries(service, {f"m{phone}": drop for phone in numbers(12)[4:]})
     done = jobs("job", "states", job, "--json")
     assert (done.code, done.document["states"]) == (5, {"sent": 4})
-    assert "the questions stopped after 9" in done.error["message"]
+    assert "Stopped after checking 9" in done.error["message"]
     assert f"msgctl job states {job}" in done.error["hint"]
     assert sorted(set(states.asked())) == numbers(12)[:9]
 
     states.states.clear()
     assert jobs("job", "states", job, "--json").document["states"] == {"sent": 12}
-    assert list(states.asked()) == numbers(12)[4:]
-    assert jobs("job", "states", job, "--json").code == 0
-    assert list(states.asked()) == numbers(12), "the next round asks for all"
-
-
-def test_the_progress_counts_what_there_is_to_ask(
-    jobs: Jobs, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[tuple[int, int]] = []
-
-    def watched(run: Any, work: Any, standing: Any, go_on: str) -> Any:
-        ended = attend(run, work, standing, go_on)
-        seen.append((standing().done, standing().of))
-        return ended
-
-    attend = working.attend
-    service.always(accepting(service))
-    job = jobs.send(of_phones(home, numbers(12)))
-    monkeypatch.setattr(working, "attend", watched)
-    states = Deliveries(service, {f"m{phone}": drop for phone in numbers(12)[4:]})
-    jobs("job", "states", job)
-    states.states = {f"m{phone}": "delivered" for phone in numbers(12)[4:6]}
-    for _ in range(2):
-        jobs("job", "states", job)
-    assert seen == [(9, 12), (8, 8), (10, 10)]
+    assert list(states.asked()) == [*numbers(12)[4:], *numbers(12)[:4]], "those without a reply come first"
 
 
 def test_states_of_messages_that_have_none(jobs: Jobs, service: Service, home: Path) -> None:
@@ -378,16 +359,16 @@ def test_states_of_messages_that_have_none(jobs: Jobs, service: Service, home: P
         file = of_phones(home, [ANA])
         job = jobs(command, "bulk", file, *options, "--yes", "--json").document["job"]
         asked = len(service.received)
-        refused(jobs("job", "states", job), 2, "have no delivery states")
+        refused(jobs("job", "states", job), 2, "has no delivery states")
         assert len(service.received) == asked
 
 
 def test_messages_without_an_id_are_not_asked_for(jobs: Jobs, service: Service, home: Path) -> None:
-    entries = [{"id": None, "status": "blocked", "credits": 0, "phone": ANA}]
+    entries = [{"id": None, "status": "queued", "credits": 0, "phone": ANA}]
     service.will(BALANCE, answer({"data": entries}))
     job = jobs.send(of_phones(home, [ANA]))
     assert jobs("job", "states", job).code == 0
-    assert jobs.report(job)[0]["status"] == "blocked"
+    assert jobs.report(job)[0]["status"] == "queued"
 
 
 def test_states_in_the_sandbox(tool: Tool, home: Path) -> None:
@@ -395,7 +376,7 @@ def test_states_in_the_sandbox(tool: Tool, home: Path) -> None:
     job = sandbox.send(of_phones(home, [ANA, "573000000001", "573000000002", "573000000003"]))
     tool.clock.now += 3600
     done = sandbox("job", "states", job, "--json")
-    states = {row["phone"]: row["status"] for row in sandbox.report(job)}
+    states = {row["phone"]: row["state"] for row in sandbox.report(job)}
     assert states[ANA] == "delivered"
     assert sorted(done.document["states"].items()) == sorted(
         (state, list(states.values()).count(state)) for state in set(states.values())
@@ -408,8 +389,110 @@ def test_states_in_the_sandbox(tool: Tool, home: Path) -> None:
 
 def test_a_job_is_removed(mixed: str, jobs: Jobs, home: Path) -> None:
     done = jobs("job", "remove", mixed, terminal=True, stdin="n\n")
-    assert (done.code, f"Forget job {mixed}" in done.err) == (130, True)
+    assert (done.code, f"Delete job {mixed}" in done.err) == (130, True)
     assert jobs.shown(mixed)["job"] == mixed
     done = jobs("job", "remove", mixed, terminal=True, stdin="y\n")
     assert (done.code, done.out) == (0, "")
     assert files(home) == []
+
+
+# --- which job
+
+
+@pytest.fixture
+def two(jobs: Jobs, service: Service, tool: Tool, home: Path) -> tuple[str, str]:
+    """Two jobs of one name."""
+    service.always(accepting(service))
+    made = []
+    for phone in (ANA, LUIS):
+        made.append(jobs.send(of_phones(home, [phone]), "--name", "November offer"))
+        tool.clock.now += 0.1
+    return made[0], made[1]
+
+
+def test_a_name_and_last_find_the_newest_job(two: tuple[str, str], jobs: Jobs) -> None:
+    for words in (("November offer",), ("--last",), (two[1],)):
+        assert jobs("job", "show", *words, "--json").document["name"] == "November offer"
+        assert jobs("job", "show", *words, "--json").document["job"] == two[1]
+        assert [row["phone"] for row in jobs("job", "report", *words, "--json").document] == [LUIS]
+        assert jobs("job", "resume", *words, "--json").document["job"] == two[1]
+        assert jobs("job", "states", *words, "--dry-run", "--json").document["job"] == two[1]
+
+
+def test_jobs_of_one_second_are_listed_in_the_order_made(two: tuple[str, str], jobs: Jobs) -> None:
+    assert [each["job"] for each in jobs("job", "list", "--json").document] == list(two)
+
+
+@pytest.mark.parametrize("words", [(), (NOWHERE, "--last")], ids=["none", "both"])
+def test_one_job_must_be_named(words: tuple[str, ...], jobs: Jobs) -> None:
+    for command in ("show", "resume", "report", "states"):
+        assert jobs("job", command, *words).code == 2
+
+
+def test_last_without_jobs(jobs: Jobs) -> None:
+    refused(jobs("job", "show", "--last"), 2, "There are no jobs")
+
+
+def test_a_job_from_the_environment_says_how_to_resume(mixed: str, jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MSGCTL_KEY")
+    refused(jobs("job", "resume", mixed), 3, "MSGCTL_BASE_URL, MSGCTL_CLIENT, MSGCTL_KEY", "Set them again")
+
+
+def test_own_columns_are_in_the_report(jobs: Jobs, service: Service, home: Path) -> None:
+    service.always(accepting(service))
+    job = jobs.send(table(home, "name,phone,status", f"Ana,{ANA},new", "x,nobody,"), "--skip-invalid")
+    first, second = jobs.report(job)
+    assert list(first)[8:] == ["name", "file.status"]
+    assert (first["name"], first["file.status"], first["status"]) == ("Ana", "new", "queued")
+    assert (second["name"], second["outcome"]) == (None, "invalid")
+    done = jobs("job", "report", job, "-o", "csv", "--fields", "phone,file.status")
+    assert done.out.splitlines() == ["phone,file.status", f"{ANA},new", "nobody,"]
+
+
+def test_an_entry_that_says_rejected_is_refused(jobs: Jobs, service: Service, home: Path) -> None:
+    data = [{"id": "m1", "status": "rejected", "phone": ANA}, {"id": "m2", "status": "queued", "phone": LUIS}]
+    service.will(BALANCE, answer({"id": "d1", "status": "1", "data": data}))
+    job = jobs.send(of_phones(home, [ANA, LUIS]), code=6)
+    assert jobs.outcomes(job) == {ANA: "refused", LUIS: "accepted"}
+    assert jobs.report(job)[0]["error"] == "the service said rejected"
+    service.always(accepting(service))
+    assert jobs("job", "resume", job, "--resend-refused").code == 0
+    assert phones(sends(service)[-1]) == [ANA]
+
+
+def test_the_response_in_doubt_is_stored(jobs: Jobs, service: Service, home: Path) -> None:
+    service.will(BALANCE, answer(b'{"message": "accepted as m77"}', 202))
+    job = jobs.send(of_phones(home, [ANA]), code=6)
+    with closing(sqlite3.connect(folder(home) / f"{job}.sqlite3")) as db:
+        assert db.execute("SELECT body FROM request").fetchall() == [('{"message": "accepted as m77"}',)]
+
+
+def test_jobs_can_be_read_on_a_read_only_disk(
+    jobs: Jobs, service: Service, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.always(accepting(service))
+    with mounted(tmp_path / "disk", "8m") as disk:
+        monkeypatch.setenv("XDG_STATE_HOME", str(disk.path))
+        job = jobs.send(of_phones(home, [ANA]))
+        shown, rows = jobs.shown(job), jobs.report(job)
+        with disk.read_only():
+            assert (jobs.shown(job), jobs.report(job)) == (shown, rows)
+            assert jobs("job", "list", "--json").document == [shown]
+
+
+# --- prune
+
+
+def test_prune_deletes_finished_jobs_before_a_date(
+    mixed: str, two: tuple[str, str], jobs: Jobs, tool: Tool, home: Path
+) -> None:
+    refused(jobs("job", "prune", "--before", "today"), 0, "No finished jobs are that old")
+    tool.clock.now += 3 * 86_400
+    refused(jobs("job", "prune", "--before", "1d"), 2, "This deletes 2 jobs", "--yes")
+    assert jobs("job", "prune", "--before", "1d", "--yes").code == 0
+    assert [each["job"] for each in jobs("job", "list", "--json").document] == [mixed], "an unfinished job stays"
+
+
+def test_remove_without_a_terminal_needs_yes(mixed: str, jobs: Jobs) -> None:
+    refused(jobs("job", "remove", mixed), 2, "--yes")
+    assert jobs.shown(mixed)["job"] == mixed

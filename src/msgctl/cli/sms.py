@@ -84,13 +84,14 @@ def bulk_send(
     message_file: TemplateFile = None,
     country_code: CountryCode = None,
     gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
+    name: bulk.Name = None,
     phone_column: bulk.PhoneColumn = "phone",
     skip_invalid: bulk.SkipInvalid = False,
     batch_size: bulk.BatchSize = "100",
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
     max_credits: bulk.MaxCredits = None,
-) -> None:
+) -> OwnResult:
     """Send an SMS to each recipient in a file, as a job.
 
     In the message, {column} is replaced from the recipient's row. Recipients with the same text share requests. You see
@@ -105,14 +106,14 @@ def bulk_send(
     def checked(filled: str) -> str:
         return in_gsm7(values.message(filled)) if gsm7 else values.message(filled)
 
-    bulk.start(
+    return bulk.start(
         context,
         "sms bulk",
         ops.SEND_SMS,
-        bulk.Source(file, phone_column, skip_invalid),
+        bulk.Source(file, phone_column, skip_invalid, name),
         limits,
         {"country-code": defaults.country_code(context, country_code)},
-        lambda recipients: bulk.wording(recipients, {"sms": template}, checked, in_segments=True),
+        bulk.Messages({"sms": template}, checked, by_segments=True),
     )
 
 
