@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from msgctl.operations import Effect, Operation
+from msgctl.text import storable
 
 ACCEPTED, REFUSED, UNKNOWN = "accepted", "refused", "unknown"
 
@@ -135,10 +136,12 @@ def _outcome(operation: Operation, entry: Entry) -> str:
 
 
 def _text(value: Any) -> str | None:
-    """Return a plain JSON value as text; a number is text already, and anything else is None."""
+    """Return a plain JSON value as text that a database takes; a number is text already, anything else is None."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return value if isinstance(value, str) else None
+    if not isinstance(value, str):
+        return None
+    return value if value.isascii() else storable(value)
 
 
 def places(entries: Sequence[Entry], phones: Sequence[str | None]) -> list[int | None]:
