@@ -1,0 +1,200 @@
+"""Every view on terminals of several widths, with and without colour, in UTF-8 and in the C locale."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msgctl.cli.history import FIELDS as HISTORY
+from msgctl.cli.sandbox import INBOX_COLUMNS, INBOX_MORE
+from msgctl.doctor import FIELDS
+from msgctl.output.result import OwnResult, StreamResult
+from output.views import FOLDER, TERMINALS, Viewer
+from support.service import Service, answer, drop
+
+LONG = "El pedido 4417 está listo. Pasa por él hoy hasta las 18:00, trae tu documento. 🎉 谢谢您的订单"
+CODE = "184830 is your Shop code. It expires in 10 minutes."
+SHORT = "Your order is ready"
+Show = Callable[[Viewer, Service], None]
+
+
+def sms_send(viewer: Viewer, _: Service) -> None:
+    viewer.run("-p", "sandbox", "sms", "send", "573001234567", "573001230002", "-m", SHORT)
+    viewer.run("-p", "sandbox", "sms", "send", "573001234567", "-m", SHORT, "--quiet")
+
+
+def sms_mixed(viewer: Viewer, service: Service) -> None:
+    entries = [
+        {"id": "5be1f296c43c5ce2", "status": "queued", "credits": 2, "sms": LONG, "phone": "573001234567"},
+        {"id": "be0c381e900be668", "status": "rejected", "credits": 0, "sms": "Your order 4418 is ready", "phone": "573001230002"},
+        {"id": "00ac381e900be660", "status": "queued", "credits": 12, "sms": "ご注文の品が届きました。お受け取りください。", "phone": "81312345678"},
+    ]
+    service.always(answer({"id": "b387be2e83b51614", "status": 1, "data": entries}))
+    viewer.run("sms", "send", "573001234567", "573001230002", "81312345678", "-m", SHORT)
+
+
+def balance(viewer: Viewer, service: Service) -> None:
+    service.always(answer({"status": 1988}))
+    viewer.run("balance")
+    viewer.run("balance", "check", "--min", "100000")
+
+
+def block(viewer: Viewer, service: Service) -> None:
+    service.always(answer({"id": "b04120cd7a23458f", "status": "blocked", "phone": "573001239999", "name": "Ana"}))
+    viewer.run("block", "add", "573001239999", "--name", "Ana")
+
+
+def call(viewer: Viewer, service: Service) -> None:
+    entry = {"id": "e76ba6ddfcf240be", "state": "queued", "credits": 1, "message": SHORT, "phone": "573001234567", "voice": "Mia"}
+    service.always(answer({"id": "b387be2e83b51614", "status": "queued", "data": [entry]}))
+    viewer.run("call", "send", "573001234567", "-m", SHORT, "--voice", "Mia")
+
+
+STATES = {
+    "f851daa8f64749b2": "delivered",
+    "9d7adb11ab4432ff": "rejected",
+}
+
+
+def states(viewer: Viewer, service: Service) -> None:
+    for identifier, state in STATES.items():
+        service.will(answer({"state": state, "credits": 1, "phone": 573001234567, "created": "2026-11-21 22:46:23", "sms": SHORT, "dispatch_id": "b387be2e83b51614", "id": identifier}))
+    viewer.run("state", "get", *STATES)
+
+
+def twofa(viewer: Viewer, service: Service) -> None:
+    entry = {"id": "cbd66c243b70a325", "status": "queued", "credits": 1, "sms": CODE.replace("184830", "******"), "phone": "573001234567"}
+    service.will(answer({"id": "b387be2e83b51614", "status": "1", "minutes_to_expire": 10, "data": [entry]}))
+    viewer.run("2fa", "send-sms", "573001234567", "--app-name", "Shop")
+    service.will(answer({"status": "verified"}))
+    viewer.run("2fa", "verify", "573001234567", "--app-name", "Shop", "--code", "184830")
+    service.will(answer({"error": "INVALID_CODE", "msg": "The code is not the one that was sent last."}, status=520))
+    viewer.run("2fa", "verify", "573001234567", "--app-name", "Shop", "--code", "184831")
+
+
+def shorten(viewer: Viewer, service: Service) -> None:
+    service.always(answer({"urlShort": "https://s.example/u/8z8hAGz", "urlLong": "https://example.com/offers/november", "msg": "created"}))
+    viewer.run("url", "shorten", "https://example.com/offers/november", "--name", "offers")
+
+
+def errors(viewer: Viewer, service: Service) -> None:
+    viewer.run("sms", "sned")
+    viewer.run("sms", "send", "12", "-m", SHORT)
+    service.will(drop)
+    viewer.run("sms", "send", "573001234567", "-m", SHORT)
+
+
+def json(viewer: Viewer, service: Service) -> None:
+    service.always(answer(b'{"status":1,"id":"b387be2e83b51614","data":[{"id":"5be1f296c43c5ce2","status":"queued","credits":1.10,"test":true,"name":null,"phone":"573001234567"}]}'))
+    viewer.run("sms", "send", "573001234567", "-m", SHORT, "--json")
+
+
+
+def stats(viewer: Viewer, service: Service) -> None:
+    days = {13: 132, 14: 97, 16: 151, 17: 136, 18: 289, 19: 174, 20: 211, 21: 151}
+    hours = [8, 3, 1, 0, 2, 11, 28, 61, 80, 92, 85, 77, 90, 71, 66, 70, 81, 96, 120, 103, 84, 60, 35, 17]
+    cities = [("Bogotá", "Bogotá D.C.", "CO", 702), ("Medellín", "Antioquia", "CO", 301), ("北京", "", "CN", 30)]
+    plain = {
+        "country": {"CO": 1003, "MX": 224, "US": 42, "BR": 31, "ES": 19, "AR": 12, "DE": 6, "PE": 3, "CL": 1},
+        "device": {"mobile": 719, "desktop": 496, "tablet": 126},
+        "operatingSystem": {"Android": 601, "Windows": 260, "iPadOS": 126, "macOS": 126, "iOS": 118, "Linux": 110},
+    }
+    metrics: list[dict[str, Any]] = [{"date": {"property": f"2026-11-{day}", "clicks": n}} for day, n in days.items()]
+    metrics += [{"hour": {"property": f"{hour:02}", "clicks": n, "date": "2026-11-18"}} for hour, n in enumerate(hours)]
+    metrics += [{name: {"property": label, "clicks": n}} for name, each in plain.items() for label, n in each.items()]
+    metrics += [{"city": {"property": c, "region": r, "countryIsoCode": cc, "clicks": n}} for c, r, cc, n in cities]
+    urls = {"urlShort": "https://s.example/u/8z8hAGz", "urlLong": "https://example.com/offers/november"}
+    service.always(answer({**urls, "clicksNumber": 1341, "metrics": metrics}))
+    viewer.run("url", "stats", "offers", "--since", "2026-11-13")
+
+
+def history(viewer: Viewer, _: Service) -> None:
+    sent = {"profile": "main", "command": "sms send", "credits": "1", "message": SHORT}
+    rows = [
+        {"time": "2026-11-14T15:04:11Z", "phone": "573001234567", "outcome": "accepted", "state": "delivered", "id": "660f59c5b2d3c0a6", "message": "Hello"},
+        {"time": "2026-11-21T22:41:23Z", "phone": "573001234567", "outcome": "accepted", "status": "queued", "id": "f851daa8f64749b2"},
+        {"time": "2026-11-21T22:41:23Z", "phone": "573001230002", "outcome": "refused", "credits": "0"},
+        {"time": "2026-11-21T22:46:23Z", "phone": "573001234567", "outcome": "unknown", "command": "call send", "credits": None},
+        {"time": "2026-11-21T22:51:58Z", "phone": "573001230003", "outcome": "accepted", "status": "queued", "id": "b3ed6a8ba5cff35b", "credits": "2", "message": LONG},
+    ]
+    viewer.print(OwnResult([{**sent, **row} for row in rows], HISTORY, view="history"))
+
+
+def inbox(viewer: Viewer, _: Service) -> None:
+    rows = [
+        {"time": "2026-11-21T22:46:23Z", "kind": "sms", "phone": "573001230003", "code": None, "text": LONG},
+        {"time": "2026-11-21T22:51:12Z", "kind": "sms", "phone": "573001230003", "code": "184830", "text": CODE},
+    ]
+    viewer.print(OwnResult(rows, INBOX_COLUMNS, INBOX_MORE, view="inbox"))
+    viewer.say("\n--follow\n")
+    viewer.print(StreamResult(rows, INBOX_COLUMNS, view="inbox"))
+
+
+def doctor(viewer: Viewer, _: Service) -> None:
+    found = [
+        ("version", "ok", "msgctl 0.1.0, Python 3.11.7, OpenSSL 3.0.19", ""),
+        ("profile", "ok", "main (the default)", ""),
+        ("file", "warning", "~/.config/msgctl/config.toml is readable by other users (mode 0644)", "chmod 600 ~/.config/msgctl/config.toml"),
+        ("base URL", "ok", "https://service.example/api/v1", ""),
+        ("connection", "failed", "203.0.113.7 port 443: refused", "Is a firewall or a VPN in between?"),
+        ("TLS", "skipped", "not checked: no connection", ""),
+        ("credentials", "skipped", "not checked: no connection", ""),
+    ]
+    rows = [dict(zip(FIELDS, each, strict=True)) for each in found]
+    viewer.print(StreamResult(rows, FIELDS, view="doctor", is_list=True))
+
+
+def profiles(viewer: Viewer, _: Service) -> None:
+    viewer.run("profile", "add", "main", "--base-url", "https://service.example/api/v1", "--client", "12345", "--key-command", "pass show msgctl/main", "--country-code", "CO")
+    viewer.run("profile", "list")
+    viewer.run("profile", "show")
+
+
+VIEWS: tuple[Show, ...] = (
+    sms_send,
+    sms_mixed,
+    balance,
+    block,
+    call,
+    states,
+    twofa,
+    shorten,
+    stats,
+    history,
+    inbox,
+    doctor,
+    profiles,
+    errors,
+    json,
+)
+
+
+@pytest.fixture(autouse=True)
+def in_bogota(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let local times be those of Bogotá."""
+    monkeypatch.setenv("TZ", "America/Bogota")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize("show", VIEWS, ids=lambda show: str(show.__name__))
+def test_a_view_looks_as_in_its_file(show: Show, service: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sections = []
+    for number, terminal in enumerate(TERMINALS):
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / str(number)))
+        monkeypatch.setenv("COLUMNS", str(terminal.width))
+        viewer = Viewer(terminal)
+        show(viewer, service)
+        sections.append(f"{f' {terminal.name} ':=^{terminal.width}}\n{viewer.shown()}")
+    shown = "\n".join(sections)
+    file = FOLDER / f"{show.__name__}.txt"
+    if os.environ.get("WRITE_VIEWS"):
+        file.write_text(shown)
+    assert shown == file.read_text()
