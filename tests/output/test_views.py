@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from msgctl.cli.history import FIELDS as HISTORY
 from msgctl.cli.sandbox import INBOX_COLUMNS, INBOX_MORE
 from msgctl.doctor import FIELDS
+from msgctl.history import FIELDS as HISTORY
 from msgctl.output.result import OwnResult, StreamResult
 from output.views import FOLDER, TERMINALS, Viewer
 from support.service import Service, answer, drop
@@ -31,8 +31,20 @@ def sms_send(viewer: Viewer, _: Service) -> None:
 def sms_mixed(viewer: Viewer, service: Service) -> None:
     entries = [
         {"id": "5be1f296c43c5ce2", "status": "queued", "credits": 2, "sms": LONG, "phone": "573001234567"},
-        {"id": "be0c381e900be668", "status": "rejected", "credits": 0, "sms": "Your order 4418 is ready", "phone": "573001230002"},
-        {"id": "00ac381e900be660", "status": "queued", "credits": 12, "sms": "ご注文の品が届きました。お受け取りください。", "phone": "81312345678"},
+        {
+            "id": "be0c381e900be668",
+            "status": "rejected",
+            "credits": 0,
+            "sms": "Your order 4418 is ready",
+            "phone": "573001230002",
+        },
+        {
+            "id": "00ac381e900be660",
+            "status": "queued",
+            "credits": 12,
+            "sms": "ご注文の品が届きました。お受け取りください。",
+            "phone": "81312345678",
+        },
     ]
     service.always(answer({"id": "b387be2e83b51614", "status": 1, "data": entries}))
     viewer.run("sms", "send", "573001234567", "573001230002", "81312345678", "-m", SHORT)
@@ -50,7 +62,14 @@ def block(viewer: Viewer, service: Service) -> None:
 
 
 def call(viewer: Viewer, service: Service) -> None:
-    entry = {"id": "e76ba6ddfcf240be", "state": "queued", "credits": 1, "message": SHORT, "phone": "573001234567", "voice": "Mia"}
+    entry = {
+        "id": "e76ba6ddfcf240be",
+        "state": "queued",
+        "credits": 1,
+        "message": SHORT,
+        "phone": "573001234567",
+        "voice": "Mia",
+    }
     service.always(answer({"id": "b387be2e83b51614", "status": "queued", "data": [entry]}))
     viewer.run("call", "send", "573001234567", "-m", SHORT, "--voice", "Mia")
 
@@ -63,12 +82,30 @@ STATES = {
 
 def states(viewer: Viewer, service: Service) -> None:
     for identifier, state in STATES.items():
-        service.will(answer({"state": state, "credits": 1, "phone": 573001234567, "created": "2026-11-21 22:46:23", "sms": SHORT, "dispatch_id": "b387be2e83b51614", "id": identifier}))
+        service.will(
+            answer(
+                {
+                    "state": state,
+                    "credits": 1,
+                    "phone": 573001234567,
+                    "created": "2026-11-21 22:46:23",
+                    "sms": SHORT,
+                    "dispatch_id": "b387be2e83b51614",
+                    "id": identifier,
+                }
+            )
+        )
     viewer.run("state", "get", *STATES)
 
 
 def twofa(viewer: Viewer, service: Service) -> None:
-    entry = {"id": "cbd66c243b70a325", "status": "queued", "credits": 1, "sms": CODE.replace("184830", "******"), "phone": "573001234567"}
+    entry = {
+        "id": "cbd66c243b70a325",
+        "status": "queued",
+        "credits": 1,
+        "sms": CODE.replace("184830", "******"),
+        "phone": "573001234567",
+    }
     service.will(answer({"id": "b387be2e83b51614", "status": "1", "minutes_to_expire": 10, "data": [entry]}))
     viewer.run("2fa", "send-sms", "573001234567", "--app-name", "Shop")
     service.will(answer({"status": "verified"}))
@@ -78,7 +115,15 @@ def twofa(viewer: Viewer, service: Service) -> None:
 
 
 def shorten(viewer: Viewer, service: Service) -> None:
-    service.always(answer({"urlShort": "https://s.example/u/8z8hAGz", "urlLong": "https://example.com/offers/november", "msg": "created"}))
+    service.always(
+        answer(
+            {
+                "urlShort": "https://s.example/u/8z8hAGz",
+                "urlLong": "https://example.com/offers/november",
+                "msg": "created",
+            }
+        )
+    )
     viewer.run("url", "shorten", "https://example.com/offers/november", "--name", "offers")
 
 
@@ -90,9 +135,12 @@ def errors(viewer: Viewer, service: Service) -> None:
 
 
 def json(viewer: Viewer, service: Service) -> None:
-    service.always(answer(b'{"status":1,"id":"b387be2e83b51614","data":[{"id":"5be1f296c43c5ce2","status":"queued","credits":1.10,"test":true,"name":null,"phone":"573001234567"}]}'))
+    service.always(
+        answer(
+            b'{"status":1,"id":"b387be2e83b51614","data":[{"id":"5be1f296c43c5ce2","status":"queued","credits":1.10,"test":true,"name":null,"phone":"573001234567"}]}'
+        )
+    )
     viewer.run("sms", "send", "573001234567", "-m", SHORT, "--json")
-
 
 
 def stats(viewer: Viewer, service: Service) -> None:
@@ -114,13 +162,40 @@ def stats(viewer: Viewer, service: Service) -> None:
 
 
 def history(viewer: Viewer, _: Service) -> None:
-    sent = {"profile": "main", "command": "sms send", "credits": "1", "message": SHORT}
-    rows = [
-        {"time": "2026-11-14T15:04:11Z", "phone": "573001234567", "outcome": "accepted", "state": "delivered", "id": "660f59c5b2d3c0a6", "message": "Hello"},
-        {"time": "2026-11-21T22:41:23Z", "phone": "573001234567", "outcome": "accepted", "status": "queued", "id": "f851daa8f64749b2"},
+    sent: dict[str, Any] = {"profile": "main", "command": "sms send", "credits": "1", "message": SHORT}
+    rows: list[dict[str, Any]] = [
+        {
+            "time": "2026-11-14T15:04:11Z",
+            "phone": "573001234567",
+            "outcome": "accepted",
+            "state": "delivered",
+            "id": "660f59c5b2d3c0a6",
+            "message": "Hello",
+        },
+        {
+            "time": "2026-11-21T22:41:23Z",
+            "phone": "573001234567",
+            "outcome": "accepted",
+            "status": "queued",
+            "id": "f851daa8f64749b2",
+        },
         {"time": "2026-11-21T22:41:23Z", "phone": "573001230002", "outcome": "refused", "credits": "0"},
-        {"time": "2026-11-21T22:46:23Z", "phone": "573001234567", "outcome": "unknown", "command": "call send", "credits": None},
-        {"time": "2026-11-21T22:51:58Z", "phone": "573001230003", "outcome": "accepted", "status": "queued", "id": "b3ed6a8ba5cff35b", "credits": "2", "message": LONG},
+        {
+            "time": "2026-11-21T22:46:23Z",
+            "phone": "573001234567",
+            "outcome": "unknown",
+            "command": "call send",
+            "credits": None,
+        },
+        {
+            "time": "2026-11-21T22:51:58Z",
+            "phone": "573001230003",
+            "outcome": "accepted",
+            "status": "queued",
+            "id": "b3ed6a8ba5cff35b",
+            "credits": "2",
+            "message": LONG,
+        },
     ]
     viewer.print(OwnResult([{**sent, **row} for row in rows], HISTORY, view="history"))
 
@@ -139,7 +214,12 @@ def doctor(viewer: Viewer, _: Service) -> None:
     found = [
         ("version", "ok", "msgctl 0.1.0, Python 3.11.7, OpenSSL 3.0.19", ""),
         ("profile", "ok", "main (the default)", ""),
-        ("file", "warning", "~/.config/msgctl/config.toml is readable by other users (mode 0644)", "chmod 600 ~/.config/msgctl/config.toml"),
+        (
+            "file",
+            "warning",
+            "~/.config/msgctl/config.toml is readable by other users (mode 0644)",
+            "chmod 600 ~/.config/msgctl/config.toml",
+        ),
         ("base URL", "ok", "https://service.example/api/v1", ""),
         ("connection", "failed", "203.0.113.7 port 443: refused", "Is a firewall or a VPN in between?"),
         ("TLS", "skipped", "not checked: no connection", ""),
@@ -150,7 +230,20 @@ def doctor(viewer: Viewer, _: Service) -> None:
 
 
 def profiles(viewer: Viewer, _: Service) -> None:
-    viewer.run("profile", "add", "main", "--base-url", "https://service.example/api/v1", "--client", "12345", "--key-command", "pass show msgctl/main", "--country-code", "CO")
+    viewer.forget_the_service()
+    viewer.run(
+        "profile",
+        "add",
+        "main",
+        "--base-url",
+        "https://service.example/api/v1",
+        "--client",
+        "12345",
+        "--key-command",
+        "pass show msgctl/main",
+        "--country-code",
+        "CO",
+    )
     viewer.run("profile", "list")
     viewer.run("profile", "show")
 
@@ -185,7 +278,9 @@ def in_bogota(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("show", VIEWS, ids=lambda show: str(show.__name__))
-def test_a_view_looks_as_in_its_file(show: Show, service: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_view_looks_as_in_its_file(
+    show: Show, service: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     sections = []
     for number, terminal in enumerate(TERMINALS):
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / str(number)))

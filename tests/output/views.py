@@ -11,13 +11,12 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-
 from msgctl import cli
 from msgctl.cli.context import Context
+from msgctl.output.form import Format
 from msgctl.output.printer import Printer
 from msgctl.output.result import Result
 from msgctl.output.screen import Screen
-from msgctl.output.form import Format
 from msgctl.output.signs import tolerate_any_encoding
 from support.tool import Clock, Stream
 
@@ -25,7 +24,17 @@ FOLDER = Path(__file__).parent / "views"
 NOW = 1_795_301_551.0
 """2026-11-21 22:52:31 UTC, 17:52:31 in Bogotá."""
 _STYLE = re.compile(r"\x1b\[([0-9;]*)m")
-_STYLES = {"0": "", "1": "bold", "2": "dim", "31": "red", "32": "green", "33": "yellow", "36": "cyan"}
+_STYLES = {
+    "0": "",
+    "1": "bold",
+    "2": "dim",
+    "31": "red",
+    "32": "green",
+    "33": "yellow",
+    "36": "cyan",
+    "39": "default",
+    "49": "",
+}
 _ID = re.compile(r"\b[0-9a-f]{16}\b")
 
 
@@ -75,6 +84,10 @@ class Viewer:
         code = cli.run(arguments, context)
         self.say("\n")
         return code
+
+    def forget_the_service(self) -> None:
+        """Take the variables of the test's server out of the environment."""
+        self._environ = {name: value for name, value in self._environ.items() if not name.startswith("MSGCTL_")}
 
     def print(self, result: Result) -> None:
         """Print a result as if a command had returned it."""
