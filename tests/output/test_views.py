@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from msgctl.cli.history import SPARE_COLUMNS
 from msgctl.cli.sandbox import INBOX_COLUMNS, INBOX_MORE
 from msgctl.doctor import FIELDS
 from msgctl.history import FIELDS as HISTORY
@@ -18,6 +19,7 @@ from output.views import FOLDER, TERMINALS, Viewer
 from support.service import Service, answer, drop
 
 LONG = "El pedido 4417 está listo. Pasa por él hoy hasta las 18:00, trae tu documento. 🎉 谢谢您的订单"
+ID = "5be1f296c43c5ce2"
 CODE = "184830 is your Shop code. It expires in 10 minutes."
 SHORT = "Your order is ready"
 Show = Callable[[Viewer, Service], None]
@@ -162,46 +164,20 @@ def stats(viewer: Viewer, service: Service) -> None:
 
 
 def history(viewer: Viewer, _: Service) -> None:
-    sent: dict[str, Any] = {"profile": "main", "command": "sms send", "credits": "1", "message": SHORT}
-    rows: list[dict[str, Any]] = [
-        {
-            "time": "2026-11-14T15:04:11Z",
-            "phone": "573001234567",
-            "outcome": "accepted",
-            "state": "delivered",
-            "id": "660f59c5b2d3c0a6",
-            "message": "Hello",
-        },
-        {
-            "time": "2026-11-21T22:41:23Z",
-            "phone": "573001234567",
-            "outcome": "accepted",
-            "status": "queued",
-            "id": "f851daa8f64749b2",
-        },
-        {"time": "2026-11-21T22:41:23Z", "phone": "573001230002", "outcome": "refused", "credits": "0"},
-        {
-            "time": "2026-11-21T22:46:23Z",
-            "phone": "573001234567",
-            "outcome": "unknown",
-            "command": "call send",
-            "credits": None,
-        },
-        {
-            "time": "2026-11-21T22:51:58Z",
-            "phone": "573001230003",
-            "outcome": "accepted",
-            "status": "queued",
-            "id": "b3ed6a8ba5cff35b",
-            "credits": "2",
-            "message": LONG,
-        },
+    names = ("time", "phone", "outcome", "state", "status", "command", "credits", "id", "message")
+    told = [
+        ("2026-11-14T15:04:11Z", "573001234567", "accepted", "delivered", "queued", "sms send", "1", ID, "Hello"),
+        ("2026-11-21T22:41:23Z", "573001234567", "accepted", None, "queued", "sms send", "1", ID, SHORT),
+        ("2026-11-21T22:41:23Z", "573001230002", "refused", None, "rejected", "sms send", "0", None, SHORT),
+        ("2026-11-21T22:46:23Z", "573001234567", "unknown", None, None, "call send", None, None, SHORT),
+        ("2026-11-21T22:51:58Z", "573001230003", "accepted", None, "queued", "sms send", "2", ID, LONG),
     ]
-    viewer.print(OwnResult([{**sent, **row} for row in rows], HISTORY, view="history"))
+    rows: list[dict[str, Any]] = [{"profile": "main", **dict(zip(names, each, strict=True))} for each in told]
+    viewer.print(OwnResult(rows, HISTORY, spare=SPARE_COLUMNS, view="history"))
 
 
 def inbox(viewer: Viewer, _: Service) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"time": "2026-11-21T22:46:23Z", "kind": "sms", "phone": "573001230003", "code": None, "text": LONG},
         {"time": "2026-11-21T22:51:12Z", "kind": "sms", "phone": "573001230003", "code": "184830", "text": CODE},
     ]
@@ -248,6 +224,21 @@ def profiles(viewer: Viewer, _: Service) -> None:
     viewer.run("profile", "show")
 
 
+def chatapp_send(viewer: Viewer, service: Service) -> None:
+    service.always(answer({"id": ID, "status": "sent", "phone": "573001234567", "name": "hello"}))
+    viewer.run("chatapp", "send", "573001234567", "Ana", "--template", "hello")
+
+
+def refusal(viewer: Viewer, service: Service) -> None:
+    service.always(answer({"error": "INVALID_KEY", "msg": "The key is not valid"}, status=520))
+    viewer.run("balance")
+    viewer.run("balance", "--json")
+
+
+def dry_run(viewer: Viewer, _: Service) -> None:
+    viewer.run("-p", "sandbox", "sms", "send", "573001234567", "-m", SHORT, "--dry-run")
+
+
 VIEWS: tuple[Show, ...] = (
     sms_send,
     sms_mixed,
@@ -264,6 +255,9 @@ VIEWS: tuple[Show, ...] = (
     profiles,
     errors,
     json,
+    chatapp_send,
+    refusal,
+    dry_run,
 )
 
 
@@ -293,3 +287,16 @@ def test_a_view_looks_as_in_its_file(
     if os.environ.get("WRITE_VIEWS"):
         file.write_text(shown)
     assert shown == file.read_text()
+
+
+def test_a_long_table_keeps_its_columns(service: Service) -> None:
+    phones = [f"57300{number:07}" for number in range(1, 251)]
+    entries = [{"id": ID, "status": "queued", "credits": 1, "sms": f"Hello {each}", "phone": each} for each in phones]
+    service.always(answer({"id": ID, "status": 1, "data": entries}))
+    viewer = Viewer(TERMINALS[0])
+    viewer.run("sms", "send", ",".join(phones), "-m", "Hello")
+    lines = viewer.shown().splitlines()
+    rows = [line for line in lines if line.startswith("57300")]
+    assert [line.split()[0] for line in rows] == phones
+    assert len({line.index("○") for line in rows}) == 1
+    assert len([line for line in lines if line.startswith("Phone")]) == 1

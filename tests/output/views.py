@@ -24,17 +24,8 @@ FOLDER = Path(__file__).parent / "views"
 NOW = 1_795_301_551.0
 """2026-11-21 22:52:31 UTC, 17:52:31 in Bogotá."""
 _STYLE = re.compile(r"\x1b\[([0-9;]*)m")
-_STYLES = {
-    "0": "",
-    "1": "bold",
-    "2": "dim",
-    "31": "red",
-    "32": "green",
-    "33": "yellow",
-    "36": "cyan",
-    "39": "default",
-    "49": "",
-}
+_STYLES = {"0": "", "1": "bold", "2": "dim", "31": "red", "32": "green", "33": "yellow", "36": "cyan"}
+_STYLES.update({"39": "default", "49": ""})
 _ID = re.compile(r"\b[0-9a-f]{16}\b")
 
 

@@ -58,10 +58,10 @@ def statistics(document: Mapping[str, Any], width: int) -> Iterator[RenderableTy
     yield from _side_by_side([part for part in parts if part[1]], width)
 
 
-def chart(counts: Sequence[Count], width: int, among: Sequence[Count] = ()) -> Table:
-    """Return one line per count: label, number, percent, bar. ``among`` are those of charts that belong together."""
-    scale = max((each.clicks for each in among or counts), default=0) or 1
-    whole = sum(each.clicks for each in among or counts) or 1
+def chart(counts: Sequence[Count], width: int, of: Sequence[Count] = ()) -> Table:
+    """Return one line per count: label, number, percent, bar. ``of`` are all counts of which these are a part."""
+    scale = max((each.clicks for each in of or counts), default=0) or 1
+    whole = sum(each.clicks for each in of or counts) or 1
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.width = width
     grid.add_column(no_wrap=True, overflow="ellipsis", max_width=24)

@@ -28,6 +28,7 @@ THEME = Theme(
         "ok.sign": "bold green",
         "bad.sign": "bold red",
         "warn.sign": "bold yellow",
+        "busy.sign": "bold cyan",
         "off.sign": "dim",
         "heading": "bold",
         "name": "dim",
