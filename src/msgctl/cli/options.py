@@ -23,7 +23,7 @@ class Options:
     dry_run: bool = False
     yes: bool = False
     quiet: bool = False
-    verbose: bool = False
+    verbose: int = 0
     seconds: float = 30.0
     no_color: bool = False
 
@@ -37,6 +37,12 @@ def _stored(name: str, convert: Callable[[Any], Any] = lambda value: value) -> C
         return value
 
     return store
+
+
+def _add_verbosity(ctx: typer.Context, value: int) -> int:
+    if not ctx.resilient_parsing:
+        ctx.obj.options.verbose += value
+    return value
 
 
 def _format(text: str) -> Format:
@@ -121,8 +127,17 @@ def _signature(  # never called: Typer reads the signature
         bool | None, _flag("quiet", "--quiet", "-q", help="No notes or progress on standard error.")
     ] = None,
     verbose: Annotated[
-        bool | None, _flag("verbose", "--verbose", "-v", help="Show each request and response on standard error.")
-    ] = None,
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            help="Show each request and response on standard error; -vv with headers and bodies.",
+            is_eager=True,
+            callback=_add_verbosity,
+            rich_help_panel=PANEL,
+        ),
+    ] = 0,
     timeout: Annotated[
         str | None,
         _valued(
