@@ -1,21 +1,33 @@
-"""The way in: `msgctl` and `python -m msgctl`."""
+"""The entry point: `msgctl` and `python -m msgctl`."""
 
 from __future__ import annotations
 
-import gc
 import os
-import sys
+import signal
+
+
+def _leave(*_: object) -> None:
+    """End the process on Ctrl-C while modules load: nothing has begun yet."""
+    os._exit(130)
+
+
+# Before anything else: an interrupt during an import would print a traceback.
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, _leave)
+
+import gc  # noqa: E402
+import sys  # noqa: E402
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing itself takes longer to load than it takes to answer --version
+if TYPE_CHECKING:  # typing itself takes longer to load than --version takes
     from typing import NoReturn
 
 
 def console() -> NoReturn:
     """Run the command line and end the process with its exit code.
 
-    At once: all that was to be written is, and to take everything down first, as Python does, costs a fifth of a short
-    run. Threads that a second Ctrl-C left behind may be about to write to a stream that is being taken down, too.
+    It ends at once: everything is written, and Python's own shutdown takes a fifth of a short run. Threads that a
+    second Ctrl-C left behind may also still write to a stream that Python is closing.
     """
     try:
         code = main()
@@ -28,29 +40,20 @@ def console() -> NoReturn:
 
 
 def main() -> int:
-    """Run the command line and give its exit code. Raises KeyboardInterrupt where even its end is interrupted."""
-    # A run of one request ends before a collection would free anything; what lives longer turns it on again.
+    """Run the command line and return its exit code. Raises KeyboardInterrupt if even its end is interrupted."""
+    # A run of one request ends before a collection would free anything; longer ones turn it on again.
     gc.disable()
-    if (text := _known_beforehand(sys.argv[1:])) is not None and _tell(text):
+    if (text := _known_beforehand(sys.argv[1:])) is not None and _print(text):
         return 0
-    _die_of_interrupts()
     from msgctl.cli import run
 
     return run(sys.argv[1:])
 
 
-def _die_of_interrupts() -> None:
-    """Let Ctrl-C end the process at once while the command tree is loaded: nothing was begun that has to be ended."""
-    import signal
-
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def _known_beforehand(arguments: list[str]) -> str | None:
-    """What is answered before the command tree is loaded, which costs five times as much as starting Python.
+    """Return what needs no command tree, which takes five times as long to load as Python takes to start.
 
-    The help page is kept as it is in a pipe; on a terminal it has the terminal's width and colours.
+    The help page is stored as it is in a pipe; on a terminal it has the terminal's width and colours.
     """
     if arguments in (["--version"], ["-V"]):
         from msgctl import __version__
@@ -62,8 +65,8 @@ def _known_beforehand(arguments: list[str]) -> str | None:
     return None
 
 
-def _tell(text: str) -> bool:
-    """Write to standard output; false where that takes nothing: the tree knows what to do then."""
+def _print(text: str) -> bool:
+    """Write to standard output; false if that fails, which the command tree knows how to report."""
     left = text.encode()
     try:
         while left:

@@ -9,7 +9,7 @@ import pytest
 from support.sandbox import OTHER, PHONE, Sandbox, refused, shorten
 from support.tool import Tool, process
 
-NOTE = "sandbox: answered by the emulator on this machine; nothing was really sent\n"
+NOTE = "sandbox: simulated, nothing is really sent\n"
 
 each_stream = pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
 
