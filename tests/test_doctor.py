@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import httpx
 import pytest
 import trustme
 
@@ -23,7 +24,6 @@ from msgctl.doctor import DoctorContext
 from msgctl.errors import RefusedError
 from msgctl.http.client import Client
 from msgctl.http.dialing import Dialer
-from msgctl.http.exchange import Reply
 from msgctl.storage import paths
 from support.files import config_file, table, write_config
 from support.leaks import shows_key
@@ -523,8 +523,11 @@ def test_credentials_that_are_refused_are_1_with_the_address_to_allow(
     ],
 )
 def test_a_private_address_is_not_the_one_to_allow(local: str, part: str) -> None:
+    def refuse(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(520, json={"error": "no"})
+
     credential = Credential(1, Secret(KEY))
-    client = Client(f"https://{HOST}/api/v1", credential, local=lambda _: Reply(520, b'{"error": "no"}'))
+    client = Client(f"https://{HOST}/api/v1", credential, transport=lambda: httpx.MockTransport(refuse))
     context = DoctorContext({}, None, Path, lambda _: client, 1.0, time.time, time.monotonic)
     context.credential, context.local_address, context.dialer = credential, local, Dialer(f"https://{HOST}/api/v1")
     with pytest.raises(RefusedError) as error:
@@ -595,11 +598,11 @@ def test_in_a_pipe_it_is_a_line_a_check_and_what_to_do_beneath(tool: Tool, servi
     lines = lines_of(done)
     assert max(map(len, lines)) <= 80
     assert [line[9:20].strip() for line in lines if line[0] != " "] == CHECKS
-    assert "failed   credentials  the service refused the request (520)" in done.out
+    assert "failed   credentials  The service refused the request (520)" in done.out
     assert [line for line in lines if line.startswith(" " * 22 + "To do: Check client and key")]
     assert "\x1b" not in done.out
     assert "\u202e" not in done.out
-    assert done.err.startswith("Error: credentials: the service refused the request (520)")
+    assert done.err.startswith("Error: credentials: The service refused the request (520)")
 
 
 @pytest.mark.parametrize("columns", [1, 20, 40, 59, 60, 80, 200])

@@ -197,16 +197,16 @@ PLACES = {
     "msgctl.http.client.Client.send": SEND,
     "msgctl.http.client.Client.__init__": SEND,
     "msgctl.http.client.Client.fetch": ("api", "GET", "/balance"),
-    "msgctl.http.connection.Connection._encoded": SEND,
-    "msgctl.http.connection.Connection.exchange": SEND,
+    "msgctl.http.client.Client._outgoing": SEND,
+    "msgctl.http.transport.NetworkTransport.handle_request": SEND,
     "msgctl.http.response.read": SEND,
-    "msgctl.history.History.settle": SEND,
+    "msgctl.history.History.finish": SEND,
     "msgctl.output.printer.Printer.answer": SEND,
     "msgctl.doctor._asked": ("doctor",),
     "msgctl.http.request.Request.with_credentials": BULK,
-    "msgctl.jobs.dispatch.entries": BULK,
+    "msgctl.jobs.sender.entries": BULK,
     "msgctl.jobs.ledger.Ledger.record": BULK,
-    "msgctl.jobs.runner.dispatch": BULK,
+    "msgctl.jobs.runner.send": BULK,
 }
 """Where a mistake is simulated, and a command that comes there."""
 

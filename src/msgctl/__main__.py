@@ -43,26 +43,14 @@ def main() -> int:
     """Run the command line and return its exit code. Raises KeyboardInterrupt if even its end is interrupted."""
     # A run of one request ends before a collection would free anything; longer ones turn it on again.
     gc.disable()
-    if (text := _known_beforehand(sys.argv[1:])) is not None and _print(text):
-        return 0
+    if sys.argv[1:] in (["--version"], ["-V"]):
+        from msgctl import __version__  # loading the command tree takes five times as long as starting Python
+
+        if _print(f"msgctl {__version__}\n"):
+            return 0
     from msgctl.cli import run
 
     return run(sys.argv[1:])
-
-
-def _known_beforehand(arguments: list[str]) -> str | None:
-    """Return what needs no command tree, which takes five times as long to load as Python takes to start.
-
-    The help page is stored as it is in a pipe; on a terminal it has the terminal's width and colours.
-    """
-    if arguments in (["--version"], ["-V"]):
-        from msgctl import __version__
-
-        return f"msgctl {__version__}\n"
-    if arguments in ([], ["--help"], ["-h"]) and not (os.isatty(1) or os.environ.get("FORCE_COLOR")):
-        with open(os.path.join(os.path.dirname(__file__), "help.txt"), encoding="ascii") as file:  # noqa: PTH118, PTH120, PTH123
-            return file.read()
-    return None
 
 
 def _print(text: str) -> bool:

@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import httpx
+
 from msgctl import __version__
 from msgctl import operations as ops
 from msgctl.config import file as config_file
@@ -34,7 +36,6 @@ from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, NotReach
 from msgctl.http import request
 from msgctl.http.client import Client
 from msgctl.http.dialing import Dialer
-from msgctl.http.exchange import Reply
 from msgctl.http.redaction import redact
 from msgctl.http.response import credits_left
 from msgctl.http.timed import Deadline
@@ -111,7 +112,7 @@ class DoctorContext:
     connection: socket.socket = field(init=False)
     local_address: str = ""
     client: Client = field(init=False)
-    outcome: Reply | MsgctlError | None = None
+    outcome: httpx.Response | MsgctlError | None = None
     """The response to the request for the balance, or its error."""
     opened: ExitStack = field(default_factory=ExitStack)
 
@@ -321,7 +322,7 @@ def clock(doctor: DoctorContext) -> Result:
     if isinstance(outcome, MsgctlError):
         return "skipped", "no response"
     try:
-        there = parsedate_to_datetime(outcome.header("date") or "")
+        there = parsedate_to_datetime(outcome.headers.get("date") or "")
         theirs = there.replace(tzinfo=there.tzinfo or UTC).timestamp()
     except (ValueError, TypeError, IndexError, OverflowError):
         return "skipped", "the response has no date"
@@ -345,16 +346,16 @@ def credentials(doctor: DoctorContext) -> Result:
     try:
         response = doctor.client.parse(BALANCE, outcome)
     except RefusedError as error:
-        if outcome.status in REFUSING_CALLERS and not doctor.in_sandbox:
+        if outcome.status_code in REFUSING_CALLERS and not doctor.in_sandbox:
             error.hint = f"{CHECK_CREDENTIALS} {_which_address(doctor)} {FIND_ADDRESS}"
-        if outcome.status in UNKNOWN_PATHS:
+        if outcome.status_code in UNKNOWN_PATHS:
             error.hint = f"Check the path of the base URL {doctor.base_url}: it usually ends in /api/v1."
         raise
     left = credits_left(response)
     return "ok", "accepted" if left is None else f"accepted; {left} {'credit' if left == 1 else 'credits'} left"
 
 
-def _asked(doctor: DoctorContext) -> Reply | MsgctlError:
+def _asked(doctor: DoctorContext) -> httpx.Response | MsgctlError:
     """Return the response to a request for the balance, which is made once, or its error. Raises Interrupted."""
     if doctor.outcome is None:
         doctor.client = doctor.connect(doctor.credential)

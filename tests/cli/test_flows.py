@@ -42,7 +42,7 @@ def test_a_code_is_sent_read_verified_and_used_up(channel: str, terminal: bool, 
     assert f"{code} is your Shop code." in inbox
 
     verify = ("2fa", "verify", PHONE, "--app-name", "Shop", "--code", code)
-    assert sandbox.done(*verify) == "status  verified\n"
+    assert sandbox.done(*verify, "-o", "csv") == "status\nverified\n"
     refused(sandbox(*verify), "INVALID_CODE")
 
 
@@ -244,7 +244,7 @@ def test_one_category_alone(category: str, sandbox: Sandbox) -> None:
     shorten(sandbox, "--premium")
     sandbox.done("sandbox", "click", "offers", "--count", "40")
     shown = sandbox.done("url", "stats", "offers", "--since", "today", "--category", category).splitlines()
-    assert [line for line in shown if line in CATEGORIES + PREMIUM] == [category]
+    assert {line.split()[0] for line in shown} & {*CATEGORIES, *PREMIUM} == {category}
 
 
 @pytest.mark.parametrize("category", PREMIUM)

@@ -13,13 +13,13 @@ from contextlib import contextmanager, suppress
 from msgctl import segments, values
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.http.response import ShapeError, load_json, read
-from msgctl.jobs.recipients import Fault, Recipients, opened
-from msgctl.jobs.rows import Row, RowError
+from msgctl.jobs.reader import InvalidRow, RecipientReader, Row, RowError, opened
 from msgctl.jobs.template import Template
 from msgctl.operations import OPERATIONS
 from msgctl.output import jsontext
 from msgctl.output.form import Format
 from msgctl.output.printer import Printer
+from msgctl.output.result import ServiceResult
 from msgctl.output.screen import Screen
 from support.runs import RAW_CONTROL
 
@@ -48,9 +48,9 @@ def recipients(data: bytes) -> None:
         _check_rows(found)
 
 
-def _check_rows(found: Recipients) -> None:
+def _check_rows(found: RecipientReader) -> None:
     for each in found:
-        if isinstance(each, Fault):
+        if isinstance(each, InvalidRow):
             shown(each.phone, each.reason)
             continue
         assert each.phone.isascii()
@@ -68,7 +68,8 @@ def an_answer(data: bytes) -> None:
             for form in Format:
                 for width in (None, 20):
                     stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
-                    Printer(Screen(stream, width, color=False, unicode=True), form, ()).answer(answer)
+                    screen = Screen(stream, width, color=False)
+                    Printer(screen, screen, form, clock=lambda: 0.0, quiet=True).print(ServiceResult([answer]))
                     if form is not Format.JSON or width:
                         shown(stream.buffer.getvalue().decode())
 

@@ -15,6 +15,7 @@ from msgctl.cli.root import Root
 from msgctl.cli.tree import group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
 from msgctl.output.result import OwnResult, Result
+from msgctl.output.signs import tolerate_any_encoding
 
 NOT_AGAIN = "Do not send again to see the result: that would send a second message. See: msgctl history"
 
@@ -29,9 +30,9 @@ def build() -> Any:
 def _greet(ctx: typer.Context) -> None:
     """Show the help for `msgctl` alone."""
     if ctx.invoked_subcommand is None:
-        from msgctl.cli import help_page
+        from msgctl.cli import help_pages
 
-        help_page.show(ctx)
+        help_pages.show(ctx)
 
 
 def run(arguments: Sequence[str], context: Context | None = None) -> int:
@@ -48,7 +49,8 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
 
 
 def _run_to_the_end(arguments: Sequence[str], context: Context) -> int:
-    _tolerate_any_encoding(context)
+    for stream in (context.stdout, context.stderr):
+        tolerate_any_encoding(stream)
     code = _run(arguments, context)
     try:
         context.stdout.flush()
@@ -90,14 +92,6 @@ def _print(result: Result | None, context: Context) -> int:
         context.note(result.empty)
     codes = [report(failure, context) for failure in result.failures]
     return codes[0] if codes else 0
-
-
-def _tolerate_any_encoding(context: Context) -> None:
-    """Write a character that the locale does not have as an escape, instead of failing."""
-    for stream in (context.stdout, context.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
 
 
 def _interrupted(context: Context) -> Interrupted:

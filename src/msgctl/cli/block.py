@@ -10,7 +10,7 @@ from msgctl.cli import bulk, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import Phone, PhoneCountry, option, optional, phone_number
 from msgctl.cli.tree import command, group
-from msgctl.output.result import Result
+from msgctl.output.result import OwnResult, Result
 
 app = group("Block numbers from receiving messages.")
 
@@ -54,24 +54,21 @@ def bulk_add(
     skip_invalid: bulk.SkipInvalid = False,
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
-) -> None:
+) -> OwnResult:
     """Block each number in a file, as a job.
 
     You see a summary and must confirm. In scripts, use --yes. After a crash, `msgctl job resume` continues.
     """
     context = Context.of(ctx)
     template = optional(name, "--name")
-    bulk.start(
+    return bulk.start(
         context,
         "block bulk",
         ops.BLOCK_PHONE,
         bulk.Source(file, phone_column, skip_invalid),
         bulk.Limits.of(concurrency=concurrency, rate=rate),
         {},
-        lambda recipients: bulk.wording(
-            recipients,
-            {} if template is None else {"name": template},
-            lambda text: values.words(text, "--name"),
-            cost=0,
+        bulk.Messages(
+            {} if template is None else {"name": template}, lambda text: values.words(text, "--name"), cost=0
         ),
     )

@@ -24,7 +24,7 @@ from msgctl.cli.terminal import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http import request
-from msgctl.output.result import Result
+from msgctl.output.result import OwnResult, Result
 
 app = group("Make voice calls.")
 
@@ -120,7 +120,7 @@ def bulk_send(
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
     max_credits: bulk.MaxCredits = None,
-) -> None:
+) -> OwnResult:
     """Call each recipient in a file, as a job.
 
     In the message, {column} is replaced from the recipient's row. You see a summary and must confirm. In scripts, use
@@ -141,14 +141,14 @@ def bulk_send(
         fixed["voice"] = defaults.voice(context, voice, ops.SEND_CALL.field("voice"))
     else:
         fixed["audio-code"] = _audio(audio_code, text, message_file, voice)
-    bulk.start(
+    return bulk.start(
         context,
         "call bulk",
         ops.SEND_CALL,
         bulk.Source(file, phone_column, skip_invalid),
         limits,
         fixed,
-        lambda recipients: bulk.wording(recipients, templates, values.message),
+        bulk.Messages(templates),
     )
 
 

@@ -13,7 +13,7 @@ from msgctl.cli.inputs import MOST_BODY_BYTES, PhoneCountry, option, phone_numbe
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.response import ShapeError, load_json
-from msgctl.output.result import Result
+from msgctl.output.result import OwnResult, Result
 
 app = group("Send chat-app messages from templates.")
 
@@ -100,7 +100,7 @@ def bulk_send(
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
     max_credits: bulk.MaxCredits = None,
-) -> None:
+) -> OwnResult:
     """Send a message to each recipient in a file, as a job.
 
     If you give no VALUE, the other columns fill the template in order. You see a summary and must confirm. In scripts,
@@ -110,16 +110,14 @@ def bulk_send(
     """
     context = Context.of(ctx)
     limits = bulk.Limits.of(concurrency=concurrency, rate=rate, max_credits=max_credits)
-    bulk.start(
+    return bulk.start(
         context,
         "chatapp bulk",
         ops.CHATAPP_SEND,
         bulk.Source(file, phone_column, skip_invalid),
         limits,
         {"template": values.words(template, "--template")},
-        lambda recipients: bulk.wording(
-            recipients, {"body": value or bulk.ALL_COLUMNS}, lambda text: values.prose(text, "a VALUE")
-        ),
+        bulk.Messages({"body": value or ()}, lambda text: values.prose(text, "a VALUE")),
     )
 
 

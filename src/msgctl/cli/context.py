@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from msgctl.config.credential import Credential
     from msgctl.http.client import Client
-    from msgctl.http.exchange import Outgoing, Reply
     from msgctl.output.printer import Printer
     from msgctl.sandbox.emulator import Emulator
+    from msgctl.sandbox.transport import SandboxTransport
 
 
 class SupportsClose(Protocol):
@@ -98,8 +98,15 @@ class Context:
         from msgctl.output.printer import Printer
         from msgctl.output.screen import Screen
 
-        screen = Screen.of(self.stdout, self.has_color(self.stdout))
-        return Printer(screen, self.options.format, self.options.fields)
+        return Printer(
+            Screen.of(self.stdout, self.has_color(self.stdout)),
+            Screen.of(self.stderr, self.has_color(self.stderr)),
+            self.options.format,
+            self.options.fields,
+            header=not self.options.no_header,
+            quiet=self.options.quiet,
+            clock=self.clock,
+        )
 
     @cached_property
     def emulator(self) -> Emulator:
@@ -125,15 +132,18 @@ class Context:
         from msgctl.http.client import Client
 
         if self.profile.is_sandbox:
-            self.note("sandbox: simulated, nothing is really sent")
+            if self.printer.shows_verdicts:
+                self.printer.aside = "(sandbox: not really sent)"
+            else:
+                self.note("sandbox: simulated, nothing is really sent")
         return self.on_close(
             Client(
                 self.profile.base_url,
                 credential,
-                seconds=self.options.seconds,
+                timeout=self.options.seconds,
                 log=self.trace,
                 sleep=self.sleep,
-                local=self._answer_locally() if self.profile.is_sandbox else None,
+                transport=self._sandbox_transport if self.profile.is_sandbox else None,
             )
         )
 
@@ -147,10 +157,10 @@ class Context:
         """Collect garbage in this run, which may take long; a short one does without."""
         gc.enable()
 
-    def _answer_locally(self) -> Callable[[Outgoing], Reply]:
-        from msgctl.cli.emulated import answered_by
+    def _sandbox_transport(self) -> SandboxTransport:
+        from msgctl.sandbox.transport import SandboxTransport
 
-        return answered_by(self.emulator)
+        return SandboxTransport(self.emulator, self.sleep)
 
     def on_close(self, opened: Closeable) -> Closeable:
         """Close something at the end of the run, and return it."""
@@ -185,15 +195,10 @@ class Context:
 
     def check_own_fields(self, columns: Iterable[str]) -> None:
         """Check --fields before anything is done. Raises UsageError."""
-        self.refuse_fields_of_json()
         if self.options.fields:
             from msgctl.output.fields import check_own_fields
 
             check_own_fields(self.options.fields, tuple(columns))
-
-    def refuse_fields_of_json(self) -> None:
-        if self.options.fields and self.options.format is Format.JSON:
-            raise UsageError("Use either --fields or --json, not both")
 
     # --- standard error
 
@@ -201,8 +206,8 @@ class Context:
         return has_color(stream, self.environ, refused=self.options.no_color)
 
     def note(self, text: str) -> None:
-        """Print a line on standard error, unless --quiet."""
-        if not self.options.quiet:
+        """Print a line on standard error, unless --quiet or --json, under which it holds JSON alone."""
+        if not self.options.quiet and self.options.format is not Format.JSON:
             self.say(self.wrapped(text))
 
     def warn(self, text: str) -> None:
@@ -219,13 +224,12 @@ class Context:
         """Return a text wrapped at words if standard error is a terminal."""
         if not is_terminal(self.stderr):
             return text
-        from msgctl.output.cells import fold
+        from textwrap import fill
+
         from msgctl.output.screen import Screen
 
-        width = Screen.of(self.stderr, color=False).width
-        if width is None:
-            return text
-        return "\n".join(part for line in text.split("\n") for part in fold(line, width) or [""])
+        width = Screen.of(self.stderr, color=False).width or 80
+        return "\n".join(fill(line, width, break_long_words=False, break_on_hyphens=False) for line in text.split("\n"))
 
     def say(self, text: str) -> None:
         self.stderr.write(text + "\n")

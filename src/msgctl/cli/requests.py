@@ -11,6 +11,7 @@ from msgctl.http import request
 from msgctl.http.request import Value
 from msgctl.http.response import Response
 from msgctl.operations import Effect, Operation
+from msgctl.output.form import Format
 from msgctl.output.result import Document, OwnResult, ServiceResult
 from msgctl.recipients import RecipientOutcome
 from msgctl.storage import paths
@@ -31,8 +32,12 @@ def run(context: Context, operation: Operation, values: Values, body: bytes | No
     request.build(operation, values, body)  # usage errors come before those of the profile
     check_fields(context, operation)
     if operation.effect is Effect.READS:
-        return ServiceResult([context.client.send(operation, values, body=body)])
-    return _send(context, operation, values, body)
+        any_json = context.options.format is Format.JSON
+        response = context.client.send(operation, values, body=body, any_json=any_json)
+        return ServiceResult([response], values=values)
+    result = _send(context, operation, values, body)
+    result.values = values
+    return result
 
 
 def read(context: Context, operation: Operation, values: Values, timeout: float | None = None) -> Response:
@@ -65,7 +70,6 @@ def _dotted(document: Document) -> list[str]:
 
 def check_fields(context: Context, operation: Operation) -> None:
     """Check --fields before anything is sent. Raises UsageError."""
-    context.refuse_fields_of_json()
     if context.options.fields:
         from msgctl.output.fields import check_fields
 

@@ -11,7 +11,7 @@ from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.jobs.decoding import decoded
+from msgctl.jobs.decode import decoded
 from msgctl.phones import InvalidPhoneError, Reader
 from msgctl.storage.files import MAKE_ROOM
 from msgctl.text import shorten

@@ -25,12 +25,13 @@ class Result:
 class ServiceResult(Result):
     """Responses of the service to one operation. ``asked`` is how many were asked for, some of which may be missing.
 
-    ``outcomes`` are those of the recipients of a send.
+    ``outcomes`` are those of the recipients, ``values`` what was asked of the operation, by wire name.
     """
 
     responses: Sequence[Response]
     asked: int = 1
     outcomes: Sequence[RecipientOutcome] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass

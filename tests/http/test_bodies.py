@@ -1,0 +1,249 @@
+"""What standard output carries: the service's bytes under --json, tables, csv and tsv; and that it carries no more."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conftest import KEY
+from support.commands import ALL, PHONE, SENDS, Command, each
+from support.service import Service, answer, drop, raw
+from support.tool import Tool
+
+SMS = SENDS["sms send"].line
+
+BODIES: dict[str, bytes] = {
+    "as usual": b'{"status":1500}',
+    "line ends and tabs": b'\r\n{ "status"\t:\n1500 ,"new":[ ] }\n\n',
+    "no digit lost": b'{"status":12345678901234567890123456789.10,"a":1.0,"b":1e400,"c":-0,"d":1E+2}',
+    "unknown members in their order": b'{"zeta":1,"status":2,"alpha":{"z":null,"a":[true,false]}}',
+    "a member twice": b'{"status":1,"status":2}',
+    "escapes as they were": b'{"status":"\\u00e9\\/\\u001b","x":"\xc3\xa9"}',
+    "a lone surrogate": b'{"status":"\\ud800"}',
+    "control characters in a name": b'{"status":1,"\\u0000\\u001b":"\\u009b"}',
+    "direction marks": '{"status":"\u202eabc\u2066"}'.encode(),
+    "a byte order mark": b'\xef\xbb\xbf{"status":1}',
+    "markup": b'{"status":"[bold red]x[/]"}',
+    "a megabyte": b'{"status":"' + b"x" * 1_000_000 + b'"}',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", list(BODIES.values()), ids=list(BODIES))
+def test_json_in_a_pipe_is_the_bytes_of_the_service(body: bytes, service: Service, tool: Tool) -> None:
+    service.will(answer(body))
+    outcome = tool("balance", "--json")
+    assert (outcome.code, outcome.stdout, outcome.stderr) == (0, body, b"")
+
+
+@each(ALL)
+def test_json_of_every_command_is_the_bytes_of_the_service(command: Command, service: Service, tool: Tool) -> None:
+    body = json.dumps({**command.record, "new": [1.10, {"x": "ñ"}]}, indent=3, ensure_ascii=False).encode()
+    service.will(answer(body), answer(body))
+    assert tool(*command.line, "--json").stdout == body
+    assert tool("-o", "json", *command.line).stdout == body
+
+
+@pytest.mark.parametrize("body", list(BODIES.values()), ids=list(BODIES))
+def test_json_on_a_terminal_is_the_same_value_indented_and_harmless(body: bytes, service: Service, tool: Tool) -> None:
+    service.will(answer(body))
+    outcome = tool("balance", "--json", terminal=True)
+    assert outcome.code == 0
+    shown = outcome.out
+    assert shown.startswith('{\n  "')
+    assert shown.replace("\n", "").isprintable()
+    exact: dict[str, Any] = {"parse_int": str, "parse_float": str, "object_pairs_hook": list}
+    assert json.loads(shown, **exact) == json.loads(body.decode("utf-8-sig"), **exact)
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "tsv"])
+@pytest.mark.parametrize("body", list(BODIES.values()), ids=list(BODIES))
+@pytest.mark.parametrize("terminal", [False, True])
+def test_no_character_of_the_service_acts_on_a_terminal(
+    terminal: bool, body: bytes, form: str, service: Service, tool: Tool
+) -> None:
+    service.will(answer(body))
+    outcome = tool("balance", "-o", form, "--no-color", terminal=terminal)
+    assert outcome.code == 0
+    assert outcome.out.replace("\n", "").replace("\t", "").isprintable()
+
+
+def test_a_number_is_shown_with_every_digit(service: Service, tool: Tool) -> None:
+    digits = "12345678901234567890123456789.10"
+    service.always(answer(b'{"status":%s}' % digits.encode()))
+    for form in ("table", "csv", "tsv"):
+        assert digits in tool("balance", "-o", form).out
+
+
+# --- tables, csv, tsv
+
+
+def dispatch(*texts: str) -> dict[str, Any]:
+    data = [
+        {"id": f"m{number}", "status": "sent", "credits": number, "sms": text, "phone": f"{PHONE}{number}"}
+        for number, text in enumerate(texts, start=1)
+    ]
+    return {"id": "d1", "status": 1, "data": data, "origin": "new member"}
+
+
+def test_a_table_shows_each_number_and_the_dispatch_above(service: Service, tool: Tool) -> None:
+    service.will(answer(dispatch("Hola", "Hello")))
+    lines = tool(*SMS).out.splitlines()
+    above = next(number for number, line in enumerate(lines) if "d1" in line)
+    rows = [number for number, line in enumerate(lines) if re.search(r"\bm[12]\b", line)]
+    assert len(rows) == 2
+    assert above < min(rows)
+    assert "new member" in "\n".join(lines)
+
+
+@pytest.mark.parametrize("width", ["40", "80", "200"])
+@each(ALL)
+def test_a_table_fits_the_terminal_and_shows_all(
+    width: str, command: Command, service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    service.will(answer(command.record))
+    out = tool(*command.line, "--no-color", terminal=True).out
+    assert all(len(line.rstrip()) <= int(width) for line in out.splitlines())
+    entry = command.record.get("data", [command.record])[0]
+    assert all(str(value) in out for value in entry.values() if value != [] and len(str(value)) < 20)
+
+
+def test_csv_has_a_header_and_a_row_for_each_entry(service: Service, tool: Tool) -> None:
+    service.will(answer(dispatch('He said "no", twice', "two\nlines", "=1+1", "@SUM(A1)")))
+    out = tool(*SMS, "-o", "csv").out
+    header, *rows = list(csv.reader(io.StringIO(out)))
+    assert header == ["id", "status", "credits", "sms", "phone"]
+    assert [row[3] for row in rows] == ['He said "no", twice', "two\\nlines", "'=1+1", "'@SUM(A1)"]
+    assert out.count("\n") == 5
+
+
+def test_tsv_has_a_line_for_each_entry_whatever_it_holds(service: Service, tool: Tool) -> None:
+    service.will(answer(dispatch("a\tb", "c\nd\r", "=1")))
+    header, *rows = [line.split("\t") for line in tool(*SMS, "-o", "tsv").out.splitlines()]
+    assert header == ["id", "status", "credits", "sms", "phone"]
+    assert [row[3] for row in rows] == ["a\\tb", "c\\nd\\r", "'=1"]
+
+
+def test_fields_choose_the_columns_and_their_order(service: Service, tool: Tool) -> None:
+    service.always(answer(dispatch("Hola", "Hello")))
+    assert tool(*SMS, "-o", "csv", "--fields", "phone,id").out == (
+        f"phone,id\n{PHONE}1,m1\n{PHONE}2,m2\n"
+    )  # fmt: skip
+    assert tool("--fields", "id", "-o", "tsv", *SMS).out == "id\nm1\nm2\n"
+    table = tool(*SMS, "--fields", "sms,id").out
+    assert table.index("Hola") < table.index("m1")
+    assert PHONE not in table
+
+
+def test_dotted_fields_reach_into_objects(service: Service, tool: Tool) -> None:
+    record = {"urlShort": "s", "urlLong": "l", "clicksNumber": 3, "metrics": [{"country": {"property": "CO"}}]}
+    service.will(answer(record))
+    fields = "clicksNumber,metrics.0.country.property"
+    outcome = tool("url", "stats", "promo", "--since", "7d", "-o", "csv", "--fields", fields)
+    assert (outcome.code, outcome.out) == (0, f"{fields}\n3,CO\n")
+
+
+@pytest.mark.parametrize("fields", ["phone,nothing", "", "phone,,id", "Phone"])
+def test_a_field_that_there_is_not_is_found_before_anything_is_sent(fields: str, service: Service, tool: Tool) -> None:
+    assert tool(*SMS, "--fields", fields).code == 2
+    assert service.connections == 0
+
+
+def test_fields_of_json_are_refused_before_anything_is_sent(service: Service, tool: Tool) -> None:
+    outcome = tool(*SMS, "--fields", "id", "--json")
+    assert (outcome.code, outcome.error["kind"]) == (2, "usage")
+    assert service.connections == 0
+
+
+# --- standard error
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv", "tsv"])
+@each(ALL)
+def test_verbose_shows_each_request_and_answer_and_leaves_the_result_alone(
+    form: str, command: Command, service: Service, tool: Tool
+) -> None:
+    service.will(answer(command.record), answer(command.record))
+    plain, verbose = tool(*command.line, "-o", form), tool("-v", *command.line, "-o", form)
+    assert verbose.stdout == plain.stdout
+    asked, answered = verbose.err.splitlines()
+    where = f"{command.method} /api/v1{command.path}"
+    assert asked == f"> {where}"
+    assert re.fullmatch(rf"< 200 {re.escape(where)} \d+ ms", answered)
+
+
+def test_verbose_shows_repetitions_and_lost_answers_without_the_key(service: Service, tool: Tool) -> None:
+    service.will(drop, answer({"error": KEY, "msg": KEY}, 503), answer({"status": 1}))
+    outcome = tool("balance", "-v")
+    assert outcome.code == 0
+    lines = outcome.err.splitlines()
+    assert len([line for line in lines if line.startswith("> GET /api/v1/balance")]) == 3
+    assert [line.split()[1] for line in lines if line.startswith("< ")] == ["no", "503", "200"]
+    assert "awkward" not in outcome.err
+
+
+def test_a_repeated_number_is_noted_on_standard_error_unless_quiet(service: Service, tool: Tool) -> None:
+    service.always(answer(SENDS["sms send"].record))
+    line = ("sms", "send", PHONE, f"+{PHONE}", "-m", "Hola")
+    noted, quiet = tool(*line), tool(*line, "-q")
+    assert PHONE in noted.err
+    assert quiet.stderr == b""
+    assert noted.stdout == quiet.stdout
+    assert dict(service.received[0].form)["phone"] == PHONE
+
+
+def test_the_sandbox_says_so_unless_quiet(tool: Tool) -> None:
+    loud, quiet = tool("-p", "sandbox", "balance", "--json"), tool("-p", "sandbox", "balance", "--json", "-q")
+    assert "sandbox" in loud.err
+    assert quiet.stderr == b""
+    assert loud.stdout == quiet.stdout
+
+
+def test_quiet_does_not_silence_an_error(service: Service, tool: Tool) -> None:
+    service.will(answer(b"", 520))
+    assert "520" in tool("balance", "-q").err
+
+
+# --- any answer at all
+
+
+@given(body=st.binary(max_size=300))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_as_an_http_answer_end_in_an_exit_code(body: bytes, service: Service, tool: Tool) -> None:
+    service.always(raw(body))
+    outcome = tool(*SMS, "--json")
+    assert outcome.code == 5
+    assert "of its own" not in outcome.error["message"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+RECORDS = st.dictionaries(st.sampled_from(["id", "status", "data", "error", "msg", "state", "metrics", "x"]), JSON)
+
+
+@given(
+    command=st.sampled_from(list(ALL.values())),
+    record=RECORDS | JSON,
+    status=st.sampled_from([200, 200, 200, 520]),
+    form=st.sampled_from(["table", "json", "csv", "tsv"]),
+    terminal=st.booleans(),
+)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_json_as_an_answer_ends_in_an_exit_code(
+    command: Command, record: Any, status: int, form: str, terminal: bool, service: Service, tool: Tool
+) -> None:
+    service.always(answer(json.dumps(record).encode(), status))
+    outcome = tool(*command.line, "-o", form, terminal=terminal)
+    assert outcome.code in ((0, 1, 5, 6) if status == 200 else (1, 5))
+    assert "of its own" not in outcome.err
+    assert outcome.code in (0, 5, 6) or outcome.stdout == b""

@@ -1,0 +1,393 @@
+"""A connection that is kept, answers that are not what they say, and what is known about a request that was refused."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from conftest import KEY
+from msgctl import operations
+from msgctl.config.credential import Credential, Secret
+from msgctl.errors import ConfigurationError, Interrupted, NotReachedError, OutcomeUnknownError, RefusedError
+from msgctl.http import request, transport
+from msgctl.http.client import Client
+from msgctl.http.response import Response
+from support.commands import PHONE, SENDS
+from support.proxy import proxying
+from support.service import Behaviour, Service, answer, drip, drop, hang_up, raw, running, silent
+from support.tool import Tool
+
+RECORD = SENDS["sms send"].record
+SMS = SENDS["sms send"].line
+SEND = request.build(operations.SEND_SMS, {"phone": (PHONE,), "sms": "Hola"})
+BALANCE = request.build(operations.BALANCE, {})
+BODY = b'{"id":"d1"}'
+WHOLE = raw(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n" + BODY)
+PATIENCE = 20.0
+
+
+@pytest.fixture
+def keeper() -> Iterator[Service]:
+    """A server that keeps its connections open."""
+    with running(keeps=True) as service:
+        yield service
+
+
+@contextlib.contextmanager
+def calling(base_url: str, seconds: float = PATIENCE) -> Iterator[Client]:
+    client = Client(base_url, Credential(1, Secret(KEY)), timeout=seconds, sleep=lambda _: None)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def perform(client: Client, made: request.Request, timeout: float | None = None) -> Response:
+    """Make a prepared request and return what its response means."""
+    return client.parse(made, client.fetch(made, timeout=timeout))
+
+
+def then(*behaviours: Behaviour, done: threading.Event | None = None) -> Behaviour:
+    """One behaviour after the other on the same connection, and an event after the last."""
+
+    def behave(peer: socket.socket) -> None:
+        for behaviour in behaviours:
+            behaviour(peer)
+        if done is not None:
+            done.set()
+
+    return behave
+
+
+def test_ctrl_c_before_a_request_leaves_sends_nothing_whatever_the_last_one_did(keeper: Service) -> None:
+    said: list[str] = []
+
+    def log(line: str) -> None:
+        said.append(line)
+        if len(said) == 3:  # the second request is about to be made
+            raise KeyboardInterrupt
+
+    keeper.always(WHOLE)
+    client = Client(keeper.base_url, Credential(1, Secret(KEY)), log=log)
+    with contextlib.closing(client):
+        client.fetch(SEND)
+        with pytest.raises(Interrupted, match="nothing was sent") as stopped:
+            client.fetch(SEND)
+    assert stopped.value.nothing_sent
+    assert len(keeper.received) == 1
+    assert re.fullmatch(r"< 200 POST /api/v1/send-sms \d{1,4} ms", said[1])
+
+
+def test_what_was_not_sent_is_logged_as_such() -> None:
+    said: list[str] = []
+    with socket.socket() as taken:  # bound, and not listening
+        taken.bind(("127.0.0.1", 0))
+        client = Client(
+            f"http://127.0.0.1:{taken.getsockname()[1]}/api/v1", Credential(1, Secret(KEY)), log=said.append
+        )
+        with contextlib.closing(client), pytest.raises(NotReachedError):
+            client.fetch(SEND, timeout=PATIENCE)
+    assert re.fullmatch(r"< not sent POST /api/v1/send-sms \d+ ms", said[1])
+
+
+def test_the_log_says_how_many_milliseconds_a_request_took(keeper: Service) -> None:
+    said: list[str] = []
+    keeper.always(WHOLE)
+    times = iter([100.0, 100.25])
+    client = Client(keeper.base_url, Credential(1, Secret(KEY)), log=said.append, clock=lambda: next(times))
+    with contextlib.closing(client):
+        client.fetch(SEND)
+    assert said == ["> POST /api/v1/send-sms", "< 200 POST /api/v1/send-sms 250 ms"]
+
+
+@pytest.mark.parametrize("ask", [Client.fetch, perform])
+def test_a_caller_with_a_limit_of_its_own_repeats_on_its_own(ask: Callable[..., object]) -> None:
+    with running() as service:
+        service.always(drop)
+        with calling(service.base_url) as client, pytest.raises(OutcomeUnknownError):
+            ask(client, BALANCE, timeout=PATIENCE)
+        assert len(service.received) == 1
+
+
+# --- a connection is kept
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nb\r\n" + BODY + b"\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n" + BODY,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\nKeep-Alive: timeout=5, max=100\r\n\r\n" + BODY,
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: x\r\n\r\n" + CHUNKED,
+        CHUNKED,
+    ],
+)  # fmt: skip
+def test_requests_go_over_one_connection(data: bytes, keeper: Service) -> None:
+    keeper.always(raw(data))
+    with calling(keeper.base_url) as client:
+        assert [perform(client, SEND).body for _ in range(3)] == [BODY] * 3
+    assert (len(keeper.received), keeper.connections) == (3, 1)
+
+
+def test_a_refusal_does_not_end_a_connection(keeper: Service) -> None:
+    keeper.will(answer({"error": "no"}, 520, {"Connection": "keep-alive"}), WHOLE)
+    with calling(keeper.base_url) as client:
+        with pytest.raises(RefusedError):
+            perform(client, SEND)
+        perform(client, SEND)
+    assert keeper.connections == 1
+
+
+def test_requests_go_over_one_connection_of_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with running(context, keeps=True) as service, authority.cert_pem.tempfile() as certificate:
+        monkeypatch.setenv("SSL_CERT_FILE", certificate)
+        service.always(WHOLE)
+        with calling(service.base_url) as client:
+            for _ in range(3):
+                perform(client, SEND)
+        assert (len(service.received), service.connections) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 11\r\n\r\n" + BODY,
+        b"HTTP/1.0 200 OK\r\nContent-Length: 11\r\n\r\n" + BODY,
+        b"HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1\r\nContent-Length: 11\r\n\r\n" + BODY,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n" + BODY + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+    ],
+    ids=["close", "HTTP/1.0", "for a moment", "one answer too many"],
+)
+def test_a_connection_is_not_used_again(data: bytes, keeper: Service) -> None:
+    keeper.always(raw(data))
+    with calling(keeper.base_url) as client:
+        assert [perform(client, SEND).body for _ in range(2)] == [BODY] * 2
+    assert (len(keeper.received), keeper.connections) == (2, 2)
+
+
+def test_a_connection_that_was_idle_for_long_is_not_used_again(
+    keeper: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "MOST_IDLE", 0)
+    keeper.always(WHOLE)
+    with calling(keeper.base_url) as client:
+        perform(client, SEND)
+        perform(client, SEND)
+    assert keeper.connections == 2
+
+
+@pytest.mark.parametrize(
+    "meanwhile", [hang_up, raw(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 2\r\n\r\n{}")], ids=["end", "bytes"]
+)
+def test_what_comes_between_two_requests_costs_no_message(meanwhile: Behaviour, keeper: Service) -> None:
+    done = threading.Event()
+    keeper.will(then(WHOLE, meanwhile, done=done), WHOLE)
+    with calling(keeper.base_url) as client:
+        perform(client, SEND)
+        assert done.wait(PATIENCE)
+        assert perform(client, SEND).body == BODY
+    assert (len(keeper.received), keeper.connections) == (2, 2)
+
+
+@pytest.mark.parametrize("loss", [hang_up, then(raw(b"HTTP/1.1 200 OK\r\nContent-Le"), hang_up)])
+def test_what_is_lost_on_a_kept_connection_is_not_sent_again(loss: Behaviour, keeper: Service) -> None:
+    keeper.will(WHOLE, loss, WHOLE)
+    with calling(keeper.base_url) as client:
+        perform(client, SEND)
+        with pytest.raises(OutcomeUnknownError):
+            perform(client, SEND)
+        assert (len(keeper.received), keeper.connections) == (2, 1)
+        perform(client, SEND)
+    assert (len(keeper.received), keeper.connections) == (3, 2)
+
+
+def test_a_late_answer_is_not_taken_for_that_of_the_next_request(keeper: Service) -> None:
+    keeper.will(silent, WHOLE)
+    with calling(keeper.base_url, seconds=0.3) as client:
+        with pytest.raises(OutcomeUnknownError):
+            perform(client, SEND)
+        assert perform(client, SEND).body == BODY
+    assert keeper.connections == 2
+
+
+def test_siblings_have_a_connection_each_and_read_the_certificates_once(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[ssl.SSLContext] = []
+    make = ssl.create_default_context
+
+    def count(*arguments: Any, **more: Any) -> ssl.SSLContext:
+        made.append(make(*arguments, **more))
+        return made[-1]
+
+    monkeypatch.setattr(ssl, "create_default_context", count)
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with running(context, keeps=True) as secured, authority.cert_pem.tempfile() as certificate:
+        monkeypatch.setenv("SSL_CERT_FILE", certificate)
+        secured.always(WHOLE)
+        with calling(secured.base_url) as client:
+            siblings = [client.sibling() for _ in range(4)]
+            threads = [threading.Thread(target=perform, args=(sibling, SEND)) for sibling in siblings]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(PATIENCE)
+            for sibling in siblings:
+                sibling.close()
+        assert (len(secured.received), secured.connections, len(made)) == (4, 4, 1)
+
+
+# --- answers that are not what they say
+
+
+LENGTHS = ["2, 3", "-2", "+2", "2 2", "0x2", "2_0", "²", "9" * 30, "1e1", "2\r\nContent-Length: 02", ""]
+
+
+@pytest.mark.parametrize("length", LENGTHS, ids=lambda length: length[:30])
+def test_a_length_that_is_none_loses_the_answer(length: str, service: Service, tool: Tool) -> None:
+    service.will(raw(f"HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n".encode("latin-1") + BODY))
+    assert tool(*SMS).code == 5
+
+
+@pytest.mark.parametrize("size", ["-1", "-5", "", "zz", "ffffffffffffffffff", "7fffffffffffffff", "0x2", "1" * 70_000])
+def test_a_chunk_that_is_none_loses_the_answer(size: str, service: Service, tool: Tool) -> None:
+    service.will(raw(f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{size}\r\n".encode() + BODY))
+    assert tool(*SMS).code == 5
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"Transfer-Encoding: gzip", b"Transfer-Encoding: chunked, gzip", b"none", b": empty"],
+    ids=lambda line: line[:30].decode(),
+)
+def test_a_head_that_cannot_be_relied_on_loses_the_answer(line: bytes, service: Service, tool: Tool) -> None:
+    service.will(raw(b"HTTP/1.1 200 OK\r\n" + line + b"\r\nContent-Length: 11\r\n\r\n" + BODY))
+    assert tool(*SMS).code == 5
+
+
+@pytest.mark.parametrize("status", [b"HTTP/0.9 200 OK", b"HTTP/2.0 200 OK", b"HTTP/1.1 1000 OK", b"200 OK", b"{}"])
+def test_a_first_line_that_is_none_is_not_shown(status: bytes, service: Service, tool: Tool) -> None:
+    service.will(raw(status + b" planted\r\nContent-Length: 2\r\n\r\n{}"))
+    outcome = tool(*SMS)
+    assert outcome.code == 5
+    assert "planted" not in outcome.err
+
+
+def test_chunks_without_end_do_not_fill_the_memory(service: Service, tool: Tool) -> None:
+    head = raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    service.will(then(head, *[raw(b"100000\r\n" + bytes(2**20) + b"\r\n")] * 17, silent))
+    outcome = tool(*SMS, "--timeout", "60")
+    assert outcome.code == 5
+    assert "16 MiB" in outcome.err
+
+
+# --- stages before a request leaves
+
+
+def test_a_proxy_that_drips_its_answer_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    with running() as proxy:
+        proxy.will(drip(b"HTTP/1.1 200 OK\r\nX-Slow: "))
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+        with calling("https://service.invalid/api/v1") as client, pytest.raises(NotReachedError, match=r"0\.3 seconds"):
+            perform(client, SEND, timeout=0.3)
+
+
+@pytest.mark.parametrize("behaviour", [drop, raw(b"\x00\xff\r\n\r\n"), raw(b"HTTP/1.1 200 OK\r\n" + b"X: x\r\n" * 200)])
+def test_a_proxy_that_does_not_speak_http_opens_no_connection(
+    behaviour: Behaviour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running() as proxy:
+        proxy.will(behaviour)
+        monkeypatch.setenv("HTTPS_PROXY", f"127.0.0.1:{proxy.port}")
+        with calling("https://service.invalid/api/v1") as client, pytest.raises(NotReachedError, match="The proxy"):
+            perform(client, SEND)
+
+
+def test_a_certificate_behind_a_proxy_is_the_service_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("service.invalid").configure_cert(context)
+    with running(context) as service, proxying(service.port) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        with (
+            calling("https://service.invalid/api/v1") as client,
+            pytest.raises(NotReachedError, match="certificate") as no,
+        ):
+            perform(client, SEND)
+    assert "service.invalid" in no.value.message
+
+
+def test_the_password_of_a_proxy_goes_to_the_proxy_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    with running() as service, proxying(service.port, 407) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url.replace("//", "//ana:p%40ss@"))
+        with calling("https://service.invalid/api/v1") as client, pytest.raises(NotReachedError) as refused:
+            perform(client, SEND)
+        assert b"\r\nProxy-Authorization: Basic YW5hOnBAc3M=\r\n" in proxy.asked[0]
+    assert "p@ss" not in str(refused.value)
+    assert "p%40ss" not in str(refused.value)
+
+
+def test_plain_http_is_passed_on_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    with running() as proxy:
+        proxy.will(answer({"status": 7}))
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
+        with calling("http://service.invalid:8080/api/v1") as client:
+            assert perform(client, BALANCE).document["status"] == "7"
+        received = proxy.received[0]
+        assert received.target.startswith("http://service.invalid:8080/api/v1/balance?client=1&")
+        assert received.headers["host"] == "service.invalid:8080"
+
+
+def test_what_was_lost_behind_a_proxy_that_passes_on_is_not_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with running() as proxy:
+        proxy.will(drop)
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
+        with calling("http://service.invalid/api/v1") as client, pytest.raises(OutcomeUnknownError):
+            perform(client, SEND)
+        assert len(proxy.received) == 1
+
+
+def test_the_next_address_of_a_name_is_tried(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        addresses = [held.getsockname(), ("127.0.0.1", service.port)]
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address) for address in addresses]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        service.will(answer(RECORD))
+        with calling("http://service.invalid/api/v1") as client:
+            perform(client, SEND)
+    assert len(service.received) == 1
+
+
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
+def test_certificates_that_are_not_there_are_a_mistake_of_configuration(
+    variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, str(tmp_path / "missing"))
+    with calling("https://service.invalid/api/v1") as client, pytest.raises(ConfigurationError) as error:
+        perform(client, SEND)
+    assert variable in (error.value.hint or "")
+
+
+def test_a_system_without_authorities_is_told_where_to_name_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    nowhere: Any = [None] * 6
+    monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: ssl.DefaultVerifyPaths(*nowhere))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+    with running(context) as service, calling(service.base_url) as client, pytest.raises(NotReachedError) as error:
+        perform(client, SEND)
+    assert "SSL_CERT_FILE" in (error.value.hint or "")
+    assert "ca-certificates" in (error.value.hint or "")

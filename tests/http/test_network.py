@@ -1,0 +1,405 @@
+"""How a request travels: TLS, proxies, redirects, plain http, and what goes along with it."""
+
+from __future__ import annotations
+
+import datetime
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from conftest import KEY
+from msgctl import __version__
+from support.commands import ALL, PHONE, READS, SENDS, Command, each
+from support.proxy import proxying
+from support.service import Service, answer, raw, running, silent
+from support.tool import Tool
+
+HOST = "service.invalid"
+SMS = SENDS["sms send"].line
+
+
+@pytest.fixture(scope="session")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def trusted(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The authority is the one that SSL_CERT_FILE names."""
+    file = tmp_path / "authority.pem"
+    authority.cert_pem.write_to_path(str(file))
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+
+
+@pytest.fixture
+def certified(service: Service, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    """A service behind TLS, whose certificate is for 127.0.0.1 and for ``HOST``."""
+    with secured(authority, monkeypatch, "127.0.0.1", HOST) as server:
+        yield server
+
+
+class secured:  # noqa: N801 (used as a function)
+    """A service behind TLS, for the names of its certificate."""
+
+    def __init__(self, authority: trustme.CA, patch: pytest.MonkeyPatch, *names: str, **validity: Any) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert(*names, **validity).configure_cert(context)
+        self._running = running(context)
+        self._patch = patch
+
+    def __enter__(self) -> Service:
+        server = self._running.__enter__()
+        self._patch.setenv("MSGCTL_BASE_URL", server.base_url)
+        return server
+
+    def __exit__(self, *error: Any) -> None:
+        self._running.__exit__(*error)
+
+
+# --- TLS
+
+
+@pytest.mark.usefixtures("trusted")
+@each(ALL)
+def test_a_certificate_of_an_authority_in_ssl_cert_file_is_trusted(
+    command: Command, certified: Service, tool: Tool
+) -> None:
+    certified.will(answer(command.record))
+    assert tool(*command.line).code == 0
+
+
+@each({"balance": READS["balance"], "sms send": SENDS["sms send"]})
+def test_a_certificate_of_an_unknown_authority_is_4(command: Command, certified: Service, tool: Tool) -> None:
+    outcome = tool(*command.line)
+    assert outcome.code == 4
+    assert "certificate" in outcome.err
+    assert "nothing was sent" in outcome.err
+    assert "SSL_CERT_FILE" in outcome.err
+    assert certified.received == []
+    assert tool.clock.slept == []
+
+
+@pytest.mark.usefixtures("trusted")
+def test_a_certificate_for_another_name_is_4(
+    service: Service, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
+    with secured(authority, monkeypatch, "other.example") as server:
+        outcome = tool(*SMS)
+        assert outcome.code == 4
+        assert "certificate" in outcome.err
+        assert server.received == []
+
+
+@pytest.mark.usefixtures("trusted")
+def test_an_expired_certificate_is_4(
+    service: Service, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
+    yesterday = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
+    with secured(authority, monkeypatch, "127.0.0.1", not_after=yesterday) as server:
+        outcome = tool(*SMS)
+        assert outcome.code == 4
+        assert "expired" in outcome.err
+        assert server.received == []
+
+
+def test_https_to_a_server_that_speaks_plain_http_is_4(
+    service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
+    def speak(listener: socket.socket) -> None:
+        for _ in range(3):
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=speak, args=(listener,), daemon=True).start()
+        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://127.0.0.1:{listener.getsockname()[1]}/api/v1")
+        outcome = tool(*SMS)
+    assert outcome.code == 4
+    assert "TLS" in outcome.err
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no certificate"])
+def test_an_ssl_cert_file_that_cannot_be_used_is_3(
+    content: bytes | None, certified: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
+    file = tmp_path / "authority.pem"
+    if content is not None:
+        file.write_bytes(content)
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    outcome = tool(*SMS)
+    assert outcome.code == 3
+    assert "SSL_CERT_FILE" in outcome.err
+    assert certified.connections == 0
+
+
+# --- plain http
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://service.invalid/api/v1",
+        "HTTP://service.invalid/api/v1",
+        "http://192.0.2.1/api/v1",
+        "http://[2001:db8::1]/api/v1",
+        "http://localhost.service.invalid/api/v1",
+        "http://127.0.0.1.service.invalid/api/v1",
+        "http://127.0.0.1@service.invalid/api/v1",
+        "http://127.0.0.1\\@service.invalid/api/v1",
+        "http://0.0.0.0/api/v1",
+        "ftp://service.invalid/api/v1",
+        "service.invalid/api/v1",
+    ],
+)
+@pytest.mark.parametrize("source", ["environment", "profile"])
+def test_plain_http_to_another_machine_is_refused_before_any_connection(
+    source: str, url: str, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a name was looked up or a connection was made")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    if source == "profile":
+        write_profile(home, monkeypatch, url)
+    else:
+        monkeypatch.setenv("MSGCTL_BASE_URL", url)
+    outcome = tool(*SMS)
+    assert outcome.code == 3
+    assert "base_url" in outcome.err.lower()
+
+
+def test_a_profile_may_allow_plain_http(
+    service: Service, home: Path, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
+    lookup = socket.getaddrinfo
+
+    def to_this_machine(host: Any, *rest: Any, **more: Any) -> Any:
+        return lookup("127.0.0.1", *rest, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", to_this_machine)
+    write_profile(home, monkeypatch, f"http://service.invalid:{service.port}/api/v1", "allow_http = true")
+    service.will(answer({"status": 1}))
+    assert tool("balance").code == 0
+    assert service.received[0].headers["host"] == f"service.invalid:{service.port}"
+
+
+def write_profile(home: Path, monkeypatch: pytest.MonkeyPatch, url: str, more: str = "") -> None:
+    """Make a profile with this base URL the default, and the environment silent about it."""
+    file = home / "config.toml"
+    file.write_text(
+        f"default_profile = 'main'\n[profiles.main]\nbase_url = '{url}'\nclient = 1\nkey = 'secret'\n{more}\n"
+    )
+    file.chmod(0o600)
+    monkeypatch.setenv("MSGCTL_CONFIG", str(file))
+    for variable in ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY"):
+        monkeypatch.delenv(variable)
+
+
+# --- redirects
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@each(ALL)
+def test_a_redirect_is_not_followed(command: Command, status: int, service: Service, tool: Tool) -> None:
+    with running() as elsewhere:
+
+        def redirect(connection: socket.socket) -> None:
+            request = service.received[-1]
+            there = f"http://127.0.0.1:{elsewhere.port}{request.target}?{request.body.decode()}&again={KEY[:-4]}"
+            answer(b"", status, {"Location": there.encode().decode("latin-1")})(connection)
+
+        service.will(redirect)
+        outcome = tool(*command.line)
+        in_doubt = status in (302, 303) and command not in READS.values()
+        assert outcome.code == (5 if in_doubt else 1)
+        assert elsewhere.connections == 0
+        assert service.connections == 1
+        assert f"http://127.0.0.1:{elsewhere.port}" in outcome.err
+        assert "awkward" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    "location", ["", "/api/v2/balance", "//[", "http://[::1", "javascript:alert(1)", "\x1b[31m", "http://h\xff/", "?x"]
+)
+def test_a_redirect_to_anywhere_is_1(location: str, service: Service, tool: Tool) -> None:
+    service.will(raw(f"HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode("latin-1")))
+    outcome = tool("balance", "--no-color", terminal=True)
+    assert outcome.code == (5 if "\r" in location else 1)
+    assert "\x1b" not in outcome.err
+    assert "of its own" not in outcome.err
+
+
+# --- proxies
+
+
+@pytest.mark.usefixtures("trusted")
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
+@each({"balance": READS["balance"], "sms send": SENDS["sms send"]})
+def test_https_goes_through_the_proxy_which_does_not_see_the_key(
+    command: Command, variable: str, certified: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
+    with proxying(certified.port) as proxy:
+        monkeypatch.setenv(variable, proxy.url)
+        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
+        certified.will(answer(command.record))
+        assert tool(*command.line).code == 0
+        assert proxy.targets == [f"CONNECT {HOST}:443 HTTP/1.1"]
+        assert b"awkward" not in b"".join(proxy.asked)
+
+
+@pytest.mark.usefixtures("trusted")
+def test_an_answer_lost_behind_a_proxy_is_5(certified: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
+    with proxying(certified.port) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
+        certified.always(raw(b""))
+        assert tool(*SMS).code == 5
+        assert proxy.connections == 1
+
+
+@pytest.mark.parametrize("status", [400, 403, 407, 502, 503])
+def test_a_proxy_that_refuses_the_tunnel_is_4(
+    status: int, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
+    with proxying(service.port, status) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
+        outcome = tool(*SMS)
+        assert outcome.code == 4
+        assert "proxy" in outcome.err
+        assert "nothing was sent" in outcome.err
+        assert service.connections == 0
+
+
+def test_a_proxy_that_is_not_there_is_4(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
+    with proxying(service.port) as gone:
+        url = gone.url
+    monkeypatch.setenv("HTTPS_PROXY", url)
+    monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
+    outcome = tool(*SMS)
+    assert outcome.code == 4
+    assert "HTTPS_PROXY" in outcome.err
+
+
+@pytest.mark.parametrize("exception", [HOST, f"other.example,{HOST}", ".invalid", "*"])
+def test_no_proxy_is_honoured(exception: str, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
+    with proxying(service.port) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        monkeypatch.setenv("NO_PROXY", exception)
+        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
+        assert tool(*SMS).code == 4
+        assert proxy.connections == 0
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy"])
+def test_this_machine_is_never_asked_for_through_a_proxy(
+    variable: str, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
+    with proxying(service.port) as proxy:
+        monkeypatch.setenv(variable, proxy.url)
+        service.will(answer({"status": 1}))
+        assert tool("balance").code == 0
+        assert proxy.connections == 0
+
+
+@pytest.mark.parametrize("url", ["nonsense://x", "socks4://127.0.0.1:1", "http://", "http://[::1"])
+def test_a_proxy_that_cannot_be_understood_is_3(
+    url: str, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", url)
+    monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
+    outcome = tool(*SMS)
+    assert outcome.code == 3
+    assert "HTTPS_PROXY" in outcome.err
+
+
+# --- the time limit, and requests that must not leave after it
+
+
+def test_a_request_that_was_given_up_never_leaves(
+    service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
+    lookup = socket.getaddrinfo
+    released = threading.Event()
+
+    def slow(*arguments: Any, **more: Any) -> Any:
+        released.wait(20)
+        return lookup(*arguments, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    monkeypatch.setenv("MSGCTL_BASE_URL", f"http://localhost:{service.port}/api/v1")
+    before = set(threading.enumerate())
+    outcome = tool(*SMS, "--timeout", "0.3")
+    released.set()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(20)
+    assert outcome.code == 4
+    assert "nothing was sent" in outcome.err
+    assert service.received == []
+
+
+# --- what goes along
+
+
+@each(ALL)
+def test_the_headers_are_those_of_the_interface(command: Command, service: Service, tool: Tool) -> None:
+    service.will(answer(command.record))
+    tool(*command.line)
+    headers = service.received[0].headers
+    assert headers["accept"] == "application/json"
+    assert headers["user-agent"] == f"msgctl/{__version__}"
+    assert headers.get("accept-encoding", "identity") == "identity"
+
+
+def test_no_cookie_is_kept(service: Service, tool: Tool) -> None:
+    state = answer({"state": "sent", "id": "m"}, headers={"Set-Cookie": "session=1; Path=/"})
+    service.will(state, state)
+    assert tool("state", "get", "m1", "m2").code == 0
+    assert all("cookie" not in each.headers for each in service.received)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n",
+        b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\n",
+        b"HTTP/1.0 200 OK\r\n",
+        b"HTTP/1.1 200\r\n",
+        b"HTTP/1.1 200 \xff\xfe\r\nX-Odd: \xff\x80\r\nSet-Cookie: =;;;=\xff; expires=never\r\n",
+    ],
+)
+def test_an_unusual_head_does_no_harm(head: bytes, service: Service, tool: Tool) -> None:
+    service.will(raw(head + b'Connection: close\r\nContent-Length: 13\r\n\r\n{"status": 1}'))
+    outcome = tool("balance", "--json")
+    assert (outcome.code, outcome.stdout, outcome.stderr) == (0, b'{"status": 1}', b"")
+
+
+def test_a_chunked_answer_is_put_together(service: Service, tool: Tool) -> None:
+    service.will(raw(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n{"stat\r\n7\r\nus": 1}\r\n0\r\n\r\n'))
+    assert tool("balance", "--json").stdout == b'{"status": 1}'
+
+
+def test_a_path_below_the_root_is_kept(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
+    monkeypatch.setenv("MSGCTL_BASE_URL", f"http://127.0.0.1:{service.port}/behind/gateway/api/v1/")
+    service.will(answer({"status": 1}))
+    assert tool("balance").code == 0
+    assert service.received[0].path == "/behind/gateway/api/v1/balance"
+
+
+def test_localhost_by_name_is_this_machine(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
+    monkeypatch.setenv("MSGCTL_BASE_URL", f"http://localhost:{service.port}/api/v1")
+    service.will(answer({"status": 1}))
+    assert tool("balance").code == 0
+
+
+def test_the_time_limit_is_the_one_given(service: Service, tool: Tool) -> None:
+    service.will(silent)
+    assert "0.25 seconds" in tool("sms", "send", PHONE, "-m", "x", "--timeout", "0.25").err

@@ -1,0 +1,171 @@
+"""What is asked again when an answer is lost, and what never is: a second message costs money and trust."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterator
+
+import pytest
+import trustme
+
+from support.commands import ALL, MADE_ONCE, PHONE, READS, SENDS, Command, each
+from support.service import Behaviour, Service, answer, drip, drop, raw, reset, running, silent
+from support.tool import Tool
+
+LATE = ("--timeout", "0.3")
+CUT = raw(b'HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"status": 1')
+BAD_LUCK: dict[str, Behaviour] = {
+    "closed": drop,
+    "reset": reset,
+    "half an answer": CUT,
+    "garbage": raw(b"\x00\x01\x02\x03\r\n\r\n"),
+    "429": answer(b"", 429),
+    "502": answer(b"<html>", 502),
+    "503": answer({"error": "busy", "msg": "later"}, 503, {"Retry-After": "3600"}),
+    "504": answer(b"", 504),
+}
+SLOWNESS: dict[str, Behaviour] = {
+    "silent": silent,
+    "dripping head": drip(b"HTTP/1.1 200 OK\r\nX-Slow: "),
+    "dripping body": drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n{"),
+    "endless body": drip(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{"),
+    "endless 100 Continue": drip(piece=b"HTTP/1.1 100 Continue\r\n\r\n"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_LUCK)
+@each(READS)
+def test_a_read_is_made_up_to_three_times_with_growing_pauses(
+    command: Command, name: str, service: Service, tool: Tool
+) -> None:
+    service.always(BAD_LUCK[name])
+    outcome = tool(*command.line)
+    assert outcome.code == (1 if name.isdecimal() else 5)
+    assert len(service.received) == 3
+    first, second = tool.clock.slept
+    assert 0 < first < second < 10
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+@pytest.mark.parametrize("behaviour", list(BAD_LUCK.values()), ids=list(BAD_LUCK))
+@each(READS)
+def test_a_read_succeeds_when_one_of_the_repetitions_does(
+    command: Command, behaviour: Behaviour, failures: int, service: Service, tool: Tool
+) -> None:
+    service.will(*[behaviour] * failures, answer(command.record))
+    outcome = tool(*command.line)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert len(service.received) == failures + 1
+    assert len({(each.method, each.target, each.body) for each in service.received}) == 1
+
+
+@pytest.mark.parametrize("name", BAD_LUCK)
+@each(MADE_ONCE)
+def test_what_sends_or_changes_is_made_once(command: Command, name: str, service: Service, tool: Tool) -> None:
+    service.always(BAD_LUCK[name])
+    outcome = tool(*command.line)
+    assert outcome.code == (1 if name == "429" else 5)
+    assert len(service.received) == service.connections == 1
+    assert tool.clock.slept == []
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 408, 500, 501, 505, 520])
+@each(ALL)
+def test_no_other_status_is_asked_for_again(command: Command, status: int, service: Service, tool: Tool) -> None:
+    service.will(answer({"error": "no", "msg": "no"}, status))
+    in_doubt = status in (408, 500, 501, 505) and command not in READS.values()
+    assert tool(*command.line).code == (5 if in_doubt else 1)
+    assert service.connections == 1
+    assert tool.clock.slept == []
+
+
+@each(READS)
+def test_a_whole_answer_that_cannot_be_read_is_not_asked_for_again(
+    command: Command, service: Service, tool: Tool
+) -> None:
+    service.will(answer(b"[]"))
+    assert tool(*command.line).code == 1
+    assert tool.clock.slept == []
+
+
+@pytest.mark.parametrize("behaviour", list(SLOWNESS.values()), ids=list(SLOWNESS))
+@each({name: MADE_ONCE[name] for name in ("sms send", "chatapp send", "2fa verify")})
+def test_a_send_without_an_answer_in_time_is_lost_and_not_repeated(
+    command: Command, behaviour: Behaviour, service: Service, tool: Tool
+) -> None:
+    service.always(behaviour)
+    outcome = tool(*command.line, *LATE)
+    assert outcome.code == 5
+    assert "0.3 seconds" in outcome.err
+    assert "may have been carried out" in outcome.err
+    assert len(service.received) == 1
+    assert tool.clock.slept == []
+
+
+@pytest.mark.parametrize("behaviour", list(SLOWNESS.values()), ids=list(SLOWNESS))
+def test_a_read_without_an_answer_in_time_is_repeated(behaviour: Behaviour, service: Service, tool: Tool) -> None:
+    service.always(behaviour)
+    outcome = tool("balance", *LATE)
+    assert outcome.code == 5
+    assert "0.3 seconds" in outcome.err
+    assert len(service.received) == 3
+
+
+def test_each_repetition_has_the_whole_time(service: Service, tool: Tool) -> None:
+    service.will(silent, silent, answer({"status": 1}))
+    assert tool("balance", *LATE).code == 0
+
+
+# --- what never left
+
+
+@pytest.fixture
+def tls_service(monkeypatch: pytest.MonkeyPatch, service: Service) -> Iterator[Service]:
+    """A service behind TLS: until the handshake is done, nothing has left."""
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with running(context) as server, authority.cert_pem.tempfile() as certificate:
+        monkeypatch.setenv("SSL_CERT_FILE", certificate)
+        monkeypatch.setenv("MSGCTL_BASE_URL", server.base_url)
+        yield server
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+@each(ALL)
+def test_what_never_left_is_tried_again_and_arrives_once(
+    command: Command, failures: int, tls_service: Service, tool: Tool
+) -> None:
+    tls_service.hang_up(failures)
+    tls_service.will(answer(command.record))
+    assert tool(*command.line).code == 0
+    assert tls_service.connections == failures + 1
+    assert len(tls_service.received) == 1
+
+
+def test_a_send_that_left_at_last_is_not_repeated_after_that(tls_service: Service, tool: Tool) -> None:
+    tls_service.hang_up(1)
+    tls_service.will(drop)
+    assert tool("sms", "send", PHONE, "-m", "Hola").code == 5
+    assert tls_service.connections == 2
+    assert len(tls_service.received) == 1
+
+
+def test_what_can_not_be_reached_is_given_up(tls_service: Service, tool: Tool) -> None:
+    tls_service.hang_up(100)
+    assert tool("sms", "send", PHONE, "-m", "Hola").code == 4
+    assert tls_service.connections == 3
+
+
+@each({"balance": READS["balance"], "sms send": SENDS["sms send"]})
+def test_a_handshake_that_does_not_end_in_time_is_4(
+    command: Command, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://127.0.0.1:{mute.getsockname()[1]}/api/v1")
+        outcome = tool(*command.line, *LATE)
+    assert outcome.code == 4
+    assert "nothing was sent" in outcome.err
+    assert "0.3 seconds" in outcome.err
+    assert len(tool.clock.slept) == 2

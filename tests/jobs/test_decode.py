@@ -1,0 +1,168 @@
+"""Files of recipients in their encodings, and from every kind of source."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pytest
+
+from jobs.reading import ANA, LUIS, read, read_from, refused
+from msgctl.errors import UsageError
+from msgctl.jobs.reader import RecipientReader, Row, opened
+
+# --- encodings
+
+
+@pytest.mark.parametrize(
+    ("codec", "encoding"), [("utf-8", "UTF-8"), ("utf-8-sig", "UTF-8"), ("cp1252", "Windows-1252")]
+)
+def test_the_whole_file_has_one_encoding(codec: str, encoding: str) -> None:
+    rows = [f"{ANA},Ana {number}" for number in range(40_000)]
+    outcome = read("\n".join(["phone,señal", *rows, f"{LUIS},Íñigo €5"]).encode(codec))
+    assert outcome.encoding == encoding
+    assert outcome.columns == ("phone", "señal")
+    assert outcome.rows[-1] == Row(40_002, LUIS, (LUIS, "Íñigo €5"))
+
+
+@pytest.mark.parametrize("shift", range(10))
+def test_a_character_may_span_two_chunks(shift: int) -> None:
+    content = f"phone,{'x' * shift}\n" + "57300,€\n" * 60_000
+    with opened(io.BytesIO(content.encode()), "customers.csv", "phone") as recipients:
+        assert recipients.encoding == "UTF-8"
+    lines = content.encode().split(b"\n")
+    lines[30_000 - 1], lines[40_000 - 1] = b"57300,\xe9", b"57300,\x81"
+    assert "(line 30000) nor Windows-1252 (line 40000)" in refused(b"\n".join(lines))
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("line", [2, 7, 60_000])
+def test_a_byte_that_no_encoding_has_is_named_by_its_line(end: bytes, line: int) -> None:
+    rows = [b"phone,name"] + [b"57300,\xe9"] * 60_000
+    rows[line - 1] = b"57300,\x81"
+    message = refused(end.join(rows))
+    assert f"neither UTF-8 (line 2) nor Windows-1252 (line {line})" in message
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (f"phone\n{ANA}\n".encode("utf-16"), "UTF-16"),
+        (f"phone\n{ANA}\n".encode("utf-16-le"), "UTF-16"),
+        (f"phone\n{ANA}\n".encode("utf-32"), "UTF-16"),
+        (b"phone\n" + b"57300\n" * 100_000 + b"\0", "NUL"),
+        (b"PK\x03\x04\x14", "workbook"),
+        (b"\xef\xbb\xbfphone,name\n57300,\xe9\n", "line 2 is not UTF-8"),
+        (b"\xef\xbb\xbfphone,name\n57300,\xc3", "line 2 is not UTF-8"),
+    ],
+)
+def test_a_file_that_is_not_text_is_refused(content: bytes, said: str) -> None:
+    message = refused(content)
+    assert said in message
+    assert "Save it" in message
+
+
+# --- sources
+
+
+def test_a_pipe_is_read_like_a_file() -> None:
+    content = b"phone,name\n" + b"57300,x\n" * 60_000 + b"57301,\xe9\n"
+    reader, writer = os.pipe()
+
+    def write() -> None:
+        with os.fdopen(writer, "wb") as stream:
+            stream.write(content)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    with os.fdopen(reader, "rb") as source:
+        outcome = read_from(source)
+    thread.join()
+    assert outcome == read(content)
+
+
+def test_a_file_is_read_from_its_current_position() -> None:
+    source = io.BytesIO(f"a line already read\nphone\n{ANA}\n".encode())
+    source.readline()
+    assert read_from(source).rows == [Row(2, ANA, (ANA,))]
+
+
+class NotReady(io.RawIOBase):
+    """A non-blocking pipe that has nothing at first."""
+
+    def __init__(self, descriptor: int, parts: list[bytes | None]) -> None:
+        self.descriptor = descriptor
+        self.parts = parts
+
+    def fileno(self) -> int:
+        return self.descriptor
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes | None:
+        return self.parts.pop(0) if self.parts else b""
+
+
+def test_a_non_blocking_pipe_is_waited_for(tmp_path: Path) -> None:
+    with (tmp_path / "ready").open("w") as ready:
+        parts = [b"phone\n", None, ANA.encode()]
+        assert read_from(cast(BinaryIO, NotReady(ready.fileno(), parts))).rows == [Row(2, ANA, (ANA,))]
+
+
+class Broken(io.BytesIO):
+    """A file on a medium that fails after some reads."""
+
+    def __init__(self, content: bytes, good_reads: int) -> None:
+        super().__init__(content)
+        self.good_reads = good_reads
+
+    def _spend(self) -> None:
+        self.good_reads -= 1
+        if self.good_reads < 0:
+            raise OSError(5, "Input/output error")
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self._spend()
+        return super().read(size)
+
+    def read1(self, size: int | None = -1, /) -> bytes:
+        self._spend()
+        return super().read1(size)
+
+
+@pytest.mark.parametrize("good_reads", [0, 1, 2, 4, 7, 10])
+def test_a_failed_read_refuses_the_file(good_reads: int) -> None:
+    content = b"phone\n" + b"57300\n" * 20_000
+    with pytest.raises(UsageError, match=r"customers\.csv cannot be read: Input/output error"):
+        read_from(Broken(content, good_reads))
+
+
+def test_an_endless_device_is_refused() -> None:
+    with Path("/dev/zero").open("rb") as source, pytest.raises(UsageError, match="not text"):
+        read_from(source)
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "customers.csv"
+    path.write_bytes(b"phone,name\n" + b"57300,x\n" * 10_000)
+
+    def rest(recipients: RecipientReader) -> None:
+        for found in recipients:
+            if found.line == 2:
+                path.write_bytes(b"phone,name\n" + b"57300,\xe9\n" * 10_000)
+
+    with (
+        path.open("rb") as source,
+        opened(source, "customers.csv", "phone") as recipients,
+        pytest.raises(UsageError, match="changed while it was read"),
+    ):
+        rest(recipients)
+
+
+def test_a_file_name_cannot_control_the_terminal() -> None:
+    with pytest.raises(UsageError, match=r"a\\x1b\[2Jb is empty"), opened(io.BytesIO(), "a\x1b[2Jb", "phone"):
+        pass

@@ -1,0 +1,248 @@
+"""What holds a job back: its rate over any ten seconds, its budget, and failures in a row."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from jobs.making import (
+    SPEC,
+    Reply,
+    Service,
+    accept,
+    charging,
+    entry,
+    lose,
+    miss,
+    opened,
+    outcomes,
+    phone,
+    refuse,
+    rows,
+    run,
+    write,
+)
+from msgctl.errors import ConditionError, NotReachedError, OutcomeUnknownError, RefusedError
+from msgctl.jobs.rate_limits import RateLimiter
+from msgctl.jobs.reader import Row
+from msgctl.jobs.spec import JobSpec
+from msgctl.jobs.states import Outcome
+
+SHORTLY = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+# --- rate
+
+
+def leave(rate: float, size: int, delays: list[float], seconds: float) -> list[tuple[float, int]]:
+    """When requests of how many recipients leave within a time; each is late by one of the delays in turn."""
+    pace = RateLimiter(rate)
+    now = 1000.0
+    sent: list[tuple[float, int]] = []
+    while now < 1000.0 + seconds:
+        delay = pace.delay(now)
+        now += delay + delays[len(sent) % len(delays)]
+        sent.append((now, pace.most(size)))
+        pace.sent(pace.most(size), now)
+    return sent
+
+
+def windows(sent: list[tuple[float, int]]) -> list[int]:
+    """Recipients in each span of ten seconds that begins as a request leaves, and is over before the end."""
+    times = [time for time, _ in sent]
+    sums = [0, *accumulate(size for _, size in sent)]
+    return [
+        sums[bisect_left(times, time + 10)] - sums[number]
+        for number, time in enumerate(times)
+        if time + 10 <= times[-1]
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 100])
+@pytest.mark.parametrize("rate", [5.0, 7.5, 20.0, 33.0, 100.0, 999.0, 5000.0])
+def test_any_ten_seconds_have_their_share(rate: float, size: int) -> None:
+    for delays in ([0.0], [0.004, 0.0, 0.02], [0.0] * 50 + [0.09]):
+        late = [min(delay, 1 / rate) if size == 1 else delay for delay in delays]
+        found = windows(leave(rate, size, late, 30))
+        assert max(found) <= rate * 10 * 1.05, delays
+        assert min(found) >= rate * 10 * 0.95, delays
+
+
+@given(rate=st.floats(5, 5000), size=st.integers(1, 1000), delays=st.lists(st.floats(0, 4), min_size=1, max_size=5))
+@example(rate=50.0, size=10, delays=[*[0.0] * 9, 5.0])
+@SHORTLY
+def test_what_was_held_up_is_not_made_good_in_a_rush(rate: float, size: int, delays: list[float]) -> None:
+    assert max(windows(leave(rate, size, delays, 60 if rate < 500 else 13)), default=0) <= rate * 10 * 1.05
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 2.0, 4.9])
+def test_a_slow_rate_is_never_passed_by_more_than_one_recipient(rate: float) -> None:
+    found = windows(leave(rate, 100, [0.0], 100))
+    assert max(found) <= rate * 10 + 1
+    assert min(found) >= rate * 10 - 1
+
+
+def test_without_a_rate_nothing_waits() -> None:
+    pace = RateLimiter(None)
+    pace.sent(1_000_000, 5.0)
+    assert (pace.delay(5.0), pace.most(1000)) == (0.0, 1000)
+
+
+# --- failures in a row
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "outcome"),
+    [
+        (refuse, RefusedError, Outcome.REFUSED),
+        (lose, OutcomeUnknownError, Outcome.UNKNOWN),
+        (miss, NotReachedError, Outcome.PENDING),
+    ],
+    ids=["refused", "unknown", "not reached"],
+)
+def test_five_failures_of_a_kind_stop_a_job(said: Reply, error: type[Exception], outcome: str, tmp_path: Path) -> None:
+    service = Service(accept, *[said] * 4, accept, *[said] * 5)
+    with closing(opened(write(tmp_path / "job.sqlite3", rows(20), one_by_one()))) as ledger:
+        stopped_by = run(ledger, service)
+        found = outcomes(ledger)
+    assert isinstance(stopped_by, error)
+    assert len(service.asked) == 11
+    assert found == {"accepted": 2, **({"pending": 18} if outcome == "pending" else {"pending": 9, str(outcome): 9})}
+
+
+def test_failures_of_several_kinds_are_not_in_a_row(tmp_path: Path) -> None:
+    service = Service(*[refuse] * 4, *[lose] * 4, *[miss] * 4, *[refuse] * 4)
+    with closing(opened(write(tmp_path / "job.sqlite3", rows(20), one_by_one()))) as ledger:
+        assert run(ledger, service) is None
+        assert outcomes(ledger) == {"accepted": 8, "refused": 8, "unknown": 4}
+        assert ledger.totals.requests == 20, "a request that was not sent does not count"
+
+
+def one_by_one() -> JobSpec:
+    return replace(SPEC, batch_size=1, concurrency=1)
+
+
+# --- budget
+
+
+@given(
+    texts=st.lists(st.sampled_from(["Hello", "Bye", "x" * 200, "x" * 1000]), min_size=1, max_size=30),
+    factor=st.integers(1, 9),
+    budget=st.integers(0, 200),
+    batch_size=st.integers(1, 12),
+    concurrency=st.integers(1, 6),
+)
+@SHORTLY
+def test_the_budget_is_never_passed(
+    texts: list[str],
+    factor: int,
+    budget: int,
+    batch_size: int,
+    concurrency: int,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Messages cost several times what was estimated, and that is found out only as they are charged."""
+    prices = {"Hello": 1, "Bye": 1, "x" * 200: 2, "x" * 1000: 7}
+    costs = {phone(line): prices[text] * factor for line, text in enumerate(texts, start=2)}
+    spec = replace(SPEC, batch_size=batch_size, concurrency=concurrency, max_credits=budget)
+    path = tmp_path_factory.mktemp("job") / "job.sqlite3"
+    recipients = [Row(line, phone(line), (text,)) for line, text in enumerate(texts, start=2)]
+    service = Service(otherwise=lambda phones: [entry(each, costs[each]) for each in phones])
+    with closing(opened(write(path, recipients, spec))) as ledger:
+        stopped_by = run(ledger, service)
+        assert service.charged == ledger.totals.credits
+        assert ("pending" not in outcomes(ledger)) == (stopped_by is None)
+        if sum(costs.values()) <= budget:
+            assert outcomes(ledger) == {"accepted": len(texts)}
+    if stopped_by:
+        assert isinstance(stopped_by, ConditionError)
+        assert f"--max-credits {budget}" in stopped_by.message
+    # The first message is sent where its estimate fits: nobody knows its price before.
+    assert service.charged <= budget or [len(phones) for phones in service.asked] == [1]
+
+
+def test_a_budget_is_used_as_far_as_it_goes(tmp_path: Path) -> None:
+    spec = replace(SPEC, batch_size=4, concurrency=1, max_credits=33)
+    service = Service(otherwise=charging(3))
+    with closing(opened(write(tmp_path / "job.sqlite3", rows(20), spec))) as ledger:
+        assert isinstance(run(ledger, service), ConditionError)
+        assert (ledger.totals.credits, outcomes(ledger)["accepted"]) == (33, 11)
+    assert [len(phones) for phones in service.asked] == [1, 4, 4, 2]
+
+
+def test_what_goes_again_keeps_to_the_limits_of_that_day(tmp_path: Path) -> None:
+    spec = replace(SPEC, batch_size=10, concurrency=1)
+    path = write(tmp_path / "job.sqlite3", rows(20), spec)
+    with closing(opened(path)) as ledger:
+        run(ledger, Service(otherwise=refuse))
+        assert outcomes(ledger) == {"refused": 20}
+        ledger.change(replace(spec, max_credits=32))
+        ledger.resend(Outcome.REFUSED)
+        service = Service(otherwise=charging(5))
+        assert isinstance(run(ledger, service), ConditionError)
+        assert [len(phones) for phones in service.asked] == [1, 5]
+        assert (ledger.totals.credits, outcomes(ledger)) == (30, {"accepted": 6, "pending": 14})
+        ledger.change(replace(spec, max_credits=1000))
+        service = Service()
+        assert run(ledger, service) is None
+    with closing(opened(path)) as ledger:
+        assert ledger.spec.max_credits == 1000
+    phones = [phone for asked in service.asked for phone in asked]
+    assert (len(phones), len(set(phones))) == (14, 14)
+
+
+def test_until_a_price_is_known_requests_go_one_by_one(tmp_path: Path) -> None:
+    spec = replace(SPEC, batch_size=10, concurrency=4, max_credits=1000)
+    free = charging(0)  # as for a number that is blocked
+    service = Service(free, free, charging(2), otherwise=charging(2))
+    with closing(opened(write(tmp_path / "job.sqlite3", rows(40), spec))) as ledger:
+        assert run(ledger, service) is None
+    assert sorted(map(len, service.asked)) == [1, 1, 1, 7, 10, 10, 10]
+    assert [len(phones) for phones in service.asked][:3] == [1, 1, 1]
+
+
+def test_where_no_price_is_said_the_estimate_counts(tmp_path: Path) -> None:
+    """Chat-app messages are answered without credits."""
+    spec = replace(SPEC, batch_size=10, concurrency=4, max_credits=30)
+    service = Service(otherwise=lambda phones: [entry(each, None) for each in phones])
+    with closing(opened(write(tmp_path / "job.sqlite3", rows(40), spec))) as ledger:
+        assert isinstance(run(ledger, service), ConditionError)
+        assert (ledger.totals.credits, ledger.totals.lost, outcomes(ledger)["accepted"]) == (0, 30, 30)
+    assert sorted(map(len, service.asked)) == [1, 9, 10, 10]
+
+
+def test_what_is_lost_counts_as_spent(tmp_path: Path) -> None:
+    spec = replace(SPEC, batch_size=10, concurrency=1, max_credits=40)
+    service = Service(charging(2), lose, otherwise=charging(2))
+    with closing(opened(write(tmp_path / "job.sqlite3", rows(40), spec))) as ledger:
+        stopped_by = run(ledger, service)
+        assert (ledger.totals.credits, outcomes(ledger)["unknown"]) == (20, 10)
+    assert isinstance(stopped_by, ConditionError)
+    assert "(20 used, and up to 20 more for what is unknown)" in stopped_by.message
+
+
+def test_a_job_that_goes_on_knows_the_price(tmp_path: Path) -> None:
+    """Also where some of the first request cost nothing, so that its average says too little."""
+
+    def half_blocked(phones: Sequence[str]) -> list[dict[str, Any]]:
+        return [entry(each, 6 * (number % 2)) for number, each in enumerate(phones)]
+
+    path = write(tmp_path / "job.sqlite3", rows(40), replace(SPEC, batch_size=10, concurrency=1))
+    with closing(opened(path)) as ledger:
+        run(ledger, Service(half_blocked, *[refuse] * 3, *[miss] * 5))
+    with closing(opened(path)) as ledger:
+        assert (ledger.totals.credits, outcomes(ledger)["refused"]) == (30, 30)
+        ledger.resend(Outcome.REFUSED)
+        ledger.change(replace(ledger.spec, max_credits=80))
+        service = Service(otherwise=charging(6))
+        assert isinstance(run(ledger, service), ConditionError)
+        assert ledger.totals.credits <= 80

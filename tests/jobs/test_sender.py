@@ -1,0 +1,123 @@
+"""What an answer says of each phone of a request, and what an error means for its recipients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from jobs.making import SPEC, Service, entry, responded
+from msgctl import operations
+from msgctl.errors import (
+    ConfigurationError,
+    MsgctlError,
+    NotReachedError,
+    OutcomeUnknownError,
+    RefusedError,
+    UsageError,
+)
+from msgctl.http.response import Response
+from msgctl.jobs.pending_cursor import Group
+from msgctl.jobs.sender import entries, send
+from msgctl.jobs.spec import Entry, Intent, JobSpec
+from msgctl.jobs.states import Event, State
+
+A, B, C = "573001234567", "573007654321", "573009999999"
+
+
+def intent(*phones: str, **parameters: Any) -> Intent:
+    group = Group(1, State.PENDING, [*range(2, len(phones) + 2)], [*phones])
+    return Intent(7, group, parameters or {"sms": "Hello"}, 1)
+
+
+def test_entries_are_those_of_the_phones() -> None:
+    """`recipients.outcomes` decides; its own tests say how."""
+    data = [{**entry(C), "id": "c", "status": "rejected"}, {**entry(A), "id": "a"}]
+    found = entries(responded({"id": "d1", "status": "1", "data": data}), (A, B, C))
+    assert found == [
+        Entry(Event.ACCEPTED, "a", "queued", "1"),
+        Entry(Event.LOST),
+        Entry(Event.REFUSED, "c", "rejected", "1"),
+    ]
+
+
+def test_the_state_of_a_call_is_its_status() -> None:
+    call = {"id": "m1", "state": "queued", "credits": 2, "phone": A, "voice": "Mia"}
+    response = responded({"status": "ok", "id": "d1", "data": [call]}, operations.SEND_CALL)
+    assert entries(response, (A,)) == [Entry(Event.ACCEPTED, "m1", "queued", "2")]
+
+
+@pytest.mark.parametrize(
+    ("credits", "charged"),
+    [("3", 3), ("0", 0), (None, None), ("3.5", None), ("1e3", None), ("-1", None), ("٣", None), ("9" * 5000, None)],
+    ids=lambda value: str(value)[:5],
+)
+def test_credits_are_whole_numbers(credits: str | None, charged: int | None) -> None:
+    assert Entry(Event.ACCEPTED, "m1", "sent", credits).charged == charged
+
+
+# --- errors
+
+
+@pytest.mark.parametrize(
+    ("error", "event"),
+    [
+        (RefusedError("520", http_status=520), Event.REFUSED),
+        (OutcomeUnknownError("503", http_status=503), Event.LOST),
+        (UsageError("it is too long for a URL"), Event.REFUSED),
+        (NotReachedError("no connection"), Event.NOT_SENT),
+        (ConfigurationError("the certificates cannot be read"), Event.NOT_SENT),
+        (OutcomeUnknownError("it broke"), Event.LOST),
+        (ValueError("a mistake"), Event.LOST),
+    ],
+    ids=lambda value: value.name if isinstance(value, Event) else type(value).__name__,
+)
+def test_what_an_error_means(error: Exception, event: Event) -> None:
+    def fail(_: object) -> Any:
+        raise error
+
+    result = send(Service(fail).connect(), SPEC, intent(A, B))
+    assert result.entries == [Entry(event)] * 2
+    assert isinstance(result.error, MsgctlError)
+
+
+def test_a_request_that_cannot_be_made_is_refused() -> None:
+    result = send(Service().connect(), SPEC, intent(A, sms=""))
+    assert result.entries == [Entry(Event.REFUSED)]
+
+
+# --- requests
+
+
+def sent(spec: JobSpec, asked: Intent) -> list[Mapping[str, Any]]:
+    """Return the parameters of the request for an intent."""
+    found: list[Mapping[str, Any]] = []
+
+    class Recorder(Service):
+        def send(self, operation: operations.Operation, values: Mapping[str, Any], *, timeout: float) -> Response:
+            found.append(values)
+            return super().send(operation, values, timeout=timeout)
+
+    send(Recorder().connect(), spec, asked)
+    return found
+
+
+def test_phones_of_one_text_share_a_request() -> None:
+    spec = replace(SPEC, fixed={"country-code": "CO"})
+    assert sent(spec, intent(A, B)) == [{"phone": [A, B], "sms": "Hello", "country-code": "CO"}]
+
+
+def test_a_template_goes_to_one_phone() -> None:
+    spec = replace(SPEC, operation=operations.CHATAPP_SEND.name, fixed={"template": "hello"})
+    body = ["Ana", "8:00"]
+    assert sent(spec, intent(A, body=body)) == [{"phone": A, "body": body, "template": "hello"}]
+
+
+def test_the_response_is_kept_if_an_outcome_is_in_doubt() -> None:
+    assert send(Service().connect(), SPEC, intent(A, B)).body is None
+    incomplete = Service(lambda phones: [entry(phones[0])])
+    body = send(incomplete.connect(), SPEC, intent(A, B)).body
+    assert body is not None
+    assert f"m{A}" in body
