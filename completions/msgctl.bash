@@ -57,6 +57,7 @@ __msgctl_table() {
             'option --message-file files Read the template from a file; - is standard input'
             'option --country-code countries ISO 3166 country code, for example CO'
             'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
+            'option --name text Name of the job, for the job commands'
             'option --phone-column text Column of the phone numbers'
             'option --skip-invalid - Skip invalid rows'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
@@ -98,6 +99,7 @@ __msgctl_table() {
             'option --retries text Number of call attempts, 1 to 3'
             'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail if the call is not answered'
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --name text Name of the job, for the job commands'
             'option --phone-column text Column of the phone numbers'
             'option --skip-invalid - Skip invalid rows'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
@@ -138,6 +140,7 @@ __msgctl_table() {
             'argument - files '
             'arguments - - '
             'option --template text Name of the template'
+            'option --name text Name of the job, for the job commands'
             'option --phone-column text Column of the phone numbers'
             'option --skip-invalid - Skip invalid rows'
             'option --concurrency text Maximum simultaneous requests'
@@ -152,6 +155,7 @@ __msgctl_table() {
             'command report - List every recipient and the result, in the order of the file'
             'command states - Check the delivery state of accepted messages'
             'command remove - Delete a job and its recipients'
+            'command prune - Delete old jobs and their recipients, except unfinished ones'
         ) ;;
     'job list')
         table=(
@@ -159,10 +163,12 @@ __msgctl_table() {
     'job show')
         table=(
             'argument - jobs '
+            'option --last - Use the newest job'
         ) ;;
     'job resume')
         table=(
             'argument - jobs '
+            'option --last - Use the newest job'
             'option --resend-unknown - Resend messages with unknown outcome; some people may get them twice'
             'option --resend-refused - Resend messages that the service refused'
             'option --concurrency text Maximum simultaneous requests'
@@ -172,17 +178,23 @@ __msgctl_table() {
     'job report')
         table=(
             'argument - jobs '
-            'option --only =accepted,refused,unknown,pending,invalid,duplicate Only recipients with this outcome: accepted, refused, unknown, pending, invalid, duplicate'
+            'option --last - Use the newest job'
+            'options --only =accepted,refused,unknown,pending,invalid,duplicate Only these recipients: accepted, refused, unknown, pending, invalid, duplicate, or undelivered (repeatable; commas separate several)'
         ) ;;
     'job states')
         table=(
             'argument - jobs '
+            'option --last - Use the newest job'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
         ) ;;
     'job remove')
         table=(
             'argument - jobs '
+        ) ;;
+    'job prune')
+        table=(
+            'option --before text Delete jobs created before this date; 90d is 90 days ago'
         ) ;;
     '2fa')
         table=(
@@ -414,6 +426,7 @@ __msgctl_table() {
     'sandbox')
         table=(
             'command serve - Serve the sandbox over HTTP until it is stopped'
+            'command record - Pass requests on to the profile'\''s service, and record each with its response'
             'command inbox - Show the messages that phones received, with their codes, newest last'
             'command click - Simulate visits to a short URL; options you omit get random values'
             'command credit - Set the balance of the sandbox account'
@@ -432,6 +445,17 @@ __msgctl_table() {
             'options --allow-ip text Allow only these addresses (repeatable)'
             'options --fault =520,503,429,html,delay=,drop,reject,truncate,garbage Make requests fail (repeatable): KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]'
             'option --seed text Give the same identifiers, codes and faults in every run'
+            'option --clock text Set the clock: stop, +10m, or a time at which it stops'
+            'options --allow-host text Accept requests to this host name, too (repeatable)'
+            'option --replay files Respond from a file made by msgctl sandbox record'
+            'option --open - Open the inbox page in a browser'
+        ) ;;
+    'sandbox record')
+        table=(
+            'option --to files Add each exchange to this file, as one line of JSON'
+            'option --port text Port to listen on; 0 for a free one'
+            'option --host text Address to listen on'
+            'options --allow-host text Accept requests to this host name, too (repeatable)'
         ) ;;
     'sandbox inbox')
         table=(

@@ -46,22 +46,15 @@ def main() -> int:
     if sys.argv[1:] in (["--version"], ["-V"]):
         from msgctl import __version__  # loading the command tree takes five times as long as starting Python
 
-        if _print(f"msgctl {__version__}\n"):
+        try:
+            os.write(1, f"msgctl {__version__}\n".encode())
+        except OSError:
+            pass  # closed, full, or without a reader: the command tree reports it
+        else:
             return 0
     from msgctl.cli import run
 
     return run(sys.argv[1:])
-
-
-def _print(text: str) -> bool:
-    """Write to standard output; false if that fails, which the command tree knows how to report."""
-    left = text.encode()
-    try:
-        while left:
-            left = left[os.write(sys.stdout.fileno(), left) :]
-    except (OSError, AttributeError):  # closed, full, or no reader
-        return False
-    return True
 
 
 if __name__ == "__main__":

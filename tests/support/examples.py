@@ -59,7 +59,7 @@ class Example(NamedTuple):
 
 def goes_on(line: str) -> bool:
     """Whether a line runs until it is stopped."""
-    return "sandbox serve" in line or "--follow" in line
+    return "sandbox serve" in line or "sandbox record" in line or "--follow" in line
 
 
 EXAMPLES = tuple(Example(node, line) for node in COMMANDS for line in examples_of(node.command) if not goes_on(line))
@@ -82,7 +82,7 @@ def write_job(profile: str = profiles.SANDBOX, base_url: str = profiles.SANDBOX_
     store = Store(paths.jobs_folder())
     private.folder(store.folder)
     spec = JobSpec("sms bulk", SEND_SMS.name, "customers.csv", profile, base_url, {})
-    write_ledger(store.path(JOB), [Row(2, "573001234567", ()), Row(3, "573007654321", ())], spec, "Hello")
+    write_ledger(store.path(JOB), [Row(2, "573001234567", ("",)), Row(3, "573007654321", ("",))], spec, "Hello")
 
 
 def line_of(value: object) -> str | None:

@@ -127,8 +127,8 @@ class Context:
     def client(self) -> Client:
         return self.connect(self.profile.credential())
 
-    def connect(self, credential: Credential) -> Client:
-        """Return a client for the profile's service with a credential. It is closed at the end of the run."""
+    def connect(self, credential: Credential, trace: Callable[[str, Mapping[str, Any]], None] | None = None) -> Client:
+        """Return a client of the profile's service, closed at the end of the run; ``trace`` gets httpcore's events."""
         from msgctl.http.client import Client
 
         if self.profile.is_sandbox:
@@ -142,6 +142,7 @@ class Context:
                 credential,
                 timeout=self.options.seconds,
                 log=self.trace,
+                trace=trace,
                 sleep=self.sleep,
                 transport=self._sandbox_transport if self.profile.is_sandbox else None,
             )
@@ -216,7 +217,11 @@ class Context:
             self.say(self.wrapped(f"Warning: {text}"))
 
     def trace(self, text: str) -> None:
-        """Print a line on standard error under --verbose."""
+        """Print a line on standard error under --verbose; as JSON under --json."""
+        if self.options.verbose and self.options.format is Format.JSON:
+            from msgctl.output import jsontext
+
+            text = jsontext.escape(jsontext.dump({"kind": "trace", "message": text}), ascii_only=True)
         if self.options.verbose:
             self.say(text)
 

@@ -111,7 +111,8 @@ class NetworkTransport(httpx.BaseTransport):
             whole = _read(response, self._backend.seconds)
         except BaseException as error:
             self.close()  # a failed tunnel would stay active in the pool, and the next request wait for it
-            if isinstance(error, Exception) and not request.extensions.get("sent"):
+            is_explained = isinstance(error, MsgctlError)
+            if isinstance(error, Exception) and not is_explained and not request.extensions.get("sent"):
                 raise self._not_reached(error) from error
             raise
         self._good_until = time.monotonic() + _idle_seconds(whole)
@@ -146,8 +147,6 @@ class NetworkTransport(httpx.BaseTransport):
         host = self._route.host
         if isinstance(error, httpx.TimeoutException):
             return NotReachedError(f"No connection to {host} within {self._backend.seconds:g} seconds", CHECK_ADDRESS)
-        if isinstance(error, MsgctlError):
-            return error
         if self._backend.write_failed:
             return NotReachedError(f"The connection to {host} was lost", CHECK_ADDRESS)
         if self._route.proxy is None:
