@@ -134,7 +134,7 @@ def test_a_command_offers_each_field_of_its_operation_and_nothing_else(node: Nod
 
 @pytest.mark.parametrize("node", [node for node in COMMANDS if is_bulk(node.command)], ids=name_of)
 def test_a_bulk_command_takes_a_file_and_what_is_the_same_for_all(node: Node) -> None:
-    paid = {"--max-credits"} if node.path != "block bulk" else set()
+    paid = {"--max-credits", "--name"} if node.path != "block bulk" else set()
     shared = {"--batch-size"} if node.path in ("sms bulk", "call bulk") else set()
     assert options(node) - COMMON == BULK[node.path] | paid | shared
     assert arguments(node)[0] == "FILE"
