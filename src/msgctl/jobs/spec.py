@@ -25,7 +25,7 @@ class JobSpec:
     """A job as the user gave it; nothing in it is secret.
 
     ``fixed`` are the parameters that all its requests have, by wire name. ``rate`` is in recipients per second,
-    ``max_credits`` bounds the whole job.
+    ``max_credits`` bounds the whole job, ``columns`` are the file's own but the phone's.
     """
 
     command: str
@@ -38,6 +38,8 @@ class JobSpec:
     concurrency: int = 8
     rate: float | None = None
     max_credits: int | None = None
+    name: str | None = None
+    columns: Sequence[str] = ()
 
     @cached_property
     def performs(self) -> Operation:
