@@ -118,9 +118,9 @@ def shell(tmp_path: Path) -> Shell:
 
 def stable(text: str) -> str:
     """Return a text without what differs from run to run."""
+    text = re.sub(r"\b[0-9]{8}-[0-9a-f]{6}\b", "JOB", text)
     text = re.sub(r"\b[0-9a-f]{16}\b", "IDENTIFIER", text)
     text = re.sub(r"\b[0-9]{6}\b", "CODE", text)
-    text = re.sub(r"\b[0-9]{8}-[0-9a-f]{6}\b", "JOB", text)
     text = re.sub(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T|\b)[0-9]{2}:[0-9]{2}(:[0-9]{2}Z?)?\b", "TIME", text)
     text = re.sub(r"TIME +([0-9]+ s ago|now)", "TIME", text)
     text = re.sub(r" {2,}|─+", "  ", text)  # widths follow the times
