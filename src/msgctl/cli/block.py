@@ -50,7 +50,7 @@ def bulk_add(
     name: Annotated[
         str | None, typer.Option("--name", metavar="TEMPLATE", help="Name of the contact, with {column} placeholders.")
     ] = None,
-    phone_column: bulk.PhoneColumn = "phone",
+    phone_column: bulk.PhoneColumn = None,
     skip_invalid: bulk.SkipInvalid = False,
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,

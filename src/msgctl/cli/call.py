@@ -115,7 +115,7 @@ def bulk_send(
     leave_voicemail: LeaveVoicemail = None,
     country_code: CountryCode = None,
     name: bulk.Name = None,
-    phone_column: bulk.PhoneColumn = "phone",
+    phone_column: bulk.PhoneColumn = None,
     skip_invalid: bulk.SkipInvalid = False,
     batch_size: bulk.BatchSize = "100",
     concurrency: bulk.Concurrency = "8",

@@ -96,7 +96,7 @@ def bulk_send(
         typer.Argument(metavar="[VALUE]...", help="Template values, with {column} placeholders."),
     ] = None,
     name: bulk.Name = None,
-    phone_column: bulk.PhoneColumn = "phone",
+    phone_column: bulk.PhoneColumn = None,
     skip_invalid: bulk.SkipInvalid = False,
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
