@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import KEY
 from support.service import Service, answer, drip
 from support.tool import Outcome, Tool, process
 from support.tree import COMMANDS, GROUPS, NODES, Node, name_of
@@ -283,3 +284,11 @@ def test_no_command_takes_a_key(node: Node, tool: Tool) -> None:
     done = tool(*node.words, "--key", "secret-key")
     assert done.code == 2
     assert "secret-key" not in done.err
+
+
+@pytest.mark.parametrize("options", [["-vv"], ["-v", "-v"], ["--verbose", "--verbose"]], ids=" ".join)
+def test_vv_shows_headers_and_bodies_without_the_key(options: list[str], tool: Tool, service: Service) -> None:
+    service.will(answer({"status": 7}))
+    done = tool("balance", *options)
+    assert (done.code, "> Accept: application/json" in done.err, '{"status": 7}' in done.err) == (0, True, True)
+    assert KEY not in done.err
