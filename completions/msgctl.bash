@@ -119,6 +119,7 @@ __msgctl_table() {
             'arguments - - '
             'option --template text Name of the template'
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
+            'option --country-code countries Country to read the number in, for example CO'
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
             'option --ignore-optout - Send even to numbers that opted out'
@@ -129,6 +130,7 @@ __msgctl_table() {
             'arguments - - '
             'option --template text Name of the template'
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
+            'option --country-code countries Country to read the number in, for example CO'
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
             'option --ignore-optout - Send even to numbers that opted out'
@@ -276,6 +278,7 @@ __msgctl_table() {
             'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
             'option --until text Last day'
             'option --phone text Only this number'
+            'option --country-code countries Country to read the number in, for example CO'
             'option --state text Only this delivery state'
             'option --command text Only this command, such as '\''sms send'\'''
             'option --limit text Only the newest N entries'
@@ -285,6 +288,7 @@ __msgctl_table() {
             'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
             'option --until text Last day'
             'option --phone text Only this number'
+            'option --country-code countries Country to read the number in, for example CO'
             'option --state text Only this delivery state'
             'option --command text Only this command, such as '\''sms send'\'''
             'option --limit text Only the newest N entries'
@@ -314,6 +318,7 @@ __msgctl_table() {
         table=(
             'argument - - '
             'option --name text Name of the contact'
+            'option --country-code countries Country to read the number in, for example CO'
         ) ;;
     'block bulk')
         table=(
