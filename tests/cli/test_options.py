@@ -203,12 +203,9 @@ def test_an_unknown_field_of_a_send_is_found_out_before_it_is_sent(tool: Tool, s
     assert service.received == []
 
 
-def test_fields_do_not_go_with_json(tool: Tool, service: Service) -> None:
-    done = tool("balance", "--json", "--fields", "status")
-    assert (done.code, done.out) == (2, "")
-    assert "--fields" in done.error["message"]
-    assert "--json" in done.error["message"]
-    assert service.received == []
+def test_fields_select_from_json(tool: Tool) -> None:
+    done = tool("-p", "sandbox", "balance", "--json", "--fields", "status")
+    assert (done.code, done.document) == (0, [{"status": 1000}])
 
 
 # --- what the parser finds
