@@ -32,17 +32,11 @@ def _stored(name: str, convert: Callable[[Any], Any] = lambda value: value) -> C
     """Return a callback that stores an option's value in the `Options` of this run."""
 
     def store(ctx: typer.Context, value: Any) -> Any:
-        if value is not None and not ctx.resilient_parsing:
+        if value not in (None, 0) and not ctx.resilient_parsing:  # 0: a counter that was not given
             setattr(ctx.obj.options, name, convert(value))
         return value
 
     return store
-
-
-def _add_verbosity(ctx: typer.Context, value: int) -> int:
-    if not ctx.resilient_parsing:
-        ctx.obj.options.verbose += value
-    return value
 
 
 def _format(text: str) -> Format:
@@ -127,17 +121,18 @@ def _signature(  # never called: Typer reads the signature
         bool | None, _flag("quiet", "--quiet", "-q", help="No notes or progress on standard error.")
     ] = None,
     verbose: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--verbose",
             "-v",
             count=True,
-            help="Show each request and response on standard error; -vv with headers and bodies.",
+            help="Show each request and response on standard error; -vv adds headers and bodies.",
             is_eager=True,
-            callback=_add_verbosity,
+            callback=_stored("verbose", int),
             rich_help_panel=PANEL,
+            show_default=False,
         ),
-    ] = 0,
+    ] = None,
     timeout: Annotated[
         str | None,
         _valued(

@@ -1,4 +1,4 @@
-"""The steps of a request, as httpcore traces them."""
+"""The steps of a request as httpcore traces them."""
 
 from __future__ import annotations
 
