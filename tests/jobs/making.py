@@ -1,4 +1,4 @@
-"""Ledgers as tests make them, and a service that answers their requests as it is told."""
+"""Ledgers for tests, and a service that responds to their requests as it is told."""
 
 from __future__ import annotations
 
@@ -10,21 +10,38 @@ from typing import Any, cast
 
 from msgctl import operations
 from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, RefusedError
+from msgctl.http import request, response
 from msgctl.http.client import Client
-from msgctl.http.response import Response, read
-from msgctl.jobs.intake import Intake
+from msgctl.http.response import Response
+from msgctl.jobs.importer import Importer
 from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.records import Order
-from msgctl.jobs.rows import Fault, Row
+from msgctl.jobs.reader import InvalidRow, RecipientReader, Row
+from msgctl.jobs.report import Report
 from msgctl.jobs.runner import Runner
-from msgctl.jobs.template import Template
-from msgctl.jobs.wording import Wording
+from msgctl.jobs.spec import JobSpec
+from msgctl.jobs.states import Outcome
+from msgctl.jobs.template import MessageRenderer
+from msgctl.operations import Operation
 
 NOW = 1_790_000_000.0
-ORDER = Order("sms bulk", operations.SEND_SMS.name, "customers.csv", "main", "https://service.example/api/v1", {})
+SPEC = JobSpec("sms bulk", operations.SEND_SMS.name, "customers.csv", "main", "https://service.example/api/v1", {})
 
-Said = Callable[[Sequence[str]], list[dict[str, Any]]]
-"""What the service says to some phones; raising an error is another way to answer."""
+Reply = Callable[[Sequence[str]], list[dict[str, Any]]]
+"""What the service says of some phones; it may raise an error instead."""
+
+
+class Rows(RecipientReader):
+    """Recipients whose message is their one value."""
+
+    columns = ("text",)
+    phone_column = "phone"
+    encoding = "UTF-8"
+
+    def __init__(self, found: Iterable[Row | InvalidRow]) -> None:
+        self._found = found
+
+    def __iter__(self) -> Any:
+        return iter(self._found)
 
 
 def phone(number: int) -> str:
@@ -32,21 +49,30 @@ def phone(number: int) -> str:
 
 
 def rows(number: int) -> list[Row]:
-    """So many recipients of one text."""
+    """Return so many recipients of one text."""
     return [Row(line, phone(line), ("Hello",)) for line in range(2, number + 2)]
 
 
-def write(path: Path, recipients: Iterable[Row | Fault], order: Order = ORDER) -> Path:
-    """A job that says to each recipient the first value of its row."""
-    intake = Intake(path, order, created=NOW)
-    wording = Wording({"sms": Template.of_column("text", ("text",))}, str, in_segments=True)
-    intake.take(recipients, wording)
-    intake.finish()
+def write(path: Path, recipients: Iterable[Row | InvalidRow], spec: JobSpec = SPEC) -> Path:
+    """Make a job that sends each recipient the value of its row."""
+    importer = Importer(path, spec, created=NOW)
+    reader = Rows(recipients)
+    importer.read(reader, MessageRenderer(reader, {"sms": "{text}"}, str, by_segments=True))
+    importer.finish()
     return path
 
 
 def opened(path: Path) -> Ledger:
     return Ledger(path, clock=lambda: NOW)
+
+
+def outcomes(ledger: Ledger, *, running: bool = False) -> dict[str, int]:
+    """Count recipients by outcome, without the zeros."""
+    return {str(name): number for name, number in ledger.totals.outcomes(running=running).items() if number}
+
+
+def report(ledger: Ledger, only: Outcome | None = None, *, running: bool = False) -> list[dict[str, Any]]:
+    return list(Report(ledger, only, running=running))
 
 
 def entry(phone: str, credits: object = 1) -> dict[str, Any]:
@@ -57,7 +83,7 @@ def accept(phones: Sequence[str]) -> list[dict[str, Any]]:
     return [entry(each) for each in phones]
 
 
-def charging(credits: int) -> Said:
+def charging(credits: int) -> Reply:
     return lambda phones: [entry(each, credits) for each in phones]
 
 
@@ -74,13 +100,13 @@ def miss(_: Sequence[str]) -> list[dict[str, Any]]:
 
 
 class Service:
-    """Answers the requests of a job: the next ones as ``will`` says, the others as ``otherwise``; any threads may ask.
+    """Responds to the first requests of a job with ``replies``, to the others with ``otherwise``, in any threads.
 
-    ``asked`` holds the phones of each request, ``charged`` the credits of the answers.
+    ``asked`` holds the phones of each request, ``charged`` the credits of the responses.
     """
 
-    def __init__(self, *will: Said, otherwise: Said = accept) -> None:
-        self._will = list(will)
+    def __init__(self, *replies: Reply, otherwise: Reply = accept) -> None:
+        self._replies = list(replies)
         self._otherwise = otherwise
         self._lock = threading.Lock()
         self.asked: list[tuple[str, ...]] = []
@@ -90,27 +116,28 @@ class Service:
     def connect(self) -> Client:
         return cast(Client, self)
 
-    def send(self, operation: operations.Operation, values: Mapping[str, Any], *, timeout: float) -> Response:
-        phones = tuple(values["phone"])
+    def send(self, operation: Operation, values: Mapping[str, Any], *, timeout: float) -> Response:
+        request.build(operation, values)
+        phones = (values["phone"],) if isinstance(values["phone"], str) else tuple(values["phone"])
         with self._lock:
             self.asked.append(phones)
-            said = self._will.pop(0) if self._will else self._otherwise
-        data = said(phones)
+            reply = self._replies.pop(0) if self._replies else self._otherwise
+        data = reply(phones)
         with self._lock:
             self.charged += sum(int(each["credits"] or 0) for each in data)
-        return told({"id": "d1", "status": "1", "data": data})
+        return responded({"id": "d1", "status": "1", "data": data})
 
     def close(self) -> None:
         self.closed += 1
 
 
-def told(document: Mapping[str, Any], operation: operations.Operation = operations.SEND_SMS) -> Response:
-    """An answer as it is read from the wire."""
-    return read(operation, json.dumps(document).encode())
+def responded(document: Mapping[str, Any], operation: Operation = operations.SEND_SMS) -> Response:
+    """Return a response as it is read from the wire."""
+    return response.read(operation, json.dumps(document).encode())
 
 
 def run(ledger: Ledger, service: Service) -> MsgctlError | None:
-    """Let a job run to its end; the error that stopped it."""
+    """Run a job to its end and return the error that stopped it."""
     runner = Runner(ledger, service.connect)
     runner.start()
     assert runner.wait(30), "the threads did not end"

@@ -9,7 +9,7 @@ from typing import BinaryIO, NamedTuple, cast
 import pytest
 
 from msgctl.errors import UsageError
-from msgctl.jobs.recipients import Fault, Row, opened
+from msgctl.jobs.reader import InvalidRow, Row, opened
 
 ANA = "573001234567"
 LUIS = "573007654321"
@@ -22,7 +22,7 @@ class Outcome(NamedTuple):
     columns: tuple[str, ...]
     phone_column: str
     encoding: str
-    found: list[Row | Fault]
+    found: list[Row | InvalidRow]
 
     @property
     def rows(self) -> list[Row]:
@@ -30,9 +30,9 @@ class Outcome(NamedTuple):
         return cast(list[Row], self.found)
 
     @property
-    def fault(self) -> Fault:
-        (fault,) = (found for found in self.found if isinstance(found, Fault))
-        return fault
+    def invalid(self) -> InvalidRow:
+        (invalid,) = (found for found in self.found if isinstance(found, InvalidRow))
+        return invalid
 
 
 def read(content: bytes | str, phone_column: str = "phone") -> Outcome:

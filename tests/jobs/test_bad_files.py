@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgctl.jobs.recipients import Fault, Row
 
 from jobs.reading import ANA, LUIS, UNSHOWN, read, refused
 from msgctl.errors import UsageError
-from msgctl.jobs.recipients import Fault, Row
 
 # --- a row that cannot be used
 

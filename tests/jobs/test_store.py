@@ -13,10 +13,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgctl.jobs.intake import Intake
 
 from jobs.making import NOW, ORDER, opened, rows, write
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.jobs.intake import Intake
 from msgctl.jobs.report import Report
 from msgctl.jobs.store import Store
 

@@ -7,9 +7,9 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgctl.jobs.rows import Fault, Nested, Row
 
 from msgctl.errors import UsageError
-from msgctl.jobs.rows import Fault, Nested, Row
 from msgctl.jobs.template import Template, UnfilledError
 
 COLUMNS = ("phone", "name", "Due date", "a.b", "Móvil", "x", "X", "")

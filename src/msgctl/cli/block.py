@@ -66,10 +66,7 @@ def bulk_add(
         bulk.Source(file, phone_column, skip_invalid),
         bulk.Limits.of(concurrency=concurrency, rate=rate),
         {},
-        lambda recipients: bulk.wording(
-            recipients,
-            {} if template is None else {"name": template},
-            lambda text: values.words(text, "--name"),
-            cost=0,
+        bulk.Messages(
+            {} if template is None else {"name": template}, lambda text: values.words(text, "--name"), cost=0
         ),
     )

@@ -1,4 +1,4 @@
-"""What the four bulk commands have in common: a file of recipients becomes a job, and is sent."""
+"""What the bulk commands share: they make a job of a file of recipients and send it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from msgctl.operations import Operation
 from msgctl.storage import paths
 
 if TYPE_CHECKING:
-    from msgctl.jobs.intake import Intake
-    from msgctl.jobs.records import Order
-    from msgctl.jobs.rows import Recipients
+    from msgctl.jobs.importer import Importer
+    from msgctl.jobs.reader import RecipientReader
+    from msgctl.jobs.spec import JobSpec
     from msgctl.jobs.store import Store
-    from msgctl.jobs.wording import Wording
 
 MOST_CONCURRENCY = 256
 MOST_BATCH = 1000
@@ -33,15 +32,16 @@ File = Annotated[
     str, typer.Argument(metavar="FILE", help="Recipients: CSV with a header, or JSON Lines; - is standard input.")
 ]
 PhoneColumn = Annotated[str, typer.Option("--phone-column", metavar="NAME", help="Column of the phone numbers.")]
-SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Leave out rows that cannot be sent to.")]
+SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Skip invalid rows.")]
 BatchSize = Annotated[
-    str, typer.Option("--batch-size", metavar="N", help="Most numbers in a request, where their text is the same.")
+    str,
+    typer.Option("--batch-size", metavar="N", help="Maximum numbers per request, for recipients of the same text."),
 ]
-Concurrency = Annotated[str, typer.Option("--concurrency", metavar="N", help="Requests under way at once.")]
+Concurrency = Annotated[str, typer.Option("--concurrency", metavar="N", help="Maximum simultaneous requests.")]
 OtherConcurrency = Annotated[
-    str | None, typer.Option("--concurrency", metavar="N", help="Requests under way at once, from now on.")
+    str | None, typer.Option("--concurrency", metavar="N", help="Maximum simultaneous requests.")
 ]
-Rate = Annotated[str | None, typer.Option("--rate", metavar="N", help="Recipients a second at most.")]
+Rate = Annotated[str | None, typer.Option("--rate", metavar="N", help="Maximum recipients per second.")]
 MaxCredits = Annotated[
     str | None, typer.Option("--max-credits", metavar="N", help="Stop before the job costs more than N credits.")
 ]
@@ -49,7 +49,7 @@ MaxCredits = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What holds a job back, read from what was typed. Raises UsageError."""
+    """Limits of a job, as typed. Raises UsageError."""
 
     batch_size: int
     concurrency: int
@@ -70,46 +70,21 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the recipients are, as it was typed."""
+    """Where the recipients are, as typed."""
 
     file: str
     phone_column: str
     skip_invalid: bool
 
 
-ALL_COLUMNS = ()
-"""Stands for one value a column, but for that of the phones."""
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """What recipients get: templates by wire name (see `MessageRenderer`), and how their text is checked."""
 
-
-def wording(
-    recipients: Recipients,
-    texts: Mapping[str, str | Sequence[str]],
-    check: Callable[[str], str],
-    *,
-    in_segments: bool = False,
-    cost: int = 1,
-) -> Wording:
-    """Templates for the parameters that come from the rows, by wire name.
-
-    Raises UsageError for a column that the file does not have, and for a text without columns that ``check`` refuses.
-    """
-    from msgctl.jobs.template import Template
-    from msgctl.jobs.wording import Wording
-
-    def parsed(text: str) -> Template:
-        template = Template.parse(text, recipients.columns)
-        if template.is_constant:
-            check(template.text)
-        return template
-
-    def several(given: Sequence[str]) -> list[Template]:
-        if given:
-            return [parsed(text) for text in given]
-        others = [name for name in recipients.columns if name and name != recipients.phone_column]
-        return [Template.of_column(name, recipients.columns) for name in others]
-
-    templates = {name: parsed(text) if isinstance(text, str) else several(text) for name, text in texts.items()}
-    return Wording(templates, check, in_segments=in_segments, cost=cost)
+    texts: Mapping[str, str | Sequence[str]]
+    check: Callable[[str], str] = values.message
+    by_segments: bool = False
+    cost: int = 1
 
 
 def start(
@@ -119,25 +94,24 @@ def start(
     source: Source,
     limits: Limits,
     fixed: Mapping[str, Value],
-    wording: Callable[[Recipients], Wording],
+    messages: Messages,
 ) -> None:
-    """Make a job of a file of recipients, sum it up, ask, and send it; print the job as ``job show`` does.
+    """Make a job of a file of recipients, sum it up, ask, send it, and print the job as ``job show`` does.
 
-    ``fixed`` are the parameters that all requests have, ``wording`` makes those that come from the rows. Raises
-    UsageError for what is wrong with the file, ConditionError where not every recipient was accepted, and whatever
-    stopped the job.
+    ``fixed`` are the parameters that all requests have. Raises UsageError if something is wrong with the file,
+    ConditionError if not all recipients were accepted, and whatever stopped the job.
     """
-    from msgctl.cli import approval, working
-    from msgctl.jobs.decoding import UTF8  # jobs are for this command and its like alone: 20 ms
+    from msgctl.cli import confirmation, job_progress
+    from msgctl.jobs.decode import UTF8  # only jobs need this: 20 ms
     from msgctl.jobs.ledger import Ledger
-    from msgctl.jobs.records import Order
-    from msgctl.jobs.report import SHOWN
+    from msgctl.jobs.report import SUMMARY
+    from msgctl.jobs.spec import JobSpec
     from msgctl.jobs.store import Store
+    from msgctl.jobs.template import MessageRenderer
 
     context.enable_gc()
-    context.check_own_fields(approval.SUMMARY if context.options.dry_run else SHOWN)
-    approval.require_answer(context)
-    order = Order(
+    context.check_own_fields(confirmation.SUMMARY if context.options.dry_run else SUMMARY)
+    spec = JobSpec(
         command=command,
         operation=operation.name,
         file=source.file,
@@ -148,47 +122,50 @@ def start(
     )
     store = Store(paths.jobs_folder())
     job = store.new_id(context.clock())
-    with store.held(job):
+    with store.locked(job):
         store.tidy()
-        with _intake(context, store, job, order) as intake:
-            with _opened(context, source) as recipients:
-                if recipients.encoding != UTF8:
-                    context.note(f"{values.quote(source.file)} is not UTF-8; it is read as {recipients.encoding}")
-                intake.take(recipients, wording(recipients))
-            approval.approve(context, source, order, intake.tally)
+        with _importer(context, store, job, spec) as importer:
+            with _opened(context, source) as reader:
+                if reader.encoding != UTF8:
+                    context.note(f"{values.quote(source.file)} is not UTF-8; reading it as {reader.encoding}")
+                renderer = MessageRenderer(
+                    reader, messages.texts, messages.check, by_segments=messages.by_segments, cost=messages.cost
+                )
+                importer.read(reader, renderer)
+            confirmation.approve(context, source, spec, importer.tally)
             if context.options.dry_run:
                 return
-            intake.finish()
+            importer.finish()
         with closing(Ledger(store.path(job), clock=context.clock)) as ledger:
-            context.note(f"job {job}; see it with: msgctl job show {job}")
-            working.run_to_the_end(context, job, ledger)
+            context.note(f"job {job}; check it with: msgctl job show {job}")
+            job_progress.send(context, job, ledger)
 
 
 @contextmanager
-def _intake(context: Context, store: Store, job: str, order: Order) -> Iterator[Intake]:
-    """A ledger that is there when the block finished it, and else is gone."""
-    from msgctl.jobs.intake import Intake
+def _importer(context: Context, store: Store, job: str, spec: JobSpec) -> Iterator[Importer]:
+    """Yield a new ledger, which is deleted unless the block finishes it."""
+    from msgctl.jobs.importer import Importer
 
-    intake = Intake(store.path(job), order, created=context.clock())
+    importer = Importer(store.path(job), spec, created=context.clock())
     try:
-        yield intake
+        yield importer
     except MsgctlError as error:
-        if intake.is_finished:
-            error.consequence = f"job {job} is there and has sent nothing"
+        if importer.is_finished:
+            error.consequence = f"job {job} exists and has sent nothing"
         raise
     finally:
-        if not intake.is_finished:
-            intake.discard()
-            store.forget_lock(job)
+        if not importer.is_finished:
+            importer.discard()
+            store.remove_lock(job)
 
 
 @contextmanager
-def _opened(context: Context, source: Source) -> Iterator[Recipients]:
-    from msgctl.jobs.recipients import opened
+def _opened(context: Context, source: Source) -> Iterator[RecipientReader]:
+    from msgctl.jobs.reader import opened
 
     if source.file == "-":
-        with opened(context.stdin.buffer, "standard input", source.phone_column) as recipients:
-            yield recipients
+        with opened(context.stdin.buffer, "standard input", source.phone_column) as reader:
+            yield reader
         return
     try:
         file = Path(source.file).open("rb")  # noqa: SIM115 (closed below)
@@ -197,5 +174,5 @@ def _opened(context: Context, source: Source) -> Iterator[Recipients]:
             f"{values.quote(source.file)} cannot be read: {getattr(error, 'strerror', None) or 'no such name'}",
             "Give a CSV or JSON Lines file, or - for standard input.",
         ) from None
-    with file, opened(file, values.quote(source.file), source.phone_column) as recipients:
-        yield recipients
+    with file, opened(file, values.quote(source.file), source.phone_column) as reader:
+        yield reader

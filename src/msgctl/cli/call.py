@@ -138,7 +138,7 @@ def bulk_send(
         bulk.Source(file, phone_column, skip_invalid),
         limits,
         fixed,
-        lambda recipients: bulk.wording(recipients, templates, values.message),
+        bulk.Messages(templates),
     )
 
 

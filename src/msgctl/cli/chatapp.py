@@ -115,9 +115,7 @@ def bulk_send(
         bulk.Source(file, phone_column, skip_invalid),
         limits,
         {"template": values.words(template, "--template")},
-        lambda recipients: bulk.wording(
-            recipients, {"body": value or bulk.ALL_COLUMNS}, lambda text: values.prose(text, "a VALUE")
-        ),
+        bulk.Messages({"body": value or ()}, lambda text: values.prose(text, "a VALUE")),
     )
 
 

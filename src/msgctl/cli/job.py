@@ -24,7 +24,7 @@ from msgctl.text import clean
 
 if TYPE_CHECKING:
     from msgctl.jobs.ledger import Ledger
-    from msgctl.jobs.records import Order
+    from msgctl.jobs.spec import JobSpec
     from msgctl.jobs.store import Store
 
 app = group("Bulk sends: how they stand, and how they go on.")
@@ -38,11 +38,11 @@ OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate")
 @command(app, "list", "msgctl job list", "msgctl job list -o csv --fields job,state,pending")
 def list_jobs(ctx: typer.Context) -> None:
     """List the jobs, the oldest first."""
-    from msgctl.jobs.report import SHOWN
+    from msgctl.jobs.report import SUMMARY
 
     context = Context.of(ctx)
     context.refuse_dry_run("job list")
-    context.check_own_fields(SHOWN)
+    context.check_own_fields(SUMMARY)
     jobs: list[dict[str, Any]] = []
     failures: list[MsgctlError] = []
     store = _store()
@@ -51,7 +51,9 @@ def list_jobs(ctx: typer.Context) -> None:
             jobs.append(_summary(context, store, job))
         except ConfigurationError as error:  # one broken file does not hide the others
             failures.append(error)
-    context.show(sorted(jobs, key=itemgetter("created")), LISTED, SHOWN, empty="" if failures else "there are no jobs")
+    context.show(
+        sorted(jobs, key=itemgetter("created")), LISTED, SUMMARY, empty="" if failures else "there are no jobs"
+    )
     for failure in failures:
         report_error(failure, context)
     if failures:
@@ -61,13 +63,13 @@ def list_jobs(ctx: typer.Context) -> None:
 @command(app, "show", "msgctl job show 20261121-3f9a2c", "msgctl job show 20261121-3f9a2c --json")
 def show(ctx: typer.Context, job: Job) -> None:
     """Show how a job stands: what was accepted, refused, or is unknown."""
-    from msgctl.cli import working
-    from msgctl.jobs.report import SHOWN
+    from msgctl.cli import job_progress
+    from msgctl.jobs.report import SUMMARY
 
     context = Context.of(ctx)
     context.refuse_dry_run("job show")
-    context.check_own_fields(SHOWN)
-    working.show(context, _summary(context, _store(), job))
+    context.check_own_fields(SUMMARY)
+    job_progress.show(context, _summary(context, _store(), job))
 
 
 @command(
@@ -94,27 +96,28 @@ def resume(
 
     What is pending is sent. What is unknown or was refused is sent again only if an option asks for it.
     """
-    from msgctl.cli import working
-    from msgctl.jobs.report import SHOWN, summary
-    from msgctl.jobs.states import State
+    from msgctl.cli import job_progress
+    from msgctl.jobs.report import SUMMARY, summary
+    from msgctl.jobs.states import Outcome, State
 
     context = Context.of(ctx)
-    context.check_own_fields(SHOWN)
+    context.check_own_fields(SUMMARY)
     with _at_work(context, job) as ledger:
         _check_account(context, ledger)
-        order = _limited(ledger.order, concurrency, rate, max_credits)
+        spec = _limited(ledger.spec, concurrency, rate, max_credits)
         if context.options.dry_run:
-            working.show(context, summary(job, ledger, running=False))
+            job_progress.show(context, summary(job, ledger, running=False))
             return
-        ledger.change(order)
+        ledger.check()
+        ledger.change(spec)
         ledger.recover()
-        if resend_unknown and (unknown := ledger.in_state(State.UNKNOWN)):
+        if resend_unknown and (unknown := ledger.totals.states[State.UNKNOWN]):
             context.confirm(_warning(unknown), "nothing was sent")
-        again = [state for state, asked in ((State.UNKNOWN, resend_unknown), (State.REFUSED, resend_refused)) if asked]
-        ledger.send_again(*again)
-        if not ledger.totals.pending:
+        asked = {Outcome.UNKNOWN: resend_unknown, Outcome.REFUSED: resend_refused}
+        ledger.resend(*(outcome for outcome, is_asked in asked.items() if is_asked))
+        if not ledger.totals.unsent:
             context.note(f"job {job} has nothing pending")
-        working.run_to_the_end(context, job, ledger)
+        job_progress.send(context, job, ledger)
 
 
 @command(
@@ -151,24 +154,25 @@ def states(ctx: typer.Context, job: Job, concurrency: OtherConcurrency = None, r
 
     Stop and repeat it as you like. A state that is final, such as delivered, is not asked for again.
     """
-    from msgctl.cli import working
-    from msgctl.jobs.report import SHOWN, summary
+    from msgctl.cli import job_progress
+    from msgctl.jobs.report import SUMMARY, summary
 
     context = Context.of(ctx)
-    context.check_own_fields(SHOWN)
+    context.check_own_fields(SUMMARY)
     with _at_work(context, job) as ledger:
         _check_account(context, ledger)
-        if ledger.order.performs not in (ops.SEND_SMS, ops.SEND_CALL):
+        if ledger.spec.performs not in (ops.SEND_SMS, ops.SEND_CALL):
             raise UsageError(
-                f"the messages of a job of {ledger.order.command} have no delivery states", "SMS and calls do."
+                f"the messages of a job of {ledger.spec.command} have no delivery states", "SMS and calls do."
             )
-        order = _limited(ledger.order, concurrency, rate, None)
+        spec = _limited(ledger.spec, concurrency, rate, None)
         if context.options.dry_run:
-            working.show(context, summary(job, ledger, running=False))
+            job_progress.show(context, summary(job, ledger, running=False))
             return
-        ledger.change(order)
+        ledger.check()
+        ledger.change(spec)
         ledger.recover()
-        working.ask_for_states(context, job, ledger)
+        job_progress.poll_states(context, job, ledger)
 
 
 @command(app, "remove", "msgctl job remove 20261121-3f9a2c --yes")
@@ -215,7 +219,7 @@ def _at_work(context: Context, job: str) -> Iterator[Ledger]:
     """The ledger of a job, with nobody else at work on it. Raises ConfigurationError where somebody is."""
     store = _store()
     store.find(job)
-    with store.held(job), _opened(context, store, job) as ledger:
+    with store.locked(job), _opened(context, store, job) as ledger:
         yield ledger
 
 
@@ -235,24 +239,24 @@ def _check_account(context: Context, ledger: Ledger) -> None:
 
     Raises ConfigurationError where it does not.
     """
-    if context.options.profile is None and ledger.order.profile != profiles.ENVIRONMENT:
-        context.options.profile = ledger.order.profile
-    if context.profile.base_url != ledger.order.base_url:
+    if context.options.profile is None and ledger.spec.profile != profiles.ENVIRONMENT:
+        context.options.profile = ledger.spec.profile
+    if context.profile.base_url != ledger.spec.base_url:
         raise ConfigurationError(
-            f"the job was begun with {clean(ledger.order.base_url)}, and profile {clean(context.profile.name)} uses "
+            f"the job was begun with {clean(ledger.spec.base_url)}, and profile {clean(context.profile.name)} uses "
             f"{clean(context.profile.base_url)}",
-            f"Name the profile of the job ({clean(ledger.order.profile)}) with -p.",
+            f"Name the profile of the job ({clean(ledger.spec.profile)}) with -p.",
         )
 
 
-def _limited(order: Order, concurrency: str | None, rate: str | None, max_credits: str | None) -> Order:
+def _limited(spec: JobSpec, concurrency: str | None, rate: str | None, max_credits: str | None) -> JobSpec:
     """An order with the limits that were given anew. Raises UsageError."""
-    given = Limits.of(concurrency=concurrency or str(order.concurrency), rate=rate, max_credits=max_credits)
+    given = Limits.of(concurrency=concurrency or str(spec.concurrency), rate=rate, max_credits=max_credits)
     return replace(
-        order,
+        spec,
         concurrency=given.concurrency,
-        rate=order.rate if rate is None else given.rate,
-        max_credits=order.max_credits if max_credits is None else given.max_credits,
+        rate=spec.rate if rate is None else given.rate,
+        max_credits=spec.max_credits if max_credits is None else given.max_credits,
     )
 
 

@@ -112,7 +112,7 @@ def bulk_send(
         bulk.Source(file, phone_column, skip_invalid),
         limits,
         {"country-code": defaults.country_code(context, country_code)},
-        lambda recipients: bulk.wording(recipients, {"sms": template}, checked, in_segments=True),
+        bulk.Messages({"sms": template}, checked, by_segments=True),
     )
 
 

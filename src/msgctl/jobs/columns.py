@@ -1,4 +1,4 @@
-"""Columns by the names that people type for them."""
+"""Find columns by the names that people type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST_SHOWN_NAME = 40
 
 
 def find(name: str, columns: Sequence[str]) -> int | None:
-    """Where a column is: the one of exactly this name, else the only one when case does not matter."""
+    """Return the index of the column of exactly this name, or else of the only one that differs in case alone."""
     if name in columns:
         return columns.index(name) if name else None
     key = _key(name)
@@ -26,36 +26,33 @@ def find(name: str, columns: Sequence[str]) -> int | None:
 
 
 def nearest(name: str, columns: Sequence[str]) -> str | None:
-    """The column whose name comes nearest to one that does not exist, fit to be shown."""
-    shown = {_key(text): text for text in (shown_name(column) for column in columns[:_MOST_COMPARED]) if text}
+    """Return the column whose name is closest to one that does not exist, ready to be shown."""
+    shown = {_key(text): text for text in map(shown_name, columns[:_MOST_COMPARED]) if text}
     near = get_close_matches(_key(shown_name(name)), shown, n=1)
     return shown[near[0]] if near else None
 
 
 def listed(columns: Sequence[str]) -> str:
-    """The names of columns for a message: ``its columns are phone, name``."""
+    """Return the names of columns for a message: ``Columns: phone, name``."""
     names = [shown_name(column) for column in columns if column]
-    if not names:
-        return "it names no columns"
     rest = len(names) - _MOST_LISTED
     more = f" and {rest} more" if rest > 0 else ""
-    return f"its columns are {', '.join(names[:_MOST_LISTED])}{more}"
+    return f"Columns: {', '.join(names[:_MOST_LISTED]) or 'none'}{more}"
 
 
 def shown_name(column: str) -> str:
-    """A column's name, fit to be shown and not too long."""
+    """Return a column's name, cleaned and shortened."""
     return shorten(column, _LONGEST_SHOWN_NAME)
 
 
 def require_phone(columns: Sequence[str], phone_column: str, file: str) -> int:
-    """Where the column of the phones is, in columns that are each named once. Raises UsageError."""
+    """Return the index of the phone column. Raises UsageError if it is missing or two columns share a name."""
     index = find(phone_column.strip(), columns)
     if index is None:
         near = nearest(phone_column, columns)
-        example = f"--phone-column '{near}'" if near else "--phone-column NAME"
         raise UsageError(
-            f"{file} has no column {quote(phone_column)}: {listed(columns)}",
-            f"Name the column that holds the phone numbers with {example}.",
+            f"{file} has no column {quote(phone_column)}. {listed(columns)}",
+            f"Name the column of the phone numbers: --phone-column {repr(near) if near else 'NAME'}",
         )
     twice = next((name for name, count in Counter(columns).items() if name and count > 1), None)
     if twice is not None:
@@ -64,5 +61,5 @@ def require_phone(columns: Sequence[str], phone_column: str, file: str) -> int:
 
 
 def _key(name: str) -> str:
-    """What two spellings of a name have in common; the same letters may be composed differently on other systems."""
+    """Return what two spellings of a name have in common; systems may compose the same letters differently."""
     return unicodedata.normalize("NFC", name).casefold()

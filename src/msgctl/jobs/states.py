@@ -1,21 +1,13 @@
-"""The states that a recipient of a job can be in, and what leads from one to the next.
+"""The states of a recipient and the transitions between them::
 
-A recipient that can be sent to has no request at first, and is then in the state of its request::
+    pending ──intent──> sending ──> accepted
+       ^                 │ │ └────> refused ──resend──> pending
+       └──not sent───────┘ └──────> unknown ──resend──> again ──intent──> sending again ──> accepted
+                                       ^                  │                     │
+                                       └──the run ended───┴──any other outcome──┘
 
-    (no request) ──intent──> under way ──answered with 200────────────────────────> accepted
-                               │ │ │
-                               │ │ └──certainly not carried out──> refused ──┐
-                               │ └──never left──────────────────> waiting <──┘ asked to send it again
-                               │                                    │
-                               │                                    └──intent──> under way
-                               └──no usable answer, or the process ended──> unknown
-
-    unknown ──asked to send it again──> again ──intent──> under way again ──answered with 200──> accepted
-       ^ ^                                │                     │
-       │ └──the run that was asked ended──┘                     │
-       └──whatever else becomes of it: the first try is as doubtful as before
-
-A row that cannot be sent to is ``invalid``, one whose phone stood there before ``duplicate``; both stay so.
+A recipient that may already have got a message stays unknown until a later request is accepted. Nothing leads out of
+``accepted``. ``invalid`` and ``duplicate`` rows are never sent to.
 """
 
 from __future__ import annotations
@@ -24,7 +16,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What became of a recipient, in the words of the report."""
+    """The outcome of a recipient, in the words of the report."""
 
     ACCEPTED = "accepted"
     REFUSED = "refused"
@@ -35,66 +27,56 @@ class Outcome(StrEnum):
 
 
 class State(StrEnum):
-    """Where a request of a job stands; all its recipients stand there with it."""
+    """The state of a recipient in the ledger."""
 
-    WAITING = "waiting"
-    UNDER_WAY = "under way"
+    PENDING = "pending"
+    SENDING = "sending"
     AGAIN = "again"
-    UNDER_WAY_AGAIN = "under way again"
+    SENDING_AGAIN = "sending again"
     ACCEPTED = "accepted"
     REFUSED = "refused"
     UNKNOWN = "unknown"
+    INVALID = "invalid"
+    DUPLICATE = "duplicate"
 
 
 class Event(StrEnum):
-    """What happens to a request."""
+    """What happens to a recipient."""
 
-    INTENT = "its intent is on the disk"
-    ANSWERED = "the service accepted it"
-    REFUSAL = "it was certainly not carried out"
-    LOSS = "no usable answer came, or the process ended before one"
-    NEVER_LEFT = "it did not leave this machine"
-    RESENDING = "the user asked to send it again"
-    CALLED_OFF = "the run in which it was to be sent again is over"
+    INTENT = "its request is about to be sent"
+    ACCEPTED = "the service accepted it"
+    REFUSED = "the service certainly did not carry it out"
+    LOST = "no usable response came"
+    NOT_SENT = "its request did not leave this machine"
+    RESEND = "the user asked to send it again"
+    RUN_ENDED = "the run that should send it again ended"
 
 
 TRANSITIONS = {
-    (None, Event.INTENT): State.UNDER_WAY,
-    (State.WAITING, Event.INTENT): State.UNDER_WAY,
-    (State.UNDER_WAY, Event.ANSWERED): State.ACCEPTED,
-    (State.UNDER_WAY, Event.REFUSAL): State.REFUSED,
-    (State.UNDER_WAY, Event.LOSS): State.UNKNOWN,
-    (State.UNDER_WAY, Event.NEVER_LEFT): State.WAITING,
-    (State.UNKNOWN, Event.RESENDING): State.AGAIN,
-    (State.AGAIN, Event.CALLED_OFF): State.UNKNOWN,
-    (State.AGAIN, Event.INTENT): State.UNDER_WAY_AGAIN,
-    (State.UNDER_WAY_AGAIN, Event.ANSWERED): State.ACCEPTED,
-    (State.UNDER_WAY_AGAIN, Event.REFUSAL): State.UNKNOWN,
-    (State.UNDER_WAY_AGAIN, Event.LOSS): State.UNKNOWN,
-    (State.UNDER_WAY_AGAIN, Event.NEVER_LEFT): State.UNKNOWN,
-    (State.REFUSED, Event.RESENDING): State.WAITING,
+    (State.PENDING, Event.INTENT): State.SENDING,
+    (State.SENDING, Event.ACCEPTED): State.ACCEPTED,
+    (State.SENDING, Event.REFUSED): State.REFUSED,
+    (State.SENDING, Event.LOST): State.UNKNOWN,
+    (State.SENDING, Event.NOT_SENT): State.PENDING,
+    (State.REFUSED, Event.RESEND): State.PENDING,
+    (State.UNKNOWN, Event.RESEND): State.AGAIN,
+    (State.AGAIN, Event.INTENT): State.SENDING_AGAIN,
+    (State.AGAIN, Event.RUN_ENDED): State.UNKNOWN,
+    (State.SENDING_AGAIN, Event.ACCEPTED): State.ACCEPTED,
+    (State.SENDING_AGAIN, Event.REFUSED): State.UNKNOWN,
+    (State.SENDING_AGAIN, Event.LOST): State.UNKNOWN,
+    (State.SENDING_AGAIN, Event.NOT_SENT): State.UNKNOWN,
 }
-"""Every step there is. Nothing leads from accepted to anywhere: whoever got a message gets no second one. And nothing
-but an acceptance leads out of doubt: whoever may have got one is unknown until then."""
+"""Every transition there is; any other one is a bug in msgctl."""
 
-OUTCOMES = {
-    State.WAITING: Outcome.PENDING,
-    State.UNDER_WAY: Outcome.UNKNOWN,  # of a process that is gone; while one is at work, it is still open
-    State.AGAIN: Outcome.UNKNOWN,
-    State.UNDER_WAY_AGAIN: Outcome.UNKNOWN,
-    State.ACCEPTED: Outcome.ACCEPTED,
-    State.REFUSED: Outcome.REFUSED,
-    State.UNKNOWN: Outcome.UNKNOWN,
-}
+SENDABLE = (State.PENDING, State.AGAIN)
+IN_FLIGHT = (State.SENDING, State.SENDING_AGAIN)
 
 
-class ImpossibleStepError(RuntimeError):
-    """A mistake of ours, and none of whoever wrote the file: a step that there is not."""
-
-
-def step(state: State | None, event: Event) -> State:
-    """The state after an event. Raises ImpossibleStepError."""
-    try:
-        return TRANSITIONS[state, event]
-    except KeyError:
-        raise ImpossibleStepError(f"{event} of what is {state or 'not there yet'}") from None
+def outcome(state: State, *, running: bool) -> Outcome:
+    """Return the outcome that a state means; what is in flight is pending only while a process waits for it."""
+    if state is State.SENDING:
+        return Outcome.PENDING if running else Outcome.UNKNOWN
+    if state in (State.AGAIN, State.SENDING_AGAIN):
+        return Outcome.UNKNOWN
+    return Outcome(state)

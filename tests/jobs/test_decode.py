@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 import pytest
+from msgctl.jobs.recipients import Recipients, Row, opened
 
 from jobs.reading import ANA, LUIS, read, read_from, refused
 from msgctl.errors import UsageError
-from msgctl.jobs.recipients import Recipients, Row, opened
 
 # --- encodings
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from msgctl.cli.bulk import Source
-    from msgctl.jobs.intake import Tally
-    from msgctl.jobs.records import Order
+    from msgctl.jobs.importer import Tally
+    from msgctl.jobs.spec import JobSpec
 
 LONGEST_EXAMPLE = 200
 
@@ -46,13 +46,13 @@ def require_answer(context: Context) -> None:
     )
 
 
-def approve(context: Context, source: Source, order: Order, tally: Tally) -> None:
+def approve(context: Context, source: Source, spec: JobSpec, tally: Tally) -> None:
     """Sum a job up and ask whether to send it. Raises UsageError, or Interrupted where the answer is not yes."""
     if not tally.recipients:
         raise UsageError(f"{values.quote(source.file)} has no recipients, only a header", "Add a line a recipient.")
     fault = _fault(source, tally, is_quiet=context.options.quiet)
-    balance = None if fault or order.performs is ops.BLOCK_PHONE else _balance(context)  # blocking costs nothing
-    document = _summary(order, tally, balance)
+    balance = None if fault or spec.performs is ops.BLOCK_PHONE else _balance(context)  # blocking costs nothing
+    document = _summary(spec, tally, balance)
     if context.options.dry_run:
         context.show(document, SUMMARY)
     elif not (context.options.quiet and context.options.yes):
@@ -63,7 +63,7 @@ def approve(context: Context, source: Source, order: Order, tally: Tally) -> Non
     if balance is not None and balance < tally.credits and (context.options.quiet or context.options.dry_run):
         context.say(context.wrapped(f"Warning: {balance:,} credits are left, and about {tally.credits:,} are needed."))
     if not context.options.dry_run:
-        context.confirm(_question(order, tally), "nothing was sent")
+        context.confirm(_question(spec, tally), "nothing was sent")
 
 
 def _fault(source: Source, tally: Tally, *, is_quiet: bool) -> UsageError | None:
@@ -81,12 +81,12 @@ def _fault(source: Source, tally: Tally, *, is_quiet: bool) -> UsageError | None
     return None
 
 
-def _summary(order: Order, tally: Tally, balance: Decimal | None) -> dict[str, Any]:
+def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None) -> dict[str, Any]:
     """What is about to be sent, in numbers; segments where the service charges by them."""
-    sends_sms = order.operation == ops.SEND_SMS.name
+    sends_sms = spec.operation == ops.SEND_SMS.name
     return {
-        "command": order.command,
-        "file": order.file,
+        "command": spec.command,
+        "file": spec.file,
         "recipients": tally.recipients,
         "invalid": tally.invalid,
         "duplicate": tally.duplicate,
@@ -140,8 +140,8 @@ def _name_rows(context: Context, tally: Tally) -> None:
             context.note(f"… and {number - len(rows):,} more")
 
 
-def _question(order: Order, tally: Tally) -> str:
-    if order.command == "block bulk":
+def _question(spec: JobSpec, tally: Tally) -> str:
+    if spec.command == "block bulk":
         return f"Block {tally.messages:,} numbers?"
     return f"Send {tally.messages:,} {'message' if tally.messages == 1 else 'messages'}?"
 

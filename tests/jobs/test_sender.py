@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgctl.jobs.dispatch import dispatch, entries, parameters
+from msgctl.jobs.records import Entry, Intent
 
 from jobs.making import ORDER, Service, entry, told
 from msgctl import operations
@@ -18,8 +20,6 @@ from msgctl.errors import (
     RefusedError,
     UsageError,
 )
-from msgctl.jobs.dispatch import dispatch, entries, parameters
-from msgctl.jobs.records import Entry, Intent
 from msgctl.jobs.states import Event
 
 A, B, C = "573001234567", "573007654321", "573009999999"

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from jobs.reading import ANA, LUIS, read, read_from, refused
 from msgctl.jobs.recipients import Row, opened
 from msgctl.jobs.rows import Nested
+
+from jobs.reading import ANA, LUIS, read, read_from, refused
 from msgctl.jobs.template import Template, UnfilledError
 
 # --- round trips

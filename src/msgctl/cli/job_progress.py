@@ -1,0 +1,226 @@
+"""Run a job in front of a person: its progress, Ctrl-C, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from msgctl.cli import signals
+from msgctl.cli.context import Context
+from msgctl.cli.terminal import is_terminal
+from msgctl.config import profiles
+from msgctl.errors import (
+    ConditionError,
+    Interrupted,
+    MsgctlError,
+    NotReachedError,
+    OutcomeUnknownError,
+    ServiceError,
+)
+from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.rate_limits import FAILURES_IN_A_ROW
+from msgctl.jobs.report import SUMMARY, summary
+from msgctl.jobs.runner import Runner
+from msgctl.jobs.spec import JobSpec, Totals
+from msgctl.jobs.state_poller import StatePoller
+from msgctl.jobs.states import Outcome
+
+if TYPE_CHECKING:
+    from msgctl.output.progress import JobProgress
+
+REFRESH = 0.2
+"""Seconds between two refreshes."""
+MINUTE = 60.0
+
+FINISHING = "Stopping: waiting for requests in flight. Press Ctrl-C again to stop at once; they will be unknown."
+
+
+class Progress(NamedTuple):
+    """How far something is, and what else to count."""
+
+    done: int
+    of: int
+    counts: list[tuple[str, int]]
+
+
+class Work(Protocol):
+    """Something that runs in threads of its own: a `Runner` or a `StatePoller`."""
+
+    def start(self) -> None: ...
+    def wait(self, seconds: float) -> bool: ...
+    def stop(self) -> None: ...
+    def finish(self) -> MsgctlError | None: ...
+
+
+def show(context: Context, document: Mapping[str, Any]) -> None:
+    """Print a job's summary, without the fields that it does not have yet."""
+    context.show(document, [name for name in SUMMARY if name in document], SUMMARY)
+
+
+def send(context: Context, job: str, ledger: Ledger) -> None:
+    """Send what is pending in a job and print its summary.
+
+    Raises what stopped it, or ConditionError if not every recipient was accepted.
+    """
+    runner = Runner(ledger, context.client.sibling)
+    before = ledger.totals.requests
+    try:
+        error, interrupted = _attend(context, runner, lambda: _sent(runner.totals), resume_hint(job, ledger.spec))
+    finally:
+        sent = runner.totals.requests > before
+        context.carried_out |= sent
+    show(context, summary(job, ledger, running=False))
+    outcomes = ledger.totals.outcomes(running=False)
+    if error:
+        raise _stopped(error, job, ledger, sent=sent)
+    if interrupted and outcomes[Outcome.PENDING]:
+        raise Interrupted("interrupted", resume_hint(job, ledger.spec), consequence=_told(ledger.totals))
+    not_accepted = [outcome for outcome in (Outcome.UNKNOWN, Outcome.REFUSED) if outcomes[outcome]]
+    if not_accepted:
+        counts = ", ".join(f"{outcomes[outcome]:,} {outcome}" for outcome in not_accepted)
+        raise ConditionError(
+            f"Not all recipients were accepted: {counts}",
+            f"List them: msgctl job report {job} --only {not_accepted[0]}",
+        )
+
+
+def poll_states(context: Context, job: str, ledger: Ledger) -> None:
+    """Check the delivery states of a job's messages and print its summary.
+
+    Raises what stopped it, or the error of the first message whose state could not be checked.
+    """
+    poller = StatePoller(ledger, context.client.sibling)
+    hint = f"Continue: msgctl job states {job}"
+    error, interrupted = _attend(
+        context, poller, lambda: Progress(poller.checked, poller.due, [("failed", poller.failed)]), hint
+    )
+    show(context, summary(job, ledger, running=False))
+    if error:
+        error.what = f"Stopped after checking {poller.checked:,} messages: {error.what}"
+        error.hint = f"{error.hint or ''} {hint}".strip()
+        raise error
+    if interrupted:
+        raise Interrupted(f"interrupted after checking {poller.checked:,} messages", hint)
+    if first := poller.first_error:
+        states = "delivery state" if poller.failed == 1 else "delivery states"
+        first.what = f"{poller.failed:,} {states} could not be checked. The first: {first.what}"
+        raise first
+
+
+def resume_hint(job: str, spec: JobSpec) -> str:
+    """Return how to resume a job; variables that held its account must be set again."""
+    variables = ", with MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY set" * (spec.profile == profiles.ENVIRONMENT)
+    return f"Resume{variables}: msgctl job resume {job}"
+
+
+def _attend(
+    context: Context, work: Work, progress: Callable[[], Progress], hint: str
+) -> tuple[MsgctlError | None, bool]:
+    """Let something run to its end and show its progress. Return its error, and whether a person stopped it.
+
+    The first Ctrl-C (or SIGTERM, or SIGHUP) lets requests in flight finish; the second raises Interrupted.
+    """
+    interrupted = False
+    try:
+        with _signals() as received, _Display(context) as display:
+            work.start()
+            while not work.wait(REFRESH):
+                display.show(progress())
+                if received and not interrupted:
+                    interrupted = True
+                    work.stop()
+                    display.clear()
+                    context.note(FINISHING)
+            return work.finish(), interrupted
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; the outcome of requests in flight is unknown", hint) from None
+
+
+def _sent(totals: Totals) -> Progress:
+    outcomes = totals.outcomes(running=True)
+    counts = [(str(each), outcomes[each]) for each in (Outcome.ACCEPTED, Outcome.REFUSED, Outcome.UNKNOWN)]
+    return Progress(
+        totals.sendable - outcomes[Outcome.PENDING], totals.sendable, [*counts, ("credits", totals.credits)]
+    )
+
+
+def _stopped(error: MsgctlError, job: str, ledger: Ledger, *, sent: bool) -> MsgctlError:
+    """Return the error for a job that was stopped, with what it means for its recipients."""
+    totals, outcomes = ledger.totals, ledger.totals.outcomes(running=False)
+    resume = resume_hint(job, ledger.spec)
+    what = error.message
+    if isinstance(error, (ServiceError, NotReachedError, OutcomeUnknownError)):
+        what = f"Stopped after {FAILURES_IN_A_ROW} failed requests in a row. The last: {error.message}"
+    elif isinstance(error, ConditionError):
+        resume += " --max-credits N"
+    hints = [error.hint, resume if outcomes[Outcome.PENDING] else None]
+    if outcomes[Outcome.REFUSED]:
+        hints.append(f"Send to those refused again: msgctl job resume {job} --resend-refused")
+    if outcomes[Outcome.UNKNOWN]:
+        hints.append(f"List unknown ones: msgctl job report {job} --only unknown")
+    if isinstance(error, OutcomeUnknownError) or (isinstance(error, NotReachedError) and sent):
+        error = ConditionError(what)
+    error.what, error.consequence = f"{what.rstrip('.')}. {_told(totals)}", ""
+    error.hint = "\n".join(hint for hint in hints if hint)
+    return error
+
+
+def _told(totals: Totals) -> str:
+    """Return the outcomes of all recipients in words."""
+    outcomes = totals.outcomes(running=False)
+    others = [each for each in (Outcome.REFUSED, Outcome.UNKNOWN, Outcome.PENDING) if outcomes[each]]
+    return ", ".join(
+        [f"{outcomes[Outcome.ACCEPTED]:,} of {totals.sendable:,} recipients accepted"]
+        + [f"{outcomes[each]:,} {each}" for each in others]
+    )
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Collect the signals that ask to stop; from the second on they interrupt."""
+    received: list[int] = []
+
+    def receive(number: int, _: Any) -> None:
+        received.append(number)
+        if len(received) > 1:
+            raise KeyboardInterrupt
+
+    with signals.handled_by(receive):
+        yield received
+
+
+class _Display:
+    """Shows progress on standard error: a bar on a terminal, one line a minute elsewhere."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._next_line = context.monotonic() + MINUTE
+        self._bar: JobProgress | None = None
+        if is_terminal(context.stderr) and context.environ.get("TERM", "") not in ("", "dumb", "unknown"):
+            from msgctl.output.progress import JobProgress
+
+            self._bar = JobProgress(
+                context.stderr, color=context.has_color(context.stderr), monotonic=context.monotonic
+            )
+
+    def __enter__(self) -> _Display:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.clear()
+
+    def show(self, progress: Progress) -> None:
+        if self._context.options.quiet or not progress.of:
+            return
+        if self._bar:
+            self._bar.show(*progress)
+        elif (now := self._context.monotonic()) >= self._next_line:
+            self._next_line = now + MINUTE
+            counts = "".join(f", {number:,} {name}" for name, number in progress.counts)
+            self._context.say(f"{progress.done:,} of {progress.of:,}{counts}")
+
+    def clear(self) -> None:
+        """Remove the bar before something else is printed."""
+        if self._bar:
+            self._bar.stop()

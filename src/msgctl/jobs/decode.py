@@ -1,0 +1,173 @@
+"""Decode a file of recipients into lines of text.
+
+A file is UTF-8 or Windows-1252 (as older spreadsheets write it) as a whole. Which one is known only at its end, so it
+is read twice. What can be read only once, such as a pipe, is copied to a temporary file first.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+import select
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import IO, BinaryIO
+
+from msgctl.errors import UsageError
+
+LONGEST_LINE = 1024 * 1024
+"""The longest line that is read, in characters."""
+
+UTF8 = "UTF-8"
+WINDOWS_1252 = "Windows-1252"
+
+_CHUNK = 256 * 1024
+_CODECS = {UTF8: "utf-8-sig", WINDOWS_1252: "cp1252"}
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_ZIP_MARK = b"PK\x03\x04"
+_UNDEFINED_IN_1252 = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
+_SAVE_AS_CSV = "Save it as CSV in UTF-8 and use that file."
+
+
+class Text:
+    """A file as lines. ``encoding`` is that of the whole file, ``name`` is what messages call it."""
+
+    def __init__(self, stream: io.TextIOWrapper, name: str, encoding: str) -> None:
+        self._stream = stream
+        self.name = name
+        self.encoding = encoding
+
+    def lines(self) -> Iterator[str]:
+        """Read every line from the first on, with its line end (LF, CR LF or CR). Raises UsageError."""
+        number = 0
+        try:
+            self._stream.seek(0)
+            while line := self._stream.readline(LONGEST_LINE):
+                number += 1
+                if len(line) == LONGEST_LINE:
+                    raise UsageError(
+                        f"line {number} of {self.name} is longer than {LONGEST_LINE:,} characters",
+                        "The file should have one line per recipient. Is it another kind of file?",
+                    )
+                yield line
+        except OSError as error:
+            raise _unreadable(self.name, error) from None
+        except UnicodeDecodeError:
+            raise UsageError(f"{self.name} changed while it was read", "Try again when it is complete.") from None
+
+
+@contextmanager
+def decoded(source: BinaryIO, name: str) -> Iterator[Text]:
+    """Find the encoding of a source, which stays open. Raises UsageError for one that is not text."""
+    with ExitStack() as stack:
+        scan = _Scan(name)
+        try:
+            is_seekable = source.seekable() and source.tell() == 0
+            kept = source if is_seekable else stack.enter_context(_temporary_file())
+            write = None if is_seekable else kept.write
+            for chunk in _chunks(source):
+                scan.feed(chunk)
+                _copy(chunk, write, name)
+            encoding = scan.encoding()
+        except OSError as error:
+            raise _unreadable(name, error) from None
+        stream = io.TextIOWrapper(kept, _CODECS[encoding], newline="")
+        stack.callback(stream.detach)  # otherwise it would close the source
+        yield Text(stream, name, encoding)
+
+
+def _temporary_file() -> IO[bytes]:
+    from tempfile import TemporaryFile
+
+    return TemporaryFile()
+
+
+def _chunks(source: IO[bytes]) -> Iterator[bytes]:
+    while True:
+        chunk: bytes | None = source.read(_CHUNK)
+        if chunk:
+            yield chunk
+        elif chunk is None:
+            select.select([source], [], [])  # another process has made the descriptor non-blocking
+        else:
+            return
+
+
+def _copy(chunk: bytes, write: Callable[[bytes], int] | None, name: str) -> None:
+    try:
+        if write:
+            write(chunk)
+    except OSError as error:
+        raise UsageError(
+            f"{name} cannot be copied to a temporary file: {error.strerror or error}",
+            "Give a file, or set TMPDIR to a folder with enough room.",
+        ) from None
+
+
+class _Scan:
+    """Finds the encoding of a file from its chunks."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._is_first = True
+        self._is_marked = False
+        self._lines = 1
+        self._not_utf8: int | None = None
+        self._not_1252: int | None = None
+
+    def feed(self, chunk: bytes) -> None:
+        if self._is_first:
+            self._check_beginning(chunk)
+        if b"\0" in chunk:
+            raise UsageError(f"{self._name} is not text, or is UTF-16 text: it contains NUL bytes", _SAVE_AS_CSV)
+        if self._not_utf8 is None and not (chunk.isascii() and not self._decoder.getstate()[0]):
+            self._decode(chunk)
+        if self._not_1252 is None and (found := _UNDEFINED_IN_1252.search(chunk)):
+            self._not_1252 = self._line(chunk, found.start())
+        self._lines = self._line(chunk, len(chunk))
+
+    def encoding(self) -> str:
+        """Return the encoding of the whole file. Raises UsageError if it has none that is known."""
+        if self._not_utf8 is None:
+            self._decode(b"", final=True)
+        if self._not_utf8 is None:
+            return UTF8
+        if self._is_marked:
+            raise UsageError(
+                f"{self._name} begins with the UTF-8 mark, but line {self._not_utf8} is not UTF-8",
+                "Save it as UTF-8 and try again.",
+            )
+        if self._not_1252 is not None:
+            raise UsageError(
+                f"{self._name} is neither UTF-8 (line {self._not_utf8}) nor Windows-1252 (line {self._not_1252})",
+                "Fix these lines, or save the file as UTF-8.",
+            )
+        return WINDOWS_1252
+
+    def _check_beginning(self, chunk: bytes) -> None:
+        self._is_first = False
+        self._is_marked = chunk.startswith(codecs.BOM_UTF8)
+        if chunk.startswith(_UTF16_MARKS):
+            raise UsageError(f"{self._name} is UTF-16 text, which is not supported", _SAVE_AS_CSV)
+        if chunk.startswith(_ZIP_MARK):
+            raise UsageError(f"{self._name} is a workbook or an archive, not text", _SAVE_AS_CSV)
+
+    def _decode(self, chunk: bytes, final: bool = False) -> None:
+        try:
+            self._decoder.decode(chunk, final)
+        except UnicodeDecodeError as error:
+            held_back = len(error.object) - len(chunk)
+            self._not_utf8 = self._line(chunk, max(0, error.start - held_back))
+
+    def _line(self, chunk: bytes, offset: int) -> int:
+        """Return the number of the line that a byte of the current chunk is on."""
+        return self._lines + chunk.count(b"\n", 0, offset)
+
+
+def _unreadable(name: str, error: OSError) -> UsageError:
+    return UsageError(
+        f"{name} cannot be read: {error.strerror or 'it is not a file of recipients'}",
+        "Give a CSV or JSON Lines file, or - for standard input.",
+    )

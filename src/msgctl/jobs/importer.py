@@ -1,0 +1,158 @@
+"""Import a file of recipients into a new ledger, before anything is sent."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from msgctl.errors import UsageError
+from msgctl.jobs.reader import InvalidRow, RecipientReader, Row, RowError
+from msgctl.jobs.schema import INDEX, LEDGER, SCHEMA
+from msgctl.jobs.spec import JobSpec
+from msgctl.jobs.states import State
+from msgctl.jobs.template import Message, MessageRenderer
+from msgctl.storage import database
+from msgctl.storage import files as private
+
+MOST_EXAMPLES = 20
+"""Rows that are listed for each problem; the ledger lists all."""
+
+_CACHED_MESSAGES = 1024
+_CACHE_KIB = 4096
+
+
+@dataclass(slots=True)
+class Tally:
+    """A file in numbers. ``invalid_rows`` and ``duplicate_rows`` are the first of each."""
+
+    recipients: int = 0
+    invalid: int = 0
+    duplicate: int = 0
+    blank: int = 0
+    segments: int = 0
+    credits: int = 0
+    invalid_rows: list[InvalidRow] = field(default_factory=list)
+    duplicate_rows: list[InvalidRow] = field(default_factory=list)
+    first: Message | None = None
+
+    @property
+    def messages(self) -> int:
+        return self.recipients - self.invalid - self.duplicate
+
+
+class Importer:
+    """A ledger that is being written, under a temporary name until `finish`: a job appears whole or not at all."""
+
+    def __init__(self, path: Path, spec: JobSpec, *, created: float) -> None:
+        self._path = path
+        self._new = path.with_name(f".{path.name}.new")
+        self._spec = spec
+        self._created = created
+        self._cached: dict[str, int] = {}
+        self._last: tuple[Message, int] | None = None
+        self.tally = Tally()
+        self.is_finished = False
+        with LEDGER.explained(self._new):
+            database.create(self._new)
+            self._db = LEDGER.connect(self._new)
+            # An unfinished ledger is worthless, so it does not need to survive a crash.
+            self._db.execute("PRAGMA journal_mode = OFF")
+            self._db.execute("PRAGMA synchronous = OFF")
+            self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            self._db.execute("BEGIN")
+            LEDGER.build(self._db, SCHEMA)
+
+    def read(self, rows: RecipientReader, renderer: MessageRenderer) -> None:
+        """Write every row. Raises UsageError if the file cannot be read to its end, and ConfigurationError."""
+        with LEDGER.explained(self._new):
+            for row in rows:
+                self.tally.recipients += 1
+                if isinstance(row, InvalidRow):
+                    self._reject(row)
+                else:
+                    self._add(row, renderer)
+        self.tally.blank = rows.blank
+
+    def _add(self, row: Row, renderer: MessageRenderer) -> None:
+        try:
+            message = renderer.render(row)
+        except RowError as error:
+            self._reject(InvalidRow(row.line, row.phone, error.reason))
+            return
+        except UsageError as error:
+            self._reject(InvalidRow(row.line, row.phone, error.message))
+            return
+        added = self._db.execute(
+            "INSERT OR IGNORE INTO recipient (line, phone, message, state) VALUES (?, ?, ?, 'pending')",
+            (row.line, row.phone, self._message(message)),
+        )
+        if not added.rowcount:
+            self._repeat(row)
+            return
+        self.tally.segments += message.segments
+        self.tally.credits += message.cost
+        self.tally.first = self.tally.first or message
+
+    def _message(self, message: Message) -> int:
+        """Return the number of a message; equal ones have the same."""
+        if self._last is None or self._last[0] is not message:
+            self._last = (message, self._number(message))
+        return self._last[1]
+
+    def _number(self, message: Message) -> int:
+        text = json.dumps(message.parameters, ensure_ascii=False, separators=(",", ":"))
+        number = self._cached.get(text)
+        if number is None:
+            digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+            self._db.execute(
+                "INSERT OR IGNORE INTO message (digest, parameters, cost) VALUES (?, ?, ?)",
+                (digest, text, message.cost),
+            )
+            (number,) = self._db.execute("SELECT id FROM message WHERE digest = ?", (digest,)).fetchone()
+            if len(self._cached) >= _CACHED_MESSAGES:
+                self._cached.clear()
+            self._cached[text] = number
+        return number
+
+    def _reject(self, row: InvalidRow) -> None:
+        self.tally.invalid += 1
+        self._leave_out(row, State.INVALID, self.tally.invalid_rows)
+
+    def _repeat(self, row: Row) -> None:
+        (line,) = self._db.execute(
+            "SELECT line FROM recipient WHERE phone = ? AND message IS NOT NULL", (row.phone,)
+        ).fetchone()
+        self.tally.duplicate += 1
+        repeated = InvalidRow(row.line, row.phone, f"duplicate of line {line}")
+        self._leave_out(repeated, State.DUPLICATE, self.tally.duplicate_rows)
+
+    def _leave_out(self, row: InvalidRow, state: State, examples: list[InvalidRow]) -> None:
+        if len(examples) < MOST_EXAMPLES:
+            examples.append(row)
+        self._db.execute("INSERT INTO recipient (line, phone, error, state) VALUES (?, ?, ?, ?)", (*row, state))
+
+    def finish(self) -> None:
+        """Make the ledger durable and give it its name. Raises ConfigurationError."""
+        with LEDGER.explained(self._new):
+            with closing(self._db) as db:
+                facts = {"spec": self._spec.dump(), "created": repr(self._created)}
+                db.executemany("INSERT INTO job VALUES (?, ?)", facts.items())
+                db.execute(INDEX)
+                db.execute("COMMIT")
+                # Set here, while no other process can have it open.
+                db.execute("PRAGMA journal_mode = WAL")
+            private.sync(self._new)
+            self._new.rename(self._path)
+            self.is_finished = True
+            private.sync(self._path.parent)
+
+    def discard(self) -> None:
+        """Delete a ledger that was not finished."""
+        with suppress(sqlite3.Error):
+            self._db.close()
+        with suppress(OSError):
+            self._new.unlink(missing_ok=True)

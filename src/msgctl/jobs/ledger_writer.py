@@ -1,0 +1,180 @@
+"""The one thread that writes a job's ledger: senders hand in results and take the next request from it.
+
+It commits what is waiting together, so that one sync of the disk serves many requests, and lets a request go only
+after its intent is on disk. It also decides whether anything more may be sent at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Event
+
+from msgctl.errors import MsgctlError, unexpected
+from msgctl.jobs import queries
+from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.rate_limits import Budget, FailureCounter, RateLimiter
+from msgctl.jobs.spec import Intent, Result
+
+MOST_TOGETHER = 20
+"""Results and intents in one commit. With more, all senders would wait for the last one and then send at once."""
+
+LONGEST_WAIT = 60.0
+"""Seconds; a queue cannot wait indefinitely long."""
+
+Waiting = SimpleQueue[Intent | None]
+"""A sender that waits for its next request."""
+
+
+class LedgerWriter:
+    """Serves the senders of one job; `write` is the body of the writing thread.
+
+    ``stopped_by`` is the error that ended the job, ``unwritten`` counts results that could not be written, and
+    ``totals`` are those of the last commit.
+    """
+
+    def __init__(self, ledger: Ledger, *, monotonic: Callable[[], float]) -> None:
+        spec = ledger.spec
+        self._ledger = ledger
+        self._monotonic = monotonic
+        self._limiter = RateLimiter(spec.rate)
+        self._size = self._limiter.most(spec.batch_size)
+        self._budget = Budget(spec.max_credits, None if spec.max_credits is None else queries.highest_price(ledger.db))
+        self._failures = FailureCounter()
+        # None wakes the thread up. A SimpleQueue costs a tenth of events and conditions.
+        self._handed_in: SimpleQueue[Waiting | Result | None] = SimpleQueue()
+        self._waiting: list[Waiting] = []
+        self._on_hold = False
+        self._closed = False
+        self.stopping = Event()
+        self.stopped_by: MsgctlError | None = None
+        self.unwritten = 0
+        self.totals = ledger.totals.copy()
+
+    # --- called by other threads
+
+    def take(self) -> Intent | None:
+        """Return the next request, whose intent is on disk; None if there is no more."""
+        turn: Waiting = SimpleQueue()
+        self._handed_in.put(turn)
+        return turn.get()
+
+    def hand_in(self, result: Result) -> None:
+        """Have a result written soon."""
+        self._handed_in.put(result)
+
+    def stop(self, error: MsgctlError | None = None) -> None:
+        """Send nothing more; requests in flight may still be handed in."""
+        self.stopped_by = self.stopped_by or error
+        self.stopping.set()
+        self._handed_in.put(None)
+
+    def close(self) -> None:
+        """End `write` after everything handed in is written."""
+        self._closed = True
+        self._handed_in.put(None)
+
+    # --- the writing thread
+
+    def write(self) -> None:
+        """Write what is handed in, until `close`. Whatever happens, no sender is left waiting."""
+        while (handed_in := self._next()) is not None:
+            self._waiting.extend(each for each in handed_in if isinstance(each, SimpleQueue))
+            results = [each for each in handed_in if isinstance(each, Result)]
+            try:
+                self._commit(results)
+            except Exception as error:  # noqa: BLE001 (the senders must not wait indefinitely)
+                self.stop(error if isinstance(error, MsgctlError) else unexpected(error))
+                self._dismiss()
+                self._rescue(results)
+            self.totals = self._ledger.totals.copy()
+
+    def _next(self) -> list[Waiting | Result] | None:
+        """Return what was handed in, as soon as there is something to do; None at the end."""
+        handed_in = self._received(0)
+        while not handed_in and not self._is_due():
+            if self._closed:
+                return None
+            is_paced = self._waiting and not self._on_hold
+            delay = min(self._limiter.delay(self._monotonic()), LONGEST_WAIT)
+            handed_in = self._received(delay if is_paced else None)
+        return handed_in
+
+    def _received(self, seconds: float | None) -> list[Waiting | Result]:
+        """Return what was handed in, waiting at most so long for the first (None: as long as it takes)."""
+        found: list[Waiting | Result] = []
+        with suppress(Empty):
+            each = self._handed_in.get(timeout=seconds)
+            while each is not None:
+                found.append(each)
+                if len(found) >= MOST_TOGETHER:
+                    break
+                each = self._handed_in.get_nowait()
+        return found
+
+    def _is_due(self) -> bool:
+        """Return whether a waiting sender can be served: with a request, or because there are no more."""
+        if not self._waiting:
+            return False
+        return self.stopping.is_set() or not (self._on_hold or self._limiter.delay(self._monotonic()))
+
+    def _commit(self, results: Sequence[Result]) -> None:
+        with self._ledger.transaction():
+            for result in results:
+                self._ledger.record(result)
+                self._budget.learn(result)
+                if self._failures.add(result.error):
+                    self.stop(result.error)
+            served = self._intents()
+        for turn, intent in zip(self._waiting, served, strict=False):
+            turn.put(intent)
+        self._waiting = self._waiting[len(served) :]
+
+    def _intents(self) -> list[Intent | None]:
+        """Write intents for the senders who wait; None for one who need not wait any longer."""
+        self._on_hold = False
+        served: list[Intent | None] = []
+        for _ in self._waiting:
+            if self.stopping.is_set():
+                served.append(None)
+                continue
+            now = self._monotonic()
+            size = None if self._limiter.delay(now) else self._allowed()
+            if size is None:
+                self._on_hold = not self._limiter.delay(now)
+                break
+            intent = self._ledger.intend(size) if size else None
+            if intent:
+                self._limiter.sent(len(intent.phones), now)
+            served.append(intent)
+        return served
+
+    def _allowed(self) -> int | None:
+        """Return how many recipients the next request may have; None until a request in flight has ended."""
+        cost = None if self._budget.most is None else self._ledger.next_cost()
+        if cost is None:
+            return self._size
+        size = self._budget.allows(cost, self._size, self._ledger.totals)
+        if size == 0:
+            self.stop(self._budget.used_up(self._ledger.totals))
+        return size
+
+    def _dismiss(self) -> None:
+        """Send the waiting senders home: the intents meant for them are not on disk."""
+        for turn in self._waiting:
+            turn.put(None)
+        self._waiting = []
+
+    def _rescue(self, results: Sequence[Result]) -> None:
+        """Write results one by one after they could not be written together with new intents.
+
+        If one fails, the rest is given up: every try could wait for a locked file again.
+        """
+        for number, result in enumerate(results):
+            try:
+                with self._ledger.transaction():
+                    self._ledger.record(result)
+            except Exception:  # noqa: BLE001 (the first error is reported; this one left results unwritten)
+                self.unwritten += len(results) - number
+                return

@@ -1,0 +1,120 @@
+"""Read recipients from a file, whatever its format: rows, invalid rows, and how to open a file."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, NamedTuple
+
+from msgctl import values
+from msgctl.errors import UsageError
+from msgctl.http.response import Number
+from msgctl.jobs.decode import Text, decoded
+from msgctl.text import shorten
+
+_LONGEST_SHOWN_PHONE = 40
+_ROUNDED = "a spreadsheet has rounded the number; format the phone column as text and enter it again"
+_EXPONENT = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?[eE][+-]?[0-9]+", re.ASCII)
+# Dots in a number are ignored, so 573001234567.0 would become a number ten times as long.
+_DECIMAL = re.compile(r"\+?[0-9]{5,}\.(?:0+|[0-9]{1,2})", re.ASCII)
+
+
+class Row(NamedTuple):
+    """A recipient: its line (from 1), the phone's digits, and the values in the order of the columns."""
+
+    line: int
+    phone: str
+    values: tuple[str, ...]
+
+
+class InvalidRow(NamedTuple):
+    """A row that cannot be used: its line, the phone as written (cleaned), and the reason."""
+
+    line: int
+    phone: str
+    reason: str
+
+
+class Nested(str):
+    """The value of a column that is an object or an array. It is empty, since it is not text."""
+
+    __slots__ = ()
+
+
+class RecipientReader(ABC):
+    """The rows of an open file. Each iteration reads the file from its beginning, one iteration at a time.
+
+    Iterating raises UsageError if the rest of the file cannot be read: an unclosed quotation mark, an endless line.
+    """
+
+    columns: tuple[str, ...]
+    """Names in the order of the header; empty for a column without a name."""
+    phone_column: str
+    """The phone column, as the file spells it."""
+    encoding: str
+    """``UTF-8`` or ``Windows-1252``."""
+    blank: int = 0
+    """Rows without any text that were skipped in the last iteration."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Row | InvalidRow]: ...
+
+
+class RowError(ValueError):
+    """A row cannot be used; ``reason`` says why. Reading continues after it."""
+
+    def __init__(self, reason: str, phone: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.phone = phone
+
+    def row(self, line: int) -> InvalidRow:
+        return InvalidRow(line, shorten(self.phone, _LONGEST_SHOWN_PHONE), self.reason)
+
+
+@contextmanager
+def opened(source: BinaryIO, name: str, phone_column: str) -> Iterator[RecipientReader]:
+    """Open the recipients in a source, which stays open; ``name`` is what messages call it.
+
+    Raises UsageError if the file is not text, or has no header or no phone column.
+    """
+    from msgctl.jobs.csv_reader import CsvReader
+    from msgctl.jobs.json_reader import JsonReader
+
+    with decoded(source, shorten(name)) as text:
+        is_json = _first_filled_line(text).lstrip().startswith("{")
+        yield JsonReader(text, phone_column) if is_json else CsvReader(text, phone_column)
+
+
+def phone(text: str) -> str:
+    """Return the digits of a phone number in a file. Raises RowError."""
+    if "." in text and _DECIMAL.fullmatch(text.strip()):
+        raise RowError("the phone is a decimal number; format the phone column as text in the spreadsheet", text)
+    try:
+        return values.phone(text)
+    except UsageError:
+        raise RowError(_why_not_a_phone(text.strip()), text) from None
+
+
+def phone_of_number(number: Number) -> str:
+    """Return the digits of a phone that is a JSON number, in which a sign or a point is an error. Raises RowError."""
+    if number.isdigit():
+        return phone(number)
+    raise RowError(_ROUNDED if _EXPONENT.fullmatch(number) else "the phone is not a whole number", number)
+
+
+def _why_not_a_phone(text: str) -> str:
+    if not text:
+        return "no phone number"
+    if _EXPONENT.fullmatch(text):
+        return _ROUNDED
+    return "not a phone number: it must have 5 to 15 digits, with an optional + before them"
+
+
+def _first_filled_line(text: Text) -> str:
+    for line in text.lines():
+        if not line.isspace():
+            return line
+    raise UsageError(f"{text.name} is empty", "It should hold recipients: CSV with a header, or JSON Lines.")

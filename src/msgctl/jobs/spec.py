@@ -1,0 +1,159 @@
+"""What goes into a ledger and comes out of it: the job's spec, its requests and their results, its totals."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from msgctl import operations
+from msgctl.errors import MsgctlError
+from msgctl.http.request import Value
+from msgctl.jobs.pending_cursor import Group
+from msgctl.jobs.states import IN_FLIGHT, Event, Outcome, State, outcome
+from msgctl.operations import Operation
+
+MOST_DIGITS = 12
+"""The longest number of credits for one recipient: a million of them still fit into 64 bits."""
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """A job as the user gave it; nothing in it is secret.
+
+    ``fixed`` are the parameters that all its requests have, by wire name. ``rate`` is in recipients per second,
+    ``max_credits`` bounds the whole job.
+    """
+
+    command: str
+    operation: str
+    file: str
+    profile: str
+    base_url: str
+    fixed: Mapping[str, Value]
+    batch_size: int = 100
+    concurrency: int = 8
+    rate: float | None = None
+    max_credits: int | None = None
+
+    @cached_property
+    def performs(self) -> Operation:
+        """The operation of its requests."""
+        return {each.name: each for each in operations.OPERATIONS}[self.operation]
+
+    def dump(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def load(cls, text: str) -> JobSpec:
+        return cls(**json.loads(text))
+
+
+class Intent(NamedTuple):
+    """A request that is about to be sent: ``parameters`` are those of its message, ``cost`` is per recipient."""
+
+    number: int
+    group: Group
+    parameters: Mapping[str, Any]
+    cost: int
+
+    @property
+    def phones(self) -> Sequence[str]:
+        return self.group.phones
+
+    @property
+    def again(self) -> bool:
+        """Whether its recipients may have got the message already."""
+        return self.group.state is State.AGAIN
+
+    @property
+    def estimate(self) -> int:
+        """Estimated credits of the whole request."""
+        return self.cost * len(self.group.lines)
+
+
+class Entry(NamedTuple):
+    """The outcome of one recipient in a response, with what the service said; None for what it did not say."""
+
+    event: Event
+    id: str | None = None
+    status: str | None = None
+    credits: str | None = None
+
+    @property
+    def charged(self) -> int | None:
+        """Credits charged; None if that is not a reasonable whole number."""
+        text = self.credits or ""
+        return int(text) if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS else None
+
+    @property
+    def is_charge_unknown(self) -> bool:
+        """Whether credits may have been charged without saying so."""
+        return self.event is Event.LOST or (self.event is Event.ACCEPTED and self.charged is None)
+
+
+class Result(NamedTuple):
+    """The result of a request: one entry per recipient, in the order of its phones.
+
+    ``body`` is the response if it leaves an outcome in doubt.
+    """
+
+    intent: Intent
+    entries: Sequence[Entry]
+    error: MsgctlError | None = None
+    body: str | None = None
+
+    @property
+    def was_sent(self) -> bool:
+        return self.entries[0].event is not Event.NOT_SENT
+
+
+@dataclass(slots=True)
+class Totals:
+    """A job in numbers: recipients by state, requests that were sent, credits charged.
+
+    ``lost`` are estimated credits that may have been charged without a response that says so, ``promised`` those of
+    requests in flight.
+    """
+
+    states: Counter[State] = field(default_factory=Counter)
+    requests: int = 0
+    credits: int = 0
+    lost: int = 0
+    promised: int = 0
+
+    def copy(self) -> Totals:
+        return Totals(Counter(self.states), self.requests, self.credits, self.lost, self.promised)
+
+    def move(self, before: State, after: State, number: int) -> None:
+        self.states[before] -= number
+        self.states[after] += number
+
+    def outcomes(self, *, running: bool) -> dict[Outcome, int]:
+        """Count recipients by outcome."""
+        counts = dict.fromkeys(Outcome, 0)
+        for state, number in self.states.items():
+            counts[outcome(state, running=running)] += number
+        return counts
+
+    @property
+    def recipients(self) -> int:
+        """All rows of the file."""
+        return self.states.total()
+
+    @property
+    def sendable(self) -> int:
+        """Rows that can be sent to, each number once."""
+        return self.recipients - self.states[State.INVALID] - self.states[State.DUPLICATE]
+
+    @property
+    def unsent(self) -> int:
+        """Recipients who wait for their request."""
+        return self.states[State.PENDING] + self.states[State.AGAIN]
+
+    @property
+    def in_flight(self) -> int:
+        return sum(self.states[state] for state in IN_FLIGHT)
