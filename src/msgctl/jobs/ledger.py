@@ -34,7 +34,8 @@ class Ledger:
         self.path = path
         self.is_in_use = False
         self._clock = clock
-        self._message: tuple[int | None, dict[str, Any], int] = (None, {}, 0)
+        self._message: tuple[int | None, dict[str, Any], int, str] = (None, {}, 0, "")
+        self._open_zones: frozenset[str] | None = None
         with LEDGER.explained(path):
             self.db = LEDGER.connect(path)
             try:
@@ -69,7 +70,7 @@ class Ledger:
         except BaseException:
             self.totals, self._number = before, number
             self._writes.clear()
-            self._cursor.restart()
+            self._cursor.restart(self._open_zones)
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
             raise
@@ -79,7 +80,7 @@ class Ledger:
         with LEDGER.explained(self.path):
             (found,) = self.db.execute("PRAGMA quick_check(1)").fetchone()
             if found != "ok":
-                raise ConfigurationError(f"{LEDGER.shown(self.path)} is damaged: {found}", LEDGER.mend)
+                raise ConfigurationError(f"{LEDGER.shown(self.path)} is damaged: {found}", LEDGER.fix)
 
     def fact(self, name: str) -> str | None:
         """Return a fact about the whole job."""
@@ -125,7 +126,19 @@ class Ledger:
     def _recount(self) -> None:
         with LEDGER.explained(self.path):
             self.totals, self._number = queries.totals(self.db)
-        self._cursor.restart()
+        self._cursor.restart(self._open_zones)
+
+    def open_to(self, zones: frozenset[str]) -> None:
+        """Let only recipients in these time zones be sent to from now on, in the transaction that is open."""
+        if zones != self._open_zones:
+            self._writes.flush()
+            self._open_zones = zones
+            self._cursor.restart(zones)
+
+    def pending_zones(self) -> list[str]:
+        """Return the time zones in which somebody is pending, in the transaction that is open."""
+        self._writes.flush()
+        return queries.pending_zones(self.db)
 
     def next_cost(self) -> int | None:
         """Return the estimated credits of the next recipient; None if nobody is pending."""
@@ -140,9 +153,9 @@ class Ledger:
         group = self._cursor.take(most)
         if group is None:
             return None
-        parameters, cost = self._load(group.message)
+        parameters, cost, zones = self._load(group.message)
         self._number += 1
-        intent = Intent(self._number, group, parameters, cost)
+        intent = Intent(self._number, group, parameters, cost, zones)
         after = TRANSITIONS[group.state, Event.INTENT]
         self._writes.intend(after, group.lines, self._number)
         self.totals.move(group.state, after, len(group.lines))
@@ -181,11 +194,13 @@ class Ledger:
             ((state, now, line) for line, state in states),
         )
 
-    def _load(self, message: int) -> tuple[dict[str, Any], int]:
-        """Return the parameters of a message and its estimated credits."""
+    def _load(self, message: int) -> tuple[dict[str, Any], int, str]:
+        """Return the parameters of a message, its estimated credits, and the time zones of its recipients."""
         if self._message[0] != message:
-            text, cost = self.db.execute("SELECT parameters, cost FROM message WHERE id = ?", (message,)).fetchone()
-            self._message = (message, json.loads(text), cost)
+            text, *rest = self.db.execute(
+                "SELECT parameters, cost, zones FROM message WHERE id = ?", (message,)
+            ).fetchone()
+            self._message = (message, json.loads(text), *rest)
         return self._message[1:]
 
 

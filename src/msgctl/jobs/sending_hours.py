@@ -48,17 +48,17 @@ class SendingHours:
         self._window = window
         self._zones = {text: tuple(text.split()) for text in zones}
         self._clock = clock
-        self._second = -1
-        self._open: frozenset[str] = frozenset()
+        self._known: tuple[int, frozenset[str]] = (-1, frozenset())
 
     def open_zones(self) -> frozenset[str]:
         """Return the zones whose recipients may be sent to now."""
         second = int(self._clock())
-        if second != self._second:
+        known, found = self._known
+        if known != second:
             moment = datetime.fromtimestamp(second, UTC)
-            self._open = frozenset(text for text, names in self._zones.items() if self._window.is_open(names, moment))
-            self._second = second
-        return self._open
+            found = frozenset(text for text, names in self._zones.items() if self._window.is_open(names, moment))
+            self._known = (second, found)  # in one step: several threads ask
+        return found
 
     def next_opening(self, zones: Iterable[str]) -> float | None:
         """Return when the window opens next for one of these zones, in seconds since 1970; now, if it is open."""
