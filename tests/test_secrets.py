@@ -204,9 +204,9 @@ PLACES = {
     "msgctl.output.printer.Printer.answer": SEND,
     "msgctl.doctor._asked": ("doctor",),
     "msgctl.http.request.Request.with_credentials": BULK,
-    "msgctl.jobs.dispatch.entries": BULK,
+    "msgctl.jobs.sender.entries": BULK,
     "msgctl.jobs.ledger.Ledger.record": BULK,
-    "msgctl.jobs.runner.dispatch": BULK,
+    "msgctl.jobs.runner.send": BULK,
 }
 """Where a mistake is simulated, and a command that comes there."""
 

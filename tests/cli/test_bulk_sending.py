@@ -1,4 +1,4 @@
-"""The bulk commands at work: what reaches the service, and how a run ends."""
+"""The bulk commands at work: requests, and how a run ends."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_recipients_of_one_text_share_requests(
     assert jobs.shown(job)["requests"] == len(sizes)
 
 
-def test_only_those_of_one_text_do(jobs: Jobs, service: Service, home: Path) -> None:
+def test_recipients_of_different_texts_do_not(jobs: Jobs, service: Service, home: Path) -> None:
     service.always(accepting(service))
     lines = [
         f"{phone},{name}" for phone, name in zip(numbers(6), ["Ana", "Luis", "Ana", "Ana", "Eva", "Luis"], strict=True)
@@ -165,10 +165,9 @@ def test_all_accepted(three: str, jobs: Jobs, service: Service) -> None:
         "created": "2026-09-21T14:13:20Z",
         "updated": "2026-09-21T14:13:20Z",
     }
-    assert f"job {document['job']}; see it with: msgctl job show {document['job']}" in done.err
 
 
-def test_a_table_says_the_same(three: str, jobs: Jobs, service: Service) -> None:
+def test_a_table_has_the_same_fields(three: str, jobs: Jobs, service: Service) -> None:
     service.always(accepting(service))
     rows = [line.split(maxsplit=1) for line in jobs.sms(three, "--yes").out.splitlines()]
     assert [name for name, *_ in rows if name != "states"] == MEMBERS
@@ -184,7 +183,7 @@ def test_five_refusals_in_a_row_stop_a_job(jobs: Jobs, service: Service, home: P
     assert done.error["kind"] == "refused"
     assert (done.error["error"], done.error["msg"]) == ("NOT_NOW", "phone: come back tomorrow")
     assert "NOT_NOW: phone: come back tomorrow" in done.error["message"]
-    assert "0 of 9 recipients were accepted, 5 refused, 4 pending" in done.error["message"]
+    assert "0 of 9 recipients accepted, 5 refused, 4 pending" in done.error["message"]
     assert f"msgctl job resume {job}" in done.error["hint"]
     assert "--resend-refused" in done.error["hint"]
 
@@ -200,9 +199,7 @@ def test_five_refusals_in_a_row_stop_a_job(jobs: Jobs, service: Service, home: P
 @pytest.mark.parametrize(
     "lost", [drop, reset, answer(b"<html>"), answer({"error": "x"}, 503)], ids=["drop", "reset", "page", "503"]
 )
-def test_what_is_unknown_is_sent_again_only_where_that_is_asked_for(
-    lost: Any, three: str, jobs: Jobs, service: Service
-) -> None:
+def test_unknown_ones_are_resent_only_on_request(lost: Any, three: str, jobs: Jobs, service: Service) -> None:
     service.will(BALANCE, lost)
     service.always(accepting(service))
     done = jobs.sms(three, "--yes", "--json", "--batch-size", "1")
@@ -214,7 +211,7 @@ def test_what_is_unknown_is_sent_again_only_where_that_is_asked_for(
     assert jobs("job", "resume", job, "--resend-refused").code == 6
     assert len(sends(service)) == 3
     done = jobs("job", "resume", job, "--resend-unknown", terminal=True, stdin="n\n")
-    assert (done.code, "1 recipient may have got the message already. Send it again? [y/N]" in done.err) == (130, True)
+    assert (done.code, "1 person may already have got the message. Send it again? [y/N]" in done.err) == (130, True)
     assert len(sends(service)) == 3
     done = jobs("job", "resume", job, "--resend-unknown", "--json")
     assert (done.code, counts(done.document)) == (0, {"accepted": 3})
@@ -223,7 +220,7 @@ def test_what_is_unknown_is_sent_again_only_where_that_is_asked_for(
 
 
 @pytest.mark.parametrize("again", [REFUSAL, None], ids=["refused", "not sent"])
-def test_who_may_have_a_message_is_unknown_until_one_is_accepted(
+def test_a_doubt_remains_until_a_message_is_accepted(
     again: Behaviour | None, three: str, jobs: Jobs, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.always(accepting(service))
@@ -243,22 +240,22 @@ def test_who_may_have_a_message_is_unknown_until_one_is_accepted(
     assert jobs.outcomes(job) == {ANA: "accepted", LUIS: "accepted", EVA: "accepted"}
 
 
-def test_a_number_that_the_answer_leaves_out_is_unknown(three: str, jobs: Jobs, service: Service) -> None:
+def test_a_number_missing_from_the_response_is_unknown(three: str, jobs: Jobs, service: Service) -> None:
     entry = {"id": "m1", "status": "queued", "credits": 1, "phone": LUIS}
     service.will(BALANCE, answer({"id": "d1", "status": "1", "data": [entry]}))
     job = jobs.send(three, code=6)
     assert jobs.outcomes(job) == {ANA: "unknown", LUIS: "accepted", EVA: "unknown"}
     (first, _) = jobs.report(job, "--only", "unknown")
-    assert first["error"] == "the answer says nothing of this number"
+    assert first["error"] == "the response does not mention this number"
     assert counts(jobs.shown(job)) == {"accepted": 1, "unknown": 2}
 
 
-def test_a_budget_stops_a_job_and_a_larger_one_goes_on(jobs: Jobs, service: Service, home: Path) -> None:
+def test_a_budget_stops_a_job_and_a_larger_one_continues_it(jobs: Jobs, service: Service, home: Path) -> None:
     service.always(accepting(service, credits=3))
     done = jobs.sms(of_phones(home, numbers(20)), "--yes", "--json", "--max-credits", "20", "--batch-size", "4")
     assert (done.code, done.error["kind"]) == (6, "condition_not_met")
     assert (done.document["state"], done.document["credits"]) == ("paused", 18)
-    assert "the next request could pass --max-credits 20: 18 were charged" in done.error["message"]
+    assert "Stopped: the next request could exceed --max-credits 20 (18 used)" in done.error["message"]
     job = done.document["job"]
     assert jobs("job", "resume", job).code == 6
     done = jobs("job", "resume", job, "--max-credits", "60", "--json")
@@ -266,7 +263,7 @@ def test_a_budget_stops_a_job_and_a_larger_one_goes_on(jobs: Jobs, service: Serv
     assert sorted(phone for each in sends(service) for phone in phones(each)) == numbers(20)
 
 
-def test_an_account_that_runs_empty(jobs: Jobs, tool: Tool, home: Path) -> None:
+def test_an_account_that_runs_out_of_credits(jobs: Jobs, tool: Tool, home: Path) -> None:
     sandbox = Jobs(tool, "-p", "sandbox")
     assert sandbox("sandbox", "reset", "--yes").code == 0
     balance = sandbox("balance", "--json").document["status"]
@@ -303,7 +300,7 @@ def test_no_file_of_a_job_holds_the_key(three: str, jobs: Jobs, service: Service
     assert KEY not in refused["error"]
 
 
-def test_the_files_of_a_job_are_the_users_alone(three: str, jobs: Jobs, service: Service, home: Path) -> None:
+def test_the_files_of_a_job_are_private(three: str, jobs: Jobs, service: Service, home: Path) -> None:
     modes: dict[str, int] = {}
 
     def look() -> None:
@@ -317,7 +314,7 @@ def test_the_files_of_a_job_are_the_users_alone(three: str, jobs: Jobs, service:
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J\x1b]0;x\x07", "a\u202eb", "=1+1"])
-def test_what_the_service_says_is_shown_as_text(text: str, three: str, jobs: Jobs, service: Service) -> None:
+def test_text_from_the_service_cannot_control_the_terminal(text: str, three: str, jobs: Jobs, service: Service) -> None:
     entry = {"id": text, "status": text, "credits": text, "phone": ANA}
     service.will(BALANCE, answer({"data": [entry]}), *[answer({"error": text, "msg": text}, 520)] * 2)
     done = jobs.sms(three, "--yes", "--json", "--batch-size", "1")

@@ -1,4 +1,4 @@
-"""`msgctl job`: how bulk sends stand, what became of whom, and how they go on."""
+"""`msgctl job`: list, show, report, resume, states and remove."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from msgctl.cli import working
 from msgctl.jobs.store import Store
 from support.files import table as profile
 from support.files import write_config
@@ -72,7 +71,7 @@ def test_no_jobs(jobs: Jobs, home: Path) -> None:
 
 
 def test_who_looks_at_no_jobs_or_no_recipients_is_told_so(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
-    assert tool("job", "list", screen=True).err == "there are no jobs\n"
+    assert tool("job", "list", screen=True).err == "no jobs\n"
     service.always(accepting(service))
     job = jobs.send(of_phones(home, [ANA]))
     assert "has nothing pending" in jobs("job", "resume", job).err
@@ -126,7 +125,7 @@ def test_a_broken_ledger_does_not_hide_the_others(jobs: Jobs, service: Service, 
 def test_a_job_that_is_not_there(words: tuple[str, ...], jobs: Jobs, service: Service, home: Path) -> None:
     for job in (NOWHERE, "../" + NOWHERE, "\x1b[2J"):
         done = jobs("job", words[0], job, *words[1:])
-        refused(done, 2, "there is no job", "msgctl job list")
+        refused(done, 2, "There is no job", "msgctl job list")
         assert "\x1b" not in done.err
     assert (service.received, files(home)) == ([], [])
 
@@ -152,8 +151,8 @@ def test_every_recipient_is_in_the_report_in_the_order_of_the_file(mixed: str, j
     assert (accepted["id"], accepted["status"], accepted["credits"], accepted["error"]) == ("m1", "queued", 2, None)
     assert pending["error"] is None
     assert "NOT_NOW: phone: come back tomorrow" in refused["error"]
-    assert "it is not a phone number" in invalid["error"]
-    assert duplicate["error"] == "the number stands in line 2 already"
+    assert "not a phone number" in invalid["error"]
+    assert duplicate["error"] == "duplicate of line 2"
     assert "may have been" in unknown["error"]
 
 
@@ -237,7 +236,7 @@ def test_another_service_is_not_the_jobs(
         if not words:
             monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url + "/v2")
         for command in ("resume", "states"):
-            refused(jobs("job", command, mixed, *words), 3, f"the job was begun with {service.base_url}")
+            refused(jobs("job", command, mixed, *words), 3, f"The job uses {service.base_url}")
         monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url)
     assert len(service.received) == asked
 
@@ -254,8 +253,8 @@ def test_a_job_keeps_its_profile(jobs: Jobs, service: Service, home: Path) -> No
 @pytest.mark.parametrize("command", ["resume", "states", "remove"])
 def test_two_do_not_work_on_one_job(command: str, mixed: str, jobs: Jobs, service: Service, home: Path) -> None:
     asked = len(service.received)
-    with Store(folder(home)).held(mixed):
-        refused(jobs("job", command, mixed, "--yes"), 3, f"another msgctl is at work on job {mixed}")
+    with Store(folder(home)).locked(mixed):
+        refused(jobs("job", command, mixed, "--yes"), 3, f"Job {mixed} is already running")
         shown = jobs.shown(mixed)
         assert (shown["state"], shown["pending"]) == ("running", 1)
         assert len(jobs.report(mixed)) == 10
@@ -324,52 +323,27 @@ def test_a_state_that_cannot_be_had_leaves_the_others(sent: str, jobs: Jobs, ser
     states = Deliveries(service, {f"m{LUIS}": REFUSAL})
     done = jobs("job", "states", sent, "--json")
     assert (done.code, done.document["states"]) == (1, {"sent": 2})
-    assert "1 state could not be had; the first: " in done.error["message"]
+    assert "1 delivery state could not be checked. The first: " in done.error["message"]
     assert "NOT_NOW" in done.error["message"]
     assert [row["status"] for row in jobs.report(sent)] == ["sent", "queued", "sent"]
     states.states[f"m{LUIS}"] = "delivered"
     assert jobs("job", "states", sent, "--json").document["states"] == {"sent": 2, "delivered": 1}
 
 
-def test_a_round_that_was_stopped_goes_on(jobs: Jobs, service: Service, home: Path) -> None:
-    """The connection is lost in the middle of it: who had no answer is asked again, who had one is not."""
+def test_messages_without_a_reply_are_checked_first(jobs: Jobs, service: Service, home: Path) -> None:
     service.always(accepting(service))
     job = jobs.send(of_phones(home, numbers(12)))
     service.received.clear()
     states = Deliveries(service, {f"m{phone}": drop for phone in numbers(12)[4:]})
     done = jobs("job", "states", job, "--json")
     assert (done.code, done.document["states"]) == (5, {"sent": 4})
-    assert "the questions stopped after 9" in done.error["message"]
+    assert "Stopped after checking 9" in done.error["message"]
     assert f"msgctl job states {job}" in done.error["hint"]
     assert sorted(set(states.asked())) == numbers(12)[:9]
 
     states.states.clear()
     assert jobs("job", "states", job, "--json").document["states"] == {"sent": 12}
-    assert list(states.asked()) == numbers(12)[4:]
-    assert jobs("job", "states", job, "--json").code == 0
-    assert list(states.asked()) == numbers(12), "the next round asks for all"
-
-
-def test_the_progress_counts_what_there_is_to_ask(
-    jobs: Jobs, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[tuple[int, int]] = []
-
-    def watched(run: Any, work: Any, standing: Any, go_on: str) -> Any:
-        ended = attend(run, work, standing, go_on)
-        seen.append((standing().done, standing().of))
-        return ended
-
-    attend = working.attend
-    service.always(accepting(service))
-    job = jobs.send(of_phones(home, numbers(12)))
-    monkeypatch.setattr(working, "attend", watched)
-    states = Deliveries(service, {f"m{phone}": drop for phone in numbers(12)[4:]})
-    jobs("job", "states", job)
-    states.states = {f"m{phone}": "delivered" for phone in numbers(12)[4:6]}
-    for _ in range(2):
-        jobs("job", "states", job)
-    assert seen == [(9, 12), (8, 8), (10, 10)]
+    assert list(states.asked()) == [*numbers(12)[4:], *numbers(12)[:4]], "those without a reply come first"
 
 
 def test_states_of_messages_that_have_none(jobs: Jobs, service: Service, home: Path) -> None:
@@ -378,16 +352,16 @@ def test_states_of_messages_that_have_none(jobs: Jobs, service: Service, home: P
         file = of_phones(home, [ANA])
         job = jobs(command, "bulk", file, *options, "--yes", "--json").document["job"]
         asked = len(service.received)
-        refused(jobs("job", "states", job), 2, "have no delivery states")
+        refused(jobs("job", "states", job), 2, "has no delivery states")
         assert len(service.received) == asked
 
 
 def test_messages_without_an_id_are_not_asked_for(jobs: Jobs, service: Service, home: Path) -> None:
-    entries = [{"id": None, "status": "blocked", "credits": 0, "phone": ANA}]
+    entries = [{"id": None, "status": "queued", "credits": 0, "phone": ANA}]
     service.will(BALANCE, answer({"data": entries}))
     job = jobs.send(of_phones(home, [ANA]))
     assert jobs("job", "states", job).code == 0
-    assert jobs.report(job)[0]["status"] == "blocked"
+    assert jobs.report(job)[0]["status"] == "queued"
 
 
 def test_states_in_the_sandbox(tool: Tool, home: Path) -> None:
@@ -408,7 +382,7 @@ def test_states_in_the_sandbox(tool: Tool, home: Path) -> None:
 
 def test_a_job_is_removed(mixed: str, jobs: Jobs, home: Path) -> None:
     done = jobs("job", "remove", mixed, terminal=True, stdin="n\n")
-    assert (done.code, f"Forget job {mixed}" in done.err) == (130, True)
+    assert (done.code, f"Delete job {mixed}" in done.err) == (130, True)
     assert jobs.shown(mixed)["job"] == mixed
     done = jobs("job", "remove", mixed, terminal=True, stdin="y\n")
     assert (done.code, done.out) == (0, "")

@@ -13,8 +13,7 @@ from contextlib import contextmanager, suppress
 from msgctl import segments, values
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.http.response import ShapeError, load_json, read
-from msgctl.jobs.recipients import Fault, Recipients, opened
-from msgctl.jobs.rows import Row, RowError
+from msgctl.jobs.reader import InvalidRow, RecipientReader, Row, RowError, opened
 from msgctl.jobs.template import Template
 from msgctl.operations import OPERATIONS
 from msgctl.output import jsontext
@@ -48,9 +47,9 @@ def recipients(data: bytes) -> None:
         _check_rows(found)
 
 
-def _check_rows(found: Recipients) -> None:
+def _check_rows(found: RecipientReader) -> None:
     for each in found:
-        if isinstance(each, Fault):
+        if isinstance(each, InvalidRow):
             shown(each.phone, each.reason)
             continue
         assert each.phone.isascii()

@@ -13,35 +13,19 @@ from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, Ref
 from msgctl.http import request, response
 from msgctl.http.client import Client
 from msgctl.http.response import Response
-from msgctl.jobs.importer import Importer
 from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.reader import InvalidRow, RecipientReader, Row
+from msgctl.jobs.reader import InvalidRow, Row
 from msgctl.jobs.report import Report
 from msgctl.jobs.runner import Runner
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import Outcome
-from msgctl.jobs.template import MessageRenderer
 from msgctl.operations import Operation
+from support.jobs import NOW, write_ledger
 
-NOW = 1_790_000_000.0
 SPEC = JobSpec("sms bulk", operations.SEND_SMS.name, "customers.csv", "main", "https://service.example/api/v1", {})
 
 Reply = Callable[[Sequence[str]], list[dict[str, Any]]]
 """What the service says of some phones; it may raise an error instead."""
-
-
-class Rows(RecipientReader):
-    """Recipients whose message is their one value."""
-
-    columns = ("text",)
-    phone_column = "phone"
-    encoding = "UTF-8"
-
-    def __init__(self, found: Iterable[Row | InvalidRow]) -> None:
-        self._found = found
-
-    def __iter__(self) -> Any:
-        return iter(self._found)
 
 
 def phone(number: int) -> str:
@@ -55,11 +39,7 @@ def rows(number: int) -> list[Row]:
 
 def write(path: Path, recipients: Iterable[Row | InvalidRow], spec: JobSpec = SPEC) -> Path:
     """Make a job that sends each recipient the value of its row."""
-    importer = Importer(path, spec, created=NOW)
-    reader = Rows(recipients)
-    importer.read(reader, MessageRenderer(reader, {"sms": "{text}"}, str, by_segments=True))
-    importer.finish()
-    return path
+    return write_ledger(path, recipients, spec, "{text}")
 
 
 def opened(path: Path) -> Ledger:

@@ -1,4 +1,4 @@
-"""Files of recipients that tests read, and what they came to."""
+"""Read files of recipients in tests."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202e\ud800-\udfff]")
 
 
 class Outcome(NamedTuple):
-    """What a file came to."""
+    """What was read from a file."""
 
     columns: tuple[str, ...]
     phone_column: str
     encoding: str
     found: list[Row | InvalidRow]
+    blank: int
 
     @property
     def rows(self) -> list[Row]:
@@ -41,11 +42,12 @@ def read(content: bytes | str, phone_column: str = "phone") -> Outcome:
 
 def read_from(source: BinaryIO, phone_column: str = "phone") -> Outcome:
     with opened(source, "customers.csv", phone_column) as recipients:
-        return Outcome(recipients.columns, recipients.phone_column, recipients.encoding, list(recipients))
+        found = list(recipients)
+        return Outcome(recipients.columns, recipients.phone_column, recipients.encoding, found, recipients.blank)
 
 
 def refused(content: bytes | str, phone_column: str = "phone") -> str:
-    """The whole message of a file that is refused; it names the file and can be shown."""
+    """Return the whole message of a file that is refused; it names the file and can be shown."""
     with pytest.raises(UsageError) as caught:
         read(content, phone_column)
     assert "customers.csv" in caught.value.message

@@ -1,14 +1,14 @@
-"""A row or a file of recipients that cannot be used is named with what is wrong; whatever is in it."""
+"""Rows and files of recipients that cannot be used, and what is said about them."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgctl.jobs.recipients import Fault, Row
 
 from jobs.reading import ANA, LUIS, UNSHOWN, read, refused
 from msgctl.errors import UsageError
+from msgctl.jobs.reader import InvalidRow, Row
 
 # --- a row that cannot be used
 
@@ -23,26 +23,26 @@ from msgctl.errors import UsageError
         ('"5,73E+11",x', "5,73E+11", "spreadsheet has rounded"),
         (f"{ANA}.0,x", f"{ANA}.0", "decimal"),
         (f"{ANA}.00,x", f"{ANA}.00", "decimal"),
-        (f"{ANA},x,y", ANA, "3 cells and the header 2"),
+        (f"{ANA},x,y", ANA, "3 cells, but the header has 2"),
         (f'"{ANA}" ,x', "", "quotation mark"),
         (f'{ANA},"Ana "la reina" Ruiz"', "", "quotation mark"),
         ("\x1b[2J\u202e,x", "\\x1b[2J\\u202e", "5 to 15 digits"),
     ],
 )
-def test_reading_goes_on_after_a_bad_row(row: str, shown: str, reason: str) -> None:
+def test_reading_continues_after_an_invalid_row(row: str, shown: str, reason: str) -> None:
     outcome = read(f'phone,name\n{ANA},"a\nb"\n{row}\n{LUIS},c\n')
     assert outcome.found[0] == Row(2, ANA, (ANA, "a\nb"))
     assert outcome.found[2] == Row(5, LUIS, (LUIS, "c"))
-    assert (outcome.fault.line, outcome.fault.phone) == (4, shown)
-    assert reason in outcome.fault.reason
+    assert (outcome.invalid.line, outcome.invalid.phone) == (4, shown)
+    assert reason in outcome.invalid.reason
 
 
 @pytest.mark.parametrize(
     ("line", "shown", "reason"),
     [
         ("{", "", "not JSON"),
-        ("573001234567", "", "not an object"),
-        ('["573001234567"]', "", "not an object"),
+        ("573001234567", "", "not a JSON object"),
+        ('["573001234567"]', "", "not a JSON object"),
         ('{"phone": NaN}', "", "NaN"),
         ('{"name": "Ana"}', "", "no phone number"),
         ('{"phone": null}', "", "no phone number"),
@@ -52,18 +52,18 @@ def test_reading_goes_on_after_a_bad_row(row: str, shown: str, reason: str) -> N
         (f'{{"phone": {ANA}.0}}', f"{ANA}.0", "not a whole number"),
         (f'{{"phone": -{ANA}}}', f"-{ANA}", "not a whole number"),
         ('{"phone": 573.001}', "573.001", "not a whole number"),
-        (f'{{"phone": "{LUIS}", "phone": "{ANA}"}}', "", "more than one member 'phone'"),
+        (f'{{"phone": "{LUIS}", "phone": "{ANA}"}}', "", '"phone" appears more than once'),
         (f'{{"phone": "{ANA}", "name": "\\ud83d"}}', "", "half a character"),
         ('{"phone": "\\u001b[2J"}', "\\x1b[2J", "5 to 15 digits"),
         ('{"phone": ' + "[" * 100_000 + "}", "", "nested too deeply"),
     ],
 )
-def test_reading_goes_on_after_a_bad_line(line: str, shown: str, reason: str) -> None:
+def test_reading_continues_after_an_invalid_line(line: str, shown: str, reason: str) -> None:
     outcome = read(f'{{"phone": "{ANA}", "name": "a"}}\n{line}\n{{"phone": "{LUIS}", "name": "\\ud83d\\ude00"}}\n')
     assert outcome.found[0] == Row(1, ANA, (ANA, "a"))
     assert outcome.found[2] == Row(3, LUIS, (LUIS, "😀"))
-    assert (outcome.fault.line, outcome.fault.phone) == (2, shown)
-    assert reason in outcome.fault.reason
+    assert (outcome.invalid.line, outcome.invalid.phone) == (2, shown)
+    assert reason in outcome.invalid.reason
 
 
 # --- a file that cannot be used
@@ -79,14 +79,14 @@ LONG = 1024 * 1024
         ("\ufeff", ["is empty"]),
         (",,\n", ["no header"]),
         ("sep=;\n", ["no header"]),
-        ("name,city\nAna,Cali\n", ["no column 'phone'", "its columns are name, city", "--phone-column NAME"]),
-        ("name,phones\n", ["no column 'phone'", "--phone-column 'phones'"]),
-        ("Phone,PHONE\n", ["no column 'phone'", "Phone, PHONE"]),
+        ("name,city\nAna,Cali\n", ['no column "phone"', "Columns: name, city", "--phone-column NAME"]),
+        ("name,phones\n", ['no column "phone"', "--phone-column 'phones'"]),
+        ("Phone,PHONE\n", ['no column "phone"', "Phone, PHONE"]),
         (",".join(f"c{number}" for number in range(500)), ["c11 and 488 more"]),
         (f"{ANA},Ana\n", ["first line", "name the columns"]),
         (f"+57 300 123 4567;Ana\n{LUIS};Luis\n", ["first line", "name the columns"]),
-        (f"phone,name,name\n{ANA},a,b\n", ["more than one column named 'name'"]),
-        (f"phone, phone\n{ANA},{LUIS}\n", ["more than one column named 'phone'"]),
+        (f"phone,name,name\n{ANA},a,b\n", ['more than one column named "name"']),
+        (f"phone, phone\n{ANA},{LUIS}\n", ['more than one column named "phone"']),
         ('"a"b,phone\n', ["line 1", "quotation mark"]),
         ('phone,"name\n', ["line 1", "quotation mark"]),
         (f'phone,name\n{ANA},x\n{ANA},"open\n{LUIS},y\n', ["line 3", "quotation mark"]),
@@ -97,9 +97,9 @@ LONG = 1024 * 1024
         (f'[{{"phone": "{ANA}"}}]', ["JSON array", "jq -c"]),
         ("{\n", ["line 1", "not JSON"]),
         ('\n{"phone": "1"} {}\n', ["line 2", "not JSON"]),
-        ("{}", ["no column 'phone'", "no columns"]),
-        ('{"phone": "1", "x ": "1", "x": "2"}', ["more than one column named 'x'"]),
-        (f'{{"phone": "{ANA}", "phone": "{LUIS}"}}', ["line 1", "more than one member"]),
+        ("{}", ['no column "phone"', "Columns: none"]),
+        ('{"phone": "1", "x ": "1", "x": "2"}', ['more than one column named "x"']),
+        (f'{{"phone": "{ANA}", "phone": "{LUIS}"}}', ["line 1", "more than once"]),
         (f'{{"phone": "{ANA}", "x": "{"x" * LONG}"}}', ["line 1", "longer than"]),
         ("\x1b]0;title\x07,\u202e\n", ["\\x1b]0", "\\u202e"]),
     ],
@@ -123,13 +123,13 @@ def test_any_bytes_have_rows_or_an_error_that_can_be_shown(content: bytes) -> No
     for prefix in (b"", b"phone,name\n", b'{"phone": "57300"}\n'):
         found, said = everything_from(prefix + content)
         assert not any(map(UNSHOWN.search, said))
-        faults = [fault for fault in found if isinstance(fault, Fault)]
+        faults = [fault for fault in found if isinstance(fault, InvalidRow)]
         assert not any(UNSHOWN.search(fault.phone + fault.reason) for fault in faults)
         assert all(len(fault.phone) <= 40 and len(fault.reason) < 200 for fault in faults)
 
 
-def everything_from(content: bytes) -> tuple[list[Row | Fault], list[str]]:
-    """The rows of a file, or what is said about it."""
+def everything_from(content: bytes) -> tuple[list[Row | InvalidRow], list[str]]:
+    """Return the rows of a file, or what is said about it."""
     try:
         return read(content).found, []
     except UsageError as error:

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgctl.jobs.recipients import Row, opened
-from msgctl.jobs.rows import Nested
 
 from jobs.reading import ANA, LUIS, read, read_from, refused
-from msgctl.jobs.template import Template, UnfilledError
+from msgctl.jobs.reader import Nested, Row, RowError, opened
+from msgctl.jobs.template import Template
 
 # --- round trips
 
@@ -45,7 +44,7 @@ def as_csv(records: Iterable[Sequence[str]], delimiter: str, end: str, always: b
     declared=st.booleans(),
     last_end=st.booleans(),
 )
-def test_what_was_written_is_read(
+def test_csv_round_trips(
     table: list[tuple[str, str, str]],
     delimiter: str,
     end: str,
@@ -76,7 +75,7 @@ plain = st.text(max_size=8) | st.booleans() | st.integers() | st.floats(allow_na
     ascii=st.booleans(),
     end=st.sampled_from(ENDS),
 )
-def test_members_are_read_as_they_are_written(table: list[tuple[str, object]], ascii: bool, end: str) -> None:
+def test_json_lines_round_trip(table: list[tuple[str, object]], ascii: bool, end: str) -> None:
     lines = [json.dumps({"value": value, "phone": phone}, ensure_ascii=ascii) for phone, value in table]
     outcome = read(end.join(lines))
     as_written = ["" if value is None else value if isinstance(value, str) else json.dumps(value) for _, value in table]
@@ -135,7 +134,7 @@ def test_a_declared_delimiter_wins(line: str) -> None:
 
 
 def test_a_declared_delimiter_that_is_not_allowed_is_named() -> None:
-    assert "'|': allowed are comma, semicolon and tab" in refused(f"sep=|\nphone|name\n{ANA}|x\n")
+    assert '"|"; it must be comma, semicolon or tab' in refused(f"sep=|\nphone|name\n{ANA}|x\n")
 
 
 @pytest.mark.parametrize(
@@ -152,8 +151,10 @@ def test_the_phone_column_is_found_exactly_or_else_in_any_case(header: str, aske
     assert read(header, asked).phone_column == found
 
 
-def test_blank_rows_are_skipped_and_counted_as_lines() -> None:
-    assert [row.line for row in read(f"\n \nphone,name\n\n{ANA},\n,\n , \n{LUIS},\n\n").rows] == [5, 8]
+def test_blank_rows_are_skipped_and_counted() -> None:
+    found = read(f"\n \nphone,name\n\n{ANA},\n,\n , \n{LUIS},\n\n")
+    assert [row.line for row in found.rows] == [5, 8]
+    assert found.blank == 3
 
 
 def test_missing_cells_are_empty() -> None:
@@ -164,7 +165,7 @@ def test_a_header_alone_has_no_rows() -> None:
     assert read("phone,name\n").found == []
 
 
-def test_phones_lose_what_is_there_for_reading_and_values_keep_it() -> None:
+def test_phones_are_normalised_and_values_are_not() -> None:
     assert read("phone\n+57 (300) 123-4567\n").rows == [Row(2, ANA, ("+57 (300) 123-4567",))]
 
 
@@ -176,15 +177,15 @@ def test_numbers_keep_every_digit() -> None:
     assert read(line).rows == [Row(1, ANA, (ANA, "12345678901234567890.10", "true", ""))]
 
 
-def test_columns_are_the_members_of_the_first_object() -> None:
+def test_columns_are_the_fields_of_the_first_object() -> None:
     lines = f'\n{{"phone": "{ANA}", "name": "Ana"}}\n\n{{"city": "Cali", "name": "Luis", "phone": "{LUIS}"}}\n'
     assert read(lines).columns == ("phone", "name")
     assert read(lines).rows == [Row(2, ANA, (ANA, "Ana")), Row(4, LUIS, (LUIS, "Luis"))]
 
 
 @pytest.mark.parametrize("value", ["{}", "[]", '{"street": "Calle 1"}', '["a"]'])
-def test_a_nested_member_is_no_text(value: str) -> None:
+def test_a_nested_value_is_not_text(value: str) -> None:
     (row,) = read(f'{{"phone": "{ANA}", "address": {value}}}').rows
     assert isinstance(row.values[1], Nested)
-    with pytest.raises(UnfilledError, match="column address holds an object or a list"):
+    with pytest.raises(RowError, match="column address holds an object or a list"):
         Template.parse("{address}", ["phone", "address"]).fill(row)

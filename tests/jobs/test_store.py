@@ -1,8 +1,7 @@
-"""The folder of jobs: which there are, who works on one, and what others may have put there."""
+"""The folder of jobs: ids, locks, removal, and files that are not ledgers."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sqlite3
@@ -13,12 +12,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from msgctl.jobs.intake import Intake
 
-from jobs.making import NOW, ORDER, opened, rows, write
+from jobs.making import SPEC, opened, rows, write
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.jobs.report import Report
+from msgctl.jobs.importer import Importer
 from msgctl.jobs.store import Store
+from support.jobs import NOW
 
 JOB = "20261121-3f9a2c"
 OTHER = "20261122-000000"
@@ -27,7 +26,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from msgctl.jobs.store import Store
-with Store(Path(sys.argv[1])).held(sys.argv[2]):
+with Store(Path(sys.argv[1])).locked(sys.argv[2]):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -40,7 +39,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def fault(store: Store, job: str = JOB) -> str:
-    """Why a ledger cannot be opened: one message that names the file."""
+    """Return why a ledger cannot be opened; the message names the file."""
     with pytest.raises(ConfigurationError) as caught:
         opened(store.find(job)).close()
     assert store.path(job).name in caught.value.message
@@ -54,13 +53,13 @@ def mode(path: Path) -> int:
 # --- names
 
 
-def test_an_id_is_the_day_and_something_random(store: Store) -> None:
+def test_an_id_is_the_day_and_a_random_part(store: Store) -> None:
     found = {store.new_id(NOW) for _ in range(20)}
     assert len(found) == 20
     assert all(re.fullmatch("20260921-[0-9a-f]{6}", job) for job in found)
 
 
-def test_jobs_are_listed_the_oldest_day_first_and_nothing_else_is(store: Store) -> None:
+def test_jobs_are_listed_oldest_day_first(store: Store) -> None:
     for job in (OTHER, JOB):
         write(store.path(job), rows(1))
     others = [JOB + ".sqlite3-old", "x.sqlite3", "20261121-3F9A2D.sqlite3", "20261121-3f9a2d", ".20261121-3f9a2d.lock"]
@@ -70,56 +69,56 @@ def test_jobs_are_listed_the_oldest_day_first_and_nothing_else_is(store: Store) 
     assert store.ids() == [JOB, OTHER]
 
 
-def test_a_folder_that_is_not_there_has_no_jobs(tmp_path: Path) -> None:
+def test_a_missing_folder_has_no_jobs(tmp_path: Path) -> None:
     assert Store(tmp_path / "nowhere").ids() == []
 
 
 @pytest.mark.parametrize("job", [OTHER, "../jobs/" + JOB, "", "*", JOB + ".sqlite3", "x\x1b[31m", JOB + "\n"])
-def test_a_job_that_is_not_there(job: str, store: Store) -> None:
+def test_a_missing_job_is_a_usage_error(job: str, store: Store) -> None:
     write(store.path(JOB), rows(1))
-    with pytest.raises(UsageError, match="there is no job") as caught:
+    with pytest.raises(UsageError, match="There is no job") as caught:
         store.find(job)
     assert "\x1b" not in caught.value.message
 
 
-# --- who works on one
+# --- locks
 
 
-def test_another_process_at_work_is_in_the_way(store: Store) -> None:
+def test_a_running_job_cannot_be_locked_or_removed(store: Store) -> None:
     write(store.path(JOB), rows(1))
     command = [sys.executable, "-c", HOLD, str(store.folder), JOB]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"held\n"
         assert store.is_running(JOB)
-        with pytest.raises(ConfigurationError, match=f"another msgctl is at work on job {JOB}"), store.held(JOB):
+        with pytest.raises(ConfigurationError, match=f"Job {JOB} is already running"), store.locked(JOB):
             pass
-        with pytest.raises(ConfigurationError, match="another msgctl is at work"):
+        with pytest.raises(ConfigurationError, match="already running"):
             store.remove(JOB)
         other.kill()
         other.wait()
-    assert (store.folder / f".{JOB}.lock").exists(), "killed as it was, it left its lock file behind"
+    assert (store.folder / f".{JOB}.lock").exists(), "a killed process leaves its lock file"
     assert not store.is_running(JOB)
-    with store.held(JOB):
+    with store.locked(JOB):
         assert store.is_running(JOB)
 
 
-def test_one_job_does_not_hold_up_another(store: Store) -> None:
-    with store.held(JOB), store.held(OTHER):
+def test_two_jobs_can_run_at_once(store: Store) -> None:
+    with store.locked(JOB), store.locked(OTHER):
         assert not store.is_running("20261123-000000")
 
 
-def test_who_looks_is_not_in_the_way(store: Store) -> None:
-    with store.held(JOB):
+def test_a_lock_can_be_taken_again(store: Store) -> None:
+    with store.locked(JOB):
         pass
     assert not store.is_running(JOB)
-    with store.held(JOB):
+    with store.locked(JOB):
         pass
 
 
-def test_all_is_private(tmp_path: Path) -> None:
+def test_all_files_are_private(tmp_path: Path) -> None:
     store = Store(tmp_path / "a" / "jobs")
-    with store.held(JOB):
+    with store.locked(JOB):
         path = write(store.path(JOB), rows(3))
         with closing(opened(path)) as ledger:
             with ledger.transaction():
@@ -133,7 +132,7 @@ def test_all_is_private(tmp_path: Path) -> None:
 # --- removing
 
 
-def test_nothing_is_left_of_a_job_that_was_removed(store: Store) -> None:
+def test_removing_a_job_leaves_nothing(store: Store) -> None:
     write(store.path(OTHER), rows(1))
     ledger = opened(write(store.path(JOB), rows(1)))
     with ledger.transaction():
@@ -144,7 +143,7 @@ def test_nothing_is_left_of_a_job_that_was_removed(store: Store) -> None:
     assert [each.name for each in store.folder.iterdir()] == [f"{OTHER}.sqlite3"]
 
 
-def test_a_link_is_removed_and_not_what_it_leads_to(store: Store, tmp_path: Path) -> None:
+def test_removing_a_link_keeps_its_target(store: Store, tmp_path: Path) -> None:
     target = tmp_path / "precious"
     target.write_text("precious")
     store.path(JOB).symlink_to(target)
@@ -153,9 +152,7 @@ def test_a_link_is_removed_and_not_what_it_leads_to(store: Store, tmp_path: Path
 
 
 @pytest.mark.parametrize("steps", range(4))
-def test_a_removal_that_did_not_come_to_its_end_does_so_later(
-    steps: int, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_removal_is_finished_later(steps: int, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     write(store.path(OTHER), rows(1))
     ledger = opened(write(store.path(JOB), rows(1)))
     with ledger.transaction():
@@ -180,33 +177,33 @@ def test_a_removal_that_did_not_come_to_its_end_does_so_later(
 # --- a new one
 
 
-def test_a_job_is_there_whole_or_not_at_all(store: Store) -> None:
-    intake = Intake(store.path(JOB), ORDER, created=NOW)
+def test_a_discarded_import_leaves_nothing(store: Store) -> None:
+    importer = Importer(store.path(JOB), SPEC, created=NOW)
     assert store.ids() == []
-    intake.discard()
+    importer.discard()
     assert list(store.folder.iterdir()) == []
 
 
-def test_what_is_in_the_way_of_a_new_one_is_left_alone(store: Store) -> None:
+def test_an_import_does_not_overwrite_a_file(store: Store) -> None:
     in_the_way = store.folder / f".{JOB}.sqlite3.new"
     in_the_way.write_text("precious")
     with pytest.raises(ConfigurationError, match="cannot be used"):
-        Intake(store.path(JOB), ORDER, created=NOW)
+        Importer(store.path(JOB), SPEC, created=NOW)
     assert in_the_way.read_text() == "precious"
 
 
-# --- what others may have put there
+# --- files that are not ledgers
 
 
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\0", b"recipients of mine\n" * 1000])
-def test_a_file_that_is_no_ledger(content: bytes, store: Store) -> None:
+def test_a_file_that_is_not_a_ledger(content: bytes, store: Store) -> None:
     store.path(JOB).write_bytes(content)
     store.path(JOB).chmod(0o600)
     assert re.search("cannot be used|but not the ledger", fault(store))
     assert store.path(JOB).read_bytes() == content
 
 
-def test_a_database_of_another_kind(store: Store) -> None:
+def test_another_database(store: Store) -> None:
     with closing(sqlite3.connect(store.path(JOB))) as db:
         db.execute("CREATE TABLE job (name, value)")
         db.commit()
@@ -214,56 +211,22 @@ def test_a_database_of_another_kind(store: Store) -> None:
     assert "is a database, but not the ledger" in fault(store)
 
 
-@pytest.mark.parametrize(("version", "said"), [(2, "a newer msgctl"), (0, "an older msgctl")])
-def test_a_ledger_of_another_msgctl(version: int, said: str, store: Store) -> None:
+@pytest.mark.parametrize(("version", "said"), [(3, "a newer msgctl"), (0, "an older msgctl")])
+def test_a_ledger_of_another_version(version: int, said: str, store: Store) -> None:
     with closing(sqlite3.connect(write(store.path(JOB), rows(1)))) as db:
         db.execute(f"PRAGMA user_version = {version}")
     assert said in fault(store)
 
 
 @pytest.mark.parametrize("bits", [0o604, 0o640, 0o666])
-def test_a_ledger_that_others_can_read(bits: int, store: Store) -> None:
+def test_a_ledger_that_others_can_read_is_refused(bits: int, store: Store) -> None:
     write(store.path(JOB), rows(1)).chmod(bits)
     assert f"(mode {bits:04o})" in fault(store)
 
 
-def test_a_link_a_folder_and_a_pipe_are_no_ledgers(store: Store, tmp_path: Path) -> None:
+def test_links_folders_and_pipes_are_not_ledgers(store: Store, tmp_path: Path) -> None:
     store.path(JOB).symlink_to(write(tmp_path / "elsewhere.sqlite3", rows(1)))
     store.path(OTHER).mkdir()
     os.mkfifo(store.path("20261123-000000"))
     for job in store.ids():
         assert "regular file" in fault(store, job)
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "DROP TABLE request",
-        "DELETE FROM job",
-        "UPDATE job SET value = '[]' WHERE name = 'order'",
-        "UPDATE job SET value = '{}' WHERE name = 'order'",
-        "UPDATE job SET value = 'much' WHERE name = 'sendable'",
-        "UPDATE request SET state = 'eaten'",
-        "UPDATE request SET lost = 'much'",
-        "UPDATE request SET credits = 'much'",
-        "UPDATE request SET estimate = 'much'",
-        "INSERT INTO excluded VALUES (9, '', 'eaten', '')",
-    ],
-)
-def test_a_ledger_that_was_tampered_with(damage: str, store: Store) -> None:
-    with closing(opened(write(store.path(JOB), rows(3)))) as ledger, ledger.transaction():
-        ledger.intend(1)
-    with closing(sqlite3.connect(store.path(JOB))) as db:
-        db.execute(damage)
-        db.commit()
-    assert "cannot be used" in fault(store)
-
-
-@pytest.mark.parametrize("answer", ["{", "7", '[["m1"]]', '[{"id": "m1"}]', json.dumps([[["m1"], 2, 3, 4]])])
-def test_an_answer_that_was_tampered_with(answer: str, store: Store) -> None:
-    with closing(opened(write(store.path(JOB), rows(3)))) as ledger:
-        with ledger.transaction():
-            ledger.intend(1)
-        ledger.db.execute("UPDATE request SET state = 'accepted', answer = ?", (answer,))
-    with closing(opened(store.path(JOB))) as ledger, pytest.raises(ConfigurationError, match="cannot be used"):
-        list(Report(ledger, running=False))

@@ -13,7 +13,7 @@ from conftest import KEY
 from contract.interface import BASE_PATH
 from msgctl.config import profiles
 from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.records import Entry, Result
+from msgctl.jobs.spec import Entry, Result
 from msgctl.jobs.states import Event
 from msgctl.jobs.store import Store
 from msgctl.storage import paths
@@ -62,7 +62,7 @@ def prepare(base_url: str) -> None:
             intent = ledger.intend(1)
         assert intent is not None
         with ledger.transaction():
-            ledger.record(Result(intent.number, Event.ANSWERED, (Entry("m1", "sent", "1"),)))
+            ledger.record(Result(intent, [Entry(Event.ACCEPTED, "m1", "sent", "1")]))
 
 
 def asking(tool: Tool, service: Service) -> list[Line]:

@@ -9,15 +9,13 @@ from typing import NamedTuple
 
 from msgctl.cli.tree import examples_of
 from msgctl.config import profiles
-from msgctl.jobs.intake import Intake
-from msgctl.jobs.records import Order
-from msgctl.jobs.rows import Row
+from msgctl.jobs.reader import Row
+from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.store import Store
-from msgctl.jobs.template import Template
-from msgctl.jobs.wording import Wording
 from msgctl.operations import SEND_SMS
 from msgctl.storage import files as private
 from msgctl.storage import paths
+from support.jobs import write_ledger
 from support.tool import Outcome, Tool
 from support.tree import COMMANDS, Node
 
@@ -83,11 +81,8 @@ def write_job(profile: str = profiles.SANDBOX, base_url: str = profiles.SANDBOX_
     """A job that has not begun; of the sandbox, unless another profile is named."""
     store = Store(paths.jobs_folder())
     private.folder(store.folder)
-    order = Order("sms bulk", SEND_SMS.name, "customers.csv", profile, base_url, {})
-    intake = Intake(store.path(JOB), order, created=1_790_000_000.0)
-    rows = [Row(2, "573001234567", ()), Row(3, "573007654321", ())]
-    intake.take(rows, Wording({"sms": Template.parse("Hello", ())}, str, in_segments=True))
-    intake.finish()
+    spec = JobSpec("sms bulk", SEND_SMS.name, "customers.csv", profile, base_url, {})
+    write_ledger(store.path(JOB), [Row(2, "573001234567", ()), Row(3, "573007654321", ())], spec, "Hello")
 
 
 def line_of(value: object) -> str | None:

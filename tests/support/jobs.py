@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from msgctl.jobs.importer import Importer
+from msgctl.jobs.reader import InvalidRow, RecipientReader, Row
+from msgctl.jobs.spec import JobSpec
+from msgctl.jobs.template import MessageRenderer
 from support.service import Behaviour, Received, Service, answer
 from support.tool import Outcome, Tool
+
+NOW = 1_790_000_000.0
+"""When jobs are made, in seconds since 1970."""
 
 ANA, LUIS, EVA = "573001234567", "573007654321", "573009999999"
 
@@ -77,6 +84,29 @@ def accepting(
         answer({"id": "d1", "status": "1", "data": data})(connection)
 
     return behave
+
+
+class Rows(RecipientReader):
+    """Recipients with one value, the column ``text``."""
+
+    columns = ("text",)
+    phone_column = "phone"
+    encoding = "UTF-8"
+
+    def __init__(self, found: Iterable[Row | InvalidRow]) -> None:
+        self._found = found
+
+    def __iter__(self) -> Iterator[Row | InvalidRow]:
+        return iter(self._found)
+
+
+def write_ledger(path: Path, recipients: Iterable[Row | InvalidRow], spec: JobSpec, template: str) -> Path:
+    """Make a job that has not begun."""
+    importer = Importer(path, spec, created=NOW)
+    reader = Rows(recipients)
+    importer.read(reader, MessageRenderer(reader, {"sms": template}, str, by_segments=True))
+    importer.finish()
+    return path
 
 
 class Jobs:

@@ -10,7 +10,7 @@ from msgctl.cli import bulk
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import Phone, option, optional
 from msgctl.cli.tree import command, group
-from msgctl.output.result import Result
+from msgctl.output.result import OwnResult, Result
 
 app = group("Numbers that get no message any more.")
 
@@ -52,14 +52,14 @@ def bulk_add(
     skip_invalid: bulk.SkipInvalid = False,
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
-) -> None:
+) -> OwnResult:
     """Block each number in a file, as a job.
 
     A summary and a question come first; without a terminal, give --yes. After a crash, `msgctl job resume` goes on.
     """
     context = Context.of(ctx)
     template = optional(name, "--name")
-    bulk.start(
+    return bulk.start(
         context,
         "block bulk",
         ops.BLOCK_PHONE,

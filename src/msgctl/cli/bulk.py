@@ -15,6 +15,7 @@ from msgctl.cli.context import Context
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.http.request import Value
 from msgctl.operations import Operation
+from msgctl.output.result import OwnResult
 from msgctl.storage import paths
 
 if TYPE_CHECKING:
@@ -95,11 +96,10 @@ def start(
     limits: Limits,
     fixed: Mapping[str, Value],
     messages: Messages,
-) -> None:
-    """Make a job of a file of recipients, sum it up, ask, send it, and print the job as ``job show`` does.
+) -> OwnResult:
+    """Make a job of a file of recipients, sum it up, ask, send it, and return the job as ``job show`` does.
 
-    ``fixed`` are the parameters that all requests have. Raises UsageError if something is wrong with the file,
-    ConditionError if not all recipients were accepted, and whatever stopped the job.
+    ``fixed`` are the parameters that all requests have. Raises UsageError if something is wrong with the file.
     """
     from msgctl.cli import confirmation, job_progress
     from msgctl.jobs.decode import UTF8  # only jobs need this: 20 ms
@@ -132,13 +132,13 @@ def start(
                     reader, messages.texts, messages.check, by_segments=messages.by_segments, cost=messages.cost
                 )
                 importer.read(reader, renderer)
-            confirmation.approve(context, source, spec, importer.tally)
+            summary = confirmation.approve(context, source, spec, importer.tally)
             if context.options.dry_run:
-                return
+                return summary
             importer.finish()
         with closing(Ledger(store.path(job), clock=context.clock)) as ledger:
             context.note(f"job {job}; check it with: msgctl job show {job}")
-            job_progress.send(context, job, ledger)
+            return job_progress.send(context, job, ledger)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from msgctl.cli.inputs import (
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http import request
-from msgctl.output.result import Result
+from msgctl.output.result import OwnResult, Result
 
 app = group("Voice calls.")
 
@@ -110,7 +110,7 @@ def bulk_send(
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
     max_credits: bulk.MaxCredits = None,
-) -> None:
+) -> OwnResult:
     """Call each recipient in a file, as a job.
 
     In the message, {column} is replaced from the recipient's row. A summary and a question come first; without a
@@ -131,7 +131,7 @@ def bulk_send(
         fixed["voice"] = defaults.voice(context, voice, ops.SEND_CALL.field("voice"))
     else:
         fixed["audio-code"] = _audio(audio_code, text, message_file, voice)
-    bulk.start(
+    return bulk.start(
         context,
         "call bulk",
         ops.SEND_CALL,

@@ -13,7 +13,7 @@ from msgctl.cli.inputs import MOST_BODY_BYTES, option, read
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.response import ShapeError, load_json
-from msgctl.output.result import Result
+from msgctl.output.result import OwnResult, Result
 
 app = group("Chat-app messages from templates.")
 
@@ -98,7 +98,7 @@ def bulk_send(
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
     max_credits: bulk.MaxCredits = None,
-) -> None:
+) -> OwnResult:
     """Send a message to each recipient in a file, as a job.
 
     Without a VALUE, the columns beside the phone fill the places of the template, in their order. A summary and a
@@ -108,7 +108,7 @@ def bulk_send(
     """
     context = Context.of(ctx)
     limits = bulk.Limits.of(concurrency=concurrency, rate=rate, max_credits=max_credits)
-    bulk.start(
+    return bulk.start(
         context,
         "chatapp bulk",
         ops.CHATAPP_SEND,

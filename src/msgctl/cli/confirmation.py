@@ -1,4 +1,4 @@
-"""A job before it is sent: summed up, read against the balance, and agreed to by a person."""
+"""A job before it is sent: its summary, and the question whether to send it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from msgctl.cli.context import Context
 from msgctl.cli.terminal import is_terminal
 from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.http.response import credits_left
+from msgctl.output.form import Format
+from msgctl.output.result import OwnResult
 from msgctl.text import clean, shorten
 
 if TYPE_CHECKING:
@@ -23,77 +25,81 @@ if TYPE_CHECKING:
 LONGEST_EXAMPLE = 200
 
 SUMMARY = (
-    "command",
-    "file",
-    "recipients",
-    "invalid",
-    "duplicate",
-    "messages",
-    "segments",
-    "credits",
-    "balance",
-    "first",
+    *("command", "file", "recipients", "invalid", "duplicate", "blank"),
+    *("messages", "segments", "credits", "balance", "first"),
 )
 
 
-def require_answer(context: Context) -> None:
-    """Nobody can be asked without a terminal. Raises UsageError."""
-    if context.options.yes or context.options.dry_run or is_terminal(context.stdin):
-        return
-    raise UsageError(
-        "without a terminal nobody can be asked whether to send",
-        "Look at the summary with --dry-run, then send with --yes.",
-    )
+def approve(context: Context, source: Source, spec: JobSpec, tally: Tally) -> OwnResult:
+    """Show a job's summary and ask whether to send it. Return the summary, for a dry run.
 
-
-def approve(context: Context, source: Source, spec: JobSpec, tally: Tally) -> None:
-    """Sum a job up and ask whether to send it. Raises UsageError, or Interrupted where the answer is not yes."""
+    Raises UsageError, or Cancelled if the answer is not yes.
+    """
     if not tally.recipients:
-        raise UsageError(f"{values.quote(source.file)} has no recipients, only a header", "Add a line a recipient.")
-    fault = _fault(source, tally, is_quiet=context.options.quiet)
-    balance = None if fault or spec.performs is ops.BLOCK_PHONE else _balance(context)  # blocking costs nothing
+        raise UsageError(f"{values.quote(source.file)} has no recipients, only a header", "Add one line per recipient.")
+    invalid = _invalid(source, tally, is_quiet=context.options.quiet)
+    is_free = spec.performs is ops.BLOCK_PHONE
+    balance = None if invalid or is_free else _balance(context)
     document = _summary(spec, tally, balance)
-    if context.options.dry_run:
-        context.show(document, SUMMARY)
-    elif not (context.options.quiet and context.options.yes):
+    is_unread = context.options.yes and (context.options.quiet or context.options.format is Format.JSON)
+    if not context.options.dry_run and not is_unread:
         context.say("\n".join(_lines(document, context, left_out=source.skip_invalid)))
-    _name_rows(context, tally)
-    if fault:
-        raise fault
-    if balance is not None and balance < tally.credits and (context.options.quiet or context.options.dry_run):
-        context.say(context.wrapped(f"Warning: {balance:,} credits are left, and about {tally.credits:,} are needed."))
+    _list_rows(context, tally)
+    failures: list[MsgctlError] = [invalid] if invalid else []
     if not context.options.dry_run:
-        context.confirm(_question(spec, tally), "nothing was sent")
+        if invalid:
+            raise invalid
+        _ask(context, spec, tally)
+    if balance is not None and balance < tally.credits and (context.options.quiet or context.options.dry_run):
+        context.warn(f"about {tally.credits:,} credits needed, {balance:,} left")
+    columns = [name for name in SUMMARY if name != "blank" or tally.blank]
+    return OwnResult(document, columns, SUMMARY, view="job summary", failures=failures)
 
 
-def _fault(source: Source, tally: Tally, *, is_quiet: bool) -> UsageError | None:
-    """Why a file cannot be sent to as it is. Its rows are named before that, unless --quiet is given."""
+def _ask(context: Context, spec: JobSpec, tally: Tally) -> None:
+    if not (context.options.yes or is_terminal(context.stdin)):
+        raise UsageError(
+            "Cannot ask for confirmation: this is not a terminal",
+            "Check the summary with --dry-run, then send with --yes.",
+            consequence="nothing was sent",
+        )
+    numbers = f"{tally.messages:,} {'number' if tally.messages == 1 else 'numbers'}"
+    messages = f"{tally.messages:,} {'message' if tally.messages == 1 else 'messages'}"
+    cost = f" for about {tally.credits:,} {'credit' if tally.credits == 1 else 'credits'}" if tally.credits else ""
+    is_block = spec.performs is ops.BLOCK_PHONE
+    context.confirm(f"Block {numbers}?" if is_block else f"Send {messages}{cost}?", "nothing was sent")
+
+
+def _invalid(source: Source, tally: Tally, *, is_quiet: bool) -> UsageError | None:
+    """Return why a file cannot be sent to as it is."""
+    file = values.quote(source.file)
     if tally.invalid and not source.skip_invalid:
         line, _, reason = tally.invalid_rows[0]
-        where = "; --dry-run --json has them in invalid_rows" if is_quiet else ""
+        rows = f"{tally.invalid:,} of {tally.recipients:,} rows of {file} {'is' if tally.invalid == 1 else 'are'}"
+        where = " To list them: --dry-run --json." if is_quiet else ""
         return UsageError(
-            f"{tally.invalid:,} of {tally.recipients:,} rows of {values.quote(source.file)} cannot be sent to; the "
-            f"first is line {line}: {reason}",
-            f"Mend them, or leave them out with --skip-invalid{where}.",
+            f"{rows} invalid, starting with line {line}: {reason}",
+            f"Fix them, or skip them with --skip-invalid.{where}",
+            consequence="nothing was sent",
         )
     if not tally.messages:
-        return UsageError(f"no row of {values.quote(source.file)} can be sent to", "Mend the rows.")
+        return UsageError(f"{file} has no valid rows", "Fix the rows.", consequence="nothing was sent")
     return None
 
 
 def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None) -> dict[str, Any]:
-    """What is about to be sent, in numbers; segments where the service charges by them."""
-    sends_sms = spec.operation == ops.SEND_SMS.name
+    """Return what is about to be sent, in numbers; segments if the service charges by them."""
     return {
         "command": spec.command,
         "file": spec.file,
         "recipients": tally.recipients,
         "invalid": tally.invalid,
         "duplicate": tally.duplicate,
+        "blank": tally.blank,
         "messages": tally.messages,
-        "segments": tally.segments if sends_sms else None,
+        "segments": tally.segments if spec.performs is ops.SEND_SMS else None,
         "credits": tally.credits,
-        "balance": None if balance is None else _whole(balance),
+        "balance": None if balance is None else _number(balance),
         "first": dict(tally.first.parameters) if tally.first else None,
         "invalid_rows": [row._asdict() for row in tally.invalid_rows],
         "duplicate_rows": [row._asdict() for row in tally.duplicate_rows],
@@ -101,12 +107,14 @@ def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None) -> dict[str, 
 
 
 def _lines(document: Mapping[str, Any], context: Context, *, left_out: bool) -> Iterator[str]:
-    """The summary as a person reads it before saying yes."""
+    """Write the summary for a person to read before saying yes."""
     rows = [("recipients", f"{document['recipients']:,} in {clean(document['file'])}")]
     if document["invalid"]:
         rows.append(("invalid", f"{document['invalid']:,}{', left out' if left_out else ''}"))
     if document["duplicate"]:
-        rows.append(("repeated", f"{document['duplicate']:,}, sent to once"))
+        rows.append(("duplicate", f"{document['duplicate']:,}, left out"))
+    if document["blank"]:
+        rows.append(("blank rows", f"{document['blank']:,}, ignored"))
     rows.append(("messages", f"{document['messages']:,}"))
     if document["segments"] is not None:
         rows.append(("segments", f"{document['segments']:,}"))
@@ -119,20 +127,19 @@ def _lines(document: Mapping[str, Any], context: Context, *, left_out: bool) -> 
 
 
 def _against(document: Mapping[str, Any]) -> str:
-    """The estimate read against the balance."""
+    """Return how the estimate compares with the balance."""
     balance = document["balance"]
     if balance is None:
-        return "; credits left are not known"
-    enough = "" if balance >= document["credits"] else ", which is NOT enough"
-    return f" of {balance:,} left{enough}"
+        return "; balance not checked"
+    return f" of {balance:,} left{'' if balance >= document['credits'] else ', which is NOT enough'}"
 
 
 def _text(parameters: Mapping[str, Any]) -> str:
-    """What the first recipient gets."""
+    """Return what the first recipient gets."""
     return "; ".join(", ".join(value) if isinstance(value, list) else str(value) for value in parameters.values())
 
 
-def _name_rows(context: Context, tally: Tally) -> None:
+def _list_rows(context: Context, tally: Tally) -> None:
     for number, rows in ((tally.invalid, tally.invalid_rows), (tally.duplicate, tally.duplicate_rows)):
         for row in rows:
             context.note(f"line {row.line}: {row.phone + ': ' if row.phone else ''}{row.reason}")
@@ -140,25 +147,16 @@ def _name_rows(context: Context, tally: Tally) -> None:
             context.note(f"… and {number - len(rows):,} more")
 
 
-def _question(spec: JobSpec, tally: Tally) -> str:
-    if spec.command == "block bulk":
-        return f"Block {tally.messages:,} numbers?"
-    return f"Send {tally.messages:,} {'message' if tally.messages == 1 else 'messages'}?"
-
-
 def _balance(context: Context) -> Decimal | None:
-    """Credits left; None, and a note, where the service does not say. Raises NotReachedError, but in a dry run."""
+    """Return the credits left; None, with a note, if the service does not say. Raises NotReachedError."""
     try:
         return credits_left(context.client.send(ops.BALANCE, {}))
-    except NotReachedError as error:
-        if not context.options.dry_run:
+    except (NotReachedError, ServiceError, OutcomeUnknownError) as error:
+        if isinstance(error, NotReachedError) and not context.options.dry_run:
             raise
-        fault: MsgctlError = error
-    except (ServiceError, OutcomeUnknownError) as error:
-        fault = error
-    context.note(f"the balance cannot be read: {fault.message}")
-    return None
+        context.note(f"balance not checked: {error.message}")
+        return None
 
 
-def _whole(number: Decimal) -> int | float:
+def _number(number: Decimal) -> int | float:
     return int(number) if number == number.to_integral_value() else float(number)

@@ -25,6 +25,7 @@ from msgctl.jobs.runner import Runner
 from msgctl.jobs.spec import JobSpec, Totals
 from msgctl.jobs.state_poller import StatePoller
 from msgctl.jobs.states import Outcome
+from msgctl.output.result import OwnResult
 
 if TYPE_CHECKING:
     from msgctl.output.progress import JobProgress
@@ -53,16 +54,14 @@ class Work(Protocol):
     def finish(self) -> MsgctlError | None: ...
 
 
-def show(context: Context, document: Mapping[str, Any]) -> None:
-    """Print a job's summary, without the fields that it does not have yet."""
-    context.show(document, [name for name in SUMMARY if name in document], SUMMARY)
+def result(document: Mapping[str, Any], failure: MsgctlError | None = None) -> OwnResult:
+    """Return a job's summary, without the fields that it does not have yet."""
+    columns = [name for name in SUMMARY if name in document]
+    return OwnResult(document, columns, SUMMARY, view="job", failures=[failure] if failure else [])
 
 
-def send(context: Context, job: str, ledger: Ledger) -> None:
-    """Send what is pending in a job and print its summary.
-
-    Raises what stopped it, or ConditionError if not every recipient was accepted.
-    """
+def send(context: Context, job: str, ledger: Ledger) -> OwnResult:
+    """Send what is pending in a job and return its summary, with what stopped it or kept recipients unaccepted."""
     runner = Runner(ledger, context.client.sibling)
     before = ledger.totals.requests
     try:
@@ -70,42 +69,42 @@ def send(context: Context, job: str, ledger: Ledger) -> None:
     finally:
         sent = runner.totals.requests > before
         context.carried_out |= sent
-    show(context, summary(job, ledger, running=False))
     outcomes = ledger.totals.outcomes(running=False)
     if error:
-        raise _stopped(error, job, ledger, sent=sent)
-    if interrupted and outcomes[Outcome.PENDING]:
-        raise Interrupted("interrupted", resume_hint(job, ledger.spec), consequence=_told(ledger.totals))
-    not_accepted = [outcome for outcome in (Outcome.UNKNOWN, Outcome.REFUSED) if outcomes[outcome]]
-    if not_accepted:
-        counts = ", ".join(f"{outcomes[outcome]:,} {outcome}" for outcome in not_accepted)
-        raise ConditionError(
-            f"Not all recipients were accepted: {counts}",
-            f"List them: msgctl job report {job} --only {not_accepted[0]}",
-        )
+        error = _stopped(error, job, ledger, sent=sent)
+    elif interrupted and outcomes[Outcome.PENDING]:
+        error = Interrupted("interrupted", resume_hint(job, ledger.spec), consequence=_told(ledger.totals))
+    else:
+        error = _not_accepted(outcomes, job)
+    return result(summary(job, ledger, running=False), error)
 
 
-def poll_states(context: Context, job: str, ledger: Ledger) -> None:
-    """Check the delivery states of a job's messages and print its summary.
+def _not_accepted(outcomes: Mapping[Outcome, int], job: str) -> MsgctlError | None:
+    found = [outcome for outcome in (Outcome.UNKNOWN, Outcome.REFUSED) if outcomes[outcome]]
+    if not found:
+        return None
+    counts = ", ".join(f"{outcomes[outcome]:,} {outcome}" for outcome in found)
+    return ConditionError(
+        f"Not all recipients were accepted: {counts}", f"List them: msgctl job report {job} --only {found[0]}"
+    )
 
-    Raises what stopped it, or the error of the first message whose state could not be checked.
-    """
+
+def poll_states(context: Context, job: str, ledger: Ledger) -> OwnResult:
+    """Check the delivery states of a job's messages and return its summary, with what stopped or failed."""
     poller = StatePoller(ledger, context.client.sibling)
     hint = f"Continue: msgctl job states {job}"
     error, interrupted = _attend(
         context, poller, lambda: Progress(poller.checked, poller.due, [("failed", poller.failed)]), hint
     )
-    show(context, summary(job, ledger, running=False))
     if error:
         error.what = f"Stopped after checking {poller.checked:,} messages: {error.what}"
         error.hint = f"{error.hint or ''} {hint}".strip()
-        raise error
-    if interrupted:
-        raise Interrupted(f"interrupted after checking {poller.checked:,} messages", hint)
-    if first := poller.first_error:
+    elif interrupted:
+        error = Interrupted(f"interrupted after checking {poller.checked:,} messages", hint)
+    elif error := poller.first_error:
         states = "delivery state" if poller.failed == 1 else "delivery states"
-        first.what = f"{poller.failed:,} {states} could not be checked. The first: {first.what}"
-        raise first
+        error.what = f"{poller.failed:,} {states} could not be checked. The first: {error.what}"
+    return result(summary(job, ledger, running=False), error)
 
 
 def resume_hint(job: str, spec: JobSpec) -> str:

@@ -90,7 +90,7 @@ def bulk_send(
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
     max_credits: bulk.MaxCredits = None,
-) -> None:
+) -> OwnResult:
     """Send an SMS to each recipient in a file, as a job.
 
     In the message, {column} is replaced from the recipient's row. Recipients of the same text share requests. A summary
@@ -105,7 +105,7 @@ def bulk_send(
     def checked(filled: str) -> str:
         return in_gsm7(values.message(filled)) if gsm7 else values.message(filled)
 
-    bulk.start(
+    return bulk.start(
         context,
         "sms bulk",
         ops.SEND_SMS,

@@ -17,8 +17,7 @@ from msgctl.jobs.sending_hours import NoSendingHoursError, ZoneFinder
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import State
 from msgctl.jobs.template import Message, MessageRenderer
-from msgctl.storage import database
-from msgctl.storage import files as private
+from msgctl.storage import database, files
 
 MOST_EXAMPLES = 20
 """Rows that are listed for each problem; the ledger lists all."""
@@ -170,10 +169,10 @@ class Importer:
                 db.execute("COMMIT")
                 # Set here, while no other process can have it open.
                 db.execute("PRAGMA journal_mode = WAL")
-            private.sync(self._new)
+            files.sync(self._new)
             self._new.rename(self._path)
             self.is_finished = True
-            private.sync(self._path.parent)
+            files.sync(self._path.parent)
 
     def discard(self) -> None:
         """Delete a ledger that was not finished."""

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from msgctl.errors import ConfigurationError
 from msgctl.jobs import queries
 from msgctl.jobs.pending_cursor import PendingCursor
 from msgctl.jobs.pending_writes import PendingWrites, Said
@@ -78,9 +77,7 @@ class Ledger:
     def check(self) -> None:
         """Have SQLite look for damage. Raises ConfigurationError."""
         with LEDGER.explained(self.path):
-            (found,) = self.db.execute("PRAGMA quick_check(1)").fetchone()
-            if found != "ok":
-                raise ConfigurationError(f"{LEDGER.shown(self.path)} is damaged: {found}", LEDGER.fix)
+            LEDGER.verify(self.db, self.path)
 
     def fact(self, name: str) -> str | None:
         """Return a fact about the whole job."""

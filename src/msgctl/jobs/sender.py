@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from msgctl import recipients
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, RefusedError, UsageError, unexpected
@@ -14,6 +13,12 @@ from msgctl.jobs.states import Event
 
 LONGEST_ATTEMPT = 3600.0
 """Seconds; the client's own limit, --timeout, is never longer."""
+
+_EVENTS = {
+    recipients.ACCEPTED: Event.ACCEPTED,
+    recipients.REFUSED: Event.REFUSED,
+    recipients.UNKNOWN: Event.LOST,
+}
 
 
 def send(client: Client, spec: JobSpec, intent: Intent) -> Result:
@@ -34,21 +39,8 @@ def send(client: Client, spec: JobSpec, intent: Intent) -> Result:
 
 def entries(response: Response, phones: Sequence[str]) -> list[Entry]:
     """Return what a response says of each phone."""
-    if not response.operation.answer.entries:
-        return [_entry(response.document)] * len(phones)
-    found = response.document.get("data") or []
-    places = recipients.places(found, phones)
-    return [Entry(Event.LOST) if place is None else _entry(found[place]) for place in places]
-
-
-def _entry(fields: Mapping[str, Any]) -> Entry:
-    # The state of a call's entry is called `state`, that of every other one `status`.
-    status = fields.get("status", fields.get("state"))
-    return Entry(Event.ACCEPTED, _text(fields.get("id")), _text(status), _text(fields.get("credits")))
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
+    found = recipients.outcomes(response.operation, response.document, phones)
+    return [Entry(_EVENTS[each.outcome], each.id, each.status, each.credits) for each in found]
 
 
 def _failed(intent: Intent, event: Event, error: MsgctlError) -> Result:

@@ -138,7 +138,7 @@ class StatePoller:
     def _write(self) -> None:
         """Write the replies; a known state stays if a later check failed."""
         with self._ledger.transaction():
-            self._ledger.note_deliveries([(each.line, each.state) for each in self._unwritten])
+            self._ledger.note_deliveries([(each.line, each.state) for each in self._unwritten if not each.error])
         self._unwritten = []
 
     def _ask(self) -> None:

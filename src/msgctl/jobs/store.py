@@ -14,8 +14,7 @@ from pathlib import Path
 
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs.schema import LEDGER
-from msgctl.storage import database
-from msgctl.storage import files as private
+from msgctl.storage import database, files
 from msgctl.values import quote
 
 SUFFIX = ".sqlite3"
@@ -74,7 +73,7 @@ class Store:
 
         Raises ConfigurationError if another process holds it.
         """
-        private.folder(self.folder)
+        files.folder(self.folder)
         with LEDGER.explained(self._lock(job)):
             descriptor = os.open(self._lock(job), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -91,7 +90,7 @@ class Store:
         with self.locked(job), LEDGER.explained(path):
             # A ledger without its log would lose what was in flight, so the name goes first.
             path.rename(gone)
-            private.sync(self.folder)
+            files.sync(self.folder)
             database.delete(path)
             gone.unlink(missing_ok=True)
             self.remove_lock(job)
