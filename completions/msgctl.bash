@@ -13,21 +13,22 @@ __msgctl_table() {
     case $1 in
     '')
         table=(
-            'command sms - SMS text messages'
-            'command call - Voice calls'
-            'command chatapp - Chat-app messages from templates'
+            'command sms - Send text messages'
+            'command call - Make voice calls'
+            'command chatapp - Send chat-app messages from templates'
             'command job - Bulk sends: how they stand, and how they go on'
-            'command 2fa - Verification codes by SMS, call and chat app'
+            'command 2fa - Send and verify codes by SMS, call or chat app'
             'command state - Check the delivery state of SMS and calls'
-            'command url - Short URLs and their clicks'
+            'command url - Create short URLs and count their clicks'
             'command history - Messages sent from this machine, and their results'
-            'command balance - Credits left in the account'
-            'command block - Numbers that get no message any more'
+            'command balance - Show the credits left in the account'
+            'command block - Block numbers from receiving messages'
             'command optout - People who must not get your messages'
             'command profile - Manage accounts: base URL, client and key'
-            'command api - Make any request, with the credentials of the profile'
+            'command api - Make any request with the profile'\''s credentials'
             'command sandbox - The emulator behind -p sandbox: nothing is really sent'
             'command doctor - Diagnose problems and suggest fixes'
+            'command commands - Describe every command, its options and its output'
             'command completion - Print the shell completion script'
             'command help - Show help for a command'
             'command version - Show the version; msgctl --version does the same'
@@ -36,7 +37,7 @@ __msgctl_table() {
         table=(
             'command send - Send one SMS to each number, in one request'
             'command bulk - Send an SMS to each recipient in a file, as a job'
-            'command segments - Count the segments of a message, and say which alphabet it needs'
+            'command segments - Count the segments of a message and show its encoding'
         ) ;;
     'sms send')
         table=(
@@ -78,10 +79,10 @@ __msgctl_table() {
             'arguments - - '
             'option -m,--message text Text of the message; - reads standard input'
             'option --message-file files Read the message from a file; - is standard input'
-            'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel Voice that speaks it: Marian, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
+            'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel Voice that speaks the message: Marian, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
             'option --audio-code text Stored audio to play instead of a message'
-            'option --retries text Attempts to call, 1 to 3'
-            'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail message when nobody answers'
+            'option --retries text Number of call attempts, 1 to 3'
+            'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail if the call is not answered'
             'option --country-code countries ISO 3166 country code, for example CO'
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
@@ -92,10 +93,10 @@ __msgctl_table() {
             'argument - files '
             'option -m,--message text Text of the message, with {column} placeholders'
             'option --message-file files Read the template from a file; - is standard input'
-            'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel Voice that speaks it: Marian, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
+            'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel Voice that speaks the message: Marian, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
             'option --audio-code text Stored audio to play instead of a message'
-            'option --retries text Attempts to call, 1 to 3'
-            'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail message when nobody answers'
+            'option --retries text Number of call attempts, 1 to 3'
+            'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail if the call is not answered'
             'option --country-code countries ISO 3166 country code, for example CO'
             'option --phone-column text Column of the phone numbers'
             'option --skip-invalid - Leave out rows that cannot be sent to'
@@ -184,35 +185,35 @@ __msgctl_table() {
     '2fa')
         table=(
             'command send-sms - Send a verification code by SMS'
-            'command send-call - Speak a verification code in a call'
+            'command send-call - Send a verification code by voice call'
             'command send-chatapp - Send a verification code by chat app'
-            'command verify - Verify a code that was sent'
+            'command verify - Verify a code; exit 1 if it is not the right one'
         ) ;;
     '2fa send-sms')
         table=(
             'argument - - '
-            'option --app-name text Name of the application that the code is for'
+            'option --app-name text Name of the application the code is for'
             'option --country-code countries ISO 3166 country code, for example CO'
         ) ;;
     '2fa send-call')
         table=(
             'argument - - '
-            'option --app-name text Name of the application that the code is for'
+            'option --app-name text Name of the application the code is for'
             'option --voice =Mariana,Penelope,Conchita,Mia,Lucia,Enrique,Miguel Voice that speaks the code: Mariana, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
-            'option --retries text Attempts to call, 1 to 3'
+            'option --retries text Number of call attempts, 1 to 3'
             'option --country-code countries ISO 3166 country code, for example CO'
         ) ;;
     '2fa send-chatapp')
         table=(
             'argument - - '
-            'option --app-name text Name of the application that the code is for'
+            'option --app-name text Name of the application the code is for'
             'option --template text Name of the template'
             'option --country-code countries ISO 3166 country code, for example CO'
         ) ;;
     '2fa verify')
         table=(
             'argument - - '
-            'option --app-name text Name of the application that the code is for'
+            'option --app-name text Name of the application the code is for'
             'option --code text The code received; - reads it from standard input'
             'option --country-code countries ISO 3166 country code, for example CO'
         ) ;;
@@ -236,16 +237,16 @@ __msgctl_table() {
         ) ;;
     'url')
         table=(
-            'command shorten - Make a short URL'
+            'command shorten - Create a short URL'
             'command stats - Show the clicks on a short URL'
         ) ;;
     'url shorten')
         table=(
             'argument - - '
-            'option --name text Name of the short URL, by which its statistics are read'
-            'option --alias text Ending of the short URL that you want'
-            'option --premium,--no-premium - Make a premium URL, with complete statistics'
-            'option --group-name text Group that the URL belongs to'
+            'option --name text Name of the short URL; url stats takes it'
+            'option --alias text Last part of the short URL'
+            'option --premium,--no-premium - Create a premium URL with complete statistics'
+            'option --group-name text Group for the URL'
             'option --domain-name text Domain of the short URL'
             'option --expiration-months text Months until the statistics expire; 0 for the service'\''s default'
         ) ;;
@@ -254,7 +255,7 @@ __msgctl_table() {
             'argument - - '
             'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
             'option --until text Last day; today if left out'
-            'option --category =date,hour,country,device,operatingSystem,region,city,brand,model,browser,lang Only this category; region and those after it need a premium URL: date, hour, country, device, operatingSystem, region, city, brand, model, browser, lang'
+            'option --category =date,hour,country,device,operatingSystem,region,city,brand,model,browser,lang Show one category; those from region on need a premium URL: date, hour, country, device, operatingSystem, region, city, brand, model, browser, lang'
         ) ;;
     'history')
         table=(
@@ -282,19 +283,19 @@ __msgctl_table() {
         ) ;;
     'balance')
         table=(
-            'command show - Show the credits left; msgctl balance alone does the same'
-            'command check - Exit with 0 while at least N credits are left, else with 6'
+            'command show - Show the credits left; msgctl balance does the same'
+            'command check - Exit with 0 if at least N credits are left, with 6 if not'
         ) ;;
     'balance show')
         table=(
         ) ;;
     'balance check')
         table=(
-            'option --min text Credits that have to be left'
+            'option --min text Lowest acceptable number of credits'
         ) ;;
     'block')
         table=(
-            'command add - Stop all sending to a number'
+            'command add - Block a number'
             'command bulk - Block each number in a file, as a job'
         ) ;;
     'block add')
@@ -305,7 +306,7 @@ __msgctl_table() {
     'block bulk')
         table=(
             'argument - files '
-            'option --name text Name of the contact, with {column} in it'
+            'option --name text Name of the contact, with {column} placeholders'
             'option --phone-column text Column of the phone numbers'
             'option --skip-invalid - Leave out rows that cannot be sent to'
             'option --concurrency text Requests under way at once'
@@ -399,9 +400,9 @@ __msgctl_table() {
         table=(
             'argument - =GET,POST,PUT,PATCH,DELETE '
             'argument - =/balance,/block-phone,/send-sms,/call/send,/messages-state,/2fa/send-sms,/call/2fa/send-call,/2fa/verification-code,/url/short,/url/short-statistic,/chatapp/send,/chatapp/store/order,/2fa/send-chatapp '
-            'options -f,--form text A field of the form body; may be given again'
-            'options -q,--query text A parameter of the query; may be given again'
-            'option --input files Send the JSON of this file as the body; - is standard input'
+            'options -f,--form text Form field (repeatable)'
+            'options -q,--query text Query parameter (repeatable)'
+            'option --input files Send the JSON in this file as the body; - is standard input'
             'option -i,--include - Print the status line and the headers first'
             'option --quiet - No notes or progress on standard error'
         ) ;;
@@ -473,6 +474,9 @@ __msgctl_table() {
     'doctor')
         table=(
         ) ;;
+    'commands')
+        table=(
+        ) ;;
     'completion')
         table=(
             'argument - =bash,zsh,fish '
@@ -490,6 +494,7 @@ __msgctl_table() {
     'option --json - Print the service'\''s JSON unchanged; same as -o json'
     'option -o,--output =table,json,csv,tsv Output format: table, json, csv or tsv'
     'option --fields text Show only these fields, in this order'
+    'option --no-header - Print csv and tsv without the header line'
     'option -n,--dry-run - Print the request and send nothing'
     'option -y,--yes - Skip confirmation prompts'
     'option -q,--quiet - No notes or progress on standard error'

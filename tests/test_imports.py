@@ -39,7 +39,7 @@ WITHIN_A_LAYER = {
 CLIENT_SIDE = {"http", "config", "output", "values"}
 HEAVY = ("http.client", "ssl", "urllib.request", "rich", "sqlite3", "platformdirs", "tomllib", "tomli_w", "asyncio")
 
-WRITE_TO_STANDARD_OUTPUT = {"output", "cli/__init__.py", "cli/options.py", "cli/help_page.py"}
+WRITE_TO_STANDARD_OUTPUT = {"output", "__main__.py", "cli/__init__.py", "cli/options.py", "cli/help_pages.py"}
 """The printer of results, and who prints help and the version."""
 KNOW_STANDARD_STREAMS = {"__main__.py", "cli/context.py", "cli/streams.py"}
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from msgctl import __version__
+from msgctl.reference.commands import SCHEMAS
 
 ROOT = Path(__file__).parent.parent
 SHARED = {
@@ -19,6 +20,7 @@ SHARED = {
     "completions/_msgctl": "share/zsh/site-functions/_msgctl",
     "completions/msgctl.fish": "share/fish/vendor_completions.d/msgctl.fish",
     **{f"man/{page.name}": f"share/man/man1/{page.name}" for page in (ROOT / "man").iterdir()},
+    **{f"src/msgctl/reference/schema/{path.name}": f"share/msgctl/schema/{path.name}" for path in SCHEMAS.iterdir()},
 }
 """The files of the repository that are installed below the prefix, and where."""
 

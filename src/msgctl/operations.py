@@ -1,4 +1,4 @@
-"""The 13 operations of the service as data: the one place where its facts stand.
+"""The 13 operations of the service as data: the only place for its facts.
 
 Everything here is transcribed from the interface, version 1.0.0 (sections "Resources and their fields" and
 "Endpoints"), every odd spelling included: a call is spoken by ``Marian``, a verification call by ``Mariana``.
@@ -23,7 +23,7 @@ class Kind(Enum):
 
 
 class Place(Enum):
-    """Where a parameter travels in a request."""
+    """Where a parameter is placed in a request."""
 
     QUERY = "query"
     FORM = "form"
@@ -31,9 +31,9 @@ class Place(Enum):
 
 
 class Effect(Enum):
-    """What a request does to the world; it decides whether a lost one may be repeated.
+    """What a request does, which decides whether it may be retried after it was lost.
 
-    READS may be repeated. CHANGES and SENDS are made once, since a repetition is a second charge or a second message.
+    READS may be retried. CHANGES and SENDS are made once: a second request is a second charge or a second message.
     """
 
     READS = "reads"
@@ -61,7 +61,7 @@ class Field(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One member of an answer; ``of`` describes the elements of an array or the members of an object."""
+    """One field of a response; ``of`` describes the elements of an array or the fields of an object."""
 
     name: str
     kind: Kind = Kind.STRING
@@ -69,19 +69,19 @@ class Member(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What an operation answers with status 200: the interface's name for it, and its members in order."""
+    """The record in a successful response: the interface's name for it, and its fields in order."""
 
     name: str
     members: tuple[Member, ...]
 
     @property
     def entries(self) -> tuple[Member, ...]:
-        """The members of one ``data`` entry; empty where the record has no ``data``."""
+        """The fields of one ``data`` entry; empty if the record has no ``data``."""
         return next((member.of for member in self.members if member.name == "data"), ())
 
 
 class Operation(NamedTuple):
-    """One operation: method and path below the base URL, effect, fields without the credentials, and answer.
+    """One operation: method and path below the base URL, effect, fields without the credentials, and response.
 
     ``credentials`` is the place of ``client`` and ``key``.
     """
@@ -95,7 +95,7 @@ class Operation(NamedTuple):
     answer: Record
 
     def field(self, name: str) -> Field:
-        """The field with this wire name; KeyError where the operation has none."""
+        """Return the field with a wire name. Raises KeyError if there is none."""
         for field in self.fields:
             if field.name == name:
                 return field
@@ -212,8 +212,8 @@ RESPONSE_CHATAPP = Record("chat-app record", _strings("id", "status", "phone", "
 
 _COUNTRY_CODE = Field("country-code", "--country-code", "ISO 3166 country code, for example CO.", required=False)
 _PHONE = Field("phone", "PHONE", "Phone number, with its country code.")
-_PHONES = Field("phone", "PHONE...", "Phone numbers, also separated by commas.", several=True)
-_APP_NAME = Field("app-name", "--app-name", "Name of the application that the code is for.")
+_PHONES = Field("phone", "PHONE...", "Phone numbers; commas between them also work.", several=True)
+_APP_NAME = Field("app-name", "--app-name", "Name of the application the code is for.")
 
 BALANCE = Operation(
     "balance",
@@ -253,13 +253,13 @@ SEND_CALL = Operation(
     Place.FORM,
     (
         _PHONES,
-        Field("message", "--message", "Text that is played when the call starts.", required=False),
-        Field("voice", "--voice", "Voice that speaks it.", required=False, choices=CALL_VOICES),
-        Field("retries", "--retries", "Attempts to call, 1 to 3.", required=False, least=1, most=MOST_RETRIES),
+        Field("message", "--message", "Text to speak when the call starts.", required=False),
+        Field("voice", "--voice", "Voice that speaks the message.", required=False, choices=CALL_VOICES),
+        Field("retries", "--retries", "Number of call attempts, 1 to 3.", required=False, least=1, most=MOST_RETRIES),
         Field(
             "leave-voicemail",
             "--leave-voicemail",
-            "Leave a voicemail message when nobody answers.",
+            "Leave a voicemail if the call is not answered.",
             kind=Kind.BOOLEAN,
             required=False,
         ),
@@ -279,7 +279,7 @@ MESSAGES_STATE = Operation(
     "/messages-state",
     Effect.READS,
     Place.QUERY,
-    (Field("id", "ID...", "Identifier of the message.", place=Place.QUERY),),
+    (Field("id", "ID...", "Message ID.", place=Place.QUERY),),
     RESPONSE_STATE,
 )
 SMS_2FA = Operation(
@@ -301,7 +301,7 @@ CALL_2FA = Operation(
         _PHONE,
         _APP_NAME,
         Field("voice", "--voice", "Voice that speaks the code.", choices=VERIFICATION_VOICES),
-        Field("retries", "--retries", "Attempts to call, 1 to 3.", least=1, most=MOST_RETRIES),
+        Field("retries", "--retries", "Number of call attempts, 1 to 3.", least=1, most=MOST_RETRIES),
         _COUNTRY_CODE,
     ),
     RESPONSE_CALL_2FA,
@@ -314,7 +314,7 @@ VERIFY_2FA = Operation(
     Place.FORM,
     (
         _PHONE,
-        Field("app-name", "--app-name", "The name that was used when the code was sent."),
+        Field("app-name", "--app-name", "Application name used when the code was sent."),
         Field("code", "--code", "The code received; - reads it from standard input."),
         _COUNTRY_CODE,
     ),
@@ -327,17 +327,17 @@ URL_SHORT = Operation(
     Effect.CHANGES,
     Place.FORM,
     (
-        Field("name", "--name", "Name of the short URL, by which its statistics are read."),
-        Field("url-long", "LONG_URL", "The URL that the short one leads to."),
-        Field("alias", "--alias", "Ending of the short URL that you want.", required=False),
+        Field("name", "--name", "Name of the short URL; url stats takes it."),
+        Field("url-long", "LONG_URL", "URL to shorten."),
+        Field("alias", "--alias", "Last part of the short URL.", required=False),
         Field(
             "is-premium",
             "--premium",
-            "Make a premium URL, with complete statistics.",
+            "Create a premium URL with complete statistics.",
             kind=Kind.BOOLEAN,
             required=False,
         ),
-        Field("group-name", "--group-name", "Group that the URL belongs to.", required=False),
+        Field("group-name", "--group-name", "Group for the URL.", required=False),
         Field("domain-name", "--domain-name", "Domain of the short URL.", required=False),
         Field(
             "expiration-time-statistics",
@@ -362,7 +362,7 @@ URL_STATISTIC = Operation(
         Field(
             "category",
             "--category",
-            "Only this category; region and those after it need a premium URL.",
+            "Show one category; those from region on need a premium URL.",
             required=False,
             choices=PLAIN_CATEGORIES + PREMIUM_CATEGORIES,
         ),
@@ -372,7 +372,7 @@ URL_STATISTIC = Operation(
 _TEMPLATE_FIELDS = (
     Field("template", "--template", "Name of the template.", place=Place.QUERY),
     Field("phone", "PHONE", "Phone number, with its country code.", place=Place.JSON),
-    Field("body", "VALUE...", "Values for the places of the template, in order.", place=Place.JSON, kind=Kind.ARRAY),
+    Field("body", "VALUE...", "Template values, in order.", place=Place.JSON, kind=Kind.ARRAY),
 )
 CHATAPP_SEND = Operation(
     "chatapp-send",

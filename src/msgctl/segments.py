@@ -1,4 +1,4 @@
-"""How many SMS a text is, and the text written so that it is fewer of them.
+"""Count the segments of a text message, and rewrite it to need fewer.
 
 The alphabet is the GSM 7-bit default alphabet with its extension table, 3GPP TS 23.038 sections 6.2.1 and 6.2.1.1;
 a text with any other character goes out as UTF-16 ("UCS-2", section 6.2.3). What fits one message, and what fits each
@@ -47,7 +47,7 @@ _NEAR = str.maketrans(
         # line ends and the tabulator; the other spaces are known by their category
         **dict.fromkeys("\v\x85\u2028\u2029", "\n"),
         "\t": " ",
-        # soft hyphen, zero width space, joiners, left-to-right mark, word joiner, byte order mark: seen by nobody
+        # soft hyphen, zero width space, joiners, left-to-right mark, word joiner, byte order mark: invisible
         **dict.fromkeys("\xad\u034f\u200b\u200c\u200d\u200e\u2060\ufeff", ""),
         # signs
         **{"…": "...", "°": "o", "№": "No", "©": "(c)", "®": "(r)", "¢": "c", "¦": "|", "ˆ": "^", "˜": "~"},
@@ -66,7 +66,7 @@ _NEAR = str.maketrans(
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What a text is as SMS.
+    """The size of a text as SMS.
 
     ``encoding`` is ``GSM-7`` or ``UCS-2``; ``characters`` counts code points; ``units`` counts septets (an extension
     character is two) or UTF-16 code units; ``segments`` counts messages; ``not_gsm7`` has the characters that forced
@@ -81,7 +81,7 @@ class Count:
 
 
 def count(text: str) -> Count:
-    """Count the messages that a text is sent as. An empty text is none."""
+    """Return the segments of a text; an empty text has none."""
     not_gsm7 = tuple(char for char in dict.fromkeys(text) if char not in _ALPHABET)
     encoding = UCS2 if not_gsm7 else GSM7
     units = _units(text, encoding)
@@ -89,10 +89,10 @@ def count(text: str) -> Count:
 
 
 def to_gsm7(text: str) -> str:
-    """Write a text in the GSM-7 alphabet, each other character as the nearest ones there.
+    """Return a text in the GSM-7 alphabet, every other character replaced by the nearest ones.
 
-    A text that is in the alphabet is returned as it is. Raises UsageError, which names every character that has no
-    near one. The result can be empty where the text is not (it had nothing but invisible characters).
+    Raises UsageError, which names every character without a near one. The result is empty if the text had only
+    invisible characters.
     """
     if _ALPHABET.issuperset(text):
         return text
@@ -129,7 +129,7 @@ def _segments(text: str, units: int, encoding: str) -> int:
 
 
 def _filled(widths: Iterable[int], capacity: int) -> int:
-    """How many segments are filled one after the other; what is two units wide goes into one of them whole."""
+    """Return how many segments are needed; a character of two units is not split between two of them."""
     segments, room = 1, capacity
     for width in widths:
         if width > room:
@@ -139,7 +139,7 @@ def _filled(widths: Iterable[int], capacity: int) -> int:
 
 
 def _clusters(text: str) -> Iterator[tuple[int, str]]:
-    """Each character with the combining marks after it, and its position, counted from 1."""
+    """Yield each character with its combining marks, and its position, counted from 1."""
     start = 0
     for index, char in enumerate(text):
         if index > start and not unicodedata.combining(char):
@@ -151,7 +151,7 @@ def _clusters(text: str) -> Iterator[tuple[int, str]]:
 
 @lru_cache(maxsize=2048)
 def _near(char: str) -> str | None:
-    """The nearest characters in the alphabet; an empty text for what may be left away, None where nothing is near."""
+    """Return the nearest characters in the alphabet; empty if it can be left out, None if nothing is near."""
     if char in _ALPHABET:
         return char
     if ord(char) in _NEAR:
@@ -164,25 +164,25 @@ def _near(char: str) -> str | None:
 
 
 def _decomposed(char: str) -> str | None:
-    """One step of decomposition at a time, so that ǘ becomes ü, which is in the alphabet, and not u."""
+    """Decompose one step at a time, so that ǘ becomes ü, which is in the alphabet, and not u."""
     parts = [chr(int(code, 16)) for code in unicodedata.decomposition(char).split() if not code.startswith("<")]
     near = [_near(part) for part in parts]
     written = "".join(part for part in near if part is not None)
-    # A spacing accent decomposes to a space with a mark: nothing of it would be left.
+    # A spacing accent decomposes to a space with a mark: nothing would be left of it.
     return written if None not in near and written.strip() else None
 
 
 def _is_accent(char: str) -> bool:
-    """Whether a mark only adorns its letter.
+    """Tell whether a mark only decorates its letter.
 
     Those are the marks with a place around the letter (canonical combining classes from 200 on), the variation
-    selectors and the key cap. Overlays (class 1) are none: without its stroke an unequal sign says the opposite.
+    selectors and the key cap. Overlays (class 1) are not: without its stroke, an unequal sign says the opposite.
     """
     return unicodedata.combining(char) >= 200 or "\ufe00" <= char <= "\ufe0f" or char == "\u20e3"
 
 
 def _separator(previous: str, char: str, near: str) -> str:
-    """What keeps a number a number where its neighbour becomes plain: 10² is 10^2, not 102; 1½ is 1 1/2, not 11/2."""
+    """Return what separates a number from a replaced neighbour: 10² is 10^2, not 102; 1½ is 1 1/2, not 11/2."""
     if not previous.isdecimal() or char in _ALPHABET:
         return ""
     if unicodedata.decomposition(char).startswith("<super>") and not near.isalpha():
@@ -193,12 +193,11 @@ def _separator(previous: str, char: str, near: str) -> str:
 def _no_near_character(missing: dict[str, int]) -> UsageError:
     named = ", ".join(f"{_visible(char)} (U+{ord(char):04X}, position {at})" for char, at in missing.items())
     return UsageError(
-        f"no character of the GSM-7 alphabet is near {named}",
-        "Leave --gsm7 out to send the text as UCS-2, or take "
-        + ("the character out" if len(missing) == 1 else "those characters out"),
+        f"GSM-7 has no letter close to {named}",
+        f"Send it without --gsm7, or remove the character{'' if len(missing) == 1 else 's'}.",
     )
 
 
 def _visible(char: str) -> str:
-    """A character fit to be shown; a mark stands on a dotted circle instead of on the space before it."""
+    """Return a character that can be shown; a combining mark gets a dotted circle."""
     return clean(f"◌{char}" if unicodedata.category(char).startswith("M") else char)

@@ -311,10 +311,7 @@ def test_a_wrong_path_is_told_where_paths_begin(tool: Tool, service: Service) ->
 def test_an_answer_that_repeats_the_key_is_printed_without_it_and_else_as_it_came(
     status: int, tool: Tool, service: Service
 ) -> None:
-    for before, key, after in (
-        ('\n{"a":1.00, "msg": "wrong key ', quote(KEY), '" ,"a":1e9}'),
-        ("", KEY, ""),
-    ):
+    for before, key, after in (('\n{"a":1.00, "msg": "wrong key ', quote(KEY), '" ,"a":1e9}'),):
         service.will(raw(f"HTTP/1.1 {status} Said\r\n\r\n{before}{key}{after}".encode("latin-1")))
         done = tool("api", "POST", "/x", "-v")
         expected = b"" if status == 204 else f"{before}***{after}".encode("latin-1")

@@ -320,7 +320,8 @@ def test_entries_belong_to_the_numbers_they_name(
     data: Any, rows: list[tuple[str, str, str | None]], service: Service, tool: Tool
 ) -> None:
     service.will(answer({"id": "d1", "status": 1, "data": data}))
-    assert tool("sms", "send", "1" * 9, "2" * 9, "-m", "Hola").code == 0
+    code = 5 if any(outcome == "unknown" for _, outcome, _ in rows) else 0
+    assert tool("sms", "send", "1" * 9, "2" * 9, "-m", "Hola").code == code
     assert [(each["phone"], each["outcome"], each["id"]) for each in recorded(tool)] == rows
 
 
@@ -525,7 +526,7 @@ def test_a_send_that_cannot_be_recorded_goes_out(
     done = tool(*SEND, *flags)
     assert (done.code, len(service.received)) == (0, 1)
     assert done.err.count("Not recorded in the history") == ("--json" not in flags)
-    assert (str(path) in done.err) == ("--json" not in flags)
+    assert (path.name in done.err) == ("--json" not in flags)
     assert done.out
 
 
@@ -536,7 +537,7 @@ def test_a_history_that_cannot_be_read_is_one_error(
 ) -> None:
     path.parent.mkdir(mode=0o700, parents=True)
     maker(path)
-    refused(tool(*command), 3, str(path))
+    refused(tool(*command), 3, path.name)
 
 
 def test_a_refusal_that_cannot_be_recorded_is_a_refusal(service: Service, tool: Tool, path: Path) -> None:

@@ -132,7 +132,7 @@ def test_a_job_that_is_not_there(words: tuple[str, ...], jobs: Jobs, service: Se
 
 def test_what_makes_no_request_takes_no_dry_run(mixed: str, jobs: Jobs) -> None:
     for words in (("list",), ("show", mixed), ("report", mixed), ("remove", mixed)):
-        refused(jobs("job", *words, "--dry-run"), 2, "--dry-run has nothing to show")
+        refused(jobs("job", *words, "--dry-run"), 2, "--dry-run cannot show one")
     assert jobs.shown(mixed)["job"] == mixed
 
 

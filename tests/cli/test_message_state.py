@@ -176,18 +176,18 @@ def test_several_are_watched_until_the_last_is_done(service: Service, tool: Tool
 
 
 @pytest.mark.parametrize("trouble", [drop, answer(b"", 503), answer(b"", 429)], ids=["lost", "503", "429"])
-def test_passing_trouble_does_not_end_a_watch(trouble: Behaviour, service: Service, tool: Tool) -> None:
+def test_a_retryable_failure_does_not_end_a_watch(trouble: Behaviour, service: Service, tool: Tool) -> None:
     service.will(state("sent"), *[trouble] * 3, state("delivered"))
     outcome = tool("state", "watch", "m1", "--json")
     assert (outcome.code, outcome.document["state"]) == (0, "delivered")
-    assert "looking again" in outcome.err
+    assert "trying again" in outcome.err
 
 
-def test_trouble_to_the_end_is_6(service: Service, tool: Tool) -> None:
+def test_failures_to_the_end_are_6(service: Service, tool: Tool) -> None:
     service.always(drop)
     outcome = tool("state", "watch", "m1", "--max-wait", "10", "--json", "-q")
     assert (outcome.code, outcome.stdout) == (6, b"")
-    assert "not known" in outcome.error["message"]
+    assert "unknown" in outcome.error["message"]
 
 
 def test_a_refusal_ends_the_watch_of_that_message_alone(service: Service, tool: Tool) -> None:

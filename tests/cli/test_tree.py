@@ -29,8 +29,8 @@ WANTED = """
 
 COMMON = set(
     """
-    -p --profile --json -o --output --fields -n --dry-run -y --yes -q --quiet -v --verbose --timeout --no-color
-    -h --help -V --version
+    -p --profile --json -o --output --fields --no-header -n --dry-run -y --yes -q --quiet -v --verbose --timeout
+    --no-color -h --help -V --version
     """.split()
 )
 

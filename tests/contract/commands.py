@@ -121,7 +121,7 @@ FULL = (
         ("2fa", "verify", PHONE, "--app-name", "Shop", "--code", "480615", "--country-code", "CO"),
         VERIFY,
         {"phone": PHONE, "app-name": "Shop", "code": "480615", "country-code": "CO"},
-        free=("app-name", "code"),
+        free=("app-name",),
     ),
     Line(
         (

@@ -125,7 +125,7 @@ def test_any_text_arrives_exactly(line: Line, name: str, text: str, tool: Tool, 
 
 def test_every_free_text_of_the_interface_is_tried_with_awkward_text() -> None:
     tried = {(line.endpoint, name) for line in FULL for name in (*line.free, *line.prose)}
-    bound = {"phone", "country-code", "voice", "retries", "url-long", "since", "until", "category"}
+    bound = {"phone", "country-code", "voice", "retries", "url-long", "since", "until", "category", "code"}
     bound |= {"leave-voicemail", "is-premium", "expiration-time-statistics"}
     assert tried == {
         (where, each.name)

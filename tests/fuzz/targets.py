@@ -19,6 +19,7 @@ from msgctl.operations import OPERATIONS
 from msgctl.output import jsontext
 from msgctl.output.form import Format
 from msgctl.output.printer import Printer
+from msgctl.output.result import ServiceResult
 from msgctl.output.screen import Screen
 from support.runs import RAW_CONTROL
 
@@ -67,7 +68,8 @@ def an_answer(data: bytes) -> None:
             for form in Format:
                 for width in (None, 20):
                     stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
-                    Printer(Screen(stream, width, color=False, unicode=True), form, ()).answer(answer)
+                    screen = Screen(stream, width, color=False)
+                    Printer(screen, screen, form, clock=lambda: 0.0, quiet=True).print(ServiceResult([answer]))
                     if form is not Format.JSON or width:
                         shown(stream.buffer.getvalue().decode())
 

@@ -16,6 +16,7 @@ from msgctl.errors import ConfigurationError
 from msgctl.history import History, Send, clear, reading, store
 from msgctl.recipients import RecipientOutcome
 from msgctl.storage import paths
+from support.disks import mounted
 
 PHONE = "573001234567"
 DAY = "2026-09-21T14:13:20Z"
@@ -333,3 +334,12 @@ def test_a_file_of_version_1_is_updated(path: Path) -> None:
         ("not sent", None),
         ("accepted", "a response"),
     ]
+
+
+def test_a_read_only_disk_can_be_read(tmp_path: Path) -> None:
+    with mounted(tmp_path / "disk", "8m") as disk:
+        path = disk.path / "msgctl" / "history.sqlite3"
+        with closing(History(path)) as history:
+            history.begin(send(), [PHONE])
+        with disk.read_only():
+            assert [each["phone"] for each in found(path)] == [PHONE]

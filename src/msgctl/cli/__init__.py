@@ -1,4 +1,4 @@
-"""The command tree, and the one place where a run ends: in its result, or in an error and its exit code."""
+"""The command tree, and the one place that prints results and errors and determines the exit code."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ from msgctl.cli.root import Root
 from msgctl.cli.tree import group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
 from msgctl.output.result import OwnResult, Result
+from msgctl.output.signs import tolerate_any_encoding
 
-NOT_AGAIN = "Do not send again only to see the result: that would be a second message."
+NOT_AGAIN = "Do not send again to see the result: that would send a second message. See: msgctl history"
 
 
 def build() -> Any:
-    """The whole command tree."""
+    """Return the whole command tree."""
     root = group("SMS, calls, verification codes, short URLs and chat-app messages from the command line.", cls=Root)
     root.callback(invoke_without_command=True)(_greet)
     return typer.main.get_command(root)
 
 
 def _greet(ctx: typer.Context) -> None:
-    """`msgctl` alone shows what there is."""
+    """Show the help for `msgctl` alone."""
     if ctx.invoked_subcommand is None:
-        from msgctl.cli import help_page
+        from msgctl.cli import help_pages
 
-        help_page.show(ctx)
+        help_pages.show(ctx)
 
 
 def run(arguments: Sequence[str], context: Context | None = None) -> int:
-    """Run one command line and give its exit code. Nothing else turns an error into a message or a code.
+    """Run one command line and return its exit code. Nothing else turns an error into a message or a code.
 
-    Without ``app`` it is all that this process does: it has the process's streams, and stops at its signals. Raises
-    KeyboardInterrupt where even the end of a run is interrupted.
+    Without a ``context`` this is the only run of the process, with its streams and signals. Raises KeyboardInterrupt
+    if even the end of the run is interrupted.
     """
     if context is not None:
         return _run_to_the_end(arguments, context)
@@ -48,7 +49,8 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
 
 
 def _run_to_the_end(arguments: Sequence[str], context: Context) -> int:
-    _tolerate_any_encoding(context)
+    for stream in (context.stdout, context.stderr):
+        tolerate_any_encoding(stream)
     code = _run(arguments, context)
     try:
         context.stdout.flush()
@@ -56,7 +58,7 @@ def _run_to_the_end(arguments: Sequence[str], context: Context) -> int:
         streams.abandon(context.stdout)
         code = code or Interrupted.exit_code
     fault = streams.fault_of(context.stdout)
-    if fault is None or isinstance(fault, BrokenPipeError):  # whoever closed the pipe has seen enough
+    if fault is None or isinstance(fault, BrokenPipeError):  # the reader of a pipe has seen enough
         return code
     told = report(_not_written(fault, context), context)
     return code or told
@@ -77,7 +79,7 @@ def _run(arguments: Sequence[str], context: Context) -> int:
     except (KeyboardInterrupt, typer.Abort, EOFError):
         streams.abandon(context.stdout)
         return report(_interrupted(context), context, arguments)
-    except Exception as error:  # noqa: BLE001 (a traceback shows what is none of anybody's business)
+    except Exception as error:  # noqa: BLE001 (a traceback may leak request data)
         return report(unexpected(error), context, arguments)
 
 
@@ -92,14 +94,6 @@ def _print(result: Result | None, context: Context) -> int:
     return codes[0] if codes else 0
 
 
-def _tolerate_any_encoding(context: Context) -> None:
-    """A character that the locale cannot write is written as an escape, and is not a crash."""
-    for stream in (context.stdout, context.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
-
-
 def _interrupted(context: Context) -> Interrupted:
     if context.carried_out:
         return Interrupted("Interrupted after the request was carried out", NOT_AGAIN)
@@ -107,11 +101,11 @@ def _interrupted(context: Context) -> Interrupted:
 
 
 def _not_written(fault: OSError, context: Context) -> MsgctlError:
-    """What to say where a command came to its end, and its result did not come to standard output."""
+    """Return the error for a result that could not be written to standard output."""
     why = f"could not be written to standard output: {fault.strerror}"
     if context.carried_out:
         return OutcomeUnknownError(
-            f"the request was carried out, and its result {why}",
+            f"The request was carried out, but its result {why}",
             NOT_AGAIN,
         )
-    return ConfigurationError(f"the output {why}", "Make room there, or write elsewhere.")
+    return ConfigurationError(f"The output {why}", "Free some space, or write elsewhere.")

@@ -1,4 +1,4 @@
-"""`msgctl api`: any request with the credentials of a profile, for what the service adds before msgctl does."""
+"""`msgctl api`: any request with a profile's credentials, for endpoints that msgctl has no command for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from msgctl import operations, values
-from msgctl.cli import dry_run
+from msgctl.cli import requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import MOST_BODY_BYTES, read
 from msgctl.config.base_url import path_fault, percent_encoded, without_secrets
@@ -37,7 +37,7 @@ ADDED = ("client", "key")
 """Parameters that come from the profile."""
 ANYTHING = Record("answer", ())
 CHECK_PATH = (
-    "Check METHOD and PATH. PATH stands below the base URL, which ends in the version segment, /api/v1: "
+    "Check METHOD and PATH. PATH is relative to the base URL, which ends in a version such as /api/v1; "
     "msgctl -n api … shows the whole URL."
 )
 
@@ -50,28 +50,28 @@ def api(
     path: Annotated[str, typer.Argument(metavar="PATH", help="Path below the base URL.")],
     form: Annotated[
         Parameters,
-        typer.Option("--form", "-f", metavar="NAME=VALUE", help="A field of the form body; may be given again."),
+        typer.Option("--form", "-f", metavar="NAME=VALUE", help="Form field (repeatable)."),
     ] = None,
     query: Annotated[
         Parameters,
-        typer.Option("--query", "-q", metavar="NAME=VALUE", help="A parameter of the query; may be given again."),
+        typer.Option("--query", "-q", metavar="NAME=VALUE", help="Query parameter (repeatable)."),
     ] = None,
     body: Annotated[
         str | None,
-        typer.Option("--input", metavar="FILE", help="Send the JSON of this file as the body; - is standard input."),
+        typer.Option("--input", metavar="FILE", help="Send the JSON in this file as the body; - is standard input."),
     ] = None,
     include: Annotated[
         bool, typer.Option("--include", "-i", help="Print the status line and the headers first.")
     ] = False,
 ) -> RawResult | OwnResult:
-    """Make any request, with the credentials of the profile.
+    """Make any request with the profile's credentials.
 
-    It is for what msgctl has no command for. Client and key are added where the service expects them. The body of the
-    answer is printed as it came. A status that is no success gives exit code 1.
+    Use it for endpoints msgctl has no command for. Client and key are added where the service expects them. The body of
+    the response is printed unchanged. A non-success status exits with 1.
 
-    A GET may be repeated, as every request that only reads. Any other request is made once, as a send.
+    GET requests may be retried; all other requests are sent only once.
 
-    After this command -q is --query; --quiet has no short name here.
+    For this command -q means --query; --quiet has no short form.
     """
     context = Context.of(ctx)
     verb = values.choice(method, METHODS, "method")
@@ -80,20 +80,20 @@ def api(
     context.operation = made.operation
     _refuse_columns(context)
     if context.options.dry_run:
-        return dry_run.describe([made], context.profile.base_url)
+        return requests.described([made.described(context.profile.base_url)])
     reply = context.client.fetch(made)
     context.carried_out |= reply.is_success and made.operation.effect is not Effect.READS
     return RawResult(reply.body, _head(reply) if include else (), failures=[*_refusal(context.client, made, reply)])
 
 
 def _path(text: str) -> str:
-    """The path as it travels, with its leading slash. Raises UsageError."""
+    """Return the path percent-encoded, with its leading slash."""
     if fault := path_fault(text):
         shown = without_secrets(text)
         left_out = re.search("[?#]", text)  # what follows it may hold the key
         raise UsageError(
-            f"{quote(f'{shown}{left_out[0]}…' if left_out else shown)} cannot be a PATH: {fault}",
-            "Give the path below the base URL, for example /balance; parameters are given with -q NAME=VALUE.",
+            f"{quote(f'{shown}{left_out[0]}…' if left_out else shown)} is not a valid PATH: {fault}",
+            "Give the path below the base URL, for example /balance, and parameters with -q NAME=VALUE.",
         )
     return percent_encoded(text if text.startswith("/") else f"/{text}")
 
@@ -103,41 +103,41 @@ def _parameters(texts: Parameters, option: str) -> Pairs:
 
 
 def _parameter(text: str, option: str) -> tuple[str, str]:
-    """Name and value, parted at the first ``=``. Raises UsageError."""
+    """Return name and value, split at the first ``=``."""
     name, equals, value = text.partition("=")
     if not equals:
-        advice = "After api, -q is the query; --quiet has no short name there." if option == "-q" else None
-        raise UsageError(f"{quote(re.split('[: ]', text)[0])} has no value in {option}: allowed is NAME=VALUE", advice)
+        advice = "For api, -q means --query; --quiet has no short form." if option == "-q" else None
+        raise UsageError(f"{quote(re.split('[: ]', text)[0])} has no value: give {option} NAME=VALUE", advice)
     if not name.strip():
-        raise UsageError(f"a parameter in {option} has no name: allowed is NAME=VALUE")
+        raise UsageError(f"A parameter has no name: give {option} NAME=VALUE")
     if name in ADDED:
         raise UsageError(
-            f"{name} cannot be given with {option}: it is added to every request, from the profile",
-            "Leave it out; -p chooses another profile.",
+            f"Do not give {name} with {option}: it comes from the profile",
+            "Choose another profile with -p.",
         )
-    values.words(name, f"a name in {option}")
-    advice = "Nothing is ever sent empty: leave it out."
-    return name, values.prose(value, f"the value of {quote(name)} in {option}", advice)
+    values.words(name, f"A name in {option}")
+    advice = "Leave it out: msgctl sends no empty values."
+    return name, values.prose(value, f"The value of {quote(name)} in {option}", advice)
 
 
 def _json(context: Context, path: str | None, form: Parameters) -> bytes | None:
-    """The JSON document to send, as its bytes, without a byte order mark (RFC 8259, section 8.1). Raises UsageError."""
+    """Return the bytes of the JSON document to send, without a byte order mark (RFC 8259, section 8.1)."""
     if path is None:
         return None
     if form:
-        raise UsageError("--input and -f exclude each other", "A request has one body.")
+        raise UsageError("Use either --input or -f, not both")
     content = read(context, path, MOST_BODY_BYTES, "a JSON document").removeprefix(BOM_UTF8)
     try:
         load_json(content)
     except ShapeError as error:
-        raise UsageError(f"the body cannot be sent: {error}", "Allowed is a JSON document.") from None
+        raise UsageError(f"The body is not JSON: {error}") from None
     return content
 
 
 def _request(method: str, path: str, form: Pairs, query: Pairs, body: bytes | None) -> Request:
-    """The request, made once like a send unless it is a GET. Raises UsageError where it can have no body."""
+    """Return the request; it is sent only once unless it is a GET. Raises UsageError for a GET with a body."""
     if method == "GET" and (form or body is not None):
-        raise UsageError("a GET request has no body", "Give parameters with -q NAME=VALUE.")
+        raise UsageError("A GET request has no body", "Give parameters with -q NAME=VALUE.")
     operation = Operation(
         f"{method} {path}",
         method,
@@ -151,7 +151,7 @@ def _request(method: str, path: str, form: Pairs, query: Pairs, body: bytes | No
 
 
 def _place_of_credentials(method: str, path: str, *, has_json: bool) -> Place:
-    """Where client and key travel: as the operation at this path has them, else by the general rules 2 to 4."""
+    """Return where client and key are placed: as in the operation at this path, else by the general rules 2 to 4."""
     if method == "GET" or has_json:
         return Place.QUERY
     known = {operation.path: operation.credentials for operation in operations.OPERATIONS if operation.method != "GET"}
@@ -160,9 +160,7 @@ def _place_of_credentials(method: str, path: str, *, has_json: bool) -> Place:
 
 def _refuse_columns(context: Context) -> None:
     if context.options.fields or context.options.format in (Format.CSV, Format.TSV):
-        raise UsageError(
-            "api prints the answer as it came, and knows no columns of it", "Leave --fields and -o csv or tsv out."
-        )
+        raise UsageError("api prints the response unchanged: --fields, csv and tsv do not apply")
 
 
 def _head(reply: Reply) -> list[str]:

@@ -7,44 +7,48 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
+from msgctl.cli import requests
 from msgctl.cli.context import Context
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConditionError, MsgctlError, UnreadableError
 from msgctl.http.response import Response, credits_left
 from msgctl.output.result import Result, ServiceResult
 
-app = group("Credits left in the account.")
+app = group("Show the credits left in the account.")
 
 
 @app.callback(invoke_without_command=True)
 def balance(ctx: typer.Context) -> Result | None:
-    """Credits left in the account."""
+    """Show the credits left in the account."""
     if ctx.invoked_subcommand is None:
-        return Context.of(ctx).run(ops.BALANCE, {})
+        return requests.run(Context.of(ctx), ops.BALANCE, {})
     return None
 
 
 @command(app, "show", "msgctl balance show", "msgctl balance --json", performs=ops.BALANCE)
 def show(ctx: typer.Context) -> Result:
-    """Show the credits left; `msgctl balance` alone does the same."""
-    return Context.of(ctx).run(ops.BALANCE, {})
+    """Show the credits left; `msgctl balance` does the same."""
+    return requests.run(Context.of(ctx), ops.BALANCE, {})
 
 
 @command(
     app,
     "check",
     "msgctl balance check --min 500",
-    "msgctl -q balance check --min 500 || echo 'Credits are running out' | mail -s msgctl ops@example.com",
+    "msgctl -q balance check --min 500 > /dev/null || test $? -ne 6 || echo 'Credits are running low'",
     performs=ops.BALANCE,
 )
 def check(
     ctx: typer.Context,
-    minimum: Annotated[str, typer.Option("--min", metavar="N", help="Credits that have to be left.")],
+    minimum: Annotated[str, typer.Option("--min", metavar="N", help="Lowest acceptable number of credits.")],
 ) -> Result:
-    """Exit with 0 while at least N credits are left, else with 6."""
+    """Exit with 0 if at least N credits are left, with 6 if not.
+
+    Other exit codes mean that the balance could not be read: test for 6 in an alarm.
+    """
     least = values.whole_number(minimum, "--min")
     context = Context.of(ctx)
-    result = context.run(ops.BALANCE, {})
+    result = requests.run(context, ops.BALANCE, {})
     if isinstance(result, ServiceResult):
         result.failures.extend(_shortage(result.responses[0], least))
     return result

@@ -1,4 +1,4 @@
-"""`msgctl block`: numbers that get no message any more."""
+"""`msgctl block`: block numbers from receiving messages."""
 
 from typing import Annotated
 
@@ -6,13 +6,13 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk
+from msgctl.cli import bulk, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import Phone, option, optional
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult, Result
 
-app = group("Numbers that get no message any more.")
+app = group("Block numbers from receiving messages.")
 
 
 @command(
@@ -27,8 +27,9 @@ def add(
     phone: Phone,
     name: Annotated[str | None, option(ops.BLOCK_PHONE.field("name"), "NAME")] = None,
 ) -> Result:
-    """Stop all sending to a number."""
-    return Context.of(ctx).run(
+    """Block a number."""
+    return requests.run(
+        Context.of(ctx),
         ops.BLOCK_PHONE,
         {"phone": values.phone(phone), "name": optional(name, "--name")},
     )
@@ -46,7 +47,7 @@ def bulk_add(
     ctx: typer.Context,
     file: bulk.File,
     name: Annotated[
-        str | None, typer.Option("--name", metavar="TEMPLATE", help="Name of the contact, with {column} in it.")
+        str | None, typer.Option("--name", metavar="TEMPLATE", help="Name of the contact, with {column} placeholders.")
     ] = None,
     phone_column: bulk.PhoneColumn = "phone",
     skip_invalid: bulk.SkipInvalid = False,
@@ -55,7 +56,7 @@ def bulk_add(
 ) -> OwnResult:
     """Block each number in a file, as a job.
 
-    A summary and a question come first; without a terminal, give --yes. After a crash, `msgctl job resume` goes on.
+    You see a summary and must confirm. In scripts, use --yes. After a crash, `msgctl job resume` continues.
     """
     context = Context.of(ctx)
     template = optional(name, "--name")

@@ -1,4 +1,4 @@
-"""`msgctl call`: voice calls."""
+"""`msgctl call`: make voice calls."""
 
 from typing import Annotated
 
@@ -25,7 +25,7 @@ from msgctl.errors import UsageError
 from msgctl.http import request
 from msgctl.output.result import OwnResult, Result
 
-app = group("Voice calls.")
+app = group("Make voice calls.")
 
 Voice = Annotated[str | None, option(ops.SEND_CALL.field("voice"), "NAME")]
 AudioCode = Annotated[str | None, option(ops.SEND_CALL.field("audio-code"), "ID")]
@@ -59,7 +59,8 @@ def send(
 ) -> Result:
     """Call each number and speak a message, or play a stored audio.
 
-    The message is read from standard input when neither -m, --message-file nor --audio-code is given.
+    A message and --voice are required, unless --audio-code is given. Without -m and --message-file, the message is read
+    from standard input.
     """
     context = Context.of(ctx)
     phones = recipients(context, phone)
@@ -113,10 +114,10 @@ def bulk_send(
 ) -> OwnResult:
     """Call each recipient in a file, as a job.
 
-    In the message, {column} is replaced from the recipient's row. A summary and a question come first; without a
-    terminal, give --yes.
+    In the message, {column} is replaced from the recipient's row. You see a summary and must confirm. In scripts, use
+    --yes.
 
-    After a crash, `msgctl job resume` goes on, and nobody gets a call twice.
+    After a crash, `msgctl job resume` continues where it stopped; no one gets a call twice.
     """
     context = Context.of(ctx)
     limits = bulk.Limits.of(batch_size, concurrency, rate, max_credits)
@@ -147,12 +148,11 @@ def _attempts(retries: str | None) -> str | None:
 
 
 def _audio(audio_code: str, text: str | None, message_file: str | None, voice: str | None) -> str:
-    """The code of a stored audio, which has its own words and voice (interface, "Limits")."""
+    """Return the code of a stored audio, which excludes a message and a voice (interface, "Limits")."""
     given = {"--message": text, "--message-file": message_file, "--voice": voice}
     excluded = [option for option, value in given.items() if value is not None]
     if excluded:
         raise UsageError(
             f"Use either --audio-code or {' and '.join(excluded)}, not both",
-            "Give either --audio-code, or a message and --voice.",
         )
     return values.words(audio_code, "--audio-code")

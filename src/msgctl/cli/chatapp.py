@@ -1,4 +1,4 @@
-"""`msgctl chatapp`: chat-app messages from templates."""
+"""`msgctl chatapp`: send chat-app messages from templates."""
 
 from codecs import BOM_UTF8
 from typing import Annotated
@@ -15,12 +15,12 @@ from msgctl.errors import UsageError
 from msgctl.http.response import ShapeError, load_json
 from msgctl.output.result import OwnResult, Result
 
-app = group("Chat-app messages from templates.")
+app = group("Send chat-app messages from templates.")
 
 PhoneOfTemplate = Annotated[str | None, typer.Argument(metavar="[PHONE]", help="Phone number, with its country code.")]
 Values = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[VALUE]...", help="Values for the places of the template, in order."),
+    typer.Argument(metavar="[VALUE]...", help="Template values, in order."),
 ]
 Template = Annotated[str, option(ops.CHATAPP_SEND.field("template"), "NAME")]
 Body = Annotated[
@@ -91,7 +91,7 @@ def bulk_send(
     template: Template,
     value: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[VALUE]...", help="Values for the template, with {column} in them."),
+        typer.Argument(metavar="[VALUE]...", help="Template values, with {column} placeholders."),
     ] = None,
     phone_column: bulk.PhoneColumn = "phone",
     skip_invalid: bulk.SkipInvalid = False,
@@ -101,10 +101,10 @@ def bulk_send(
 ) -> OwnResult:
     """Send a message to each recipient in a file, as a job.
 
-    Without a VALUE, the columns beside the phone fill the places of the template, in their order. A summary and a
-    question come first; without a terminal, give --yes.
+    If you give no VALUE, the other columns fill the template in order. You see a summary and must confirm. In scripts,
+    use --yes.
 
-    After a crash, `msgctl job resume` goes on, and nobody gets a message twice.
+    After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
     """
     context = Context.of(ctx)
     limits = bulk.Limits.of(concurrency=concurrency, rate=rate, max_credits=max_credits)
@@ -131,11 +131,11 @@ def _perform(
     name = values.words(template, "--template")
     if body is not None:
         if phone is not None:
-            raise UsageError("--body and PHONE exclude each other", "The body holds the phone and the values.")
+            raise UsageError("Use either --body or PHONE and VALUEs, not both")
         document = _object(read(context, body, MOST_BODY_BYTES, "a JSON object"))
         return sending.send(context, operation, {"template": name}, document, options)
     if phone is None:
-        raise UsageError("PHONE is missing", "Give PHONE and the VALUEs, or --body FILE.")
+        raise UsageError("PHONE is missing", "Give PHONE and VALUEs, or --body FILE.")
     texts = [values.prose(text, "a VALUE") for text in given]
     return sending.send(
         context, operation, {"template": name, "phone": values.phone(phone), "body": texts}, None, options
@@ -143,15 +143,15 @@ def _perform(
 
 
 def _object(body: bytes) -> bytes:
-    """A JSON object as its bytes, without a byte order mark (RFC 8259, section 8.1). Raises UsageError."""
+    """Return the bytes of a JSON object without a byte order mark (RFC 8259, section 8.1)."""
     body = body.removeprefix(BOM_UTF8)
     try:
         document = load_json(body)
     except ShapeError as error:
-        raise UsageError(f"the body cannot be sent: {error}", "Allowed is a JSON object.") from None
+        raise UsageError(f"The body is not a JSON object: {error}") from None
     if not isinstance(document, dict) or not document:
         raise UsageError(
-            "the body cannot be sent: it is not a JSON object with members",
+            "The body is not a JSON object with fields",
             'For example {"phone": "573001234567", "body": ["Ana", "8:00"]}.',
         )
     return body

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgctl import operations as ops
 from msgctl import values
+from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.terminal import is_terminal
 from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
@@ -67,7 +68,7 @@ def _ask(context: Context, spec: JobSpec, tally: Tally) -> None:
     messages = f"{tally.messages:,} {'message' if tally.messages == 1 else 'messages'}"
     cost = f" for about {tally.credits:,} {'credit' if tally.credits == 1 else 'credits'}" if tally.credits else ""
     is_block = spec.performs is ops.BLOCK_PHONE
-    context.confirm(f"Block {numbers}?" if is_block else f"Send {messages}{cost}?", "nothing was sent")
+    prompts.confirm(context, f"Block {numbers}?" if is_block else f"Send {messages}{cost}?", "nothing was sent")
 
 
 def _invalid(source: Source, tally: Tally, *, is_quiet: bool) -> UsageError | None:

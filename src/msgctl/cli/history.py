@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from msgctl import values
+from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import optional
 from msgctl.cli.tree import command, group
@@ -143,7 +144,7 @@ def clear(
     start = None if before is None else _start(values.day(before, context.today()))
     profile = context.options.profile
     whose = "" if profile is None else f" of profile {values.quote(profile)}"
-    context.confirm(f"Delete the history{whose}{'' if before is None else f' before {before}'}?")
+    prompts.confirm(context, f"Delete the history{whose}{'' if before is None else f' before {before}'}?")
     deleted = clear_file(paths.history_file(), profile, start)
     context.note(
         "The history was damaged; it is empty now."

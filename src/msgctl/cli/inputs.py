@@ -8,6 +8,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import segments, values
+from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.terminal import is_terminal
 from msgctl.errors import UsageError
@@ -132,7 +133,7 @@ def code(context: Context, text: str | None) -> str:
     if text is None:
         if not is_terminal(context.stdin):
             raise UsageError("--code is missing", "Give --code CODE, or --code - to read it from standard input.")
-        text = context.ask("Code: ")
+        text = prompts.ask(context, "Code: ")
     elif text == "-":
         text = read_line(context, 1024, "the code")
     return values.words("".join(text.split()), "--code")

@@ -12,6 +12,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
+from msgctl.cli import prompts
 from msgctl.cli.bulk import Limits, MaxCredits, OtherConcurrency, Rate
 from msgctl.cli.context import Context
 from msgctl.cli.terminal import is_terminal
@@ -106,7 +107,7 @@ def resume(
         ledger.change(spec)
         ledger.recover()
         if resend_unknown and (unknown := ledger.totals.states[State.UNKNOWN]):
-            context.confirm(_warning(unknown), "nothing was sent")
+            prompts.confirm(context, _warning(unknown), "nothing was sent")
         asked = {Outcome.UNKNOWN: resend_unknown, Outcome.REFUSED: resend_refused}
         ledger.resend(*(outcome for outcome, is_asked in asked.items() if is_asked))
         if not ledger.totals.unsent:
@@ -135,7 +136,7 @@ def report(
     context = Context.of(ctx)
     context.refuse_dry_run("job report")
     context.check_own_fields(COLUMNS)
-    outcome = None if only is None else Outcome(values.choice(only, OUTCOMES, "--only"))
+    outcome = None if only is None else Outcome(values.choice(only, OUTCOMES, "outcome"))
     store = _store()
     ledger = context.on_close(_opened(context, store, job))
     found = Report(ledger, outcome, running=store.is_running(job))
@@ -174,7 +175,7 @@ def remove(ctx: typer.Context, job: Job) -> None:
     store.find(job)
     if not (context.options.yes or is_terminal(context.stdin)):
         raise UsageError(f"This deletes job {job}. Not a terminal: confirm with --yes")
-    context.confirm(f"Delete job {job} and its recipient list?{_open_ends(context, store, job)}")
+    prompts.confirm(context, f"Delete job {job} and its recipient list?{_open_ends(context, store, job)}")
     store.remove(job)
     context.note(f"Deleted job {job}.")
 

@@ -8,9 +8,10 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
+from msgctl.cli import requests
 from msgctl.cli.context import Context
+from msgctl.cli.state_watcher import StateWatcher
 from msgctl.cli.tree import command, group
-from msgctl.cli.watch import Watch
 from msgctl.config import profiles
 from msgctl.errors import ConditionError, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.http.response import Response
@@ -40,12 +41,12 @@ def get(
     context = Context.of(ctx)
     identifiers = _identifiers(_asked_for(context, id or [], last=last))
     if context.options.dry_run:
-        return context.describe(ops.MESSAGES_STATE, [{"id": each} for each in identifiers])
+        return requests.describe(context, ops.MESSAGES_STATE, [{"id": each} for each in identifiers])
     got: list[Response] = []
     failures: list[MsgctlError] = []
     for each in identifiers:
         try:
-            got.append(context.perform(ops.MESSAGES_STATE, {"id": each}))
+            got.append(requests.read(context, ops.MESSAGES_STATE, {"id": each}))
         except (ConfigurationError, Interrupted, UsageError) as error:  # they are not about this one message
             failures.append(error)
             break
@@ -76,7 +77,7 @@ def watch(
 ) -> ServiceResult | OwnResult:
     """Wait until each message reaches a state; exit 6 if one does not."""
     context = Context.of(ctx)
-    watching = Watch(
+    watcher = StateWatcher(
         context,
         until=[values.words(state, "--until") for state in until or []],
         interval=values.seconds(interval, "--interval"),
@@ -84,17 +85,17 @@ def watch(
     )
     identifiers = _identifiers(_asked_for(context, id or [], last=last))
     if context.options.dry_run:
-        return context.describe(ops.MESSAGES_STATE, [{"id": each} for each in identifiers])
+        return requests.describe(context, ops.MESSAGES_STATE, [{"id": each} for each in identifiers])
     failures: list[MsgctlError] = []
     try:
-        watching.run(identifiers)
+        watcher.run(identifiers)
     except (ConfigurationError, Interrupted, UsageError) as error:
         failures.append(error)
     except KeyboardInterrupt:
         failures.append(Interrupted("Interrupted"))
-    _learn(context, watching.answers)
-    failures += [_named(each, watching.failures[each]) for each in identifiers if each in watching.failures]
-    return ServiceResult(watching.answers, len(identifiers), failures=failures)
+    _learn(context, watcher.responses)
+    failures += [_named(each, watcher.failures[each]) for each in identifiers if each in watcher.failures]
+    return ServiceResult(watcher.responses, len(identifiers), failures=failures)
 
 
 def _asked_for(context: Context, ids: list[str], *, last: bool) -> list[str]:

@@ -19,6 +19,7 @@ class Options:
     profile: str | None = None
     format: Format = Format.TABLE
     fields: tuple[str, ...] = ()
+    no_header: bool = False
     dry_run: bool = False
     yes: bool = False
     quiet: bool = False
@@ -59,9 +60,9 @@ def _version(ctx: typer.Context, value: bool | None) -> None:
 
 def _help(ctx: typer.Context, value: bool | None) -> None:
     if value and not ctx.resilient_parsing:
-        from msgctl.cli import help_page
+        from msgctl.cli import help_pages
 
-        help_page.show(ctx)
+        help_pages.show(ctx)
         raise typer.Exit
 
 
@@ -108,6 +109,9 @@ def _signature(  # never called: Typer reads the signature
     fields: Annotated[
         str | None,
         _valued("fields", "--fields", metavar="A,B", help="Show only these fields, in this order.", convert=_fields),
+    ] = None,
+    no_header: Annotated[
+        bool | None, _flag("no_header", "--no-header", help="Print csv and tsv without the header line.")
     ] = None,
     dry_run: Annotated[
         bool | None, _flag("dry_run", "--dry-run", "-n", help="Print the request and send nothing.")

@@ -9,6 +9,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
+from msgctl.cli import prompts, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import optional, read_line
 from msgctl.cli.terminal import echo_kept_off, is_terminal
@@ -226,7 +227,7 @@ def _ask_for_missing(context: Context, settings: Document) -> Document:
     for setting, (prompt, convert) in questions.items():
         while setting not in settings and setting not in answers:
             try:
-                answers[setting] = convert(context.ask(prompt).strip())
+                answers[setting] = convert(prompts.ask(context, prompt).strip())
             except UsageError as error:
                 context.say(f"{error.message}. {error.hint or ''}".rstrip())
     return answers
@@ -298,7 +299,7 @@ def _check_account(context: Context, name: str, settings: Document) -> Result:
         settings = {setting: value for setting, value in settings.items() if setting != "keyring"}
     context.profile = Choice(name, "-p", settings, {}, f"profile {name}").profile()
     try:
-        return context.run(ops.BALANCE, {})
+        return requests.run(context, ops.BALANCE, {})
     except MsgctlError as error:
         error.consequence = "the profile was not saved"
         raise
@@ -362,7 +363,7 @@ def remove(ctx: typer.Context, name: Name) -> None:
     if name == profiles.SANDBOX:
         raise _built_in()
     profiles.stored(config_file.load(context.config_path), name)
-    context.confirm(f"Remove profile {name} and its key?")
+    prompts.confirm(context, f"Remove profile {name} and its key?")
     with config_file.changed(context.config_path) as config:
         removed = profiles.stored(config, name).settings
         del config.profiles[name]

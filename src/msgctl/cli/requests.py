@@ -1,57 +1,126 @@
-"""Make requests: record what is sent in the history, and learn the outcome of each recipient."""
+"""Make requests: dry runs, the history, and the outcome of each recipient."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from msgctl import recipients
-from msgctl.errors import ConfigurationError
+from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, OutcomeUnknownError
+from msgctl.http import request
 from msgctl.http.request import Value
 from msgctl.http.response import Response
 from msgctl.operations import Effect, Operation
+from msgctl.output.result import Document, OwnResult, ServiceResult
+from msgctl.recipients import RecipientOutcome
 from msgctl.storage import paths
+from msgctl.text import clean
 from msgctl.times import timestamp
 
 if TYPE_CHECKING:
     from msgctl.cli.context import Context
     from msgctl.history.recorder import Recorder
 
+Values = Mapping[str, Value]
 
-def send(
-    context: Context,
-    operation: Operation,
-    values: Mapping[str, Value],
-    body: bytes | None = None,
-    *,
-    timeout: float | None = None,
-) -> Response:
-    """Make the request of an operation, recorded in the history if it sends or blocks."""
+
+def run(context: Context, operation: Operation, values: Values, body: bytes | None = None) -> ServiceResult | OwnResult:
+    """Make the request of an operation and return its result; in a dry run, describe the request instead."""
+    if context.options.dry_run:
+        return describe(context, operation, [values], body)
+    request.build(operation, values, body)  # usage errors come before those of the profile
+    check_fields(context, operation)
     if operation.effect is Effect.READS:
-        return context.client.send(operation, values, body=body, timeout=timeout)
+        return ServiceResult([context.client.send(operation, values, body=body)], values=values)
+    result = _send(context, operation, values, body)
+    result.values = values
+    return result
+
+
+def read(context: Context, operation: Operation, values: Values, timeout: float | None = None) -> Response:
+    """Make a request that only reads. With a ``timeout`` in seconds it is not retried."""
+    check_fields(context, operation)
+    return context.client.send(operation, values, timeout=timeout)
+
+
+def describe(context: Context, operation: Operation, each: Sequence[Values], body: bytes | None = None) -> OwnResult:
+    """Describe the requests of an operation for a dry run, credentials masked."""
+    made = [request.build(operation, values, body) for values in each]
+    check_fields(context, operation)
+    return described([one.described(context.profile.base_url) for one in made])
+
+
+def described(documents: Sequence[Document]) -> OwnResult:
+    """Return descriptions of requests as a result."""
+    columns = dict.fromkeys(column for document in documents for column in _dotted(document))
+    shown = documents[0] if len(documents) == 1 else documents
+    return OwnResult(shown, tuple(columns), view="request", has_fields=False)
+
+
+def _dotted(document: Document) -> list[str]:
+    """Return the columns of a nested document, in its order: ``headers.Accept``, ``form.phone``."""
+    columns: list[str] = []
+    for name, value in document.items():
+        columns.extend([f"{name}.{inner}" for inner in value] if isinstance(value, dict) else [name])
+    return columns
+
+
+def check_fields(context: Context, operation: Operation) -> None:
+    """Check --fields before anything is sent. Raises UsageError."""
+    if context.options.fields:
+        from msgctl.output.fields import check_fields
+
+        check_fields(context.options.fields, operation.answer)
+
+
+def judged(operation: Operation, response: Response, phones: Sequence[str | None]) -> ServiceResult:
+    """Return the result of a send: the outcome of each recipient decides its exit code."""
+    found = recipients.outcomes(operation, response.document, phones)
+    return ServiceResult([response], outcomes=found, failures=_failures(found))
+
+
+def _send(context: Context, operation: Operation, values: Values, body: bytes | None) -> ServiceResult:
+    """Make a request that sends or changes something, and record it in the history."""
     from msgctl.history.recorder import COMMANDS, phones_of
 
-    phones = phones_of(values, body)
-    is_recorded = operation.name in COMMANDS and context.profile.history
     client = context.client  # before anything is recorded: there may be no credential
-    with _recorder(context, operation, values, body, phones) if is_recorded else nullcontext() as recorder:
-        response = client.send(operation, values, body=body, timeout=timeout)
+    if operation.name not in COMMANDS:
+        response = client.send(operation, values, body=body)
         context.carried_out = True
-        if recorder is not None:
-            found = recipients.outcomes(operation, response.document, phones)
-            others = recipients.unclaimed(operation, response.document, phones)
-            in_doubt = any(each.outcome == recipients.UNKNOWN for each in found)
-            recorder.result([*found, *others], response.body.decode(errors="replace") if in_doubt else "")
-    return response
+        return ServiceResult([response])
+    phones = phones_of(values, body)
+    with _recorder(context, operation, values, body, phones) as recorder:
+        response = client.send(operation, values, body=body)
+        context.carried_out = True
+        result = judged(operation, response, phones)
+        others = recipients.unclaimed(operation, response.document, phones)
+        in_doubt = any(each.outcome == recipients.UNKNOWN for each in result.outcomes)
+        recorder.result([*result.outcomes, *others], response.body.decode(errors="replace") if in_doubt else "")
+    return result
+
+
+def _failures(found: Sequence[RecipientOutcome]) -> list[MsgctlError]:
+    """Return the error for recipients that the service refused or did not mention; it decides the exit code."""
+    by_outcome = {
+        outcome: [each for each in found if each.outcome == outcome]
+        for outcome in (recipients.UNKNOWN, recipients.REFUSED)
+    }
+    if unknown := by_outcome[recipients.UNKNOWN]:
+        what = f"The response does not say whether {_names(unknown)} was accepted"
+        return [OutcomeUnknownError(what, "Before sending again, check the message's delivery or the balance.")]
+    if refused := by_outcome[recipients.REFUSED]:
+        return [ConditionError(f"The service refused {_names(refused)} ({len(refused)} of {len(found)} recipients)")]
+    return []
+
+
+def _names(found: Sequence[RecipientOutcome]) -> str:
+    """Return at most five recipients, each with the service's word for it."""
+    named = [f"{each.phone or 'the message'}{f' [{clean(each.status)}]' if each.status else ''}" for each in found[:5]]
+    return ", ".join(named) + (f" and {len(found) - 5:,} more" if len(found) > 5 else "")
 
 
 def _recorder(
-    context: Context,
-    operation: Operation,
-    values: Mapping[str, Value],
-    body: bytes | None,
-    phones: Sequence[str | None],
+    context: Context, operation: Operation, values: Values, body: bytes | None, phones: Sequence[str | None]
 ) -> Recorder:
     from msgctl.history import Send
     from msgctl.history.recorder import COMMANDS, Recorder, message_of
@@ -63,4 +132,4 @@ def _recorder(
     profile = context.profile
     message = message_of(operation, values, body)
     sent = Send(timestamp(context.clock()), profile.name, profile.base_url, COMMANDS[operation.name], message)
-    return Recorder(paths.history_file(), sent, phones, warn)
+    return Recorder(paths.history_file() if profile.history else None, sent, phones, warn)

@@ -38,6 +38,7 @@ PARTS = (
     Part(ACCOUNT, "api", "api", "Make any request with the profile's credentials."),
     Part(TEST, "sandbox", "sandbox", "Test with an emulator of the service on this machine."),
     Part(HELP, "doctor", "doctor", "Diagnose problems and suggest fixes."),
+    Part(HELP, "commands", "commands", "Describe every command, also as JSON for programs."),
     Part(HELP, "completion", "completion", "Print the shell completion script."),
     Part(HELP, "help", "help", "Show help for a command."),
     Part(HELP, "version", "version", "Show the version."),

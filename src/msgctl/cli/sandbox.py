@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from msgctl import values
-from msgctl.cli import serve, streams
+from msgctl.cli import prompts, serve, streams
 from msgctl.cli.context import Context
 from msgctl.cli.terminal import is_terminal
 from msgctl.cli.tree import command, group
@@ -251,7 +251,7 @@ def reset(ctx: typer.Context, base_url: BaseUrl = None) -> None:
     remote = _served(context, base_url)
     if not context.options.yes and not is_terminal(context.stdin):
         raise UsageError("This deletes everything in the sandbox. Not a terminal: confirm with --yes")
-    context.confirm("Delete everything in the sandbox?")
+    prompts.confirm(context, "Delete everything in the sandbox?")
     if remote is None:
         state.reset(paths.sandbox_file())  # even a damaged one
     else:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from msgctl import phones
+from msgctl import phones, recipients
+from msgctl.cli import requests
 from msgctl.cli.context import Context
 from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, RefusedError, UsageError
 from msgctl.http import request
@@ -17,7 +18,6 @@ from msgctl.storage import paths
 
 if TYPE_CHECKING:
     from msgctl.history import once
-    from msgctl.http.response import Response
 
 Once = Annotated[
     str | None,
@@ -50,7 +50,7 @@ def send(
     if not options.ignore_optout:
         _refuse_optouts(values, body)
     if options.once is None or context.options.dry_run:
-        return context.run(operation, values, body)
+        return requests.run(context, operation, values, body)
     return _send_once(context, operation, values, body, options.once, resend_unknown=options.resend_unknown)
 
 
@@ -88,7 +88,7 @@ def _send_once(
 
     key = once.check_key(key)
     request.build(operation, values, body)  # usage errors come before those of the profile
-    context.check_fields(operation)
+    requests.check_fields(context, operation)
     account = f"{context.profile.base_url} {context.profile.client}"
     wanted = once.fingerprint(operation.name, values, body)
     with once.reserved(
@@ -96,14 +96,14 @@ def _send_once(
     ) as reservation:
         if reservation.earlier is not None:
             context.note("Nothing was sent: this key was used before. This is the earlier result.")
-            return _again(operation, reservation.earlier)
+            return _again(operation, values, body, reservation.earlier)
         try:
-            result = context.run(operation, values, body)
+            result = requests.run(context, operation, values, body)
         except MsgctlError as error:
             _end(context, reservation, error)
             raise
         if isinstance(result, ServiceResult):
-            _settle(context, reservation, _stored(operation, values, body, result.responses[0]))
+            _settle(context, reservation, _stored(result))
         return result
 
 
@@ -127,19 +127,18 @@ def _settle(context: Context, reservation: once.Reservation, result: once.Result
         context.warn(f"The result is not stored under --once: {error.message}.")
 
 
-def _stored(
-    operation: Operation, values: Mapping[str, request.Value], body: bytes | None, response: Response
-) -> once.Result:
-    from msgctl import recipients
+def _stored(result: ServiceResult) -> once.Result:
     from msgctl.history.once import Result as Stored
-    from msgctl.history.recorder import phones_of
 
-    found = recipients.outcomes(operation, response.document, phones_of(values, body))
-    return Stored(recipients.exit_code(found), response.http_status, response.body)
+    response = result.responses[0]
+    return Stored(recipients.exit_code(result.outcomes), response.http_status, response.body)
 
 
-def _again(operation: Operation, earlier: once.Result) -> Result:
+def _again(
+    operation: Operation, values: Mapping[str, request.Value], body: bytes | None, earlier: once.Result
+) -> Result:
     """Return the result of an earlier call as it was. Raises OutcomeUnknownError if it is unknown."""
+    from msgctl.history.recorder import phones_of
     from msgctl.http import response
 
     if earlier.what or earlier.body is None or earlier.http_status is None:
@@ -151,4 +150,5 @@ def _again(operation: Operation, earlier: once.Result) -> Result:
         raise OutcomeUnknownError(
             earlier.what, earlier.hint or None, http_status=earlier.http_status, body=text, document=document
         )
-    return ServiceResult([response.read(operation, earlier.body, earlier.http_status)])
+    same = response.read(operation, earlier.body, earlier.http_status)
+    return requests.judged(operation, same, phones_of(values, body))

@@ -21,6 +21,7 @@ from msgctl.cli import signals, streams
 from msgctl.cli.context import Context
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, UsageError
+from msgctl.output.result import TextResult
 from msgctl.text import clean
 from msgctl.values import quote
 
@@ -211,4 +212,5 @@ def _announce(context: Context, base_url: str, client: int, key: str) -> None:
     """Print the variables with which programs, and msgctl itself, find the server; the key is no secret."""
     variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(client), "MSGCTL_KEY": key}
     lines = [f"# sandbox at {base_url}", *(f"export {name}={shlex.quote(value)}" for name, value in variables.items())]
-    context.printer.script({"base_url": base_url, "client": client, "key": key, "pid": os.getpid()}, lines)
+    document = {"base_url": base_url, "client": client, "key": key, "pid": os.getpid()}
+    context.printer.print(TextResult("".join(f"{line}\n" for line in lines), document))

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SOON = 0.01
-"""Seconds after which an interrupt that Python could not raise is tried again."""
+"""Seconds after which an interrupt that Python could not raise is raised again."""
 
 
 @contextmanager
 def handled_by(handler: Callable[[int, Any], object], *, also_ignored: bool = False) -> Iterator[None]:
-    """Have the stopping signals handled so in the block.
+    """Handle the stopping signals with ``handler`` in the block.
 
-    One that was ignored before (by nohup, or by a shell for a command in the background) stays so, unless
-    ``also_ignored``. Outside the main thread, which alone can handle signals, nothing is changed.
+    A signal that was ignored before (by nohup, or by a shell for a background command) stays ignored, unless
+    ``also_ignored``. Outside the main thread, where Python cannot set handlers, nothing changes.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -42,7 +42,7 @@ def handled_by(handler: Callable[[int, Any], object], *, also_ignored: bool = Fa
 def heeded() -> Iterator[None]:
     """Raise KeyboardInterrupt in the block at the first stopping signal; a second one ends the process at once.
 
-    The block is all that the process does. Once it is over, the exit code is known, and no signal changes it any more.
+    After the block the exit code is known, so signals are ignored.
     """
     sys.unraisablehook = _unraisable
     try:
@@ -63,9 +63,9 @@ def _interrupt(_number: int, _frame: object) -> NoReturn:
 
 
 def _unraisable(unraisable: UnraisableHookArgs) -> None:
-    """Interrupt again, and show no traceback, where an interrupt came while Python could raise none.
+    """Interrupt again if an interrupt came where Python cannot raise it, and print no traceback.
 
-    So it is in callbacks of its import system, for one, which would show the interrupt and forget it.
+    Callbacks of the import system are such a place: they would print the interrupt and drop it.
     """
     if not isinstance(unraisable.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)

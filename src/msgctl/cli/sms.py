@@ -1,4 +1,4 @@
-"""`msgctl sms`: text messages."""
+"""`msgctl sms`: send text messages."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -26,7 +26,7 @@ from msgctl.cli.inputs import (
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult, Result
 
-app = group("SMS text messages.")
+app = group("Send text messages.")
 
 
 @command(
@@ -51,7 +51,7 @@ def send(
 ) -> Result:
     """Send one SMS to each number, in one request.
 
-    The message is read from standard input when neither -m nor --message-file is given.
+    Without -m and --message-file, the message is read from standard input.
     """
     context = Context.of(ctx)
     phones = recipients(context, phone)
@@ -93,10 +93,10 @@ def bulk_send(
 ) -> OwnResult:
     """Send an SMS to each recipient in a file, as a job.
 
-    In the message, {column} is replaced from the recipient's row. Recipients of the same text share requests. A summary
-    and a question come first; without a terminal, give --yes.
+    In the message, {column} is replaced from the recipient's row. Recipients with the same text share requests. You see
+    a summary and must confirm. In scripts, use --yes.
 
-    After a crash, `msgctl job resume` goes on, and nobody gets a message twice.
+    After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
     """
     context = Context.of(ctx)
     limits = bulk.Limits.of(batch_size, concurrency, rate, max_credits)
@@ -119,12 +119,10 @@ def bulk_send(
 @command(app, "segments", "msgctl sms segments 'Mañana a las 8'", "msgctl sms segments --json < notice.txt")
 def segments(
     ctx: typer.Context,
-    text: Annotated[
-        str | None, typer.Argument(metavar="[TEXT]", help="The message; standard input if left out.")
-    ] = None,
+    text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The message. [default: standard input]")] = None,
     message_file: MessageFile = None,
 ) -> OwnResult:
-    """Count the segments of a message, and say which alphabet it needs. Nothing is sent."""
+    """Count the segments of a message and show its encoding. Nothing is sent."""
     context = Context.of(ctx)
     count = asdict(counting.count(message(context, text, message_file, "TEXT")))
     context.check_own_fields(count)

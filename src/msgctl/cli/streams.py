@@ -1,7 +1,6 @@
-"""Standard input, output and error that serve to the end of a context, whatever becomes of the other side.
+"""Standard input, output and error that work to the end of a run, even if the other side is gone.
 
-What a request did does not depend on whether its result can be shown: a reader that has gone or a full disk must not
-break off a run between a request and its exit code.
+A closed pipe or a full disk must not stop a run between a request and its exit code.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Sink(io.FileIO):
-    """A file descriptor to write to. A fault is kept in ``fault`` instead of raised; what follows it is dropped."""
+    """A file descriptor to write to. An error is stored in ``fault`` instead of raised; later output is dropped."""
 
     fault: OSError | None = None
 
@@ -30,24 +29,24 @@ class Sink(io.FileIO):
             else:
                 if written is not None:
                     return written
-                select.select([], [self], [])  # somebody else has made the descriptor non-blocking
+                select.select([], [self], [])  # another process made the descriptor non-blocking
         return memoryview(data).nbytes
 
 
 class Source(io.FileIO):
-    """A file descriptor to read from, that ends where its writer ends and not where nothing is there yet."""
+    """A file descriptor to read from that waits for data even if it is non-blocking."""
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         while (count := super().readinto(buffer)) is None:
-            select.select([self], [], [])  # somebody else has made the descriptor non-blocking
+            select.select([self], [], [])  # another process made the descriptor non-blocking
         return count
 
 
 def standard() -> tuple[TextIO, TextIO, TextIO]:
-    """Standard input, output and error of this process; also from now on those of ``sys``.
+    """Return standard input, output and error of this process, and set them in ``sys``.
 
-    One that was closed (``>&-``) reads as empty and takes everything. Its number is taken, too, so that no connection
-    or file opened later becomes standard output.
+    A closed one (``>&-``) reads as empty and accepts everything. Its number stays in use, so that no connection or
+    file opened later becomes standard output.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -59,7 +58,7 @@ def standard() -> tuple[TextIO, TextIO, TextIO]:
 
 
 def _waiting(stream: TextIO) -> TextIO:
-    """The stream over a `Source`, where it is the process's own and has not been replaced."""
+    """Return the stream over a `Source`, unless a caller has replaced the process's own."""
     if stream is not sys.__stdin__:
         return stream
     source = Source(stream.fileno(), "rb", closefd=False)
@@ -67,7 +66,7 @@ def _waiting(stream: TextIO) -> TextIO:
 
 
 def _patient(stream: TextIO) -> TextIO:
-    """The stream over a `Sink`, where it is the process's own and has not been replaced."""
+    """Return the stream over a `Sink`, unless a caller has replaced the process's own."""
     if stream not in (sys.__stdout__, sys.__stderr__):
         return stream
     sink = Sink(stream.fileno(), "wb", closefd=False)
@@ -77,15 +76,15 @@ def _patient(stream: TextIO) -> TextIO:
 
 
 def fault_of(stream: TextIO) -> OSError | None:
-    """Why what was written to a stream is not all where it should be, or None where it is."""
+    """Return the error of the first write that failed, if any."""
     raw = getattr(getattr(stream, "buffer", None), "raw", None)
     return raw.fault if isinstance(raw, Sink) else None
 
 
 def abandon(stream: TextIO) -> None:
-    """Drop what is still to be written when a run is interrupted.
+    """Drop unwritten output when a run is interrupted.
 
-    A reader that takes nothing must not hold it up, and what was being written at that moment would come twice.
+    A reader that does not read must not delay the end, and output in progress would be written twice.
     """
     raw = getattr(getattr(stream, "buffer", None), "raw", None)
     if isinstance(raw, Sink) and raw.fault is None:
@@ -93,7 +92,7 @@ def abandon(stream: TextIO) -> None:
 
 
 def has_reader(stream: TextIO) -> bool:
-    """Whether anybody may still read what is written to a stream; false for a pipe whose reader has gone."""
+    """Tell whether a stream may still have a reader; false for a pipe closed at the other end."""
     try:
         descriptor = stream.fileno()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What is known of the terminal: colour, width, whether there is one, and that it shows no key."""
+"""The terminal: whether there is one, whether it has colour, and how to hide a typed key."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TextIO
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a stream is a terminal; false for a closed one."""
+    """Tell whether a stream is a terminal; false for a closed one."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:
@@ -16,7 +16,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def has_color(stream: TextIO | None, environ: Mapping[str, str], *, refused: bool) -> bool:
-    """Whether to colour a stream: --no-color (``refused``) wins over NO_COLOR, FORCE_COLOR and TERM, in this order."""
+    """Tell whether to colour a stream, by --no-color (``refused``), NO_COLOR, FORCE_COLOR and TERM, in this order."""
     if refused or environ.get("NO_COLOR"):
         return False
     if environ.get("FORCE_COLOR"):
@@ -26,11 +26,11 @@ def has_color(stream: TextIO | None, environ: Mapping[str, str], *, refused: boo
 
 @contextmanager
 def echo_kept_off() -> Iterator[None]:
-    """Have the terminal show nothing that is typed after Ctrl-Z and fg either: a shell turns the echo on in between.
+    """Keep the echo off after Ctrl-Z and fg too: the shell turns it on in between.
 
-    Whoever reads in the block turns it off before, and on after.
+    The caller turns the echo off before it reads, and on afterwards.
     """
-    import signal  # a short command does without
+    import signal  # most commands do not need it
     import threading
 
     if threading.current_thread() is not threading.main_thread():

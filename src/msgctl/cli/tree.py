@@ -20,6 +20,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 EXAMPLES = "__msgctl_examples__"
 PERFORMS = "__msgctl_performs__"
 IN_BULK = "__msgctl_in_bulk__"
+ASKS = "__msgctl_asks__"
 
 
 def examples_of(command: Any) -> tuple[str, ...]:
@@ -35,6 +36,11 @@ def operation_of(command: Any) -> Operation | None:
 def is_bulk(command: Any) -> bool:
     """Tell whether a command performs its operation for each recipient in a file."""
     return bool(getattr(getattr(command, "callback", None), IN_BULK, False))
+
+
+def asks(command: Any) -> bool:
+    """Tell whether a command asks for confirmation, so that --yes matters to it."""
+    return is_bulk(command) or bool(getattr(getattr(command, "callback", None), ASKS, False))
 
 
 class _Node:
@@ -119,6 +125,7 @@ def command(
     *examples: str,
     performs: Operation | None = None,
     in_bulk: bool = False,
+    asks: bool = False,
     panel: str | None = None,
 ) -> Callable[[Function], Function]:
     """Add a function to a group as a command; ``examples`` are whole command lines, ``panel`` its heading in help."""
@@ -127,6 +134,7 @@ def command(
         setattr(function, EXAMPLES, examples)
         setattr(function, PERFORMS, performs)
         setattr(function, IN_BULK, in_bulk)
+        setattr(function, ASKS, asks)
         owner.command(name, cls=Command, rich_help_panel=panel)(function)
         return function
 

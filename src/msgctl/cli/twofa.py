@@ -1,25 +1,36 @@
-"""`msgctl 2fa`: verification codes."""
+"""`msgctl 2fa`: send and verify codes."""
 
-from typing import Annotated
+import re
+from typing import Annotated, Any
 
 import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import defaults
+from msgctl.cli import defaults, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import AppName, CountryCode, Phone, code, option, optional
 from msgctl.cli.tree import command, group
-from msgctl.output.result import Result
+from msgctl.errors import OutcomeUnknownError, RefusedError
+from msgctl.http.response import Number, Response
+from msgctl.output.result import Result, ServiceResult
+from msgctl.recipients import is_failure
+from msgctl.text import shorten
 
-app = group("Verification codes by SMS, call and chat app.")
+app = group("Send and verify codes by SMS, call or chat app.")
+
+NO = frozenset(
+    "no not false falso pending pendiente incorrect incorrecto wrong mismatch unverified unverifiable used".split()
+)
+"""Words in a status that mean "not verified", beside the words for failure in any response."""
 
 
 @command(app, "send-sms", "msgctl 2fa send-sms 573001234567 --app-name Shop", performs=ops.SMS_2FA)
 def send_sms(ctx: typer.Context, phone: Phone, app_name: AppName = None, country_code: CountryCode = None) -> Result:
     """Send a verification code by SMS."""
     context = Context.of(ctx)
-    return context.run(
+    return requests.run(
+        context,
         ops.SMS_2FA,
         {
             "phone": values.phone(phone),
@@ -43,9 +54,10 @@ def send_call(
     retries: Annotated[str, option(ops.CALL_2FA.field("retries"), "N")] = "1",
     country_code: CountryCode = None,
 ) -> Result:
-    """Speak a verification code in a call."""
+    """Send a verification code by voice call."""
     context = Context.of(ctx)
-    return context.run(
+    return requests.run(
+        context,
         ops.CALL_2FA,
         {
             "phone": values.phone(phone),
@@ -72,7 +84,8 @@ def send_chatapp(
 ) -> Result:
     """Send a verification code by chat app."""
     context = Context.of(ctx)
-    return context.run(
+    return requests.run(
+        context,
         ops.CHATAPP_2FA,
         {
             "phone": values.phone(phone),
@@ -97,14 +110,41 @@ def verify(
     code_text: Annotated[str | None, option(ops.VERIFY_2FA.field("code"), "CODE")] = None,
     country_code: CountryCode = None,
 ) -> Result:
-    """Verify a code that was sent.
+    """Verify a code; exit 1 if it is not the right one.
 
-    Without --code, the code is asked for on a terminal.
+    Without --code, msgctl asks for the code on a terminal.
     """
     context = Context.of(ctx)
-    given = {
+    given: dict[str, str | None] = {
         "phone": values.phone(phone),
         "app-name": defaults.app_name(context, app_name),
         "country-code": defaults.country_code(context, country_code),
     }
-    return context.run(ops.VERIFY_2FA, {**given, "code": code(context, code_text)})
+    given["code"] = code(context, code_text)
+    try:
+        result = requests.run(context, ops.VERIFY_2FA, given)
+    except OutcomeUnknownError as error:
+        status = error.http_status or 0
+        if status >= 300 or not isinstance(error.document, dict) or "status" not in error.document:
+            raise
+        raise _refused(error.what, status, error.body, error.document) from error
+    if isinstance(result, ServiceResult):
+        result.failures += [fault for response in result.responses if (fault := _not_verified(response))]
+    return result
+
+
+def _not_verified(response: Response) -> RefusedError | None:
+    """Return the error for a response that does not say that the code is right."""
+    status = response.document.get("status")
+    said = str(status).lower() if isinstance(status, bool) else str(status or "")
+    words = re.findall(r"[^\W\d_]+", said.lower())
+    is_number = isinstance(status, Number) or not words
+    is_no = float(said or 0) == 0 if is_number else is_failure(said) or not NO.isdisjoint(words)
+    if said and not is_no and not response.document.get("error"):
+        return None
+    body = shorten(response.body.decode(errors="replace"), 4000)
+    return _refused(f"status {shorten(said, 60) or 'missing'}", response.http_status, body, dict(response.document))
+
+
+def _refused(why: str, http_status: int, body: str, document: Any) -> RefusedError:
+    return RefusedError(f"The code was not verified: {why}", http_status=http_status, body=body, document=document)

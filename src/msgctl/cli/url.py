@@ -1,4 +1,4 @@
-"""`msgctl url`: short URLs and their clicks."""
+"""`msgctl url`: create short URLs and count their clicks."""
 
 from typing import Annotated
 
@@ -6,12 +6,13 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
+from msgctl.cli import requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import option, optional
 from msgctl.cli.tree import command, group
 from msgctl.output.result import Result
 
-app = group("Short URLs and their clicks.")
+app = group("Create short URLs and count their clicks.")
 
 
 @command(
@@ -23,7 +24,7 @@ app = group("Short URLs and their clicks.")
 )
 def shorten(
     ctx: typer.Context,
-    long_url: Annotated[str, typer.Argument(metavar="LONG_URL", help="The URL that the short one leads to.")],
+    long_url: Annotated[str, typer.Argument(metavar="LONG_URL", help="URL to shorten.")],
     name: Annotated[str, option(ops.URL_SHORT.field("name"), "NAME")],
     alias: Annotated[str | None, option(ops.URL_SHORT.field("alias"), "A")] = None,
     premium: Annotated[
@@ -33,8 +34,9 @@ def shorten(
     domain_name: Annotated[str | None, option(ops.URL_SHORT.field("domain-name"), "D")] = None,
     expiration_months: Annotated[str | None, option(ops.URL_SHORT.field("expiration-time-statistics"), "N")] = None,
 ) -> Result:
-    """Make a short URL."""
-    return Context.of(ctx).run(
+    """Create a short URL."""
+    return requests.run(
+        Context.of(ctx),
         ops.URL_SHORT,
         {
             "url-long": values.long_url(long_url),
@@ -68,7 +70,8 @@ def stats(
     context = Context.of(ctx)
     first, last = values.days(since, until, context.today())
     categories = ops.URL_STATISTIC.field("category").choices
-    return context.run(
+    return requests.run(
+        context,
         ops.URL_STATISTIC,
         {
             "name-url": values.words(name, "NAME"),

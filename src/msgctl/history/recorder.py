@@ -37,11 +37,11 @@ class Recorder:
     """Records one send for the time of a block: before the block, and its result.
 
     The block calls `result` with what the service said; if it raises instead, the error tells the outcome. ``warn``
-    is called with the error if the history cannot be written.
+    is called with the error if the history cannot be written. Without a path, nothing is recorded.
     """
 
     def __init__(
-        self, path: Path, send: Send, phones: Sequence[str | None], warn: Callable[[ConfigurationError], None]
+        self, path: Path | None, send: Send, phones: Sequence[str | None], warn: Callable[[ConfigurationError], None]
     ) -> None:
         self._path, self._send, self._phones, self._warn = path, send, phones, warn
         self._history: History | None = None
@@ -51,9 +51,10 @@ class Recorder:
 
     def __enter__(self) -> Recorder:
         try:
-            with self._warned():
-                self._history = History(self._path)
-                self._number = self._history.begin(self._send, self._phones)
+            if self._path is not None:
+                with self._warned():
+                    self._history = History(self._path)
+                    self._number = self._history.begin(self._send, self._phones)
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise

@@ -90,15 +90,15 @@ class Send(NamedTuple):
 
 
 class History:
-    """An open history. Its file and folder are created if there are none (0600 in 0700).
+    """An open history. Its file and folder are created if there are none (0600 in 0700), unless it is ``read_only``.
 
     Every method raises ConfigurationError if the file is unsafe, damaged (`BrokenError`), or cannot be used.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._path = path
         with FORMAT.explained(path):
-            self._db = _connect(path)
+            self._db = FORMAT.connect(path, read_only=True) if read_only else _connect(path)
 
     def close(self) -> None:
         with suppress(sqlite3.Error):  # what was committed is on disk already
@@ -206,7 +206,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _migrate(db: sqlite3.Connection) -> None:
-    """Update a file of version 1. On a read-only disk that fails, as reading it does then."""
+    """Update a file of version 1."""
 
     def version() -> tuple[int, int]:
         return (db.execute("PRAGMA application_id").fetchone()[0], db.execute("PRAGMA user_version").fetchone()[0])
@@ -233,7 +233,8 @@ def reading(path: Path) -> Iterator[History | None]:
     if not is_there:
         yield None
         return
-    with closing(History(path)) as history:
+    # A read-only disk is when the history is needed most.
+    with closing(History(path, read_only=not os.access(path.parent, os.W_OK))) as history:
         yield history
 
 

@@ -1,37 +1,34 @@
-"""csv and tsv: one header line, and one line a row, whatever the cells hold."""
+"""csv and tsv: an optional header line, then one line per row."""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
-_FORMULA = ("=", "@")
+from msgctl.text import clean
+
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?![0-9 ().-]*\Z)")
+"""What a spreadsheet would evaluate: a phone number such as +57 300 and a negative number are not."""
 
 
-def csv_lines(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Clean cells as RFC 4180 quotes them, but with a bare line feed at the end of a line."""
+def csv_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Return rows quoted as RFC 4180 has it, but with a bare line feed at the end. A newline in a cell stays one."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    for row in _guarded(columns, rows):
-        writer.writerow(row)
+    for row in rows:
+        writer.writerow([_guard("\n".join(map(clean, text.splitlines()))) for text in row])
         yield buffer.getvalue()
         buffer.seek(0)
         buffer.truncate()
 
 
-def tsv_lines(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Clean cells between tabs, without quoting: a tab or a line end in a text is written ``\\t`` or ``\\n``."""
-    for row in _guarded(columns, rows):
-        yield "\t".join(row) + "\n"
-
-
-def _guarded(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[list[str]]:
-    """Header and rows in which no cell is a formula to a spreadsheet."""
-    yield [_guard(name) for name in columns]
+def tsv_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Return cells between tabs, without quotes: a tab or newline in a cell becomes ``\\t`` or ``\\n``."""
     for row in rows:
-        yield [_guard(text) for text in row]
+        yield "\t".join(_guard(clean(text)) for text in row) + "\n"
 
 
 def _guard(text: str) -> str:
-    return "'" + text if text.startswith(_FORMULA) else text
+    return "'" + text if _FORMULA.match(text) else text

@@ -1,66 +1,121 @@
-"""``--fields``: the columns that were asked for, checked before a request is sent, and found in an answer after it."""
+"""Results as rows of named values: what csv, tsv, pipes and --fields work with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from msgctl import operations
 from msgctl.errors import UsageError
+from msgctl.http.response import Response
 from msgctl.operations import Record
 from msgctl.output.cells import reach
 from msgctl.text import shorten
 
-_ENTRIES = "data"
+MOST_UNKNOWN = 64
+"""Fields beyond the interface's that get a column; a hostile response could name another one in every entry."""
+METRIC_FIELDS = ("category", "property", "clicks", "percent", "date", "region", "countryIsoCode")
+"""The columns of click statistics, one row per metric."""
 
-Finder = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
-"""Finds a value in an entry and the record around it."""
+Row = Mapping[str, Any]
+
+
+def of_record(record: Record) -> tuple[str, ...]:
+    """Return the columns of an operation's responses: those of an entry, then those of the dispatch around it."""
+    if record is operations.RESPONSE_STATISTIC:
+        return METRIC_FIELDS
+    return (*(member.name for member in record.entries), *_dispatch_names(record)) or _names(record)
+
+
+def rows_of(response: Response) -> Iterator[Row]:
+    """Return the rows of a response: one for each entry or metric, or one for a record without ``data``.
+
+    An entry's row has the fields of its dispatch too: ``dispatch.id`` and ``dispatch.status``, the others as they are.
+    """
+    record, document = response.operation.answer, response.document
+    if record is operations.RESPONSE_STATISTIC:
+        for metric in _metrics(document):
+            yield {**_without(document, "metrics"), **metric}
+    elif not record.entries:
+        yield document
+    else:
+        entries = document.get("data") or [{}]
+        shared = _without(document, "data")
+        dispatch = {f"dispatch.{name}" if name in ("id", "status") else name: shared[name] for name in shared}
+        for entry in [entries] if isinstance(entries, Mapping) else entries:
+            yield {**dispatch, **entry, "data": entries}
+
+
+def columns_of(record: Record, rows: Iterable[Row]) -> tuple[str, ...]:
+    """Return the columns of rows, with what the service sent beyond the interface last."""
+    known = of_record(record)
+    hidden = {"data", "metrics", "urlShort", "urlLong", "clicksNumber"}
+    unknown: dict[str, None] = {}
+    for row in rows:
+        for name in row:
+            if name not in known and name not in hidden and len(unknown) < MOST_UNKNOWN:
+                unknown[name] = None
+    return (*known, *unknown)
+
+
+def place_in_pipe(name: str) -> tuple[bool, bool]:
+    """Return the sort key of a column in a pipe's table: the phone first, the texts last."""
+    return name != "phone", name in ("sms", "message")
 
 
 def check_fields(fields: Sequence[str], record: Record) -> None:
-    """Raise UsageError for a field that neither the record nor its ``data`` entries have.
-
-    The first part of a dotted name counts, and after ``data.`` the second, unless it is an index.
-    """
-    entries = [member.name for member in record.entries]
-    members = [member.name for member in record.members]
-    for field in fields:
-        head, _, rest = field.partition(".")
-        second = rest.partition(".")[0]
-        if entries and head == _ENTRIES and rest and not second.isdecimal():
-            _check(field, second, entries)
-        else:
-            _check(field, head, list(dict.fromkeys([*entries, *members])))
+    """Check the fields asked for before a request is sent. Raises UsageError."""
+    _check_all(fields, dict.fromkeys((*of_record(record), *_names(record))))
 
 
 def check_own_fields(fields: Sequence[str], columns: Sequence[str]) -> None:
-    """Raise UsageError for a field that is not among the columns of one of msgctl's own documents."""
+    """Check the fields asked for of one of msgctl's own documents. Raises UsageError."""
+    _check_all(fields, dict.fromkeys(columns))
+
+
+def select(row: Row, fields: Sequence[str]) -> dict[str, Any]:
+    """Return just some fields of a row, by their dotted names."""
+    return {field: reach(row, field) for field in fields}
+
+
+def _names(record: Record) -> tuple[str, ...]:
+    return tuple(member.name for member in record.members)
+
+
+def _dispatch_names(record: Record) -> tuple[str, ...]:
+    """Return the names of a dispatch's own fields beside those of its entries."""
+    if not record.entries:
+        return ()
+    names = [member.name for member in record.members if member.name != "data"]
+    ordered = [name for name in ("id", "status") if name in names] + [n for n in names if n not in ("id", "status")]
+    return tuple(f"dispatch.{name}" if name in ("id", "status") else name for name in ordered)
+
+
+def _without(document: Row, name: str) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if key != name}
+
+
+def _metrics(document: Row) -> Iterator[Row]:
+    for metric in document.get("metrics") or ():
+        for category, members in metric.items():
+            if isinstance(members, Mapping):
+                yield {"category": category, **members}
+
+
+def _check_all(fields: Sequence[str], known: Mapping[str, None]) -> None:
     for field in fields:
-        _check(field, field.partition(".")[0], columns)
+        names = {field, field.partition(".")[0], field.removeprefix("data.").partition(".")[0]}
+        if not names & known.keys():
+            raise _unknown(field, list(known))
 
 
-def finder(field: str, record: Record) -> Finder:
-    """How a field is found: a member of the entries in the entry, any other in the record.
+def _unknown(field: str, known: Sequence[str]) -> UsageError:
+    if not known:
+        return UsageError("--fields: this command prints no fields", "Leave --fields out.")
+    import difflib  # rare
 
-    An entry without its ``id`` does not get the dispatch's.
-    """
-    entries = {member.name for member in record.entries}
-    head, _, rest = field.partition(".")
-    if head == _ENTRIES and rest.partition(".")[0] in entries:
-        return lambda entry, _document: reach(entry, rest)
-    if head in entries or not entries:
-        return lambda entry, _document: reach(entry, field)
-    return lambda _entry, document: reach(document, field)
-
-
-def _check(field: str, name: str, allowed: Sequence[str]) -> None:
-    if name in allowed:
-        return
-    if not allowed:
-        raise UsageError("--fields: what this command prints has no columns", "Leave --fields out.")
-    import difflib  # for a mistake alone
-
-    near = difflib.get_close_matches(name, allowed, n=1)
-    raise UsageError(
-        f'--fields: there is no field "{shorten(field)}"; the fields are {", ".join(allowed)}.',
+    near = difflib.get_close_matches(field, known, n=1)
+    return UsageError(
+        f'--fields: unknown field "{shorten(field)}". Fields: {", ".join(known)}',
         f"Did you mean {near[0]}?" if near else None,
     )

@@ -1,301 +1,285 @@
-"""From an answer, or a document of msgctl's own, to the format that was asked for."""
+"""Print results: as a table, as JSON, as csv or tsv. Nothing else writes to standard output."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from msgctl import operations
 from msgctl.http.response import Response, ShapeError, load_json
-from msgctl.output import jsontext, views
-from msgctl.output.cells import cell, reach
-from msgctl.output.fields import finder
+from msgctl.output import fields, jsontext, plain
+from msgctl.output.cells import cell, reach, text_of
 from msgctl.output.form import Format
-from msgctl.output.plain import BLANK, Line, Row, fitting, growing, listing, summary, table, texts
-from msgctl.output.result import OwnResult, RawResult, Result, ServiceResult, StreamResult, TextResult
-from msgctl.output.screen import Screen
+from msgctl.output.result import Document, OwnResult, RawResult, Result, ServiceResult, StreamResult, TextResult
 from msgctl.text import clean
 
-MOST_PAINTED = 200
-"""Rows up to which a table is coloured; Rich takes 3 seconds for 10,000 of them."""
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
 
-Document = Mapping[str, Any]
+    from msgctl.output.screen import Screen
+
+MOST_HIGHLIGHTED = 100_000
+"""Characters of JSON up to which it is coloured: Rich takes 2 ms per KB."""
 
 
-class _Rows:
+class Printer:
+    """Prints results in one format; ``chosen`` are the fields asked for (none: all of them).
+
+    ``errors`` is the screen for verdicts and hints, which people see above and below a table. ``aside`` is printed
+    beside the next verdict, or below a result without one. ``clock`` gives seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        screen: Screen,
+        errors: Screen,
+        format: Format,
+        chosen: Sequence[str] = (),
+        *,
+        header: bool = True,
+        quiet: bool = False,
+        clock: Callable[[], float],
+    ) -> None:
+        self._screen = screen
+        self._errors = errors
+        self._format = format
+        self._chosen = tuple(chosen)
+        self._header = header
+        self._clock = clock
+        self.shows_verdicts = not quiet and format is Format.TABLE and screen.is_terminal and errors.is_terminal
+        self.aside = ""
+
+    def print(self, result: Result) -> None:
+        """Print what a command returned, and flush."""
+        if isinstance(result, ServiceResult):
+            self._service(result)
+        elif isinstance(result, OwnResult):
+            self._own(result)
+        elif isinstance(result, StreamResult):
+            self._stream(result)
+        elif isinstance(result, TextResult):
+            self._text(result)
+        elif isinstance(result, RawResult):
+            self._raw(result)
+        self._screen.flush()
+        if self.aside:
+            self._console(self._errors).print(self.aside, style="hint")
+            self.aside = ""
+
+    # --- responses of the service
+
+    def _service(self, result: ServiceResult) -> None:
+        if self._format is Format.JSON and not self._chosen:
+            for response in result.responses:
+                self._json(response.body, compact=result.asked > 1)
+        elif not result.responses:
+            return
+        elif self._rows_only:
+            self._rows(*self._table(result.responses))
+        elif self._screen.is_terminal:
+            self._show_service(result)
+        else:
+            self._pipe_service(result.responses)
+
+    @property
+    def _rows_only(self) -> bool:
+        return bool(self._chosen) or self._format is not Format.TABLE
+
+    def _table(self, responses: Sequence[Response]) -> tuple[Sequence[str], list[Document]]:
+        rows = [row for response in responses for row in fields.rows_of(response)]
+        return self._chosen or fields.columns_of(responses[0].operation.answer, rows), rows
+
+    def _show_service(self, result: ServiceResult) -> None:
+        from msgctl.output import theme, views
+
+        now, out = self._clock(), self._console(self._screen)
+        verdict = views.verdict_of(result, now) if self.shows_verdicts else None
+        errors = self._console(self._errors)
+        if verdict:
+            errors.print(theme.verdict(verdict.kind, *verdict.parts, aside=self.aside))
+            self.aside = ""
+            self._errors.flush()
+        parts = list(views.parts_of(result.responses, now, out.width))
+        if verdict and parts:
+            out.print()
+        self._draw(out, parts)
+        if hints := views.hints_of(result) if verdict and not result.failures else []:
+            out.print()
+            self._screen.flush()
+            theme.print_hints(errors, hints)
+
+    def _pipe_service(self, responses: Sequence[Response]) -> None:
+        answer = responses[0].operation.answer
+        columns, rows = self._table(responses)
+        columns = sorted(columns, key=fields.place_in_pipe)
+        if answer is operations.RESPONSE_STATISTIC:
+            for response in responses:
+                names = [name for name in response.document if name != "metrics"]
+                self._lines(plain.listing([(cell(name), cell(response.document[name])) for name in names]))
+        if answer.entries or len(responses) > 1 or answer is operations.RESPONSE_STATISTIC:
+            if rows:
+                self._lines(plain.aligned([*map(cell, columns)], [[cell(row.get(n)) for n in columns] for row in rows]))
+        else:
+            self._lines(plain.listing([(cell(name), cell(rows[0].get(name))) for name in columns]))
+
+    # --- documents of msgctl's own
+
+    def _own(self, result: OwnResult) -> None:
+        columns = self._chosen if self._chosen and result.has_fields else result.columns
+        is_one = isinstance(result.documents, Mapping)
+        if self._format is Format.JSON and columns is result.columns:
+            self._own_json(result.documents)
+        elif self._format is not Format.TABLE:
+            self._rows(columns, [result.documents] if is_one else result.documents)
+        elif self._screen.is_terminal:
+            self._show_own(result, columns)
+        elif isinstance(result.documents, Mapping):
+            self._lines(plain.listing([(cell(name), cell(reach(result.documents, name))) for name in columns]))
+        elif result.documents:
+            self._lines(plain.aligned([*map(cell, columns)], _Cells(result.documents, columns)))
+
+    def _show_own(self, result: OwnResult, columns: Sequence[str]) -> None:
+        from msgctl.output import views
+
+        out = self._console(self._screen)
+        view = result if columns is result.columns else OwnResult(result.documents, columns)
+        self._draw(out, views.own_parts(view, self._clock(), out.width))
+
+    def _stream(self, result: StreamResult) -> None:
+        columns = self._chosen or tuple(result.columns)
+        if result.view == "doctor" and not self._rows_only:
+            self._show_checks(result.documents)
+        elif result.is_list:
+            self._own(OwnResult(list(result.documents), result.columns))
+        elif self._format is Format.JSON:
+            for document in result.documents:
+                chosen = fields.select(document, self._chosen) if self._chosen else document
+                self._screen.write(jsontext.escape(jsontext.dump(chosen)) + "\n")
+                self._screen.flush()
+        else:
+            self._follow(columns, result.documents)
+
+    def _follow(self, columns: Sequence[str], documents: Iterable[Document]) -> None:
+        """Print rows as they come, in columns of their usual width."""
+        if self._format is not Format.TABLE:
+            for line in self._delimited(columns, documents):
+                self._screen.write(line)
+                self._screen.flush()
+            return
+        widths = [max(len(name), plain.USUAL_WIDTHS.get(name, 0)) for name in columns]
+        self._screen.write(plain.padded(columns, widths))
+        self._screen.flush()
+        for document in documents:
+            self._screen.write(plain.padded([cell(reach(document, name)) for name in columns], widths))
+            self._screen.flush()
+
+    def _show_checks(self, documents: Iterable[Document]) -> None:
+        if not self._screen.is_terminal:
+            self._lines(plain.checks(documents))
+            return
+        from msgctl.output import checks
+
+        out = self._console(self._screen)
+        for part in checks.parts(documents):
+            out.print(part)
+            self._screen.flush()
+
+    # --- texts
+
+    def _text(self, result: TextResult) -> None:
+        if self._format is Format.JSON:
+            self._own_json(result.document)
+        else:
+            self._screen.write_bytes(result.text.encode())
+
+    def _raw(self, result: RawResult) -> None:
+        for line in result.head:
+            self._screen.write(clean(line) + "\n")
+        if self._screen.is_terminal and _is_json(result.body):
+            self._json(result.body)
+        elif not self._screen.is_terminal:
+            self._screen.write_bytes(result.body)
+        elif result.body:
+            for text in result.body.decode("utf-8", "backslashreplace").removesuffix("\n").split("\n"):
+                self._screen.write(clean(text.removesuffix("\r").expandtabs()) + "\n")
+
+    # --- how each format is written
+
+    def _json(self, body: bytes, *, compact: bool = False) -> None:
+        """Print JSON: the exact bytes and a final newline, or indented and coloured on a terminal."""
+        if not self._screen.is_terminal:
+            document = jsontext.compact(body.decode("utf-8-sig")).encode() if compact else body
+            self._screen.write_bytes(document if document.endswith(b"\n") else document + b"\n")
+            return
+        text = jsontext.escape(body.decode("utf-8-sig"), ascii_only=not _is_unicode(self._screen))
+        if len(text) > MOST_HIGHLIGHTED or not self._screen.color:
+            for piece in chain(jsontext.indent(text), "\n"):
+                self._screen.write(piece)
+            return
+        from rich.highlighter import JSONHighlighter
+        from rich.text import Text
+
+        self._console(self._screen).print(JSONHighlighter()(Text("".join(jsontext.indent(text)))), soft_wrap=True)
+
+    def _own_json(self, documents: Document | Collection[Document]) -> None:
+        pieces = [jsontext.dump(documents)] if isinstance(documents, Mapping) else _array(documents)
+        if self._screen.is_terminal:
+            self._json("".join(pieces).encode("utf-8", "surrogatepass"))
+            return
+        for piece in chain(pieces, "\n"):
+            self._screen.write_bytes(jsontext.escape(piece).encode())
+
+    def _rows(self, columns: Sequence[str], documents: Collection[Any]) -> None:
+        """Print rows in a format that has only these columns: csv, tsv, or what --fields chose."""
+        if self._format is Format.JSON:
+            self._own_json([fields.select(document, columns) for document in documents])
+        elif self._format is not Format.TABLE:
+            self._lines(self._delimited(columns, documents))
+        elif not documents:
+            return
+        elif self._screen.is_terminal:
+            self._show_own(OwnResult(documents, columns), columns)
+        else:
+            self._lines(plain.aligned([*map(cell, columns)], _Cells(documents, columns)))
+
+    def _delimited(self, columns: Sequence[str], documents: Iterable[Document]) -> Iterator[str]:
+        from msgctl.output import delimited
+
+        values = ([text_of(reach(document, name)) for name in columns] for document in documents)
+        rows = chain([list(columns)], values) if self._header else values
+        return (delimited.csv_lines if self._format is Format.CSV else delimited.tsv_lines)(rows)
+
+    def _lines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self._screen.write(line)
+
+    def _draw(self, out: Console, parts: Iterable[RenderableType]) -> None:
+        for part in parts:
+            out.print(part)
+
+    @staticmethod
+    def _console(screen: Screen) -> Console:
+        from msgctl.output.theme import console
+
+        return console(screen.stream, width=screen.width or 80, color=screen.color)
+
+
+class _Cells(Collection[Sequence[str]]):
     """Documents as rows of clean cells, made anew at every walk, so that a long table is never held twice."""
 
-    def __init__(self, documents: Collection[Any], row: Callable[[Any], Row]) -> None:
+    def __init__(self, documents: Collection[Document], columns: Sequence[str]) -> None:
         self._documents = documents
-        self._row = row
+        self._columns = columns
 
     def __len__(self) -> int:
         return len(self._documents)
 
-    def __iter__(self) -> Iterator[Row]:
-        return map(self._row, self._documents)
+    def __iter__(self) -> Iterator[Sequence[str]]:
+        return ([cell(reach(document, name)) for name in self._columns] for document in self._documents)
 
-
-class Printer:
-    """Prints results to a screen in one format; ``fields`` are the columns asked for (empty: those of the result).
-
-    Fields have been checked with `check_fields`; JSON is printed whole, whatever they are. Every method flushes.
-    """
-
-    def __init__(self, screen: Screen, format: Format, fields: Sequence[str] = ()) -> None:
-        self.screen = screen
-        self.format = format
-        self.fields = tuple(fields)
-
-    def print(self, result: Result) -> None:
-        """Print what a command returned."""
-        if isinstance(result, ServiceResult):
-            if result.asked == 1 and result.responses:
-                self.answer(result.responses[0])
-            else:
-                self.answers(result.responses)
-        elif isinstance(result, OwnResult):
-            self.own(result.documents, result.columns, spare=result.spare, all_fields=not result.has_fields)
-        elif isinstance(result, StreamResult):
-            if result.is_list:
-                self.checklist(result.documents, result.columns)
-            else:
-                self.follow(result.documents, result.columns)
-        elif isinstance(result, TextResult):
-            self.text(result.document, result.text)
-        elif isinstance(result, RawResult):
-            self.body(result.body, result.head)
-
-    def answer(self, answer: Response) -> None:
-        """Print one answer. As JSON: the bytes as they came, or indented on a terminal."""
-        if self.format is Format.JSON:
-            self._body(answer.body)
-        elif self.format is not Format.TABLE:
-            self._delimited(*self._selection([answer]))
-        elif answer.operation.answer.entries:
-            self._entries([answer])
-        else:
-            self._record(answer)
-        self.screen.flush()
-
-    def answers(self, answers: Sequence[Response]) -> None:
-        """Print answers to one and the same operation. As JSON: one document a line."""
-        if self.format is Format.JSON:
-            for each in answers:
-                self._line(each.body)
-        elif answers and self.format is not Format.TABLE:
-            self._delimited(*self._selection(answers))
-        elif answers and answers[0].operation.answer is operations.RESPONSE_STATISTIC and not self.fields:
-            for number, each in enumerate(answers):
-                self._draw([BLANK] * bool(number))
-                self._record(each)
-        elif answers:
-            self._entries(answers)
-        self.screen.flush()
-
-    def value(self, name: str, text: str) -> None:
-        """Print one value of msgctl's own: bare where a table was asked for, so that ``$(…)`` can use it."""
-        if self.format is Format.TABLE:
-            self.screen.write(clean(text) + "\n")
-            self.screen.flush()
-        else:
-            self.own({name: text}, (name,))
-
-    def own(
-        self,
-        document: Document | Collection[Document],
-        columns: Sequence[str],
-        *,
-        spare: Sequence[str] = (),
-        all_fields: bool = False,
-    ) -> None:
-        """Print a document of msgctl's own, or several; a collection is walked more than once, and never held.
-
-        A narrow terminal's table does without the ``spare`` columns that it has no room for. With ``all_fields`` the
-        columns asked for are those of something else.
-        """
-        if all_fields:
-            Printer(self.screen, self.format).own(document, columns)
-            return
-        if self.format is Format.JSON:
-            self._own_json(document)
-        elif isinstance(document, Mapping) and self.format is Format.TABLE:
-            self._draw(listing(self._pairs(document, columns), self.screen.width))
-        else:
-            documents = [document] if isinstance(document, Mapping) else document
-            self._own_rows(documents, columns, spare)
-        self.screen.flush()
-
-    def follow(self, documents: Iterable[Document], columns: Sequence[str]) -> None:
-        """Print documents of msgctl's own one after the other, each as soon as it comes; as JSON, one a line."""
-        names = self.fields or tuple(columns)
-        for line in self._followed(documents, list(names)):
-            self.screen.write(line)
-            self.screen.flush()
-
-    def script(self, document: Document, lines: Sequence[str]) -> None:
-        """Print what another program goes on with: a JSON object, or lines that a shell can read."""
-        if self.format is Format.JSON:
-            self.own(document, tuple(document))
-            return
-        for line in lines:
-            self.screen.write(clean(line) + "\n")
-        self.screen.flush()
-
-    def text(self, document: Document, text: str) -> None:
-        """Print a text of msgctl's own for another program, exactly and as UTF-8; as JSON, the document."""
-        if self.format is Format.JSON:
-            self.own(document, tuple(document))
-            return
-        self.screen.write_bytes(text.encode())
-        self.screen.flush()
-
-    def checklist(self, documents: Iterable[Document], columns: Sequence[str]) -> None:
-        """Print what checks found, each as soon as it comes where a table was asked for, else all at the end.
-
-        The columns are the check, how it ended, what it found, and what to do.
-        """
-        if self.format is not Format.TABLE or self.fields:
-            self.own(list(documents), columns)
-            return
-        from msgctl.output import checklist  # of one command alone
-
-        for document in documents:
-            self._draw(checklist.lines(self._texts(document, columns), self.screen.width))
-            self.screen.flush()
-
-    def body(self, body: bytes, head: Sequence[str] = ()) -> None:
-        """Print the body of an answer of any kind, exactly as it came, and before it the lines of its head, clean.
-
-        On a terminal JSON is indented, and any other text is clean, too.
-        """
-        for line in head:
-            self.screen.write(clean(line) + "\n")
-        if not self.screen.is_terminal or _is_json(body):
-            self._body(body)
-        elif body:
-            for text in body.decode("utf-8", "backslashreplace").removesuffix("\n").split("\n"):
-                self.screen.write(clean(text.removesuffix("\r").expandtabs()) + "\n")
-        self.screen.flush()
-
-    def _followed(self, documents: Iterable[Document], names: Sequence[str]) -> Iterator[str]:
-        if self.format is Format.JSON:
-            return (jsontext.escape(jsontext.dump(document)) + "\n" for document in documents)
-        rows = ([cell(reach(document, name)) for name in names] for document in documents)
-        if self.format is Format.TABLE:
-            return growing(rows)
-        return self._separated(names, rows)
-
-    def _body(self, body: bytes) -> None:
-        if not self.screen.is_terminal:
-            self.screen.write_bytes(body)
-            return
-        text = jsontext.escape(body.decode("utf-8-sig"), ascii_only=not self.screen.unicode)
-        for piece in jsontext.indent(text):
-            self.screen.write(piece)
-        self.screen.write("\n")
-
-    def _line(self, body: bytes) -> None:
-        text = jsontext.compact(body.decode("utf-8-sig"))
-        if self.screen.is_terminal:
-            self.screen.write(jsontext.escape(text, ascii_only=not self.screen.unicode) + "\n")
-        else:
-            self.screen.write_bytes(text.encode() + b"\n")
-
-    def _record(self, answer: Response) -> None:
-        """A record without entries: names and values, or the chart of its clicks."""
-        record = answer.operation.answer
-        if record is operations.RESPONSE_STATISTIC and not self.fields:
-            from msgctl.output.bars import statistics  # a chart is for one command alone
-
-            self._draw(statistics(answer.document, self.screen.width, self.screen.unicode))
-            return
-        view = views.view_of(record)
-        pairs = self._pairs(answer.document, views.with_unknown(view.columns, [answer.document]))
-        if view.unit and not self.fields:
-            pairs = [
-                (name, views.counted(value, view.unit) if name == view.columns[0] else value) for name, value in pairs
-            ]
-        self._draw(listing(pairs, self.screen.width))
-
-    def _entries(self, answers: Sequence[Response]) -> None:
-        """A row an entry (a record where there are none), and above them what the entries of a dispatch share."""
-        view = views.view_of(answers[0].operation.answer)
-        known = view.columns
-        if view.key in known:
-            known = (view.key, *(name for name in known if name != view.key))
-        for each in answers if view.summary and not self.fields else ():
-            self._draw(summary(self._shared(each, view), self.screen.width))
-        columns, rows = self._selection(answers, known)
-        if not rows:
-            return
-        if view.summary and not self.fields:
-            self._draw([BLANK])
-        self._draw(table(columns, rows, self.screen.width), len(rows))
-
-    def _shared(self, answer: Response, view: views.View) -> list[tuple[str, str]]:
-        names = views.with_unknown(view.summary, [answer.document])
-        return [(cell(name), cell(answer.document.get(name))) for name in names if name != "data"]
-
-    def _selection(self, answers: Sequence[Response], known: Sequence[str] = ()) -> tuple[list[str], _Rows]:
-        """The columns and rows of answers to one operation; ``known`` columns come first, else the interface's."""
-        record = answers[0].operation.answer
-        pairs = [(entry, each.document) for each in answers for entry in views.entries(each)]
-        if self.fields:
-            finders = [finder(field, record) for field in self.fields]
-            rows = _Rows(pairs, lambda pair: [cell(find(*pair)) for find in finders])
-            return list(map(cell, self.fields)), rows
-        columns = views.with_unknown(known or views.names(record), (entry for entry, _ in pairs))
-        return list(map(cell, columns)), _Rows(pairs, lambda pair: [cell(pair[0].get(name)) for name in columns])
-
-    def _pairs(self, document: Document, columns: Sequence[str]) -> list[tuple[str, str]]:
-        return [(cell(name), cell(reach(document, name))) for name in self.fields or columns]
-
-    def _texts(self, document: Document, columns: Sequence[str]) -> list[str]:
-        return [cell(reach(document, name)) for name in columns]
-
-    def _own_json(self, document: Document | Collection[Document]) -> None:
-        pieces = iter([jsontext.dump(document)]) if isinstance(document, Mapping) else _array(document)
-        if not self.screen.is_terminal:
-            for piece in pieces:
-                self.screen.write_bytes(jsontext.escape(piece).encode())
-            self.screen.write_bytes(b"\n")
-            return
-        self._body("".join(map(jsontext.escape, pieces)).encode())
-
-    def _own_rows(self, documents: Collection[Document], columns: Sequence[str], spare: Sequence[str]) -> None:
-        names: Sequence[str] = self.fields or tuple(columns)
-        rows = _own_cells(documents, names)
-        if self.format is not Format.TABLE:
-            self._delimited(list(names), rows)
-        elif rows:
-            if spare and not self.fields:
-                names = fitting(names, rows, spare, self.screen.width)
-                rows = _own_cells(documents, names)
-            self._draw(table(names, rows, self.screen.width), len(rows))
-
-    def _delimited(self, columns: Sequence[str], rows: Iterable[Row]) -> None:
-        for line in self._separated(columns, rows):
-            self.screen.write(line)
-
-    def _separated(self, columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
-        from msgctl.output import delimited  # and with it csv
-
-        return (delimited.csv_lines if self.format is Format.CSV else delimited.tsv_lines)(columns, rows)
-
-    def _draw(self, lines: Iterable[Line], rows: int = 0) -> None:
-        if self.screen.color and rows <= MOST_PAINTED:
-            from msgctl.output.table import painted  # 25 ms that only colour needs
-
-            drawn = painted(lines)
-        else:
-            drawn = texts(lines)
-        for line in drawn:
-            self.screen.write(line)
-
-
-def _own_cells(documents: Collection[Document], names: Sequence[str]) -> _Rows:
-    return _Rows(documents, lambda document: [cell(reach(document, name)) for name in names])
+    def __contains__(self, row: object) -> bool:
+        return any(row == each for each in self)
 
 
 def _is_json(body: bytes) -> bool:
@@ -306,7 +290,11 @@ def _is_json(body: bytes) -> bool:
     return True
 
 
-def _array(documents: Collection[Document]) -> Iterator[str]:
+def _is_unicode(screen: Screen) -> bool:
+    return (getattr(screen.stream, "encoding", None) or "utf-8").lower().replace("_", "-").startswith("utf")
+
+
+def _array(documents: Iterable[Document]) -> Iterator[str]:
     yield "["
     for number, document in enumerate(documents):
         yield ("," if number else "") + jsontext.dump(document)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from msgctl.errors import MsgctlError
     from msgctl.http.response import Response
+    from msgctl.recipients import RecipientOutcome
 
 Document = Mapping[str, Any]
 
@@ -22,10 +23,15 @@ class Result:
 
 @dataclass
 class ServiceResult(Result):
-    """Responses of the service to one operation. ``asked`` is how many were asked for, some of which may be missing."""
+    """Responses of the service to one operation. ``asked`` is how many were asked for, some of which may be missing.
+
+    ``outcomes`` are those of the recipients, ``values`` what was asked of the operation, by wire name.
+    """
 
     responses: Sequence[Response]
     asked: int = 1
+    outcomes: Sequence[RecipientOutcome] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass

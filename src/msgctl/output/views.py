@@ -1,106 +1,246 @@
-"""What a table shows of each record, first what a person needs; the names are the interface's."""
+"""What a terminal shows of each result: the verdict above it, its columns, and what to do next."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgctl import operations
-from msgctl.http.response import Response
-from msgctl.operations import Record
+from rich.text import Text
 
-MOST_UNKNOWN = 64
-"""Members beyond the interface's that get a column; a hostile answer could name another one in every entry."""
+from msgctl import operations as ops
+from msgctl.output import fields
+from msgctl.output.cells import cell, reach
+from msgctl.output.result import ServiceResult
+from msgctl.output.tables import Column, Listing, record, shown
+from msgctl.recipients import ACCEPTED, is_failure
+from msgctl.text import plural
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from msgctl.http.response import Response
+    from msgctl.output.result import OwnResult
+
+TITLES = {
+    "id": "ID",
+    "dispatch.id": "Dispatch",
+    "dispatch_id": "Dispatch",
+    "sms": "Message",
+    "msg": "Message",
+    "urlShort": "Short URL",
+    "urlLong": "Leads to",
+    "minutes_to_expire": "Expires in (min)",
+    "base_url": "Base URL",
+    "not_gsm7": "Not in GSM-7",
+}
+KINDS = {
+    **dict.fromkeys(("status", "state", "outcome"), "state"),
+    **dict.fromkeys(("id", "dispatch.id", "dispatch_id", "client"), "id"),
+    **dict.fromkeys(("sms", "message", "text", "error", "found"), "text"),
+    **dict.fromkeys(("time", "created_at", "updated"), "time"),
+    "code": "strong",
+}
+UNITS = {"credits": "credit", "messages": "message", "clicks": "click"}
+
+DELIVERY_HINT = "Follow the delivery: msgctl state watch --last"
 
 
 class View(NamedTuple):
-    """How a record is shown.
-
-    ``columns`` are those of its entries (of the record itself where it has none), ``summary`` stands above them,
-    ``key`` comes first where several records share a table, ``unit`` is what a lone number counts.
-    """
+    """How rows are shown: the columns in order, and the spare ones in the order in which they are left out."""
 
     columns: tuple[str, ...]
-    summary: tuple[str, ...] = ()
-    key: str = ""
-    unit: str = ""
+    spare: tuple[str, ...] = ()
+    titles: Mapping[str, str] = {}
 
 
-_SMS_COLUMNS = ("phone", "status", "credits", "id", "sms")
-_VIEWS = {
-    operations.RESPONSE_BALANCE.name: View(("status",), unit="credit"),
-    operations.RESPONSE_SECURITY.name: View(("phone", "status", "name", "id")),
-    operations.RESPONSE_SMS.name: View(_SMS_COLUMNS, ("id", "status")),
-    operations.RESPONSE_CALL.name: View(("phone", "state", "credits", "id", "voice", "message"), ("id", "status")),
-    operations.RESPONSE_STATE.name: View(
-        ("state", "phone", "credits", "created", "sms", "dispatch_id", "id"), key="id"
+_ENTRIES = {
+    ops.RESPONSE_SMS.name: View(("phone", "status", "credits", "id", "sms")),
+    ops.RESPONSE_CALL.name: View(("phone", "state", "credits", "voice", "id", "message"), ("voice",)),
+    ops.RESPONSE_SMS_2FA.name: View(("phone", "status", "credits", "id", "sms")),
+    ops.RESPONSE_CALL_2FA.name: View(("phone", "state", "credits", "voice", "id"), ("voice",)),
+    ops.RESPONSE_STATE.name: View(
+        ("id", "state", "phone", "created", "credits", "dispatch_id", "sms"), ("dispatch_id", "credits")
     ),
-    operations.RESPONSE_SMS_2FA.name: View(_SMS_COLUMNS, ("id", "status", "minutes_to_expire")),
-    operations.RESPONSE_CALL_2FA.name: View(
-        ("phone", "state", "credits", "id", "voice"), ("id", "status", "minutes_to_expire")
+}
+_RECORDS = {
+    ops.RESPONSE_SECURITY.name: ("phone", "name", "id"),
+    ops.RESPONSE_URL_SHORT.name: ("urlShort", "urlLong"),
+    ops.RESPONSE_CHATAPP.name: ("phone", "status", "name", "id"),
+}
+_OWN = {
+    "history": View(
+        ("time", "ago", "phone", "shown", "command", "credits", "profile", "id", "message"),
+        ("credits", "ago", "profile", "command", "id"),
+        {"time": "Sent", "shown": "Status"},
     ),
-    operations.RESPONSE_SUCCESS.name: View(("status",)),
-    operations.RESPONSE_URL_SHORT.name: View(("urlShort", "urlLong", "msg")),
-    operations.RESPONSE_STATISTIC.name: View(("urlShort", "urlLong", "clicksNumber", "metrics")),
-    operations.RESPONSE_CHATAPP.name: View(("phone", "status", "name", "id")),
+    "inbox": View(("time", "ago", "kind", "phone", "code", "text"), ("kind", "ago"), {"time": "Received"}),
 }
-
-_TEXTS = {"sms", "message", "msg", "error", "urlLong", "detail", "hint", "text"}
-_NEVER_BROKEN = {"id", "dispatch_id", "phone"}
-_STATES = {"state", "status", "outcome"}
-_STYLES = {
-    "green": ("delivered", "verified", "answered", "accepted", "done", "ok"),
-    "red": ("rejected", "undelivered", "failed", "busy", "blocked", "not-answered", "refused", "invalid"),
-    "yellow": ("queued", "sent", "ringing", "pending", "unknown", "running", "paused", "warning"),
+_COUNTED = {
+    ops.SEND_SMS.name: "message",
+    ops.SEND_CALL.name: "call",
+    ops.CHATAPP_SEND.name: "message",
+    ops.CHATAPP_ORDER.name: "message",
 }
-_STYLE_OF_STATE = {state: style for style, states in _STYLES.items() for state in states}
+_CODES = (ops.SMS_2FA.name, ops.CALL_2FA.name, ops.CHATAPP_2FA.name)
 
 
-def view_of(record: Record) -> View:
-    """How a record is shown; one that is not the interface's has its members in their order."""
-    return _VIEWS.get(record.name) or View(names(record))
+class Verdict(NamedTuple):
+    """One line above a result: the kind of its sign, and what to say in parts."""
+
+    kind: str
+    parts: tuple[str, ...]
 
 
-def names(record: Record) -> tuple[str, ...]:
-    """The members of the record's entries, or of the record where it has none, in the interface's order."""
-    return tuple(member.name for member in record.entries or record.members)
+def verdict_of(result: ServiceResult, now: float) -> Verdict | None:
+    """Return what happened, for an operation that sends or changes something; None for one that reads."""
+    response = result.responses[0]
+    name, document = response.operation.name, response.document
+    rows = list(fields.rows_of(response))
+    phone = cell(rows[0].get("phone")) if rows else ""
+    if name in _COUNTED:
+        return _sent(result, rows, _COUNTED[name])
+    if name in _CODES:
+        return Verdict("ok", (f"Code sent to {phone}", *_validity(document, now), *_charged(rows)))
+    if response.operation is ops.BLOCK_PHONE:
+        return Verdict("ok", (f"Blocked {phone}",))
+    if response.operation is ops.VERIFY_2FA:
+        return None if result.failures else Verdict("ok", (f"{cell(result.values.get('phone'))} is verified",))
+    if response.operation is ops.URL_SHORT:
+        return Verdict("ok", ("Short URL created",))
+    return None
 
 
-def with_unknown(known: Sequence[str], documents: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """The known names, and after them what else the documents hold, in the order in which it turns up."""
-    unknown: dict[str, None] = {}
-    for document in documents:
-        for name in document:
-            if name not in known and len(unknown) < MOST_UNKNOWN:
-                unknown[name] = None
-    return (*known, *unknown)
+def hints_of(result: ServiceResult) -> list[str]:
+    """Return what to do next."""
+    operation = result.responses[0].operation
+    if operation in (ops.SEND_SMS, ops.SEND_CALL):
+        return [DELIVERY_HINT]
+    if operation.name in _CODES and result.values.get("app-name"):
+        phone, name = str(result.values["phone"]), shlex.quote(str(result.values["app-name"]))
+        return [f"Check a code: msgctl 2fa verify {phone} --app-name {name} --code -"]
+    return []
 
 
-def wrapping_column(columns: Sequence[str]) -> int | None:
-    """Which column may go on in a second line: the last one of text, else the last one; never an identifier."""
-    last = [name.rpartition(".")[2] for name in columns]
-    wrapping = [index for index, name in enumerate(last) if name in _TEXTS]
-    if wrapping:
-        return wrapping[-1]
-    return len(last) - 1 if last and last[-1] not in _NEVER_BROKEN else None
+def parts_of(responses: Sequence[Response], now: float, width: int) -> Iterator[RenderableType]:
+    """Return the responses to one operation as a table, a record, or a chart."""
+    answer = responses[0].operation.answer
+    if answer is ops.RESPONSE_BALANCE:
+        yield from (_balance(each) for each in responses)
+    elif answer is ops.RESPONSE_STATISTIC:
+        from msgctl.output import charts
+
+        for each in responses:
+            yield from charts.statistics(each.document, width)
+    elif answer.name in _ENTRIES:
+        rows = [row for each in responses for row in fields.rows_of(each)]
+        known = {*fields.columns_of(answer, []), "data"}
+        unknown = [name for name in fields.columns_of(answer, rows) if name not in known]
+        view = _ENTRIES[answer.name]
+        yield from Listing(_columns(view, [*view.columns, *unknown], rows), rows, now, width=width).parts()
+    else:
+        for each in responses:
+            names = fields.columns_of(answer, [each.document])
+            first = _RECORDS.get(answer.name, ())
+            others = [name for name in names if name not in first and not _is_told(answer, name)]
+            if shown_names := [name for name in (*first, *others) if each.document.get(name) not in (None, "")]:
+                yield record_of(each.document, shown_names, now)
 
 
-def state_style(column: str, value: str) -> str:
-    """The Rich style of a cell: delivery states are green, yellow or red, everything else is plain."""
-    if column.rpartition(".")[2] not in _STATES:
-        return ""
-    return _STYLE_OF_STATE.get(value.lower().replace(" ", "-").replace("_", "-"), "")
+def own_parts(result: OwnResult, now: float, width: int) -> Iterator[RenderableType]:
+    """Return a document of msgctl's own as a record, or several as a table."""
+    if isinstance(result.documents, Mapping):
+        yield record_of(result.documents, result.columns, now)
+        return
+    rows: Sequence[Mapping[str, Any]] = list(result.documents)
+    view = _OWN.get(result.view, View(tuple(result.columns), tuple(result.spare)))
+    if result.view in _OWN:
+        rows = [{**row, "ago": row.get("time"), "shown": _status(row)} for row in rows]
+    yield from Listing(_columns(view, view.columns, rows), rows, now, width=width).parts()
 
 
-def entries(answer: Response) -> Sequence[Mapping[str, Any]]:
-    """The ``data`` entries of an answer; the document itself where its record has none."""
-    if not answer.operation.answer.entries:
-        return [answer.document]
-    return answer.document.get("data") or ()
+def record_of(document: Mapping[str, Any], names: Sequence[str], now: float) -> RenderableType:
+    """Return the fields of a document that are filled, one per line."""
+    values = {name: reach(document, name) for name in names}
+    return record(
+        [
+            (title(name), shown(value, KINDS.get(name, _kind(value)), now))
+            for name, value in values.items()
+            if value != ""
+        ]
+    )
 
 
-def counted(value: str, unit: str) -> str:
-    """A number with what it counts: ``1 credit``, ``250 credits``; what is no number stays as it is."""
-    if not (value.isascii() and value.isdecimal()):
-        return value
-    return f"{value} {unit}" if value == "1" else f"{value} {unit}s"
+def title(name: str) -> str:
+    """Return the heading of a field."""
+    words = name.replace("_", " ").replace(".", " ")
+    return TITLES.get(name) or words[:1].upper() + words[1:]
+
+
+def _columns(view: View, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    columns = []
+    for name in names:
+        values = [row.get(name) for row in rows[:20]]
+        kind = {"ago": "ago", "shown": "state"}.get(name) or KINDS.get(name) or _kind(*values)
+        heading = "" if name == "ago" else view.titles.get(name, title(name))
+        spare = view.spare.index(name) + 1 if name in view.spare else 0
+        columns.append(Column(name, heading, kind, spare, UNITS.get(name, "")))
+    return columns
+
+
+def _kind(*values: Any) -> str:
+    """Return number for columns of whole numbers other than identifiers, which the interface has as strings."""
+    told = [value for value in values if value not in (None, "")]
+    return "number" if told and all(_is_number(value) for value in told) else "plain"
+
+
+def _is_number(value: Any) -> bool:
+    from msgctl.http.response import Number
+
+    return (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, Number) and len(value) < 9)
+
+
+def _status(row: Mapping[str, Any]) -> Any:
+    """Return the newest that is known of an entry of the history."""
+    outcome = row.get("outcome")
+    return row.get("state") or (row.get("status") if outcome == ACCEPTED else None) or outcome
+
+
+def _balance(response: Response) -> Text:
+    left = cell(response.document.get("status"))
+    is_whole = left.isdecimal() and len(left) < 16
+    return Text.assemble(
+        (f"{int(left):,}" if is_whole else left, "bold"), " credit left" if left == "1" else " credits left"
+    )
+
+
+def _is_told(answer: ops.Record, name: str) -> bool:
+    """Return whether the verdict says already what a field holds."""
+    return (answer is ops.RESPONSE_URL_SHORT and name == "msg") or (
+        answer in (ops.RESPONSE_SECURITY, ops.RESPONSE_SUCCESS) and name == "status"
+    )
+
+
+def _sent(result: ServiceResult, rows: Sequence[Mapping[str, Any]], noun: str) -> Verdict:
+    outcomes = [each.outcome for each in result.outcomes]
+    if not outcomes:
+        outcomes = ["refused" if is_failure(str(row.get("status", row.get("state")))) else ACCEPTED for row in rows]
+    accepted = outcomes.count(ACCEPTED)
+    if accepted == len(outcomes):
+        return Verdict("ok", (f"{plural(accepted, noun)} accepted", *_charged(rows)))
+    return Verdict("warn", (f"{accepted:,} of {plural(len(outcomes), noun)} accepted", *_charged(rows)))
+
+
+def _charged(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    charged = [str(row.get("credits")) for row in rows if row.get("credits") is not None]
+    whole = [int(each) for each in charged if each.isdecimal() and len(each) < 16]
+    return (plural(sum(whole), "credit"),) if whole and len(whole) == len(charged) else ()
+
+
+def _validity(document: Mapping[str, Any], now: float) -> tuple[str, ...]:
+    minutes = str(document.get("minutes_to_expire"))
+    if not (minutes.isdecimal() and len(minutes) < 6):
+        return ()
+    end = datetime.fromtimestamp(now).astimezone() + timedelta(minutes=int(minutes))
+    return (f"valid until {end:%H:%M} ({minutes} min)",)

@@ -1,16 +1,14 @@
 """The manual pages and completion scripts, written from the command tree.
 
-``python -m msgctl.reference [FOLDER]`` writes ``man``, ``completions`` and ``src/msgctl/help.txt`` below FOLDER, by
-default the current one. The text of a manual page beyond the help is in ``pages/``.
+``python -m msgctl.reference [FOLDER]`` writes ``man`` and ``completions`` below FOLDER, by default the current one.
+The text of a manual page beyond the help is in ``pages/``.
 """
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 from msgctl import cli
-from msgctl.cli.context import Context
 from msgctl.reference import completions, manual
 from msgctl.reference.description import describe
 
@@ -22,14 +20,7 @@ def files() -> dict[str, str]:
     scripts = {
         f"completions/{name}": completions.script(shell, description) for shell, name in completions.FILES.items()
     }
-    return {**pages, **scripts, "src/msgctl/help.txt": _help()}
-
-
-def _help() -> str:
-    """Return what ``msgctl --help`` prints in a pipe."""
-    page = io.StringIO()
-    cli.run(["--help"], Context(stdout=page, environ={}))
-    return page.getvalue()
+    return {**pages, **scripts}
 
 
 def write(folder: Path) -> None:

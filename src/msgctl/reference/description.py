@@ -159,7 +159,7 @@ def _choices() -> dict[str, tuple[str, ...]]:
 
 
 def _values(path: str, name: str, placeholder: str, operation: Operation | None) -> tuple[tuple[str, ...], str]:
-    """Return the choices for a value, and where a shell looks up values if there are none."""
+    """Return the choices for a value, and where a shell looks up values without choices."""
     for field in operation.fields if operation else ():
         if field.typed == name and field.choices:
             return field.choices, "text"

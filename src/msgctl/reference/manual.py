@@ -33,7 +33,7 @@ def pages(description: Description) -> dict[str, str]:
 
 
 def part(name: str) -> str:
-    """Return a text of ``pages/``, empty if there is none."""
+    """Return a text of ``pages/``, or an empty string."""
     path = PAGES / f"{name}.txt"
     return path.read_text(encoding="utf-8") if path.exists() else ""
 

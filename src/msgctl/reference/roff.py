@@ -103,5 +103,5 @@ def _unbroken(text: str) -> str:
 
 
 def _line(text: str) -> str:
-    """Return a line of text that is not taken for a macro."""
+    """Return a line of text that roff does not mistake for a macro."""
     return rf"\&{text}" if text[:1] in {".", "'"} else text

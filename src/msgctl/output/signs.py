@@ -1,0 +1,46 @@
+"""Signs and the states that they stand for, without Rich: errors and pipes use them too."""
+
+from __future__ import annotations
+
+import codecs
+from typing import TextIO
+
+SIGNS = {"ok": "✓", "bad": "✗", "warn": "!", "busy": "○", "off": "–"}
+"""One sign for each kind of state, so that a state can be read without colour."""
+
+_ASCII = {**dict(zip("✓✗○–·→━╸╺…─", "+xo-,>---.-", strict=True)), **dict.fromkeys("█▉▊▋▌▍▎▏", "#"), "⠋": "*"}
+"""One ASCII character for each of our own, so that nothing moves in a locale without them."""
+
+_KINDS = {
+    word: kind
+    for kind, words in {
+        "ok": "delivered verified answered accepted done ok read seen completed active created",
+        "bad": "rejected undelivered failed busy not-answered refused invalid expired error missing",
+        "warn": "unknown paused warning partial",
+        "busy": "queued sent ringing pending running waiting scheduled",
+        "off": "skipped not-sent duplicate blocked excluded",
+    }.items()
+    for word in words.split()
+}
+
+
+def kind_of(state: str) -> str | None:
+    """Return the kind of a delivery state, an outcome or a job's state; None for a word that is not known."""
+    return _KINDS.get(state.lower().replace("_", "-").replace(" ", "-"))
+
+
+def tolerate_any_encoding(stream: TextIO) -> None:
+    """Let a stream write what its encoding lacks: our own signs as ASCII, any other character as an escape."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="msgctl")
+
+
+def _stand_in(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    char = error.object[error.start]
+    return _ASCII.get(char) or char.encode("ascii", "backslashreplace").decode(), error.start + 1
+
+
+codecs.register_error("msgctl", _stand_in)

@@ -1,0 +1,96 @@
+"""How a terminal shows things: colours, states, verdicts, hints. Colours are the 16 of the terminal's own theme."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TextIO
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+from rich.theme import Theme
+
+from msgctl.output.signs import SIGNS, kind_of
+from msgctl.text import clean
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+THEME = Theme(
+    {
+        "ok": "green",
+        "bad": "red",
+        "warn": "yellow",
+        "busy": "cyan",
+        "off": "dim",
+        "heading": "bold",
+        "name": "dim",
+        "id": "dim",
+        "hint": "dim",
+        "zero": "dim",
+        "bar.back": "dim",
+        "bar.complete": "green",
+        "bar.finished": "green",
+        "bar.pulse": "cyan",
+        "progress.percentage": "default",
+        "progress.remaining": "dim",
+        "json.key": "cyan",
+        "json.str": "green",
+        "json.number": "default",
+        "json.bool_true": "yellow",
+        "json.bool_false": "yellow",
+        "json.null": "dim",
+        "json.brace": "dim",
+    }
+)
+
+
+def console(stream: TextIO, *, width: int, color: bool) -> Console:
+    """Return a console that shows text as it is: no markup, no emoji codes, no highlighting."""
+    return Console(
+        file=stream,
+        width=width,
+        theme=THEME,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        color_system="standard" if color else None,
+        no_color=not color,
+        force_terminal=True,
+        legacy_windows=False,
+    )
+
+
+def state(word: str) -> Text:
+    """Return a state as a sign and the service's own word."""
+    kind, shown = kind_of(word), clean(word)
+    return Text(shown) if kind is None else Text(f"{SIGNS[kind]} {shown}", kind)
+
+
+def verdict(kind: str, *parts: str, aside: str = "") -> Table:
+    """Return one line that says what happened, and in which numbers."""
+    line = Text()
+    for part in parts:
+        line.append(" · " if line else "", "dim").append(clean(part))
+    if aside:
+        line.append(f"  {aside}", "hint")
+    return signed(kind, line)
+
+
+def signed(kind: str, content: RenderableType) -> Table:
+    """Return content beside a sign."""
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(Text(SIGNS[kind], f"bold {kind}"), content)
+    return grid
+
+
+def print_hints(out: Console, hints: list[str], *, indent: int = 0) -> None:
+    """Print what to do next. A line with a command is not wrapped, so that it can be copied."""
+    for hint in hints:
+        line = Text(" " * indent + "→ " + clean(hint), "hint")
+        if "msgctl " in hint:
+            out.print(line, soft_wrap=True)
+        else:
+            out.print(Padding(Text("→ " + clean(hint), "hint"), (0, 0, 0, indent), expand=False))

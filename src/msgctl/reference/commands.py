@@ -1,0 +1,135 @@
+"""The description of every command that `msgctl commands --json` prints, for programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from msgctl import __version__
+from msgctl.operations import Effect
+from msgctl.reference.description import Description, Node, Parameter
+
+SCHEMAS = Path(__file__).parent / "schema"
+"""A JSON Schema for each output of msgctl's own."""
+
+EXIT_CODES = {
+    "0": "done",
+    "1": "the service refused the request; nothing was sent",
+    "2": "usage error, found before anything was sent",
+    "3": "configuration: no profile, no credentials, or a file that is unreadable or not private",
+    "4": "not reached; nothing was sent",
+    "5": "outcome unknown: the request was sent, but no usable response came back",
+    "6": "condition not met",
+    "130": "interrupted or cancelled",
+}
+
+_EFFECTS = {
+    "api": Effect.SENDS,
+    "doctor": Effect.READS,
+    "job resend": Effect.SENDS,
+    "job resume": Effect.SENDS,
+    "job run-due": Effect.SENDS,
+    "job states": Effect.READS,
+}
+"""The strongest effect of commands whose operation depends on what they are asked to do."""
+
+_OUTPUTS = {
+    "block bulk": "job",
+    "call bulk": "job",
+    "chatapp bulk": "job",
+    "commands": "commands",
+    "completion": "completion",
+    "doctor": "doctor",
+    "history list": "history",
+    "job list": "jobs",
+    "job report": "report",
+    "job resume": "job",
+    "job show": "job",
+    "job states": "job",
+    "optout list": "optouts",
+    "profile list": "profiles",
+    "profile path": "path",
+    "profile show": "profile",
+    "sandbox click": "clicks",
+    "sandbox clock": "clock",
+    "sandbox credit": "credit",
+    "sandbox fault": "faults",
+    "sandbox inbox": "inbox",
+    "sms bulk": "job",
+    "sms segments": "segments",
+    "version": "version",
+}
+"""The schema of each command's output, if it is msgctl's own."""
+
+
+def document(description: Description) -> dict[str, Any]:
+    """Return the whole description as a JSON object."""
+    return {
+        "version": __version__,
+        "exit_codes": EXIT_CODES,
+        "global_options": [_option(option) for option in description.options],
+        "commands": [_command(node) for node in description.nodes if not node.is_group],
+    }
+
+
+def schema(name: str) -> dict[str, Any]:
+    """Return a schema by its name."""
+    found: dict[str, Any] = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def schema_of(path: str) -> str | None:
+    """Return the name of the schema of a command's output, None if the service determines the output."""
+    return _OUTPUTS.get(path)
+
+
+def _command(node: Node) -> dict[str, Any]:
+    effect = _effect(node)
+    return {
+        "name": node.path,
+        "summary": node.summary,
+        "effect": effect.value if effect else "local",
+        "costs_credits": effect is Effect.SENDS,
+        "arguments": [_argument(argument) for argument in node.arguments],
+        "options": [_option(option) for option in node.options],
+        "output": _output(node),
+        "examples": list(node.examples),
+    }
+
+
+def _effect(node: Node) -> Effect | None:
+    """Return what a command does to the service; None if it makes no request."""
+    return node.operation.effect if node.operation else _EFFECTS.get(node.path)
+
+
+def _argument(argument: Parameter) -> dict[str, Any]:
+    return {
+        "name": argument.names[0],
+        "help": argument.help,
+        "required": argument.required,
+        "multiple": argument.multiple,
+    }
+
+
+def _option(option: Parameter) -> dict[str, Any]:
+    return {
+        "names": list(option.names),
+        "value": option.value,
+        "help": option.help,
+        "choices": list(option.choices),
+        "default": option.default,
+        "required": option.required,
+        "multiple": option.multiple,
+    }
+
+
+def _output(node: Node) -> list[str]:
+    """Return the names of the fields that a command prints."""
+    if name := schema_of(node.path):
+        own = schema(name)
+        return list(own.get("items", own)["properties"])
+    if node.operation is None:
+        return []
+    record = node.operation.answer
+    return [field.name for field in record.entries or record.members]

@@ -1,0 +1,86 @@
+"""The exit code of a single send follows from the outcome of each recipient, that of `2fa verify` from the status."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from support.commands import PHONE, SENDS
+from support.service import Service, answer
+from support.tool import Tool
+
+OTHER = "573007654321"
+SEND = ("sms", "send", PHONE, OTHER, "-m", "Hola")
+VERIFY = ("2fa", "verify", PHONE, "--app-name", "Shop", "--code", "480615")
+
+
+def entry(phone: str, status: str = "sent") -> dict[str, Any]:
+    return {"id": f"m{phone[-1]}", "status": status, "credits": 1, "phone": phone}
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "said"),
+    [
+        ([entry(PHONE), entry(OTHER)], 0, ""),
+        ([entry(PHONE)], 5, f"does not say whether {OTHER} was accepted"),
+        ([entry(PHONE), entry(OTHER, "rejected")], 6, f"refused {OTHER} [rejected] (1 of 2 recipients)"),
+        ([entry(PHONE, "Rechazado")], 5, f"whether {OTHER} was accepted"),
+        (
+            [entry(PHONE, "no entregado"), entry(OTHER, "FAILED")],
+            6,
+            f"refused {PHONE} [no entregado], {OTHER} [FAILED]",
+        ),
+    ],
+    ids=range(5),
+)
+def test_each_recipient_counts(data: list[Any], code: int, said: str, service: Service, tool: Tool) -> None:
+    service.will(answer({"id": "d1", "status": 1, "data": data}), answer({"id": "d1", "status": 1, "data": data}))
+    done = tool(*SEND)
+    assert done.code == code
+    assert all(each["id"] in done.out for each in data)
+    assert said in done.err
+    done = tool(*SEND, "--json")
+    assert (done.code, done.document["data"]) == (code, data)
+    assert [json.loads(line)["exit_code"] for line in done.err.splitlines()] == [code] * (code != 0)
+
+
+@pytest.mark.parametrize("name", list(SENDS))
+def test_every_send_is_judged(name: str, service: Service, tool: Tool) -> None:
+    record = json.loads(json.dumps(SENDS[name].record))
+    judged = record["data"][0] if "data" in record else record
+    judged["state" if "state" in judged else "status"] = "rejected"
+    service.will(answer(record))
+    assert tool(*SENDS[name].line).code == 6
+
+
+def test_a_response_with_only_an_id_accepts_everyone(service: Service, tool: Tool) -> None:
+    service.will(answer({"id": "d1", "status": 1}))
+    assert tool(*SEND).code == 0
+
+
+def test_the_status_of_a_blocked_number_is_not_judged(service: Service, tool: Tool) -> None:
+    service.will(answer({"id": "b1", "status": "blocked", "phone": PHONE, "name": ""}))
+    assert tool("block", "add", PHONE).code == 0
+
+
+@pytest.mark.parametrize("status", [True, 1, 200, "1", "ok", "verified", "VALID", "approved", "success", "verificado"])
+def test_a_code_is_verified(status: object, service: Service, tool: Tool) -> None:
+    service.will(answer({"status": status}))
+    assert tool(*VERIFY).code == 0
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        *(False, 0, "0", "0.0", "false", "no", "error", "FAILED", "invalid", "expired", "rejected", "denied"),
+        *("pending", "not verified", "expirado", "inválido", "pendiente", "", "incorrect code"),
+    ],
+)
+def test_a_code_is_not_verified(status: object, service: Service, tool: Tool) -> None:
+    service.will(answer({"status": status}))
+    done = tool(*VERIFY, "--json")
+    assert done.code == 1
+    assert done.error["kind"] in ("refused", "unreadable", "outcome_unknown")
+    assert "480615" not in done.err

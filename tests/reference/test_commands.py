@@ -1,0 +1,227 @@
+"""`msgctl commands --json`: a program that reads nothing else can use every command, and the schemas are right."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from jsonschema import Draft202012Validator, FormatChecker
+
+from msgctl.cli import commands
+from msgctl.http.client import Client
+from msgctl.reference.commands import SCHEMAS, schema, schema_of
+from support.examples import FILES, JOB, goes_on, write_files
+from support.tool import Outcome, Tool
+from support.tree import COMMANDS
+
+DESCRIPTION = Tool()("commands", "--json").document
+ALL = {command["name"]: command for command in DESCRIPTION["commands"]}
+OWN = [name for name in ALL if schema_of(name)]
+PHONE = "573001234567"
+
+EXAMPLES = [(name, line) for name, each in ALL.items() for line in each["examples"] if not goes_on(line)]
+
+each_command = pytest.mark.parametrize("name", ALL)
+
+
+def check(document: Any, name: str) -> None:
+    Draft202012Validator(schema(name), format_checker=FormatChecker()).validate(document)
+
+
+VALUES = {
+    "PHONE": PHONE,
+    "FILE": "customers.csv",
+    "JOB": JOB,
+    "ID": "8f3c2a71",
+    "LONG_URL": "https://example.com/",
+    "METHOD": "GET",
+    "PATH": "/balance",
+    "SHELL": "bash",
+    "DATE": "today",
+    "URL": "https://service.example/api/v1",
+    "NAME": "offers",
+    "TEXT": "Hello",
+    "N": "1",
+    "CODE": "123456",
+    "TEMPLATE": "Hello {name}",
+    "--app-name NAME": "Shop",
+    "SECONDS": "1",
+    "--message-file PATH": "notice.txt",
+    "--body FILE": "body.json",
+    "optout FILE": "unsubscribed.txt",
+    "profile NAME": "main",
+}
+"""What a program gives for a placeholder, or for that of an option or a group."""
+
+
+class Program:
+    """A program in the sandbox. ``known`` maps identifiers and codes in the examples to real ones."""
+
+    def __init__(self, tool: Tool, known: Mapping[str, str]) -> None:
+        self.tool = tool
+        self.known = known
+
+    def fill(self, context: str, placeholder: str, choices: Sequence[str] = ()) -> str:
+        """Return a value for a placeholder of the description; ``context`` is the option or the command."""
+        value = choices[0] if choices else VALUES.get(f"{context} {placeholder}") or VALUES[placeholder]
+        return self.known.get(value, value)
+
+    def run(self, example: str, *more: str) -> Outcome:
+        """Run the msgctl part of a line of shell, at a terminal unless its input is redirected."""
+        for stands_for, known in self.known.items():
+            example = re.sub(rf"\b{stands_for}\b", known, example)
+        found = re.search(r"msgctl( [^|<>)]*)", example)
+        assert found is not None
+        words = [*shlex.split(found[1]), *more]
+        redirected = re.search(r"< (\S+)", example)
+        if redirected:
+            text = Path(redirected[1]).read_text(encoding="utf-8")
+            return self.tool(*words, stdin=text.replace("123456", self.known["123456"]))
+        if "| msgctl" in example:
+            return self.tool(*words, stdin="text of another program\n")
+        return self.tool(*words, stdin="yes\n", terminal="--json" not in words)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A home with what the examples take for granted: messages, a code, a short URL, a job and a profile."""
+    home = tmp_path_factory.mktemp("prepared")
+    tool = Tool()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+        patch.setenv("XDG_STATE_HOME", str(home / "state"))
+        patch.setenv("MSGCTL_PROFILE", "sandbox")
+        (home / "work").mkdir()
+        write_files(home / "work")
+        (home / "work" / "key.txt").write_text("a-key\n", encoding="utf-8")
+        stored = "profile add main --base-url https://service.example/api/v1 --client 12345 --key-stdin"
+        assert tool(*stored.split(), stdin="a-key\n").code == 0
+        first, second = tool("sms", "send", PHONE, "573007654321", "-m", "Hello", "--json").document["data"]
+        tool("2fa", "send-sms", PHONE, "--app-name", "Shop")
+        tool("url", "shorten", "https://example.com/offers", "--name", "offers")
+        code = tool("sandbox", "inbox", PHONE, "--json").document[-1]["code"]
+    return home, {"8f3c2a71": first["id"], "8f3c2a72": second["id"], "123456": code}
+
+
+@pytest.fixture
+def program(prepared: tuple[Path, dict[str, str]], home: Path, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> Program:
+    """A program in a copy of the prepared home."""
+    folder, known = prepared
+    shutil.copytree(folder, home, dirs_exist_ok=True)
+    monkeypatch.chdir(home / "work")
+    monkeypatch.setattr(getpass, "getpass", lambda _prompt: "a-key")
+    monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
+    return Program(tool, known)
+
+
+def remove_what_is_made(name: str, home: Path) -> None:
+    """Remove from the prepared home what a command would make a second time."""
+    if name == "profile add":
+        (home / "config/msgctl/config.toml").unlink()
+    if name == "url shorten":
+        (home / "state/msgctl/sandbox.sqlite3").unlink()
+
+
+def test_the_description_is_complete() -> None:
+    check(DESCRIPTION, "commands")
+    assert set(ALL) == {node.path for node in COMMANDS}
+    assert [name for name, each in ALL.items() if not each["summary"] or not each["examples"]] == []
+    sends = ALL["sms send"]
+    assert (sends["effect"], sends["costs_credits"]) == ("sends", True)
+    assert sends["output"] == ["id", "status", "credits", "sms", "phone"]
+    assert sends["arguments"][0]["name"] == "PHONE"
+    assert ALL["call send"]["options"][0]["names"] == ["-m", "--message"]
+
+
+def test_a_table_lists_the_commands(tool: Tool) -> None:
+    lines = tool("commands", "-o", "tsv").out.splitlines()
+    assert lines[0] == "\t".join(commands.COLUMNS)
+    assert [line.partition("\t")[0] for line in lines[1:]] == list(ALL)
+
+
+@pytest.mark.parametrize(("name", "example"), EXAMPLES)
+def test_every_example_works(name: str, example: str, program: Program, home: Path) -> None:
+    remove_what_is_made(name, home)
+    with mock.patch.object(Client, "send", autospec=True, side_effect=Client.send) as send:
+        done = program.run(example)
+    assert (done.code, done.err.count("Error")) == (0, 0), done.err
+    assert ALL[name]["effect"] != "local" or not send.called
+
+
+@each_command
+def test_a_program_finds_the_parameters_of_a_command(name: str, program: Program, home: Path) -> None:
+    """It gives what is required, then an option that the error message names, until the command succeeds."""
+    if name == "sandbox serve":
+        return
+    command = ALL[name]
+    remove_what_is_made(name, home)
+    words = [program.fill(name.split(maxsplit=1)[0], each["name"]) for each in command["arguments"] if each["required"]]
+    missing = [option for option in command["options"] if option["required"]]
+    for _ in range(4):
+        for option in missing:
+            long = option["names"][-1]
+            words += (
+                [long] if option["value"] is None else [long, program.fill(long, option["value"], option["choices"])]
+            )
+        done = program.tool(*name.split(), *words, "--json", "--yes", stdin="a-key\n")
+        if done.code != 2:
+            break
+        check(done.error, "error")
+        named = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", f"{done.error['message']} {done.error.get('hint')}"))
+        left = [each for each in command["options"] if not set(each["names"]) & set(words)]
+        missing = ([each for each in left if named & set(each["names"])] or left)[:1]
+    assert done.code == 0, (words, done.err)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_the_output_of_a_command_is_as_its_schema_says(name: str, program: Program) -> None:
+    found = schema_of(name)
+    assert found is not None
+    examples = [line for line in ALL[name]["examples"] if not goes_on(line) and not re.search("-o |--dry-run", line)]
+    done = program.run(examples[0], "--json", "--yes")
+    assert done.code == 0, done.err
+    check(done.document, found)
+
+
+def test_a_dry_run_is_as_its_schema_says(program: Program) -> None:
+    check(program.tool("sms", "send", PHONE, "-m", "Hello", "-n", "--json").document, "request")
+    check(program.tool("chatapp", "send", PHONE, "Ana", "--template", "t", "-n", "--json").document, "request")
+    check(program.tool("sms", "bulk", "customers.csv", "-m", "Hello {name}", "-n", "--json").document, "plan")
+
+
+@pytest.mark.parametrize(
+    "line", ["sms send", "sms send 573001234567 -m Hello -p nowhere", "state get unknown", "balance check --min 5000"]
+)
+def test_an_error_is_as_its_schema_says(line: str, program: Program) -> None:
+    done = program.tool(*line.split(), "--json")
+    assert done.code != 0
+    check(done.error, "error")
+    assert DESCRIPTION["exit_codes"][str(done.code)]
+
+
+def test_every_schema_is_valid_and_used() -> None:
+    names = {path.stem for path in SCHEMAS.iterdir()}
+    assert names == {schema_of(name) for name in OWN} | {"error", "plan", "request"}
+    for name in names:
+        Draft202012Validator.check_schema(schema(name))
+        assert schema(name)["title"]
+
+
+def test_a_file_of_an_example_exists() -> None:
+    named = {
+        file
+        for each in ALL.values()
+        for line in each["examples"]
+        for file in re.findall(r"\w+\.(?:csv|json|txt|jsonl|xlsx)", line)
+    }
+    written = {file for each in ALL.values() for line in each["examples"] for file in re.findall(r"> (\S+)", line)}
+    assert named - written - {"key.txt"} <= set(FILES)
+    assert json.loads(FILES["body.json"])
