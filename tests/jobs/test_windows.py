@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from jobs.making import SPEC, Service, accept, miss, opened, outcomes
-from jobs.making import Rows as Reader
 from msgctl.jobs import ledger_writer, runner
 from msgctl.jobs.importer import Importer
 from msgctl.jobs.reader import Row
@@ -21,6 +20,7 @@ from msgctl.jobs.runner import Runner
 from msgctl.jobs.schedule import Window
 from msgctl.jobs.sending_hours import ZoneFinder
 from msgctl.jobs.template import MessageRenderer
+from support.jobs import Rows
 from support.tool import Clock
 
 HOURS = replace(SPEC, window="08:00-19:00", days="mon-sat", batch_size=3, concurrency=1)
@@ -42,7 +42,7 @@ def made(path: Path, phones: Sequence[str], now: float, text: str = "Hola") -> P
     """Make a job that sends one text to some phones."""
     window = Window.parse(HOURS.window or "", HOURS.days)
     importer = Importer(path, HOURS, created=now, zones=ZoneFinder(window, None, now))
-    reader = Reader([Row(line, phone, (text,)) for line, phone in enumerate(phones, 2)])
+    reader = Rows([Row(line, phone, (text,)) for line, phone in enumerate(phones, 2)])
     importer.read(reader, MessageRenderer(reader, {"sms": "{text}"}, str, by_segments=True))
     importer.finish()
     return path
