@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from msgctl.errors import UsageError
+from msgctl.jobs import repeats
 from msgctl.jobs.exclusions import Exclusions
 from msgctl.jobs.reader import InvalidRow, RecipientReader, Row, RowError
+from msgctl.jobs.repeats import Repeat
 from msgctl.jobs.schema import INDEX, LEDGER, SCHEMA
 from msgctl.jobs.sending_hours import NoSendingHoursError, ZoneFinder
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import State
+from msgctl.jobs.store import Store
 from msgctl.jobs.template import Message, MessageRenderer
 from msgctl.storage import database, files
 
@@ -159,11 +162,22 @@ class Importer:
             examples.append(row)
         self._db.execute("INSERT INTO recipient (line, phone, error, state) VALUES (?, ?, ?, ?)", (*row, state))
 
+    def repeat(self, store: Store, now: float) -> Repeat | None:
+        """Return a job that has sent, or will send, the same message to most of these recipients."""
+        with LEDGER.explained(self._new):
+            self._db.execute("COMMIT")
+            try:
+                return repeats.find(store, self._db, self._spec, self.tally.messages, now)
+            finally:
+                self._db.execute("BEGIN")
+
     def finish(self) -> None:
         """Make the ledger durable and give it its name. Raises ConfigurationError."""
         with LEDGER.explained(self._new):
             with closing(self._db) as db:
                 facts = {"spec": self._spec.dump(), "created": repr(self._created)}
+                if self._spec.at is not None:
+                    facts["due"] = repr(self._spec.at)
                 db.executemany("INSERT INTO job VALUES (?, ?)", facts.items())
                 db.execute(INDEX)
                 db.execute("COMMIT")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ class Ledger:
     def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
         self.path = path
         self.is_in_use = False
-        self._clock = clock
+        self.clock = clock
         self._message: tuple[int | None, dict[str, Any], int, str] = (None, {}, 0, "")
         self._open_zones: frozenset[str] | None = None
         with LEDGER.explained(path):
@@ -84,6 +84,17 @@ class Ledger:
         row = self.db.execute("SELECT value FROM job WHERE name = ?", (name,)).fetchone()
         return row and str(row[0])
 
+    @property
+    def due(self) -> float | None:
+        """When `msgctl job run-due` sends this job, in seconds since 1970; None if it does not."""
+        due = self.fact("due")
+        return None if due is None else float(due)
+
+    def end_schedule(self) -> None:
+        """Leave the job to its user from now on, and not to `msgctl job run-due`."""
+        with self.transaction():
+            self.db.execute("DELETE FROM job WHERE name = 'due'")
+
     def change(self, spec: JobSpec) -> None:
         """Replace the spec, whose limits may have changed."""
         if spec != self.spec:
@@ -99,7 +110,7 @@ class Ledger:
             self.db.execute(
                 """INSERT INTO request (number, updated, error) SELECT DISTINCT request, ?, ? FROM recipient
                 WHERE state IN ('sending', 'sending again')""",
-                (self._clock(), ENDED_EARLY),
+                (self.clock(), ENDED_EARLY),
             )
             self.db.execute(
                 """UPDATE recipient SET lost = lost + (SELECT cost FROM message WHERE message.id = recipient.message)
@@ -133,7 +144,7 @@ class Ledger:
             self._cursor.restart(zones)
 
     def pending_zones(self) -> list[str]:
-        """Return the time zones in which somebody is pending, in the transaction that is open."""
+        """Return the time zones in which somebody is pending."""
         self._writes.flush()
         return queries.pending_zones(self.db)
 
@@ -177,7 +188,7 @@ class Ledger:
             self.totals.lost += lost * len(ids)
         self.totals.promised -= intent.estimate
         if result.was_sent:
-            self._writes.end(intent.number, self._clock(), _why(result), result.body)
+            self._writes.end(intent.number, self.clock(), _why(result), result.body)
         else:
             self.totals.requests -= 1
             if intent.group.state is State.PENDING:
@@ -185,7 +196,7 @@ class Ledger:
 
     def note_deliveries(self, states: Iterable[tuple[int, str | None]]) -> None:
         """Write the delivery state of each line; None keeps the one that is known."""
-        now = self._clock()
+        now = self.clock()
         self.db.executemany(
             "UPDATE recipient SET delivery = coalesce(?, delivery), checked = ? WHERE line = ?",
             ((state, now, line) for line, state in states),
@@ -207,3 +218,11 @@ def _why(result: Result) -> str | None:
     if why and result.intent.again:
         return f"an earlier request may have been carried out; the last one: {why}"
     return why
+
+
+def due_of(path: Path) -> float | None:
+    """Return when `msgctl job run-due` sends the job in a ledger; None if it does not. Counts no recipients."""
+    with LEDGER.explained(path), closing(LEDGER.connect(path, read_only=True)) as db:
+        LEDGER.check(db, path)
+        row = db.execute("SELECT value FROM job WHERE name = 'due'").fetchone()
+    return None if row is None else float(row[0])

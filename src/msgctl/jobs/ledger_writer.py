@@ -37,10 +37,18 @@ class LedgerWriter:
     ``totals`` are those of the last commit.
     """
 
-    def __init__(self, ledger: Ledger, *, monotonic: Callable[[], float], hours: SendingHours | None = None) -> None:
-        """``hours`` are those of the job's window, if it has one."""
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        monotonic: Callable[[], float],
+        hours: SendingHours | None = None,
+        waits: bool = True,
+    ) -> None:
+        """``hours`` are those of the job's window, if it has one; without ``waits`` the job ends when it closes."""
         spec = ledger.spec
         self._hours = hours
+        self._waits = waits
         self._closed_zones: list[str] = []
         self._ledger = ledger
         self._monotonic = monotonic
@@ -186,6 +194,9 @@ class LedgerWriter:
         if not self._ledger.totals.unsent:
             return False
         closed = self._ledger.pending_zones()
+        if not self._waits:
+            self.stop()
+            return False
         self._closed_zones, self.waits_until = closed, hours.next_opening(closed)
         return bool(closed)
 

@@ -8,13 +8,10 @@ from collections.abc import Callable, Sequence
 
 from msgctl.errors import ConfigurationError, MsgctlError, no_more, unexpected
 from msgctl.http.client import Client
-from msgctl.jobs import queries
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.ledger_writer import LedgerWriter
-from msgctl.jobs.schedule import Window
-from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.sender import send
-from msgctl.jobs.sending_hours import SendingHours
+from msgctl.jobs.sending_hours import hours_of
 from msgctl.jobs.spec import Entry, Intent, Result, Totals
 from msgctl.jobs.states import Event
 
@@ -32,10 +29,12 @@ class Runner:
         *,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
+        waits: bool = True,
     ) -> None:
+        """Without ``waits`` the job ends when all who are left must wait for their window."""
         self._ledger = ledger
         self._connect = connect
-        self._writer = LedgerWriter(ledger, monotonic=monotonic, hours=sending_hours(ledger, clock))
+        self._writer = LedgerWriter(ledger, monotonic=monotonic, hours=hours_of(ledger, clock), waits=waits)
         writing = threading.Thread(target=self._writer.write, name="ledger", daemon=True)
         number = min(ledger.spec.concurrency, max(1, ledger.totals.unsent))
         senders = [threading.Thread(target=self._send, name=f"sender {n}", daemon=True) for n in range(number)]
@@ -113,14 +112,6 @@ class Runner:
             self._running -= number
             if not self._running:
                 self._ended.set()
-
-
-def sending_hours(ledger: Ledger, clock: Callable[[], float]) -> SendingHours | None:
-    """Return the hours at which a job may send; None if it has no window."""
-    if ledger.spec.window is None:
-        return None
-    with LEDGER.explained(ledger.path):
-        return SendingHours(Window.parse(ledger.spec.window, ledger.spec.days), queries.zones(ledger.db), clock)
 
 
 def started(threads: Sequence[threading.Thread]) -> list[threading.Thread]:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
+from msgctl.jobs import queries
 from msgctl.jobs.schedule import Window, zones_of
+from msgctl.jobs.schema import LEDGER
+
+if TYPE_CHECKING:
+    from msgctl.jobs.ledger import Ledger
 
 
 class NoSendingHoursError(ValueError):
@@ -36,6 +42,14 @@ class ZoneFinder:
         if not found:
             raise NoSendingHoursError("the window is never open in all of its time zones at once")
         return found
+
+
+def hours_of(ledger: Ledger, clock: Callable[[], float]) -> SendingHours | None:
+    """Return the hours at which a job may send; None if it has no window."""
+    if ledger.spec.window is None:
+        return None
+    with LEDGER.explained(ledger.path):
+        return SendingHours(Window.parse(ledger.spec.window, ledger.spec.days), queries.zones(ledger.db), clock)
 
 
 class SendingHours:

@@ -83,6 +83,23 @@ class Store:
         finally:
             os.close(descriptor)
 
+    @contextmanager
+    def alone(self, what: str, *, waits: bool) -> Iterator[bool]:
+        """Hold a lock of the whole folder: to begin a job, or to run what is due.
+
+        Yields whether it is held; without ``waits`` another process may hold it.
+        """
+        files.folder(self.folder)
+        lock = self.folder / f".{what}.lock"
+        with LEDGER.explained(lock):
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            if waits:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield waits or _take(descriptor)
+        finally:
+            os.close(descriptor)
+
     def remove(self, job: str) -> None:
         """Delete a job that is not running. Raises ConfigurationError."""
         path = self.path(job)
