@@ -409,6 +409,7 @@ __msgctl_table() {
     'sandbox')
         table=(
             'command serve - Serve the sandbox over HTTP until it is stopped'
+            'command record - Pass requests on to the profile'\''s service, and record each with its response'
             'command inbox - Show the messages that phones received, with their codes, newest last'
             'command click - Simulate visits to a short URL; options you omit get random values'
             'command credit - Set the balance of the sandbox account'
@@ -427,6 +428,17 @@ __msgctl_table() {
             'options --allow-ip text Allow only these addresses (repeatable)'
             'options --fault =520,503,429,html,delay=,drop,reject,truncate,garbage Make requests fail (repeatable): KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]'
             'option --seed text Give the same identifiers, codes and faults in every run'
+            'option --clock text Set the clock: stop, +10m, or a time at which it stops'
+            'options --allow-host text Accept requests to this host name, too (repeatable)'
+            'option --replay files Respond from a file made by msgctl sandbox record'
+            'option --open - Open the inbox page in a browser'
+        ) ;;
+    'sandbox record')
+        table=(
+            'option --to files Add each exchange to this file, as one line of JSON'
+            'option --port text Port to listen on; 0 for a free one'
+            'option --host text Address to listen on'
+            'options --allow-host text Accept requests to this host name, too (repeatable)'
         ) ;;
     'sandbox inbox')
         table=(

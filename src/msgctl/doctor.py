@@ -8,12 +8,11 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-import socket
 import ssl
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -22,22 +21,24 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import httpcore
+import httpx
+
 from msgctl import __version__
 from msgctl import operations as ops
 from msgctl.config import file as config_file
 from msgctl.config import profiles
-from msgctl.config.base_url import is_loopback
+from msgctl.config.base_url import ascii_host, is_loopback
 from msgctl.config.credential import Credential
 from msgctl.config.file import ConfigFile
 from msgctl.config.profiles import Choice
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, NotReachedError, RefusedError
 from msgctl.http import request
 from msgctl.http.client import Client
-from msgctl.http.dialing import Dialer
-from msgctl.http.exchange import Reply
 from msgctl.http.redaction import redact
 from msgctl.http.response import credits_left
-from msgctl.http.timed import Deadline
+from msgctl.http.steps import Steps
+from msgctl.http.transport import CHECK_ADDRESS, look_up, proxy_for
 from msgctl.storage import paths
 from msgctl.text import shorten
 
@@ -61,8 +62,10 @@ REFUSING_CALLERS = frozenset({401, 403, 520})
 BALANCE = request.build(ops.BALANCE, {})
 
 UNKNOWN_PATHS = frozenset({404, 405})
-CHECK_CREDENTIALS = "Check client and key in the account's Security menu."
-FIND_ADDRESS = "Ask your network administrator for this machine's public IP address, and allow it in the same menu."
+CHECK_CREDENTIALS = (
+    "Check client and key in the account's Security menu. If both are right, the service may not allow {}. Ask your "
+    "network administrator for this machine's public IP address, and allow it in the same menu."
+)
 
 
 class Finding(NamedTuple):
@@ -80,7 +83,7 @@ class Finding(NamedTuple):
 
 
 Result = tuple[str, str] | tuple[str, str, str]
-"""What a check returns: status, what was found, and how to fix it."""
+"""What a check returns: status, what was found, and how to fix it. One that fails raises MsgctlError."""
 
 
 @dataclass(slots=True, repr=False)
@@ -95,7 +98,7 @@ class DoctorContext:
     environ: Mapping[str, str]
     named: str | None
     find_config: Callable[[], Path]
-    connect: Callable[[Credential], Client]
+    connect: Callable[[Credential, Callable[[str, Mapping[str, Any]], None]], Client]
     timeout: float
     clock: Callable[[], float]
     monotonic: Callable[[], float]
@@ -107,18 +110,23 @@ class DoctorContext:
     base_url: str = ""
     credential: Credential = field(init=False)
     redact: Callable[[str], str] = str
-    dialer: Dialer = field(init=False)
-    connection: socket.socket = field(init=False)
-    local_address: str = ""
+    proxy: httpx.Proxy | None = None
     client: Client = field(init=False)
-    outcome: Reply | MsgctlError | None = None
+    outcome: httpx.Response | MsgctlError | None = None
     """The response to the request for the balance, or its error."""
-    opened: ExitStack = field(default_factory=ExitStack)
+    steps: Steps = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.steps = Steps(self.monotonic)
 
     @property
     def in_sandbox(self) -> bool:
         named = self.environ.get("MSGCTL_PROFILE") if self.named is None else self.named
         return named == profiles.SANDBOX or self.choice.is_sandbox
+
+    @property
+    def host(self) -> str:
+        return ascii_host(urlsplit(self.base_url).hostname or "")
 
 
 # --- this machine
@@ -140,40 +148,21 @@ def profile(doctor: DoctorContext) -> Result:
         doctor.config = error
         named = doctor.named or doctor.environ.get("MSGCTL_PROFILE")
         return "skipped", f"{shorten(named, 64) if named else 'unknown'}: the configuration file cannot be used"
-    try:
-        choice = doctor.choice = profiles.choose(doctor.config, doctor.environ, doctor.named)
-    except ConfigurationError as error:
-        error.hint = " ".join(filter(None, (_how_to_choose(doctor, doctor.config), error.hint))) or None
-        raise
+    choice = doctor.choice = profiles.choose(doctor.config, doctor.environ, doctor.named)
     choice.options()
     if not choice.by:
-        return "ok", f"made of {_listed(choice.variables)}"
+        return "ok", f"made of {' and '.join(choice.variables)}"
     by = "the default" if choice.by == "default_profile" else f"from {choice.by}"
     return "ok", f"{shorten(choice.name, 64)} ({by}){_overridden(doctor, choice)}"
-
-
-def _how_to_choose(doctor: DoctorContext, config: ConfigFile) -> str | None:
-    if doctor.named:
-        return "Choose another one with -p."
-    if doctor.environ.get("MSGCTL_PROFILE"):
-        return "Set MSGCTL_PROFILE to another one, or unset it."
-    if config.default:
-        return "Choose another default with: msgctl profile use NAME."
-    missing = [variable for variable in profiles.VARIABLES.values() if not doctor.environ.get(variable)]
-    return f"Set {_listed(missing)} too." if len(missing) < len(profiles.VARIABLES) else None
 
 
 def _overridden(doctor: DoctorContext, choice: Choice) -> str:
     if choice.by == "-p":
         ignored = [variable for variable in profiles.VARIABLES.values() if doctor.environ.get(variable)]
-        return f"; {_listed(ignored)} {'is' if len(ignored) == 1 else 'are'} ignored with -p" if ignored else ""
+        return f"; {' and '.join(ignored)} {'is' if len(ignored) == 1 else 'are'} ignored with -p" if ignored else ""
     if not choice.variables:
         return ""
-    return f"; {_listed(choice.variables)} override{'s' if len(choice.variables) == 1 else ''} it"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return f"; {' and '.join(choice.variables)} override{'s' if len(choice.variables) == 1 else ''} it"
 
 
 def file(doctor: DoctorContext) -> Result:
@@ -217,16 +206,10 @@ def key(doctor: DoctorContext) -> Result:
     credential = doctor.credential = Credential(choice.client(), choice.key_source()())
     doctor.redact = partial(redact, key=credential.key.reveal())
     text = credential.key.reveal()
-    found = f"client {credential.client}; {len(text)}-character key {_source_of_key(choice)}"
+    found = f"client {credential.client}; {len(text)}-character key from {choice.key_origin}"
     if text != text.strip():
         return "warning", f"{found}, with a space at its start or end", "If it is refused, save it without the space."
     return "ok", found
-
-
-def _source_of_key(choice: Choice) -> str:
-    if "key" in choice.given:
-        return "from MSGCTL_KEY"
-    return "from the key command" if choice.settings.get("key_command") else "from the configuration file"
 
 
 # --- the way to the service
@@ -234,67 +217,74 @@ def _source_of_key(choice: Choice) -> str:
 
 def proxy(doctor: DoctorContext) -> Result:
     """Find out whether the environment asks for a proxy."""
-    dialer = doctor.dialer = Dialer(doctor.base_url)
-    scheme = "https" if dialer.is_secure else "http"
-    names = (f"{scheme}_proxy", "all_proxy")
+    chosen = doctor.proxy = proxy_for(doctor.base_url)
+    doctor.steps.through_proxy = chosen is not None
+    host = doctor.host
+    names = (f"{urlsplit(doctor.base_url).scheme}_proxy", "all_proxy")
     variable = next((each for lower in names for each in (lower, lower.upper()) if os.environ.get(each)), None)
-    if dialer.proxy is not None:
-        return "ok", f"http://{_joined(dialer.proxy.host, dialer.proxy.port)} (from {variable or 'the system'})"
+    if chosen is not None:
+        shown = f"{chosen.url.scheme}://{_joined(chosen.url.host, chosen.url.port)}"
+        return "ok", f"{shown} (from {variable or 'the system'})"
     if variable is None:
         return "ok", "none"
-    if is_loopback(dialer.host):
-        return "ok", f"none: {dialer.host} is this machine ({variable} is ignored)"
-    return "ok", f"none: NO_PROXY names {shorten(dialer.host)} ({variable} is ignored)"
+    if is_loopback(host):
+        return "ok", f"none: {host} is this machine ({variable} is ignored)"
+    return "ok", f"none: NO_PROXY names {shorten(host)} ({variable} is ignored)"
 
 
 def name(doctor: DoctorContext) -> Result:
     """Look up the name of the service, or of the proxy."""
-    dialer = doctor.dialer
-    host, _ = dialer.endpoint
-    addresses = dialer.addresses(Deadline(doctor.timeout))
+    host = doctor.proxy.url.host if doctor.proxy else doctor.host
+    try:
+        addresses = look_up(host, 0, doctor.timeout)
+    except httpcore.TimeoutException:
+        raise NotReachedError(f"{host} was not found within {doctor.timeout:g} seconds", CHECK_ADDRESS) from None
     if addresses == [host]:
         return "ok", f"{host} (IP address, no lookup needed)"
     more = f" and {len(addresses) - MOST_ADDRESSES} more" if len(addresses) > MOST_ADDRESSES else ""
-    behind = f"; the proxy looks up {shorten(dialer.host)}" if dialer.proxy else ""
+    behind = f"; the proxy looks up {shorten(doctor.host)}" if doctor.proxy else ""
     return "ok", f"{shorten(host)} is {', '.join(addresses[:MOST_ADDRESSES])}{more}{behind}"
 
 
 def connection(doctor: DoctorContext) -> Result:
-    """Connect, through the proxy if there is one."""
-    dialer = doctor.dialer
-    started = doctor.monotonic()
-    doctor.connection = doctor.opened.enter_context(dialer.connect(Deadline(doctor.timeout)))
-    duration = (doctor.monotonic() - started) * 1000
-    doctor.local_address = str(doctor.connection.getsockname()[0])
-    address, port = doctor.connection.getpeername()[:2]
-    through = f", through the proxy to {_joined(dialer.host, dialer.port)}" if dialer.proxy else ""
-    return "ok", f"{_joined(address, port)}{through} in {duration:.0f} ms, from {doctor.local_address}"
+    """Ask for the balance, and check that a connection was made for it, through the proxy if there is one."""
+    outcome = _ask(doctor)
+    steps = doctor.steps
+    if isinstance(outcome, ConfigurationError):
+        return "skipped", "not checked"  # the settings for TLS are wrong, which the next check reports
+    if isinstance(outcome, MsgctlError) and not (steps.local and (steps.tls_began or outcome.exit_code != 4)):
+        raise outcome
+    through = f", through the proxy to {shorten(doctor.host)}" if doctor.proxy else ""
+    return "ok", f"{_joined(*steps.remote)}{through} in {steps.seconds * 1000:.0f} ms, from {steps.local}"
 
 
 def tls(doctor: DoctorContext) -> Result:
     """Check that the service's certificate is trusted, and until when."""
-    dialer = doctor.dialer
-    if not dialer.is_secure:
+    if not doctor.base_url.lower().startswith("https:"):
         return "skipped", "not used (plain http)"
-    try:
-        with dialer.secure(doctor.connection, Deadline(doctor.timeout)) as secured:
-            certificate, spoken = secured.getpeercert() or {}, secured.version()
-    except NotReachedError as error:
-        cause = error.__cause__
-        code = cause.verify_code if isinstance(cause, ssl.SSLCertVerificationError) else 0
-        error.hint = CERTIFICATE_FIXES.get(code, error.hint)
-        raise
-    return _judged(certificate, spoken or "TLS", doctor.clock())
+    outcome = _ask(doctor)
+    if isinstance(outcome, MsgctlError) and not doctor.steps.certificate:
+        cause = next((each for each in _causes(outcome) if isinstance(each, ssl.SSLCertVerificationError)), None)
+        outcome.hint = CERTIFICATE_FIXES.get(cause.verify_code if cause else 0, outcome.hint)
+        raise outcome
+    return _judged(doctor.steps.certificate, doctor.steps.tls_version, doctor.clock())
 
 
-def _judged(certificate: Mapping[str, Any], spoken: str, now: float) -> Result:
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Give an error and those that led to it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _judged(certificate: Mapping[str, Any], version: str, now: float) -> Result:
     names = [str(value) for _, value in certificate.get("subjectAltName", ())]
     subject = shorten(", ".join(names) or _part(certificate, "subject", "commonName") or "nobody", 120)
     issuer = _part(certificate, "issuer", "organizationName") or _part(certificate, "issuer", "commonName")
     ends = ssl.cert_time_to_seconds(certificate["notAfter"])
     days = int((ends - now) // 86_400)
     found = (
-        f"{spoken}; certificate for {subject} from {shorten(issuer or 'an authority without a name', 80)}, valid until "
+        f"{version}; certificate for {subject} from {shorten(issuer or 'an unnamed authority', 80)}, valid until "
         f"{datetime.fromtimestamp(ends, UTC):%Y-%m-%d} ({days} {'day' if days == 1 else 'days'})"
     )
     if days < DAYS_TO_RENEW:
@@ -308,8 +298,8 @@ def _part(certificate: Mapping[str, Any], side: str, wanted: str) -> str:
     return next((str(value) for attribute, value in parts if attribute == wanted), "")
 
 
-def _joined(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{shorten(host)}:{port}"
+def _joined(host: str, port: int | None) -> str:
+    return f"{f'[{host}]' if ':' in host else shorten(host)}:{port}".removesuffix(":None")
 
 
 # --- the service
@@ -317,11 +307,11 @@ def _joined(host: str, port: int) -> str:
 
 def clock(doctor: DoctorContext) -> Result:
     """Compare this machine's clock with the service's."""
-    outcome = _asked(doctor)
+    outcome = _ask(doctor)
     if isinstance(outcome, MsgctlError):
         return "skipped", "no response"
     try:
-        there = parsedate_to_datetime(outcome.header("date") or "")
+        there = parsedate_to_datetime(outcome.headers.get("date", ""))
         theirs = there.replace(tzinfo=there.tzinfo or UTC).timestamp()
     except (ValueError, TypeError, IndexError, OverflowError):
         return "skipped", "the response has no date"
@@ -339,25 +329,25 @@ def clock(doctor: DoctorContext) -> Result:
 
 def credentials(doctor: DoctorContext) -> Result:
     """Check that the service accepts client and key from this address."""
-    outcome = _asked(doctor)
+    outcome = _ask(doctor)
     if isinstance(outcome, MsgctlError):
         raise outcome
     try:
         response = doctor.client.parse(BALANCE, outcome)
     except RefusedError as error:
-        if outcome.status in REFUSING_CALLERS and not doctor.in_sandbox:
-            error.hint = f"{CHECK_CREDENTIALS} {_which_address(doctor)} {FIND_ADDRESS}"
-        if outcome.status in UNKNOWN_PATHS:
+        if outcome.status_code in REFUSING_CALLERS and not doctor.in_sandbox:
+            error.hint = CHECK_CREDENTIALS.format(_which_address(doctor))
+        if outcome.status_code in UNKNOWN_PATHS:
             error.hint = f"Check the path of the base URL {doctor.base_url}: it usually ends in /api/v1."
         raise
     left = credits_left(response)
     return "ok", "accepted" if left is None else f"accepted; {left} {'credit' if left == 1 else 'credits'} left"
 
 
-def _asked(doctor: DoctorContext) -> Reply | MsgctlError:
+def _ask(doctor: DoctorContext) -> httpx.Response | MsgctlError:
     """Return the response to a request for the balance, which is made once, or its error. Raises Interrupted."""
     if doctor.outcome is None:
-        doctor.client = doctor.connect(doctor.credential)
+        doctor.client = doctor.connect(doctor.credential, doctor.steps.note)
         try:
             doctor.outcome = doctor.client.fetch(BALANCE, timeout=doctor.timeout)
         except Interrupted:
@@ -369,17 +359,13 @@ def _asked(doctor: DoctorContext) -> Reply | MsgctlError:
 
 def _which_address(doctor: DoctorContext) -> str:
     """Return which address the service sees, as far as this machine can know."""
-    before = "If both are right, the service may not allow"
-    if doctor.dialer.proxy is not None:
-        return f"{before} the public address of the proxy {shorten(doctor.dialer.proxy.host)}."
-    local = doctor.local_address
-    try:
-        is_public = ipaddress.ip_address(local).is_global
-    except ValueError:
-        is_public = False
-    if is_public or is_loopback(local):
-        return f"{before} {local}."
-    return f"{before} the public address of your router ({local} is a private one)."
+    if doctor.proxy is not None:
+        return f"the public address of the proxy {shorten(doctor.proxy.url.host)}"
+    with suppress(ValueError):
+        address = ipaddress.ip_address(doctor.steps.local)
+        if address.is_global or address.is_loopback:
+            return str(address)
+    return f"the public address of your router ({doctor.steps.local} is a private one)"
 
 
 # --- all of them
@@ -403,7 +389,7 @@ CHECKS = (
     Check("key", key, ("profile", "file")),
     Check("proxy", proxy, ("base URL",), in_sandbox=False),
     Check("name", name, ("proxy",), asks_network=True, in_sandbox=False),
-    Check("connection", connection, ("name",), asks_network=True, in_sandbox=False),
+    Check("connection", connection, ("name", "key"), asks_network=True, in_sandbox=False),
     Check("TLS", tls, ("connection",), asks_network=True, in_sandbox=False),
     Check("clock", clock, ("TLS", "key"), asks_network=True, in_sandbox=False),
     Check("credentials", credentials, ("TLS", "key"), asks_network=True),
@@ -413,19 +399,16 @@ CHECKS = (
 def examine(doctor: DoctorContext) -> Iterator[Finding]:
     """Make the checks in order and give each finding as soon as it is known. Raises Interrupted on Ctrl-C."""
     causes: dict[str, str] = {}
-    with doctor.opened:
-        for check in CHECKS:
-            cause = next((causes[need] for need in check.needs if need in causes), None)
-            found = (
-                _made(check, doctor)
-                if cause is None
-                else Finding(check.name, "skipped", f"not checked: {cause} failed")
-            )
-            if found.status == "failed":
-                causes[check.name] = check.name
-            elif cause is not None:
-                causes[check.name] = cause
-            yield found._replace(found=doctor.redact(found.found), fix=doctor.redact(found.fix) if found.fix else None)
+    for check in CHECKS:
+        cause = next((causes[need] for need in check.needs if need in causes), None)
+        found = (
+            _made(check, doctor) if cause is None else Finding(check.name, "skipped", f"not checked: {cause} failed")
+        )
+        if found.status == "failed":
+            causes[check.name] = check.name
+        elif cause is not None:
+            causes[check.name] = cause
+        yield found._replace(found=doctor.redact(found.found), fix=doctor.redact(found.fix) if found.fix else None)
 
 
 def _made(check: Check, doctor: DoctorContext) -> Finding:

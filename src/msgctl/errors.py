@@ -132,13 +132,9 @@ class ServiceError(_AfterSendingError):
 
 
 class RefusedError(ServiceError):
-    """The service refused the request. ``certain`` is true if it was certainly not carried out."""
+    """The service refused the request: it was certainly not carried out."""
 
     kind = "refused"
-
-    def __init__(self, what: str, hint: str | None = None, *, certain: bool = True, **response: Any) -> None:
-        super().__init__(what, hint, **response)
-        self.certain = certain
 
 
 class UnreadableError(ServiceError):
@@ -186,7 +182,7 @@ class Cancelled(Interrupted):
 
 def no_more(what: str) -> ConfigurationError:
     """Return the error for a system that gives no more of something (threads, memory, open files)."""
-    return ConfigurationError(f"the system gave msgctl no more {what}", f"{RAISE_LIMIT}, then try again.")
+    return ConfigurationError(f"The system gave msgctl no more {what}", f"{RAISE_LIMIT}, then try again.")
 
 
 def unexpected(error: Exception) -> MsgctlError:

@@ -23,7 +23,7 @@ MOST_UNCLAIMED = 100
 _LEAST_DIGITS = 5
 """Of a phone number; fewer could be the end of many numbers."""
 
-_FAILURES = frozenset(
+FAILURE_WORDS = frozenset(
     """
     rejected reject refused denied error errors failed failure fail blocked invalid undelivered undeliverable expired
     cancelled canceled unsuccessful
@@ -89,16 +89,17 @@ def exit_code(found: Sequence[RecipientOutcome]) -> int:
 @lru_cache(maxsize=256)
 def is_failure(status: str) -> bool:
     """Return whether a status is a word for failure, in English or Spanish: "REJECTED", "no entregado"."""
-    words = re.findall(r"[^\W\d_]+", _without_accents(status))
-    for before, word in zip(["", *words], words, strict=False):
-        if word in (_SUCCESSES if before in _NEGATIONS else _FAILURES):
+    found = words(status)
+    for before, word in zip(["", *found], found, strict=False):
+        if word in (_SUCCESSES if before in _NEGATIONS else FAILURE_WORDS):
             return True
     return False
 
 
-def _without_accents(text: str) -> str:
+def words(text: str) -> list[str]:
+    """Return the words of a short text, in lower case and without accents."""
     decomposed = unicodedata.normalize("NFD", text[:200].casefold())
-    return "".join(char for char in decomposed if not unicodedata.combining(char))
+    return re.findall(r"[^\W\d_]+", "".join(char for char in decomposed if not unicodedata.combining(char)))
 
 
 def _entries(operation: Operation, document: Mapping[str, Any]) -> Sequence[Entry] | None:

@@ -118,7 +118,7 @@ def test_a_balance_that_is_refused_is_noted(customers: str, jobs: Jobs, service:
     service.always(accepting(service))
     done = jobs.sms(customers, "--yes")
     assert done.code == 0
-    assert "balance not checked: the service refused the request (520): NOT_NOW" in done.err
+    assert "balance not checked: The service refused the request (520): NOT_NOW" in done.err
     assert "; balance not checked" in done.err
 
 

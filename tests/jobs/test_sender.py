@@ -65,7 +65,7 @@ def test_credits_are_whole_numbers(credits: str | None, charged: int | None) -> 
     ("error", "event"),
     [
         (RefusedError("520", http_status=520), Event.REFUSED),
-        (RefusedError("503", http_status=503, certain=False), Event.LOST),
+        (OutcomeUnknownError("503", http_status=503), Event.LOST),
         (UsageError("it is too long for a URL"), Event.REFUSED),
         (NotReachedError("no connection"), Event.NOT_SENT),
         (ConfigurationError("the certificates cannot be read"), Event.NOT_SENT),

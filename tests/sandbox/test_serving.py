@@ -34,9 +34,9 @@ PATIENCE = 30.0
 
 
 @contextlib.contextmanager
-def serving(*options: str) -> Iterator[tuple[subprocess.Popen[bytes], Any]]:
-    """A server and what it printed as JSON once it accepted connections."""
-    command = [sys.executable, "-m", "msgctl", "sandbox", "serve", "--port", "0", "--json", *options]
+def serving(*options: str, verb: str = "serve") -> Iterator[tuple[subprocess.Popen[bytes], Any]]:
+    """Start a server, and yield it with what it printed as JSON once it accepted connections."""
+    command = [sys.executable, "-m", "msgctl", "sandbox", verb, "--port", "0", "--json", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     try:
@@ -57,7 +57,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_it_says_where_it_is_and_how_to_get_there(served: Any, tool: Tool) -> None:
-    assert set(served) == {"base_url", "client", "key", "pid"}
+    assert set(served) == {"base_url", "page", "client", "key", "pid"}
     assert served["base_url"].startswith("http://127.0.0.1:")
     assert tool("balance", "--json").document == {"status": 20}
 
@@ -292,6 +292,8 @@ def test_a_server_that_cannot_say_where_it_is_ends() -> None:
         (["--fault", "nonsense"], 2, "nonsense"),
         (["--fault", "drop:1:/sned-sms"], 2, "/sned-sms"),
         (["--seed", "x"], 2, "x"),
+        (["--clock", "never"], 2, "never"),
+        (["--replay", "/nothing/here"], 3, "/nothing/here"),
         (["--host", "no such host"], 3, "no such host"),
         (["--state", "/proc/nowhere/state"], 3, "/proc/nowhere"),
         (["-n"], 2, "--dry-run"),
@@ -325,3 +327,106 @@ def test_a_port_that_is_taken_is_named(service: Service, tool: Tool) -> None:
     refused = tool("sandbox", "serve", "--port", str(service.port))
     assert refused.code == 3
     assert str(service.port) in refused.err
+
+
+def raw(about: Any, request: bytes) -> bytes:
+    """Return everything that a server sends back for the bytes of a request, until it closes."""
+    host, _, port = about["page"].split("/")[2].rpartition(":")
+    with socket.create_connection((host, int(port)), PATIENCE) as connection:
+        connection.sendall(request)
+        received = b""
+        while chunk := connection.recv(65536):
+            received += chunk
+    return received
+
+
+def one_request(path: str, body: bytes = b"", host: str = "127.0.0.1", more: str = "") -> bytes:
+    method, form = ("POST", "Content-Type: application/x-www-form-urlencoded\r\n") if body else ("GET", "")
+    head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{form}{more}"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def test_a_seed_and_a_stopped_clock_give_the_same_bytes_in_two_runs() -> None:
+    account = b"client=1&key=sandbox-key"
+    days = b"&since=2026-12-01&until=2026-12-01"
+    requests = [
+        one_request("/api/v1/send-sms", account + b"&phone=573001234567,573001230002&sms=Hola"),
+        one_request("/api/v1/2fa/send-sms", account + b"&phone=573001234567&app-name=Shop"),
+        one_request("/api/v1/url/short", account + b"&name=x&url-long=https://a.example&alias=fixed"),
+        one_request("/u/fixed", more="User-Agent: curl/8\r\n"),
+        one_request("/api/v1/url/short-statistic", account + b"&name-url=x" + days),
+        *[one_request("/api/v1/balance?" + account.decode())] * 10,
+        one_request("/sandbox/inbox"),
+        one_request("/sandbox/clock"),
+    ]
+
+    def run(port: str) -> tuple[str, list[bytes]]:
+        options = ("--seed", "7", "--clock", "2026-12-01T09:00:00", "--fault", "520:0.5:/balance", "--port", port)
+        with serving(*options) as (_, about):
+            return about["page"].strip("/").rpartition(":")[2], [raw(about, request) for request in requests]
+
+    port, first = run("0")
+    assert run(port) == (port, first)
+    assert b"Date: Tue, 01 Dec 2026 09:00:00 GMT" in first[0]
+    assert len({response.partition(b" ")[2][:3] for response in first[5:15]}) == 2  # faults met by chance
+
+
+def test_another_host_name_is_accepted_if_it_is_allowed() -> None:
+    with serving("--allow-host", "sandbox") as (_, about):
+        assert b" 200 " in raw(about, one_request("/sandbox", host="sandbox:8520"))
+        assert b" 403 " in raw(about, one_request("/sandbox", host="other:8520"))
+
+
+def test_two_hundred_slow_connections_hold_up_nobody(served: Any, tool: Tool) -> None:
+    host, _, port = served["page"].split("/")[2].rpartition(":")
+    with contextlib.ExitStack() as stack:
+        for _ in range(200):
+            slow = stack.enter_context(socket.create_connection((host, int(port)), PATIENCE))
+            slow.sendall(b"POST /api/v1/send-sms HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        assert tool("balance", "--json").document == {"status": 20}
+
+
+def test_a_recorded_service_is_replayed(served: Any, home: Path, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = home / "exchanges.jsonl"
+    with serving("--to", str(file), verb="record") as (process, about):
+        assert set(about) == {"base_url", "service", "file", "pid"}
+        monkeypatch.setenv("MSGCTL_BASE_URL", about["base_url"])
+        assert tool("balance", "--json").document == {"status": 20}
+        sent = tool("sms", "send", PHONE, "-m", "¿Qué tal?", "--json")
+        assert (sent.code, tool("state", "get", "nothing").code) == (0, 1)
+        monkeypatch.setenv("MSGCTL_KEY", "another key")
+        assert tool("balance").code == 1
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
+    recorded = file.read_text()
+    assert (recorded.count("\n"), recorded.count("made up"), file.stat().st_mode & 0o777) == (3, 0, 0o600)
+    with serving("--replay", str(file)) as (_, about):
+        monkeypatch.setenv("MSGCTL_BASE_URL", about["base_url"])
+        assert tool("balance", "--json").document == {"status": 20}
+        assert tool("sms", "send", PHONE, "-m", "¿Qué tal?", "--json").out == sent.out
+        missing = tool("sms", "send", PHONE, "-m", "Something else")
+        assert (missing.code, "not in the record" in missing.err) == (1, True)
+
+
+def test_a_service_that_is_not_reached_is_a_502_and_is_not_recorded(
+    home: Path, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSGCTL_BASE_URL", "http://127.0.0.1:9/api/v1")
+    monkeypatch.setenv("MSGCTL_CLIENT", "1")
+    monkeypatch.setenv("MSGCTL_KEY", "a key of mine")
+    with serving("--to", str(home / "file"), verb="record") as (_, about):
+        response = raw(
+            {**about, "page": about["base_url"]}, one_request("/api/v1/balance?client=1&key=a%20key%20of%20mine")
+        )
+    assert response.startswith(b"HTTP/1.1 502 ")
+    assert (home / "file").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [(["-p", "sandbox"], 2), (["--to", "/proc/nowhere/file"], 3), (["-n"], 2), (["--port", "x"], 2)],
+)
+def test_what_cannot_be_recorded_is_one_message(options: list[str], code: int, served: Any, tool: Tool) -> None:
+    to = [] if "--to" in options else ["--to", "file"]
+    refused = tool("sandbox", "record", *to, *options)
+    assert (refused.code, refused.out) == (code, ""), refused.err

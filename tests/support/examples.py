@@ -59,7 +59,7 @@ class Example(NamedTuple):
 
 def goes_on(line: str) -> bool:
     """Whether a line runs until it is stopped."""
-    return "sandbox serve" in line or "--follow" in line
+    return "sandbox serve" in line or "sandbox record" in line or "--follow" in line
 
 
 EXAMPLES = tuple(Example(node, line) for node in COMMANDS for line in examples_of(node.command) if not goes_on(line))

@@ -1,17 +1,23 @@
-"""Looking up names without asking anybody."""
+"""Name lookups without a resolver."""
 
 from __future__ import annotations
 
+import ipaddress
 import socket
-from typing import NoReturn
+from typing import Any
 
 import pytest
 
 
 def know_no_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answer every look-up as a resolver does that knows no such name."""
+    """Answer every lookup as a resolver that knows no such name; addresses need no resolver."""
+    look_up = socket.getaddrinfo
 
-    def refuse(*_: object, **__: object) -> NoReturn:
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+    def refuse(host: str, *rest: Any, **more: Any) -> Any:
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known") from None
+        return look_up(host, *rest, **more)
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)

@@ -23,8 +23,10 @@ from msgctl.output.result import OwnResult, RawResult
 from msgctl.values import quote
 
 if TYPE_CHECKING:
+    import httpx
+
     from msgctl.http.client import Client
-    from msgctl.http.exchange import Reply
+
 
 EXAMPLES = (
     "msgctl api GET /balance",
@@ -83,7 +85,7 @@ def api(
         return requests.described([made.described(context.profile.base_url)])
     reply = context.client.fetch(made)
     context.carried_out |= reply.is_success and made.operation.effect is not Effect.READS
-    return RawResult(reply.body, _head(reply) if include else (), failures=[*_refusal(context.client, made, reply)])
+    return RawResult(reply.content, _head(reply) if include else (), failures=[*_refusal(context.client, made, reply)])
 
 
 def _path(text: str) -> str:
@@ -163,15 +165,15 @@ def _refuse_columns(context: Context) -> None:
         raise UsageError("api prints the response unchanged: --fields, csv and tsv do not apply")
 
 
-def _head(reply: Reply) -> list[str]:
-    status = f"{reply.version} {reply.status} {reply.reason}".rstrip()
-    return [status, *(f"{name}: {value}" for name, value in reply.headers), ""]
+def _head(reply: httpx.Response) -> list[str]:
+    status = f"{reply.http_version} {reply.status_code} {reply.reason_phrase}".rstrip()
+    return [status, *(f"{name.decode('latin-1')}: {value.decode('latin-1')}" for name, value in reply.headers.raw), ""]
 
 
-def _refusal(client: Client, made: Request, reply: Reply) -> Iterator[MsgctlError]:
+def _refusal(client: Client, made: Request, reply: httpx.Response) -> Iterator[MsgctlError]:
     try:
         client.accept(made, reply)
     except MsgctlError as error:
-        if isinstance(error, RefusedError) and reply.status in (404, 405):
+        if isinstance(error, RefusedError) and reply.status_code in (404, 405):
             error.hint = CHECK_PATH
         yield error

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from msgctl.config.credential import Credential
     from msgctl.http.client import Client
-    from msgctl.http.exchange import Outgoing, Reply
     from msgctl.output.printer import Printer
     from msgctl.sandbox.emulator import Emulator
+    from msgctl.sandbox.transport import SandboxTransport
 
 
 class SupportsClose(Protocol):
@@ -127,8 +127,8 @@ class Context:
     def client(self) -> Client:
         return self.connect(self.profile.credential())
 
-    def connect(self, credential: Credential) -> Client:
-        """Return a client for the profile's service with a credential. It is closed at the end of the run."""
+    def connect(self, credential: Credential, trace: Callable[[str, Mapping[str, Any]], None] | None = None) -> Client:
+        """Return a client of the profile's service, closed at the end of the run; ``trace`` gets httpcore's events."""
         from msgctl.http.client import Client
 
         if self.profile.is_sandbox:
@@ -140,10 +140,11 @@ class Context:
             Client(
                 self.profile.base_url,
                 credential,
-                seconds=self.options.seconds,
+                timeout=self.options.seconds,
                 log=self.trace,
+                trace=trace,
                 sleep=self.sleep,
-                local=self._answer_locally() if self.profile.is_sandbox else None,
+                transport=self._sandbox_transport if self.profile.is_sandbox else None,
             )
         )
 
@@ -157,10 +158,10 @@ class Context:
         """Collect garbage in this run, which may take long; a short one does without."""
         gc.enable()
 
-    def _answer_locally(self) -> Callable[[Outgoing], Reply]:
-        from msgctl.cli.emulated import answered_by
+    def _sandbox_transport(self) -> SandboxTransport:
+        from msgctl.sandbox.transport import SandboxTransport
 
-        return answered_by(self.emulator)
+        return SandboxTransport(self.emulator, self.sleep)
 
     def on_close(self, opened: Closeable) -> Closeable:
         """Close something at the end of the run, and return it."""

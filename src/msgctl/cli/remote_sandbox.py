@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+import httpx
+
 from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError, UsageError
-from msgctl.http.connection import Connection
-from msgctl.http.dialing import Dialer
-from msgctl.http.exchange import LostError, Outgoing, Reply
 from msgctl.http.request import JSON_TYPE
 from msgctl.http.response import ShapeError, load_json
+from msgctl.http.transport import Route, describe
 from msgctl.sandbox.endpoints import BAD_REQUEST, NAME, PATH
 from msgctl.text import shorten
 
@@ -34,7 +34,7 @@ class RemoteAdmin:
         parts = urlsplit(base_url)
         self._origin = f"{parts.scheme}://{parts.netloc}"
         self._seconds = seconds
-        self._line = Connection(Dialer(self._origin))
+        self._transport = Route(self._origin).transport()
         try:
             about = self._get("")
         except (UsageError, OutcomeUnknownError):
@@ -44,7 +44,7 @@ class RemoteAdmin:
             raise ConfigurationError(f"No sandbox at {shorten(self._origin)}", START)
 
     def close(self) -> None:
-        self._line.close()
+        self._transport.close()
 
     def inbox(self, phone: str | None, kind: str | None, after: int = 0, wait: float = 0) -> list[dict[str, Any]]:
         query = {"phone": phone, "kind": kind, "after": str(after), "wait": f"{wait:g}" if wait else None}
@@ -76,35 +76,44 @@ class RemoteAdmin:
         self._post("/reset", {})
 
     def _get(self, path: str, wait: float = 0) -> dict[str, Any]:
-        path, _, query = path.partition("?")
-        return self._request(Outgoing("GET", PATH + path, query, {"Accept": JSON_TYPE}), wait)
+        return self._request("GET", path, wait=wait)
 
     def _post(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
-        headers = {"Accept": JSON_TYPE, "Content-Type": JSON_TYPE}
-        return self._request(Outgoing("POST", PATH + path, "", headers, json.dumps(document).encode()))
+        return self._request("POST", path, json.dumps(document).encode())
 
-    def _request(self, outgoing: Outgoing, wait: float = 0) -> dict[str, Any]:
+    def _request(self, method: str, path: str, body: bytes | None = None, wait: float = 0) -> dict[str, Any]:
+        seconds = self._seconds + wait
+        headers = {"Accept": JSON_TYPE} if body is None else {"Accept": JSON_TYPE, "Content-Type": JSON_TYPE}
+        request = httpx.Request(
+            method,
+            self._origin + PATH + path,
+            headers=headers,
+            content=body,
+            extensions={"timeout": httpx.Timeout(seconds).as_dict()},
+        )
         try:
-            return _record(self._line.exchange(outgoing, self._seconds + wait))
+            return _record(self._transport.handle_request(request))
         except NotReachedError:
             raise NotReachedError(f"No sandbox at {shorten(self._origin)}", START) from None
-        except LostError as error:
-            raise OutcomeUnknownError(f"No response from the sandbox: {error}", "Try again.") from None
+        except httpx.HTTPError as error:
+            raise OutcomeUnknownError(
+                f"No response from the sandbox: {describe(error, seconds)}", "Try again."
+            ) from None
 
 
-def _record(reply: Reply) -> dict[str, Any]:
+def _record(response: httpx.Response) -> dict[str, Any]:
     """Return the JSON object of a response. Raises UsageError and OutcomeUnknownError."""
     try:
-        document = load_json(reply.whole_body())
+        document = None if "fault" in response.extensions else load_json(response.content)
     except ShapeError:
         document = None
     if not isinstance(document, dict):
         raise _unreadable()
-    if reply.status == BAD_REQUEST:
+    if response.status_code == BAD_REQUEST:
         raise UsageError(shorten(str(document.get("msg"))))
-    if reply.status != 200:
+    if response.status_code != 200:
         said = shorten(str(document.get("msg")))
-        raise OutcomeUnknownError(f"The sandbox responded with {reply.status}: {said}", CHECK_VERSION)
+        raise OutcomeUnknownError(f"The sandbox responded with {response.status_code}: {said}", CHECK_VERSION)
     return document
 
 

@@ -11,6 +11,7 @@ from msgctl.http import request
 from msgctl.http.request import Value
 from msgctl.http.response import Response
 from msgctl.operations import Effect, Operation
+from msgctl.output.form import Format
 from msgctl.output.result import Document, OwnResult, ServiceResult
 from msgctl.recipients import RecipientOutcome
 from msgctl.storage import paths
@@ -31,7 +32,9 @@ def run(context: Context, operation: Operation, values: Values, body: bytes | No
     request.build(operation, values, body)  # usage errors come before those of the profile
     check_fields(context, operation)
     if operation.effect is Effect.READS:
-        return ServiceResult([context.client.send(operation, values, body=body)], values=values)
+        any_json = context.options.format is Format.JSON
+        response = context.client.send(operation, values, body=body, any_json=any_json)
+        return ServiceResult([response], values=values)
     result = _send(context, operation, values, body)
     result.values = values
     return result

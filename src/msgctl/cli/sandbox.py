@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from msgctl import values
-from msgctl.cli import prompts, serve, streams
+from msgctl.cli import prompts, record, serve, streams
 from msgctl.cli.context import Context
 from msgctl.cli.terminal import is_terminal
 from msgctl.cli.tree import command, group
@@ -45,6 +45,7 @@ BaseUrl = Annotated[
 ]
 
 command(app, "serve", *serve.EXAMPLES)(serve.serve)
+command(app, "record", *record.EXAMPLES)(record.record)
 
 
 @command(

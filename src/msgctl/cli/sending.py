@@ -111,7 +111,7 @@ def _end(context: Context, reservation: once.Reservation, error: MsgctlError) ->
     """Free the key if nothing can have been sent, else store that the outcome is unknown."""
     from msgctl.history.once import Result as Stored
 
-    if error.nothing_sent or (isinstance(error, RefusedError) and error.certain):
+    if error.nothing_sent or isinstance(error, RefusedError):
         reservation.release()
         return
     text: str = getattr(error, "body", "")

@@ -8,7 +8,8 @@ import shlex
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
+import webbrowser
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from ipaddress import ip_network
 from pathlib import Path
@@ -26,6 +27,7 @@ from msgctl.text import clean
 from msgctl.values import quote
 
 if TYPE_CHECKING:
+    from msgctl.sandbox.protocol import SandboxRequest, SandboxResponse
     from msgctl.sandbox.server import Server
     from msgctl.sandbox.service import Network
     from msgctl.sandbox.state import State
@@ -60,6 +62,19 @@ Fault = Annotated[
     list[str] | None,
     typer.Option("--fault", metavar="SPEC", help=f"Make requests fail (repeatable): {FAULT_HELP}"),
 ]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option("--allow-host", metavar="NAME", help="Accept requests to this host name, too (repeatable)."),
+]
+Clock = Annotated[
+    str | None,
+    typer.Option("--clock", metavar="CHANGE", help="Set the clock: stop, +10m, or a time at which it stops."),
+]
+Open = Annotated[bool, typer.Option("--open", help="Open the inbox page in a browser.")]
+ReplayFile = Annotated[
+    str | None,
+    typer.Option("--replay", metavar="FILE", help="Respond from a file made by `msgctl sandbox record`."),
+]
 Seed = Annotated[
     str | None, typer.Option("--seed", metavar="N", help="Give the same identifiers, codes and faults in every run.")
 ]
@@ -76,13 +91,18 @@ def serve(
     allow_ip: AllowIp = None,
     fault: Fault = None,
     seed: Seed = None,
+    clock: Clock = None,
+    allow_host: AllowHost = None,
+    replay: ReplayFile = None,
+    open_page: Open = False,
 ) -> None:
     """Serve the sandbox over HTTP until it is stopped.
 
-    It prints the base URL and the variables to export as soon as it accepts connections, and one log line per request
-    on standard error.
+    As soon as it accepts connections, it prints the address of its inbox page, the base URL and the variables to
+    export. It writes one log line per request on standard error.
     """
-    from msgctl.sandbox import faults, server
+    from msgctl.sandbox import faults
+    from msgctl.sandbox.admin import LocalAdmin
     from msgctl.sandbox.emulator import BASE_PATH, Emulator
     from msgctl.sandbox.service import Service
 
@@ -96,22 +116,43 @@ def serve(
     chosen = None if seed is None else values.whole_number(seed, "--seed")
     for spec in fault or []:
         faults.parse(spec)
-    context.enable_gc()
+    operate = None if replay is None else _replay(replay)
     with ExitStack() as stack:
-        stack.enter_context(signals.handled_by(_stop, also_ignored=True))
         kept = stack.enter_context(_state(state, credits))
-        listening = stack.enter_context(_listen(server.Server, host, number, context))
+        listening = stack.enter_context(listen(context, host, number, allow_host or ()))
         base_url = listening.origin + BASE_PATH
         emulator = Emulator(kept, clock=context.clock, seed=chosen, client=account, key=key, base_url=base_url)
         faults.replace_all(kept, *(fault or []))
-        listening.service = Service(emulator, allowed=allowed)
+        LocalAdmin(emulator).clock(clock)
+        listening.service = Service(emulator, allowed=allowed, operate=operate)
+        serve_until_stopped(context, listening, _announcement(listening.origin, base_url, account, key), open_page)
+
+
+def serve_until_stopped(context: Context, server: Server, announcement: TextResult, open_page: bool = False) -> None:
+    """Print where the server is, and serve until a signal ends it."""
+    context.enable_gc()
+    with signals.handled_by(_stop, also_ignored=True):
         try:
-            _announce(context, base_url, account, key)
+            context.printer.print(announcement)
             unwritten = streams.fault_of(context.stdout)
+            if open_page:
+                webbrowser.open(server.origin + "/")
             if unwritten is None or isinstance(unwritten, BrokenPipeError):  # else the caller cannot know the address
-                listening.serve_forever(poll_interval=0.1)
+                server.serve_forever(poll_interval=0.1)
         except KeyboardInterrupt:
             streams.abandon(context.stdout)
+
+
+def _replay(name: str) -> Callable[[SandboxRequest], SandboxResponse]:
+    """Return what responds from a record. Raises ConfigurationError."""
+    from msgctl.sandbox.recording import Replay
+
+    try:
+        with Path(name).open(encoding="utf-8") as lines:
+            return Replay(lines, quote(name)).respond
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise ConfigurationError(f"Cannot read {quote(name)}: {reason}") from None
 
 
 def _network(text: str) -> Network:
@@ -165,9 +206,12 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 
 @contextmanager
-def _listen(make: type[Server], host: str, port: int, context: Context) -> Iterator[Server]:
+def listen(context: Context, host: str, port: int, allowed_hosts: Iterable[str] = ()) -> Iterator[Server]:
+    """Open a server that logs to standard error. Raises ConfigurationError if it cannot listen there."""
+    from msgctl.sandbox.server import Server
+
     try:
-        server = make(host, port, (lambda _: None) if context.options.quiet else _Log(context))
+        server = Server(host, port, (lambda _: None) if context.options.quiet else _Log(context), allowed_hosts)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or "the address is malformed"
         raise ConfigurationError(
@@ -208,9 +252,9 @@ class _Log:
                 return
 
 
-def _announce(context: Context, base_url: str, client: int, key: str) -> None:
-    """Print the variables with which programs, and msgctl itself, find the server; the key is no secret."""
+def _announcement(page: str, base_url: str, client: int, key: str) -> TextResult:
+    """Return the variables with which programs, and msgctl itself, find the server; the key is no secret."""
     variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(client), "MSGCTL_KEY": key}
-    lines = [f"# sandbox at {base_url}", *(f"export {name}={shlex.quote(value)}" for name, value in variables.items())]
-    document = {"base_url": base_url, "client": client, "key": key, "pid": os.getpid()}
-    context.printer.print(TextResult("".join(f"{line}\n" for line in lines), document))
+    exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
+    document = {"base_url": base_url, "page": f"{page}/", "client": client, "key": key, "pid": os.getpid()}
+    return TextResult(f"# inbox page: {page}/\n{exports}", document)

@@ -192,6 +192,16 @@ class Choice:
         """What messages call the key."""
         return self._where("key") if "key" in self.given or "key" in self.settings else f"{self.place}: the key"
 
+    @property
+    def key_origin(self) -> str:
+        """Where the key comes from."""
+        if "key" in self.given:
+            return "MSGCTL_KEY"
+        origins = {"key_command": "the key command", "keyring": "the keychain"}
+        return next(
+            (origin for setting, origin in origins.items() if setting in self.settings), "the configuration file"
+        )
+
     def _key_source(self) -> Callable[[], Secret]:
         if "key" in self.given:
             return lambda: Secret(self.given["key"])
@@ -227,7 +237,7 @@ class Choice:
 
     def _text(self, setting: str, *, required: bool = False) -> Any:
         value = self._setting(setting, required=required)
-        if value is not None and not (isinstance(value, str) and value):
+        if value is not None and not (isinstance(value, str) and (value or not required)):
             raise self._wrong(setting, "a string", value)
         return value
 

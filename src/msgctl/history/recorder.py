@@ -82,7 +82,7 @@ class Recorder:
                 self._history.close()
 
     def _outcome(self, error: BaseException) -> str:
-        if isinstance(error, RefusedError) and error.certain:
+        if isinstance(error, RefusedError):
             return REFUSED
         nothing_sent = not self._is_begun or (isinstance(error, MsgctlError) and error.nothing_sent)
         return NOT_SENT if nothing_sent else UNKNOWN

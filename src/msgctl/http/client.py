@@ -1,8 +1,8 @@
-"""The service from the caller's side: a request goes in, its answer comes out or an error is raised.
+"""The service from the caller's side: an operation goes in, its response comes out or an error is raised.
 
-Which requests may be repeated is decided here and nowhere else. One that may have left is repeated only if it reads
-(GET /balance, GET /messages-state, POST /url/short-statistic); a send is never repeated after that, since the service
-has no way to tell a repetition from a second message.
+Which requests may be retried is decided here and nowhere else. One that may have been sent is retried only if it reads
+(GET /balance, GET /messages-state, POST /url/short-statistic); a send is never retried after that, since the service
+has no way to tell a retry from a second message.
 """
 
 from __future__ import annotations
@@ -11,31 +11,39 @@ import copy
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
-from itertools import chain
+from typing import Any
 from urllib.parse import urlsplit
 
-from msgctl.config.base_url import percent_encoded
+import httpx
+
+from msgctl.config.base_url import ascii_host, percent_encoded
 from msgctl.config.credential import Credential
-from msgctl.errors import RETRYABLE_STATUSES, Interrupted, NotReachedError, OutcomeUnknownError, UsageError
-from msgctl.http.exchange import Line, LocalLine, LostError, Outgoing, Reply
+from msgctl.errors import (
+    RETRYABLE_STATUSES,
+    Interrupted,
+    NotReachedError,
+    OutcomeUnknownError,
+    UsageError,
+)
 from msgctl.http.redaction import redact, redact_body
 from msgctl.http.request import Request, Value, build, encoded
-from msgctl.http.response import Response, accept, check, outcome_unknown, parse
+from msgctl.http.response import Response, accept, check, is_lost, outcome_unknown, parse
+from msgctl.http.transport import Route, describe, finished
 from msgctl.operations import Effect, Operation
 
-LONGEST_TARGET = 65_536
+LONGEST_TARGET = 65_000
 """The longest path and query that is sent, in bytes; every server has a limit, and few have a higher one."""
 PAUSES = (0.3, 0.9)
-"""Seconds before the first and the second repetition."""
+"""Seconds before the first and the second retry."""
 
 
 class Client:
     """Performs requests against one base URL with one credential, over a connection that is kept; for one thread.
 
-    ``base_url`` has no slash at its end. ``seconds`` bounds each attempt as a whole. ``log`` is told of each request
-    and answer, credentials never. ``local`` answers requests in the place of the network. Where the service repeats
-    the key, it is masked in all that comes out.
+    ``base_url`` has no slash at its end. ``timeout`` limits each attempt as a whole, in seconds. ``transport`` makes
+    the transports of the sandbox; without it the network is used. ``log`` gets a line for each request and response,
+    and from ``verbosity`` 2 on their headers and bodies. ``trace`` is called with the events of httpcore's trace
+    extension. The key is redacted in everything that comes out.
     """
 
     def __init__(
@@ -43,31 +51,41 @@ class Client:
         base_url: str,
         credential: Credential,
         *,
-        seconds: float = 30.0,
+        timeout: float = 30.0,
+        transport: Callable[[], httpx.BaseTransport] | None = None,
         log: Callable[[str], None] = lambda _: None,
+        verbosity: int = 1,
+        trace: Callable[[str, Mapping[str, Any]], None] | None = None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
-        local: Callable[[Outgoing], Reply] | None = None,
     ) -> None:
-        self._path = percent_encoded(urlsplit(base_url).path)
+        parts = urlsplit(base_url)
+        host = ascii_host(parts.hostname or "")
+        self._origin = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}" + (
+            f":{parts.port}" if parts.port else ""
+        )
+        self._path = percent_encoded(parts.path)
+        self._base_url = base_url
+        self._is_sandbox = transport is not None
         self._credential = credential
-        self._seconds = seconds
+        self._timeout = timeout
         self._log = log
+        self._verbosity = verbosity
+        self._extensions: dict[str, Any] = {} if trace is None else {"trace": trace}
         self._sleep = sleep
         self._clock = clock
-        self._base_url = base_url
-        self._is_local = local is not None
-        self._new_line = _lines(base_url) if local is None else lambda: LocalLine(local)
-        self._line = self._new_line()
+        self._new_transport = transport or Route(base_url).transport
+        self._transport = self._new_transport()
+        self._latest: httpx.Request | None = None
 
     def sibling(self) -> Client:
-        """A client like this one for another thread, with a connection of its own. Any thread may ask for one."""
+        """Return a client like this one for another thread, with its own connection. Any thread may ask for one."""
         sibling = copy.copy(self)
-        sibling._line = self._new_line()
+        sibling._transport = self._new_transport()
         return sibling
 
     def close(self) -> None:
-        self._line.close()
+        self._transport.close()
 
     def send(
         self,
@@ -76,57 +94,52 @@ class Client:
         *,
         body: bytes | None = None,
         timeout: float | None = None,
+        any_json: bool = False,
     ) -> Response:
         """Make the request of an operation and return its response; see `request.build`.
 
-        ``timeout`` bounds it further, in seconds, and leaves retrying to the caller.
+        ``timeout`` limits it further, in seconds, and leaves retrying to the caller. ``any_json`` accepts any whole
+        JSON document of a 2xx response to a request that only reads.
 
         Raises NotReachedError, RefusedError, UnreadableError (a request that only reads), OutcomeUnknownError,
-        UsageError where the values are too long for a URL, ConfigurationError where the settings for TLS or proxies
-        cannot be used, and Interrupted on Ctrl-C.
+        UsageError if the values are too long for a URL, ConfigurationError if the settings for TLS or proxies cannot
+        be used, and Interrupted on Ctrl-C.
         """
         request = build(operation, values, body)
         with self._interruptible(request):
-            return self.parse(request, self._reply(request, timeout))
+            return self.parse(request, self._response(request, timeout), any_json=any_json)
 
-    def fetch(self, request: Request, *, timeout: float | None = None) -> Reply:
+    def fetch(self, request: Request, *, timeout: float | None = None) -> httpx.Response:
         """Make a request and return the response, whatever its status and body. Raises as `send` does otherwise."""
         with self._interruptible(request):
-            return self._reply(request, timeout)
+            return self._response(request, timeout)
 
-    def parse(self, request: Request, reply: Reply) -> Response:
+    def parse(self, request: Request, response: httpx.Response, *, any_json: bool = False) -> Response:
         """Return what a fetched response means. Raises as `send` does."""
-        return parse(request, reply, self._base_url, is_local=self._is_local)
+        return parse(request, response, self._base_url, is_sandbox=self._is_sandbox, any_json=any_json)
 
-    def accept(self, request: Request, reply: Reply) -> None:
-        """Accept a reply of any status that says success (2xx), with any body.
-
-        Raises RefusedError for another status; OutcomeUnknownError, or UnreadableError where the request only reads,
-        for a body that is not whole.
-        """
-        accept(request, reply, self._base_url, is_local=self._is_local)
+    def accept(self, request: Request, response: httpx.Response) -> None:
+        """Accept a fetched response of any status that means success (2xx), with any body. Raises as `send` does."""
+        accept(request, response, self._base_url, is_sandbox=self._is_sandbox)
 
     @contextmanager
     def _interruptible(self, request: Request) -> Iterator[None]:
-        """Make of Ctrl-C in the block a Interrupted that says whether the request had left."""
-        self._line.left = False
+        """Turn Ctrl-C in the block into an error that says whether the request had been sent."""
+        self._latest = None
         try:
             yield
         except KeyboardInterrupt:
-            raise _stopped(request, left=self._line.left) from None
+            sent = self._latest is not None and self._latest.extensions.get("sent", False)
+            raise _interrupted(request, sent=sent) from None
 
-    def _reply(self, request: Request, timeout: float | None) -> Reply:
-        outgoing = self._prepared(request)
+    def _response(self, request: Request, timeout: float | None) -> httpx.Response:
+        """Return the response to a request, which is retried if it was not sent, or if it only reads."""
         if timeout is not None:
-            return self._exchange(request, outgoing, min(self._seconds, timeout))
-        return self._repeated(request, outgoing)
-
-    def _repeated(self, request: Request, outgoing: Outgoing) -> Reply:
-        """The reply to a request, which is made again where nothing left, or where it only reads."""
+            return self._attempt(request, min(self._timeout, timeout))
         reads = request.operation.effect is Effect.READS
         for pause in PAUSES:
             try:
-                reply = self._exchange(request, outgoing, self._seconds)
+                response = self._attempt(request, self._timeout)
             except NotReachedError as error:
                 if not error.retryable:
                     raise
@@ -134,74 +147,81 @@ class Client:
                 if not reads:
                     raise
             else:
-                if not (reads and reply.status in RETRYABLE_STATUSES):
-                    return reply
+                if not (reads and (response.status_code in RETRYABLE_STATUSES or is_lost(response))):
+                    return response
             self._log(f"* trying again in {pause:g} s")
             self._sleep(pause)
-        return self._exchange(request, outgoing, self._seconds)
+        return self._attempt(request, self._timeout)
 
-    def _exchange(self, request: Request, outgoing: Outgoing, seconds: float) -> Reply:
-        named = f"{outgoing.method} {outgoing.path}"
+    def _attempt(self, request: Request, seconds: float) -> httpx.Response:
+        self._latest = outgoing = self._outgoing(request, seconds)
+        named = f"{outgoing.method} {outgoing.url.raw_path.partition(b'?')[0].decode()}"
         self._log(f"> {named}")
+        self._log_more(">", outgoing.headers, outgoing.content, outgoing.url.query)
         started = self._clock()
         outcome = "not sent"
         try:
-            reply = self._line.exchange(outgoing, seconds)
-        except LostError as error:
-            outcome = "no answer"
-            raise outcome_unknown(request, str(error)) from None
+            response = self._transport.handle_request(outgoing)
+        except httpx.HTTPError as error:
+            outcome = "no response"
+            raise outcome_unknown(request, describe(error, seconds)) from None
         except KeyboardInterrupt:
             outcome = "interrupted"
             raise
         else:
-            outcome = str(reply.status)
-            return self._without_key(reply)
+            outcome = str(response.status_code)
+            response = self._redacted(response)
+            return response
         finally:
             self._log(f"< {outcome} {named} {(self._clock() - started) * 1000:.0f} ms")
+            if outcome.isdecimal():
+                self._log_more("<", response.headers, response.content)
 
-    def _without_key(self, reply: Reply) -> Reply:
-        """A reply in which the service does not repeat the key: from here on nothing can show or store it."""
-        head = "\n".join([reply.reason, *chain.from_iterable(reply.headers)])
-        key = self._credential.key.reveal()
-        body = redact_body(reply.body, key)
-        mask = partial(redact, key=key)
-        if body is reply.body and mask(head) == head:
-            return reply
-        headers = tuple((mask(name), mask(value)) for name, value in reply.headers)
-        return reply._replace(body=body, headers=headers, reason=mask(reply.reason))
-
-    def _prepared(self, request: Request) -> Outgoing:
-        """The request as it travels. Raises UsageError where it is too long for a URL; its text does not show it."""
-        outgoing = self._outgoing(request)
-        if len(outgoing.target) > LONGEST_TARGET:
-            raise UsageError(f"{request.operation.name} cannot be asked for: a value is too long for a URL")
-        return outgoing
-
-    def _outgoing(self, request: Request) -> Outgoing:
+    def _outgoing(self, request: Request, seconds: float) -> httpx.Request:
+        """Return the request with the credentials. Raises UsageError if it is too long; its text does not show it."""
         query, form = request.with_credentials(self._credential.parameters())
-        return Outgoing(
+        target = self._path + request.operation.path + (f"?{encoded(query)}" if query else "")
+        content = encoded(form).encode("ascii") if request.json is None else request.json
+        if len(target) > LONGEST_TARGET:
+            raise UsageError("A value is too long for a URL")
+        return httpx.Request(
             request.operation.method,
-            self._path + request.operation.path,
-            encoded(query),
-            request.headers,
-            encoded(form).encode("ascii") if request.json is None else request.json,
+            self._origin + target,
+            headers={**request.headers, "Accept-Encoding": "identity"},
+            content=content or None,
+            extensions={**self._extensions, "timeout": httpx.Timeout(seconds).as_dict(), "sent": self._is_sandbox},
         )
 
+    def _redacted(self, response: httpx.Response) -> httpx.Response:
+        """Return a response without the key, if the service repeats it: from here on nothing can show or store it."""
+        key = self._credential.key.reveal()
+        head = [value for header in response.headers.raw for value in header]
+        head.append(response.extensions.get("reason_phrase", b""))
+        redacted = [redact_body(value, key) for value in head]
+        body = redact_body(response.content, key)
+        if body is response.content and redacted == head:
+            return response
+        *headers, reason = redacted
+        extensions = {**response.extensions, "reason_phrase": reason}
+        return finished(response.status_code, zip(headers[::2], headers[1::2], strict=True), body, extensions)
 
-def _lines(base_url: str) -> Callable[[], Line]:
-    """What makes connections to a service that share their settings. Raises ConfigurationError."""
-    from msgctl.http.connection import Connection
-    from msgctl.http.dialing import Dialer
+    def _log_more(self, sign: str, headers: httpx.Headers, body: bytes, query: bytes = b"") -> None:
+        """Log headers, query and body, if asked for."""
+        if self._verbosity < 2:
+            return
+        key = self._credential.key.reveal()
+        lines = [f"{name.decode('latin-1')}: {value.decode('latin-1')}" for name, value in headers.raw]
+        lines += [f"?{query.decode()}"] if query else []
+        lines += body.decode("utf-8", "replace").splitlines()
+        for line in lines:
+            self._log(f"{sign} {redact(line, key)}")
 
-    dialer = Dialer(base_url)
-    return lambda: Connection(dialer)
 
-
-def _stopped(request: Request, *, left: bool) -> Interrupted:
+def _interrupted(request: Request, *, sent: bool) -> Interrupted:
     if request.operation.effect is Effect.READS:
-        return Interrupted("interrupted")
-    if left:
+        return Interrupted("Interrupted")
+    if sent:
         return Interrupted(
-            "interrupted after the request was sent", check(request), consequence="it may have been carried out"
+            "Interrupted after the request was sent", check(request), consequence="it may have been carried out"
         )
-    return Interrupted("interrupted", consequence="nothing was sent", nothing_sent=True)
+    return Interrupted("Interrupted", consequence="nothing was sent", nothing_sent=True)

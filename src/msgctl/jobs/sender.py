@@ -51,6 +51,6 @@ def _event(error: MsgctlError) -> Event:
     """Return what an error means for the recipients; whatever is not certain counts as lost."""
     if isinstance(error, (NotReachedError, ConfigurationError)):
         return Event.NOT_SENT
-    if isinstance(error, UsageError) or (isinstance(error, RefusedError) and error.certain):
+    if isinstance(error, (UsageError, RefusedError)):
         return Event.REFUSED
     return Event.LOST

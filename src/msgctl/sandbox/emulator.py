@@ -52,6 +52,8 @@ class Emulator:
         parts = urlsplit(base_url)
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self.clock = clock
+        self.stopped: float | None = None
+        """Where the sandbox's clock stands, if it was stopped when it was last read."""
         self._client = client
         self._key = key
 
@@ -69,6 +71,7 @@ class Emulator:
     def now(self, db: Connection) -> float:
         """Return the time of the sandbox's clock, in seconds since 1970."""
         offset, stopped = db.execute("SELECT clock_offset, clock_stopped FROM account").fetchone()
+        self.stopped = stopped
         return float(self.clock() + offset if stopped is None else stopped)
 
     def close(self) -> None:

@@ -97,15 +97,21 @@ def replace_all(state: State, *specs: str) -> None:
         db.executemany("INSERT INTO faults (spec, remaining) VALUES (?, ?)", rows)
 
 
-def respond(emulator: Emulator, request: SandboxRequest, sleep: Callable[[float], None] = time.sleep) -> Outcome:
-    """Carry out an operation with the faults that the state has."""
+def respond(
+    emulator: Emulator,
+    request: SandboxRequest,
+    sleep: Callable[[float], None] = time.sleep,
+    operate: Callable[[SandboxRequest], SandboxResponse] | None = None,
+) -> Outcome:
+    """Carry out an operation with the faults that the state has; ``operate`` replaces the emulator."""
+    operate = operate or emulator.respond
     met = _met(emulator, request.path.removeprefix(BASE_PATH))
     if not met:
-        return Outcome(emulator.respond(request))
+        return Outcome(operate(request))
     kinds = tuple(fault.kind for fault in met)
     sleep(sum(fault.seconds for fault in met))
     instead = next((kind for kind in kinds if kind in INSTEAD), None)
-    return Outcome(_response(instead) if instead else emulator.respond(request), kinds)
+    return Outcome(_response(instead) if instead else operate(request), kinds)
 
 
 def _met(emulator: Emulator, path: str) -> list[Fault]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from email.utils import formatdate
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from urllib.parse import quote
 
@@ -24,7 +26,7 @@ class Service:
     """Responds to requests in any number of threads.
 
     ``allowed`` are the networks that may call the interface (empty: all), as in the account's security menu.
-    ``operate`` carries out an operation; it is the emulator unless recorded responses replace it.
+    ``operate`` replaces the emulator, for example by recorded responses.
     """
 
     def __init__(
@@ -33,16 +35,24 @@ class Service:
         *,
         allowed: Sequence[Network] = (),
         sleep: Callable[[float], None] = time.sleep,
-        operate: Callable[[SandboxRequest], Outcome] | None = None,
+        operate: Callable[[SandboxRequest], SandboxResponse] | None = None,
     ) -> None:
         self._emulator = emulator
         self._admin = LocalAdmin(emulator)
         self._allowed = tuple(allowed)
-        self._operate = operate or (lambda request: faults.respond(emulator, request, sleep))
+        self._sleep = sleep
+        self._operate = operate
         self._files = {"/": page.html, "/openapi.json": openapi.response}
 
     def respond(self, request: SandboxRequest, address: str) -> Outcome:
         """Return the outcome of a request from an address. No request makes it raise."""
+        outcome = self._respond(request, address)
+        if self._emulator.stopped is None:
+            return outcome
+        headers = {**outcome.response.headers, "date": formatdate(self._emulator.stopped, usegmt=True)}
+        return outcome._replace(response=replace(outcome.response, headers=headers))
+
+    def _respond(self, request: SandboxRequest, address: str) -> Outcome:
         own = request.path == endpoints.PATH or request.path.startswith(endpoints.PATH + "/")
         try:
             if own:
@@ -63,7 +73,7 @@ class Service:
         if request.path.startswith(VISITS):
             return Outcome(self._visit(request))
         self._check_address(address)
-        return self._operate(request)
+        return faults.respond(self._emulator, request, self._sleep, self._operate)
 
     def _check_address(self, address: str) -> None:
         if not self._allowed:

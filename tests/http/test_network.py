@@ -218,7 +218,8 @@ def test_a_redirect_is_not_followed(command: Command, status: int, service: Serv
 
         service.will(redirect)
         outcome = tool(*command.line)
-        assert outcome.code == 1
+        in_doubt = status in (302, 303) and command not in READS.values()
+        assert outcome.code == (5 if in_doubt else 1)
         assert elsewhere.connections == 0
         assert service.connections == 1
         assert f"http://127.0.0.1:{elsewhere.port}" in outcome.err
@@ -230,9 +231,9 @@ def test_a_redirect_is_not_followed(command: Command, status: int, service: Serv
 )
 def test_a_redirect_to_anywhere_is_1(location: str, service: Service, tool: Tool) -> None:
     service.will(raw(f"HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode("latin-1")))
-    outcome = tool("balance", terminal=True)
-    assert outcome.code in (1, 5)
-    assert "\x1b[31m" not in outcome.err.replace("\x1b[1;31m", "")
+    outcome = tool("balance", "--no-color", terminal=True)
+    assert outcome.code == (5 if "\r" in location else 1)
+    assert "\x1b" not in outcome.err
     assert "of its own" not in outcome.err
 
 
@@ -309,7 +310,7 @@ def test_this_machine_is_never_asked_for_through_a_proxy(
         assert proxy.connections == 0
 
 
-@pytest.mark.parametrize("url", ["nonsense://x", "socks5://127.0.0.1:1"])
+@pytest.mark.parametrize("url", ["nonsense://x", "socks4://127.0.0.1:1", "http://", "http://[::1"])
 def test_a_proxy_that_cannot_be_understood_is_3(
     url: str, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:

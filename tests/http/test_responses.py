@@ -1,0 +1,309 @@
+"""What a response means: success, refusal, or doubt; and what its error says."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from msgctl import operations as ops
+from msgctl.errors import MsgctlError, OutcomeUnknownError, RefusedError, UnreadableError
+from msgctl.http.request import build
+from msgctl.http.response import Response, is_verified, load_json, parse
+from msgctl.http.transport import finished
+from msgctl.operations import OPERATIONS, Effect, Operation
+
+AWAY = "https://service.example/api/v1"
+HTML = b"<!DOCTYPE html><html><head><style>p {}</style></head><body><h1>Web server is down</h1></body></html>"
+VALUES = {
+    field.name: "573001234567" if field.name == "phone" else field.choices[0] if field.choices else "x"
+    for operation in OPERATIONS
+    for field in operation.fields
+}
+RECORDS: dict[str, Any] = {
+    "status": "1",
+    "id": "d1",
+    "state": "sent",
+    "urlShort": "https://s.example/p",
+    "data": [{"id": "m1", "status": "queued", "phone": "573001234567"}],
+}
+READS = [operation for operation in OPERATIONS if operation.effect is Effect.READS]
+SENDS = [operation for operation in OPERATIONS if operation.effect is Effect.SENDS]
+MADE_ONCE = [operation for operation in OPERATIONS if operation.effect is not Effect.READS]
+
+
+def record_of(operation: Operation) -> dict[str, Any]:
+    return {each.name: RECORDS[each.name] for each in operation.answer.members if each.name in RECORDS}
+
+
+def parsed(
+    operation: Operation,
+    body: Any,
+    status: int = 200,
+    *,
+    base_url: str = AWAY,
+    headers: dict[str, str] | None = None,
+    fault: str = "",
+    **more: Any,
+) -> Response:
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    raw = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
+    response = finished(status, raw, content, {"fault": fault, "lost": True} if fault else {})
+    needed = {field.name: VALUES[field.name] for field in operation.fields if field.required}
+    return parse(build(operation, needed), response, base_url, **more)
+
+
+def error_of(operation: Operation, body: Any, status: int = 200, **more: Any) -> MsgctlError:
+    with pytest.raises(MsgctlError) as error:
+        parsed(operation, body, status, **more)
+    return error.value
+
+
+def each(operations: list[Operation]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("operation", operations, ids=lambda operation: operation.name)
+
+
+# --- success
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 299])
+@each(list(OPERATIONS))
+def test_any_2xx_with_the_record_is_success(operation: Operation, status: int) -> None:
+    response = parsed(operation, record_of(operation), status)
+    assert (response.http_status, response.document) == (status, record_of(operation))
+
+
+@each(list(OPERATIONS))
+def test_the_record_may_be_in_data(operation: Operation) -> None:
+    record = record_of(operation)
+    body = json.dumps({"data": record, "new": 1}).encode()
+    response = parsed(operation, body)
+    assert (response.body, response.document) == (body, record)
+    if not operation.answer.entries:
+        assert parsed(operation, {"data": [record]}).document == record
+
+
+@each([operation for operation in SENDS if operation.answer.entries])
+def test_data_may_be_one_entry(operation: Operation) -> None:
+    entry = RECORDS["data"][0]
+    assert parsed(operation, {"id": "d1", "data": entry}).document["data"] == [entry]
+    assert parsed(operation, {"data": entry}).document["data"] == [entry]
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize("status", [301, 307, 308, 400, 401, 402, 403, 404, 405, 413, 415, 422, 429])
+@each(list(OPERATIONS))
+def test_a_status_that_refuses_the_request(operation: Operation, status: int) -> None:
+    error = error_of(operation, HTML, status)
+    assert isinstance(error, RefusedError)
+    assert "Web server is down" in error.what
+    if operation in SENDS:
+        assert error.consequence == "nothing was sent"
+
+
+@pytest.mark.parametrize("record", [{"error": "NO"}, {"msg": "NO"}, {"error": "NO", "msg": "no"}, {"error": ["NO"]}])
+@each(list(OPERATIONS))
+def test_a_520_with_the_error_record_is_a_refusal(operation: Operation, record: dict[str, Any]) -> None:
+    error = error_of(operation, record, 520)
+    assert isinstance(error, RefusedError)
+    assert "NO" in error.what
+    assert error.details() == {"http_status": 520, **record, "body": record}
+
+
+@pytest.mark.parametrize("body", [{"error": "NO_CREDITS"}, {"error": "NO", "msg": "no"}, {"error": {"code": 7}}])
+@each(list(OPERATIONS))
+def test_a_2xx_with_an_error_and_no_record_is_a_refusal(operation: Operation, body: dict[str, Any]) -> None:
+    assert isinstance(error_of(operation, body), RefusedError)
+
+
+@each([operation for operation in SENDS if operation.answer.entries])
+def test_a_2xx_with_an_error_and_only_a_status_is_a_refusal(operation: Operation) -> None:
+    assert isinstance(error_of(operation, {"status": "error", "error": "NO_CREDITS"}), RefusedError)
+
+
+# --- doubt
+
+
+@pytest.mark.parametrize(
+    "status", [300, 302, 303, 304, 406, 408, 409, 410, 418, 499, 500, 501, 502, 503, 504, 520, 599]
+)
+@each(MADE_ONCE)
+def test_any_other_status_leaves_it_open_whether_something_was_done(operation: Operation, status: int) -> None:
+    error = error_of(operation, HTML, status)
+    assert isinstance(error, OutcomeUnknownError)
+    assert error.consequence == "it may have been carried out"
+    assert error.http_status == status
+    assert "Web server is down" in error.what
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"null", b"[]", HTML, {"error": None, "msg": ""}, {"message": "down"}])
+@each([ops.SEND_SMS, ops.BLOCK_PHONE, ops.BALANCE])
+def test_a_520_without_the_error_record_may_come_from_anything_in_between(operation: Operation, body: Any) -> None:
+    error = error_of(operation, body, 520)
+    assert error.exit_code == (1 if operation.effect is Effect.READS else 5)
+
+
+@pytest.mark.parametrize("status", [302, 408, 409, 500, 502])
+@each(READS)
+def test_any_other_status_of_a_read_is_1(operation: Operation, status: int) -> None:
+    error = error_of(operation, HTML, status)
+    assert (error.exit_code, error.consequence) == (1, "")
+
+
+UNUSABLE: dict[str, Any] = {
+    "empty": b"",
+    "spaces": b" \r\n\t",
+    "text": b"OK",
+    "HTML": HTML,
+    "half a document": b'{"status": 15',
+    "two documents": b'{"status": 1}{"status": 2}',
+    "null": b"null",
+    "string": b'"status"',
+    "number": b"1500",
+    "array": b'[{"status": 1}]',
+    "another object": b'{"balance": 1500, "result": "ok"}',
+    "null fields": b'{"status": null, "id": null, "error": null}',
+    "only msg": b'{"msg": "created"}',
+    "objects for values": b'{"status": {"value": 1}, "id": {"a": 1}, "state": [], "urlShort": {}, "data": [1]}',
+    "NaN": b'{"status": NaN, "id": "d1"}',
+    "not UTF-8": b'{"status": "\xff\xfe"}',
+    "UTF-16": '{"status": 1}'.encode("utf-16"),
+    "200,000 brackets": b'{"status": ' + b"[" * 200_000 + b"]" * 200_000 + b"}",
+}
+
+
+@pytest.mark.parametrize("body", UNUSABLE.values(), ids=UNUSABLE)
+@each([operation for operation in OPERATIONS if operation is not ops.VERIFY_2FA])
+def test_a_2xx_that_cannot_be_used_is_1_for_a_read_and_5_for_anything_else(operation: Operation, body: bytes) -> None:
+    error = error_of(operation, body)
+    assert isinstance(error, UnreadableError if operation in READS else OutcomeUnknownError)
+    assert "cannot be used: " in error.what
+    assert error.body == body.decode("utf-8", "replace")[:4000]
+
+
+@each(list(OPERATIONS))
+def test_a_body_that_broke_off_leaves_it_open_and_is_kept(operation: Operation) -> None:
+    error = error_of(operation, b'{"id": "d1", "status": 1', fault="no whole response came within 3 seconds")
+    assert isinstance(error, OutcomeUnknownError)
+    assert error.retryable
+    assert (error.http_status, error.body) == (200, '{"id": "d1", "status": 1')
+    assert "3 seconds" in error.what
+
+
+# --- what an error carries
+
+
+def test_the_body_of_a_response_is_json_if_it_is_json() -> None:
+    assert error_of(ops.SEND_SMS, {"ref": "m-77"}).details()["body"] == {"ref": "m-77"}
+    assert error_of(ops.SEND_SMS, b"ref: m-77").details()["body"] == "ref: m-77"
+    assert "body" not in error_of(ops.SEND_SMS, b"", 502).details()
+
+
+def test_a_long_body_is_cut_to_4000_characters() -> None:
+    assert error_of(ops.SEND_SMS, {"ref": "é" * 5000}).details()["body"] == json.dumps({"ref": "é" * 5000})[:4000]
+
+
+@pytest.mark.parametrize(
+    ("body", "quoted"),
+    [
+        ({"error": "E1", "msg": "m2"}, "E1: m2"),
+        ({"message": "not now"}, "not now"),
+        ({"detail": "not now"}, "not now"),
+        ({"errors": ["a", "b"]}, '["a", "b"]'),
+        ({"error": {"code": 7}}, '{"code": 7}'),
+        ({"reason": "unknown"}, '{"reason": "unknown"}'),
+        (b"<html><script>alert('x')</script><p>Down for\n maintenance</p>", "Down for maintenance"),
+        (b"try later", "try later"),
+        (b"", "with an empty body"),
+    ],
+)
+def test_the_message_quotes_what_came_back(body: Any, quoted: str) -> None:
+    assert quoted in error_of(ops.SEND_SMS, body, 503).what
+
+
+def test_a_page_of_many_tags_does_not_take_long() -> None:
+    assert error_of(ops.SEND_SMS, b"<script>" * 100_000, 503).exit_code == 5
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "hinted"),
+    [
+        (401, b"", True),
+        (403, HTML, True),
+        (520, {"error": "UNKNOWN"}, True),
+        (520, {"error": "IP not allowed"}, True),
+        (520, {"error": "INVALID_CLIENT_OR_KEY"}, True),
+        (520, {"msg": "no"}, True),
+        (520, {"error": "INVALID_PARAMETER", "msg": "phone"}, False),
+        (520, {"error": "NOT_FOUND"}, False),
+        (520, {"error": "parámetro inválido"}, False),
+        (520, {"error": "NO_CREDITS"}, False),
+        (400, {"error": "bad"}, False),
+        (404, b"", False),
+        (502, HTML, False),
+        (200, {"error": "denied"}, False),
+    ],
+)
+def test_the_hint_about_allowed_addresses(status: int, body: Any, hinted: bool) -> None:
+    assert ("address" in (error_of(ops.SEND_SMS, body, status).hint or "")) is hinted
+    for here in ("http://127.0.0.1:8000/api/v1", "http://localhost/api/v1"):
+        assert "address" not in (error_of(ops.SEND_SMS, body, status, base_url=here).hint or "")
+    assert "address" not in (error_of(ops.SEND_SMS, body, status, is_sandbox=True).hint or "")
+
+
+def test_a_redirect_says_where_to_without_what_follows_the_host() -> None:
+    error = error_of(ops.BALANCE, b"", 308, headers={"Location": "https://other.example:8443/?key=secret"})
+    assert "points to https://other.example:8443." in (error.hint or "")
+
+
+# --- any JSON for a script
+
+
+@pytest.mark.parametrize("body", [b"[1, 2]", b'{"new": 1.10}', b'"x"', b"7"])
+@each(READS)
+def test_a_read_accepts_any_json_if_asked_to(operation: Operation, body: bytes) -> None:
+    assert parsed(operation, body, any_json=True).body == body
+    assert parsed(operation, body, 201, any_json=True).http_status == 201
+
+
+def test_any_json_changes_nothing_for_a_send_a_refusal_and_a_page() -> None:
+    assert error_of(ops.SEND_SMS, b"[]", any_json=True).exit_code == 5
+    assert error_of(ops.BALANCE, {"error": "no"}, any_json=True).exit_code == 1
+    assert error_of(ops.BALANCE, HTML, any_json=True).exit_code == 1
+
+
+# --- codes
+
+
+@pytest.mark.parametrize("status", [True, 1, 7, "1", "200", "ok", "verified", "Valid", "verificado", "success"])
+def test_a_code_is_verified(status: Any) -> None:
+    assert is_verified(load_json(json.dumps({"status": status}).encode()))
+    assert parsed(ops.VERIFY_2FA, json.dumps({"status": status}).encode()).operation is ops.VERIFY_2FA
+
+
+@pytest.mark.parametrize(
+    "status",
+    [False, 0, 0.0, "0", "no", "False", "error", "FAILED", "invalid", "Invalid code", "expired", "rejected", "denied",
+     "pending", "not verified", "no verificado", "inválido", "expirado", "rechazado", "denegado", "pendiente",
+     "fallido", "falso", "", " ", None, [], {}, [True]],
+    ids=repr,
+)  # fmt: skip
+def test_a_code_is_not_verified(status: Any) -> None:
+    error = error_of(ops.VERIFY_2FA, {"status": status})
+    assert isinstance(error, RefusedError)
+    assert json.dumps(status, ensure_ascii=False) in error.what
+
+
+@pytest.mark.parametrize("body", [{"status": True, "error": "no"}, {"ok": True}, b"", HTML, b"[]", b"true"])
+def test_a_response_that_does_not_say_verified_is_1(body: Any) -> None:
+    assert isinstance(error_of(ops.VERIFY_2FA, body), RefusedError)
+
+
+def test_httpx_keeps_an_encoded_body_as_it_came() -> None:
+    response = finished(200, [(b"Content-Encoding", b"gzip")], b"not gzip", {"http_version": b"HTTP/1.1"})
+    assert (response.content, response.headers["content-encoding"]) == (b"not gzip", "gzip")
+    assert isinstance(response, httpx.Response)

@@ -1,0 +1,116 @@
+"""Recording a service, and responding from the record."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError
+from msgctl.sandbox.protocol import SandboxRequest, SandboxResponse
+from msgctl.sandbox.recording import Forwarded, Recorder, Replay
+
+from .world import FORM, JSON, PHONE, encoded
+
+BALANCE = SandboxRequest("GET", "/api/v1/balance", encoded({}))
+ODD = SandboxResponse(202, b'{"queued": 1.50}', {"content-type": "application/json; charset=x"})
+
+
+class Recording:
+    """A recorder before a service that always responds the same."""
+
+    def __init__(self, response: SandboxResponse | Exception = ODD) -> None:
+        self.forwarded: list[Forwarded] = []
+        self.lines: list[str] = []
+        self.response = response
+        self.recorder = Recorder(self._forward, self.lines.append, client=1, key="sandbox")
+
+    def _forward(self, request: Forwarded) -> SandboxResponse:
+        self.forwarded.append(request)
+        if isinstance(self.response, Exception):
+            raise self.response
+        return self.response
+
+    def respond(self, request: SandboxRequest) -> SandboxResponse:
+        return self.recorder.respond(request, "127.0.0.1").response
+
+
+def sms(text: str, **more: str) -> SandboxRequest:
+    parameters: dict[str, str | None] = {"phone": PHONE, "sms": text, **more}
+    return SandboxRequest("POST", "/api/v1/send-sms", "", FORM, encoded(parameters).encode())
+
+
+def chat(body: str) -> SandboxRequest:
+    return SandboxRequest("POST", "/api/v1/chatapp/send", encoded({"template": "t"}), JSON, body.encode())
+
+
+def test_a_response_passes_unchanged_and_is_replayed() -> None:
+    recording = Recording()
+    for request in (sms("ñ & = +"), chat('{"phone": "573001234567", "body": ["x"]}'), BALANCE):
+        assert recording.respond(request) == ODD
+    replay = Replay(recording.lines, "file")
+    assert [replay.respond(request) for request in (BALANCE, sms("ñ & = +"))] == [ODD, ODD]
+    assert replay.respond(chat('{"body":["x"],"phone":"573001234567"}')) == ODD
+
+
+def test_credentials_are_neither_forwarded_as_parameters_nor_written_down() -> None:
+    recording = Recording()
+    recording.respond(sms("Hola"))
+    (request,) = recording.forwarded
+    assert request.form == (("phone", PHONE), ("sms", "Hola"))
+    (line,) = recording.lines
+    assert "sandbox" not in line
+    assert {"client", "key"}.isdisjoint(dict(json.loads(line)["form"]))
+
+
+@pytest.mark.parametrize("wrong", [{"key": "guess"}, {"client": "2"}, {"key": ""}, {"key": "clé"}])
+def test_other_credentials_are_not_forwarded(wrong: dict[str, str]) -> None:
+    recording = Recording()
+    refused = recording.respond(sms("Hola", **wrong))
+    assert (refused.status, json.loads(refused.body)["error"]) == (520, "UNAUTHORIZED")
+    assert (recording.forwarded, recording.lines) == ([], [])
+
+
+@pytest.mark.parametrize(("error", "status"), [(NotReachedError("no"), 502), (OutcomeUnknownError("lost"), 504)])
+def test_a_request_without_a_response_is_not_recorded(error: Exception, status: int) -> None:
+    recording = Recording(error)
+    assert recording.respond(BALANCE).status == status
+    assert recording.lines == []
+
+
+def test_another_path_is_not_forwarded() -> None:
+    recording = Recording()
+    assert recording.respond(SandboxRequest("GET", "/sandbox/inbox")).status == 404
+    assert recording.forwarded == []
+
+
+def test_a_request_recorded_twice_gets_its_responses_in_order_and_then_the_last() -> None:
+    recording = Recording()
+    for credits_left in (2, 1):
+        recording.response = SandboxResponse(200, b'{"status":%d}' % credits_left, {"content-type": "text/plain"})
+        recording.respond(BALANCE)
+    replay = Replay(recording.lines, "file")
+    assert [replay.respond(BALANCE).body[-2:-1] for _ in range(3)] == [b"2", b"1", b"1"]
+
+
+def test_the_order_of_parameters_and_other_credentials_do_not_matter() -> None:
+    recording = Recording()
+    recording.respond(sms("Hola"))
+    other = b"sms=Hola&key=another&phone=573001234567&client=9"
+    replay = Replay(recording.lines, "file")
+    assert replay.respond(SandboxRequest("POST", "/api/v1/send-sms", "", FORM, other)) == ODD
+
+
+def test_a_request_that_is_not_in_the_record_is_named() -> None:
+    record: Any = json.loads(Replay([], "file").respond(sms("Hola")).body)
+    assert record["error"] == "NOT_RECORDED"
+    assert "POST /send-sms" in record["msg"]
+    assert "Hola" in record["msg"]
+    assert '"sandbox"' not in record["msg"]
+
+
+@pytest.mark.parametrize("line", ["", "[]", "{}", "nonsense", '{"method": "GET", "path": "/x"}'])
+def test_what_is_not_a_record_is_named_with_its_line(line: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"file, line 1"):
+        Replay([line], "file")
