@@ -136,9 +136,9 @@ def start(
     zones = campaign.zone_finder(context, rules.hours())
     store = Store(paths.jobs_folder())
     job = store.new_id(context.clock())
-    with store.locked(job):
+    with _exclusions(spec, rules) as found, store.locked(job):
         store.tidy()
-        with _exclusions(spec, rules) as found, _importer(context, store, job, spec, found, zones) as importer:
+        with _importer(context, store, job, spec, found, zones) as importer:
             with _opened(context, source) as reader:
                 if reader.encoding != UTF8:
                     context.note(f"{values.quote(source.file)} is not UTF-8; reading it as {reader.encoding}")
@@ -150,7 +150,7 @@ def start(
             summary = confirmation.approve(context, source, spec, importer.tally)
             if context.options.dry_run:
                 return summary
-            with store.alone("start", waits=True):
+            with store.starting():
                 campaign.refuse_repeat(context, store, importer, rules)  # another job may have begun meanwhile
                 importer.finish()
         with closing(Ledger(store.path(job), clock=context.clock)) as ledger:

@@ -111,7 +111,7 @@ def refuse_repeat(context: Context, store: Store, importer: Importer, rules: Rul
     repeat = None if rules.again else importer.repeat(store, context.clock())
     if repeat is None:
         return
-    people = f"{repeat.recipients:,} of these {importer.tally.messages:,} people"
+    people = f"{repeat.recipients:,} of {importer.tally.messages:,} recipients"
     if repeat.is_finished:
         raise UsageError(
             f"Job {repeat.job} has sent this message to {people} in the last 24 hours",

@@ -24,7 +24,7 @@ def run(context: Context, store: Store, fields: tuple[str, ...]) -> OwnResult | 
         return None
     results: list[OwnResult] = []
     failures: list[MsgctlError] = []
-    with store.alone("run-due", waits=False) as is_alone:
+    with store.running_due() as is_alone:
         for job in jobs if is_alone else []:
             try:
                 if (result := _run(context, store, job)) is not None:

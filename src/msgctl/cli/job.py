@@ -31,7 +31,7 @@ app = group("Check, resume and report on bulk sends.")
 Job = Annotated[str, typer.Argument(metavar="JOB", help="Job id.")]
 
 LISTED = ("job", "command", "state", "recipients", "accepted", "unknown", "pending")
-OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate")
+OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate", "excluded")
 
 
 @command(app, "list", "msgctl job list", "msgctl job list -o csv --fields job,state,pending")

@@ -64,7 +64,7 @@ def _compared(path: Path, db: sqlite3.Connection, spec: JobSpec, now: float) -> 
         if db.execute(_COMMON_MESSAGE).fetchone() is None:
             return None
         is_finished = db.execute(_UNFINISHED).fetchone() is None
-        if is_finished and db.execute(_UPDATED).fetchone()[0] < now - RECENT:
+        if is_finished and db.execute(_UPDATED).fetchone()[0] <= now - RECENT:
             return None
         return db.execute(_SAME).fetchone()[0], is_finished
 

@@ -84,21 +84,23 @@ class Store:
             os.close(descriptor)
 
     @contextmanager
-    def alone(self, what: str, *, waits: bool) -> Iterator[bool]:
-        """Hold a lock of the whole folder: to begin a job, or to run what is due.
-
-        Yields whether it is held; without ``waits`` another process may hold it.
-        """
+    def starting(self) -> Iterator[None]:
+        """Hold the lock of the folder: jobs begin one after the other, so that each sees those before it."""
         files.folder(self.folder)
-        lock = self.folder / f".{what}.lock"
+        with LEDGER.explained(self.folder):
+            opened = os.open(self.folder, os.O_RDONLY | os.O_CLOEXEC)
+        with _closing(opened) as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def running_due(self) -> Iterator[bool]:
+        """Hold the lock of `msgctl job run-due`; yield whether another process does not hold it."""
+        lock = self.folder / ".run-due.lock"
         with LEDGER.explained(lock):
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            if waits:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield waits or _take(descriptor)
-        finally:
-            os.close(descriptor)
+            opened = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with _closing(opened) as descriptor:
+            yield _take(descriptor)
 
     def remove(self, job: str) -> None:
         """Delete a job that is not running. Raises ConfigurationError."""
@@ -127,6 +129,14 @@ class Store:
 
     def _lock(self, job: str) -> Path:
         return self.folder / f".{job}.lock"
+
+
+@contextmanager
+def _closing(descriptor: int) -> Iterator[int]:
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _take(descriptor: int) -> bool:
