@@ -16,7 +16,7 @@ __msgctl_table() {
             'command sms - Send text messages'
             'command call - Make voice calls'
             'command chatapp - Send chat-app messages from templates'
-            'command job - Bulk sends: how they stand, and how they go on'
+            'command job - Check, resume and report on bulk sends'
             'command 2fa - Send and verify codes by SMS, call or chat app'
             'command state - Check the delivery state of SMS and calls'
             'command url - Create short URLs and count their clicks'
@@ -58,10 +58,10 @@ __msgctl_table() {
             'option --country-code countries ISO 3166 country code, for example CO'
             'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
             'option --phone-column text Column of the phone numbers'
-            'option --skip-invalid - Leave out rows that cannot be sent to'
-            'option --batch-size text Most numbers in a request, where their text is the same'
-            'option --concurrency text Requests under way at once'
-            'option --rate text Recipients a second at most'
+            'option --skip-invalid - Skip invalid rows'
+            'option --batch-size text Maximum numbers per request, for recipients of the same text'
+            'option --concurrency text Maximum simultaneous requests'
+            'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
         ) ;;
     'sms segments')
@@ -99,10 +99,10 @@ __msgctl_table() {
             'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail if the call is not answered'
             'option --country-code countries ISO 3166 country code, for example CO'
             'option --phone-column text Column of the phone numbers'
-            'option --skip-invalid - Leave out rows that cannot be sent to'
-            'option --batch-size text Most numbers in a request, where their text is the same'
-            'option --concurrency text Requests under way at once'
-            'option --rate text Recipients a second at most'
+            'option --skip-invalid - Skip invalid rows'
+            'option --batch-size text Maximum numbers per request, for recipients of the same text'
+            'option --concurrency text Maximum simultaneous requests'
+            'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
         ) ;;
     'chatapp')
@@ -137,19 +137,19 @@ __msgctl_table() {
             'arguments - - '
             'option --template text Name of the template'
             'option --phone-column text Column of the phone numbers'
-            'option --skip-invalid - Leave out rows that cannot be sent to'
-            'option --concurrency text Requests under way at once'
-            'option --rate text Recipients a second at most'
+            'option --skip-invalid - Skip invalid rows'
+            'option --concurrency text Maximum simultaneous requests'
+            'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
         ) ;;
     'job')
         table=(
-            'command list - List the jobs, the oldest first'
-            'command show - Show how a job stands: what was accepted, refused, or is unknown'
-            'command resume - Go on with a job, and send to nobody twice'
-            'command report - List every recipient with what became of it, in the order of the file'
-            'command states - Ask for the delivery states of what was accepted'
-            'command remove - Forget a job: its recipients, and what became of them'
+            'command list - List the jobs, oldest first'
+            'command show - Show a job'\''s status: accepted, refused and unknown counts'
+            'command resume - Resume a job without sending to anyone twice'
+            'command report - List every recipient and the result, in the order of the file'
+            'command states - Check the delivery state of accepted messages'
+            'command remove - Delete a job and its recipients'
         ) ;;
     'job list')
         table=(
@@ -161,10 +161,10 @@ __msgctl_table() {
     'job resume')
         table=(
             'argument - jobs '
-            'option --resend-unknown - Send again what may have arrived already: some may get it twice'
-            'option --resend-refused - Send again what the service refused'
-            'option --concurrency text Requests under way at once, from now on'
-            'option --rate text Recipients a second at most'
+            'option --resend-unknown - Resend messages with unknown outcome; some people may get them twice'
+            'option --resend-refused - Resend messages that the service refused'
+            'option --concurrency text Maximum simultaneous requests'
+            'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
         ) ;;
     'job report')
@@ -175,8 +175,8 @@ __msgctl_table() {
     'job states')
         table=(
             'argument - jobs '
-            'option --concurrency text Requests under way at once, from now on'
-            'option --rate text Recipients a second at most'
+            'option --concurrency text Maximum simultaneous requests'
+            'option --rate text Maximum recipients per second'
         ) ;;
     'job remove')
         table=(
@@ -308,9 +308,9 @@ __msgctl_table() {
             'argument - files '
             'option --name text Name of the contact, with {column} placeholders'
             'option --phone-column text Column of the phone numbers'
-            'option --skip-invalid - Leave out rows that cannot be sent to'
-            'option --concurrency text Requests under way at once'
-            'option --rate text Recipients a second at most'
+            'option --skip-invalid - Skip invalid rows'
+            'option --concurrency text Maximum simultaneous requests'
+            'option --rate text Maximum recipients per second'
         ) ;;
     'optout')
         table=(

@@ -1,26 +1,32 @@
 """The command lines of the README work and print what it shows.
 
-In a `console` block, each line after `$ ` is run in bash and prints the lines below it; identifiers, codes, times and
-short URLs may differ. `sh` and `bash` blocks are run as they are. All use the sandbox, one folder and one home.
+In a `console` block, each line after `$ ` is run in bash at a terminal and prints the lines below it; identifiers,
+codes, times and short URLs may differ. `sh` and `bash` blocks are run as they are. All use the sandbox, one folder and
+one home.
 
 A comment before a block marks what is run in another way:
 
 - `<!-- account -->`: needs an account. Its lines are run with `--dry-run`.
 - `<!-- first -->`, `<!-- test -->`: create a virtual environment in a clone. `.ci/run` runs them.
 - `<!-- uv -->`: needs uv. Its syntax is checked.
+- `<!-- disk -->`, `<!-- 2fa -->`: run with a full disk, and with a person at a terminal.
 """
 
 from __future__ import annotations
 
 import getpass
+import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
+import pexpect  # type: ignore[import-untyped]
 import pytest
 
 import msgctl
@@ -39,7 +45,7 @@ class Block(NamedTuple):
 
 BLOCKS = [
     Block(*found)
-    for found in re.findall(r"(?:^<!-- ([a-z]+) -->\n)?^```([a-z]+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    for found in re.findall(r"(?:^<!-- ([0-9a-z]+) -->\n)?^```([a-z]+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 ]
 
 
@@ -53,20 +59,27 @@ class Shell:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        command = folder / "bin" / "msgctl"
-        command.parent.mkdir()
-        command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m msgctl "$@"\n')
-        command.chmod(0o755)
+        (folder / "bin").mkdir()
+        self.program("msgctl", f'exec {shlex.quote(sys.executable)} -m msgctl "$@"')
         package = str(Path(msgctl.__file__).parent.parent)
-        self._variables: dict[str, str] = {"MSGCTL_PROFILE": "sandbox", "PYTHONPATH": package}
+        self.variables: dict[str, str] = {"MSGCTL_PROFILE": "sandbox", "PYTHONPATH": package}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, **self.variables, "PATH": f"{self._folder / 'bin'}:{os.environ['PATH']}"}
+
+    def program(self, name: str, script: str) -> None:
+        """Put a program on the PATH."""
+        path = self._folder / "bin" / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
 
     def run(self, script: str, shell: str = "bash") -> tuple[int, str]:
         """Return the exit code of a script, and what it printed on both streams."""
-        env = {**os.environ, **self._variables, "PATH": f"{self._folder / 'bin'}:{os.environ['PATH']}"}
         done = subprocess.run(
             [shell, "-eu", "-c", f"exec 2>&1\n{script}"],
             cwd=self._folder,
-            env=env,
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -76,23 +89,42 @@ class Shell:
         return done.returncode, done.stdout
 
     def keep(self, script: str) -> str:
-        """Run a line of a session, and remember the variable that it sets, if any."""
+        """Run a line of a session at a terminal of 100 columns, and remember the variable that it sets, if any."""
         assignment = re.match(r"(?:export )?([a-zA-Z_]+)=", script)
-        if not assignment:
-            code, printed = self.run(script)
-            assert code == 0, printed
-            return printed
-        code, value = self.run(f'{script}\nprintf %s "${assignment[1]}"')
-        assert code == 0, value
-        self._variables[assignment[1]] = value
-        return ""
+        if assignment:
+            code, value = self.run(f'{script}\nprintf %s "${assignment[1]}"')
+            assert code == 0, value
+            self.variables[assignment[1]] = value
+            return ""
+        child = pexpect.spawn(
+            "bash",
+            ["-euc", script],
+            cwd=str(self._folder),
+            env={**self.environment, "NO_COLOR": "1", "LC_ALL": "C.UTF-8"},
+            dimensions=(50, 100),
+            timeout=60,
+            encoding="utf-8",
+        )
+        child.expect(pexpect.EOF)
+        child.close()
+        printed = "".join(f"{line.rstrip()}\n" for line in child.before.splitlines())
+        assert child.exitstatus == 0, printed
+        return printed
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
 
 
 def stable(text: str) -> str:
     """Return a text without what differs from run to run."""
     text = re.sub(r"\b[0-9a-f]{16}\b", "IDENTIFIER", text)
     text = re.sub(r"\b[0-9]{6}\b", "CODE", text)
-    text = re.sub(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z", "TIME", text)
+    text = re.sub(r"\b[0-9]{8}-[0-9a-f]{6}\b", "JOB", text)
+    text = re.sub(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T|\b)[0-9]{2}:[0-9]{2}(:[0-9]{2}Z?)?\b", "TIME", text)
+    text = re.sub(r"TIME +([0-9]+ s ago|now)", "TIME", text)
+    text = re.sub(r" {2,}|─+", "  ", text)  # widths follow the times
     return re.sub(r"/u/\w{7}\b", "/u/ALIAS", text)
 
 
@@ -103,8 +135,7 @@ def session(text: str) -> list[tuple[str, str]]:
     return list(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def test_the_commands_print_what_the_readme_shows(tmp_path: Path) -> None:
-    shell = Shell(tmp_path)
+def test_the_commands_print_what_the_readme_shows(shell: Shell) -> None:
     ran = 0
     for each in BLOCKS:
         if each.language == "console":
@@ -128,19 +159,86 @@ def test_the_commands_for_an_account_are_valid(tool: Tool, monkeypatch: pytest.M
 
 
 def test_every_block_is_run_or_checked() -> None:
-    assert {each.marker for each in BLOCKS} == {"", "account", "first", "test", "uv"}
-    assert {each.language for each in BLOCKS} == {"console", "sh", "bash", "toml"}
+    assert {each.marker for each in BLOCKS} == {"", "account", "first", "test", "uv", "disk", "2fa"}
+    assert {each.language for each in BLOCKS} == {"console", "sh", "bash", "toml", "yaml", "dockerfile"}
     assert subprocess.run(["sh", "-n", "-c", block("uv").text], check=False).returncode == 0
 
 
-def test_the_first_command_sends_an_sms(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("balance", "base_url", "alarm"),
+    [(101, None, False), (99, None, True), (99, "http://127.0.0.1:9/api/v1", False)],
+    ids=["enough", "low", "not reached"],
+)
+def test_the_balance_alarm_is_raised_only_by_a_low_balance(
+    balance: int, base_url: str | None, alarm: bool, shell: Shell
+) -> None:
+    (recipe,) = (each.text for each in BLOCKS if each.language == "sh" and "balance check" in each.text)
+    shell.run(f"msgctl sandbox credit {balance}")
+    if base_url:
+        shell.variables |= {"MSGCTL_PROFILE": "", "MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": "1", "MSGCTL_KEY": "k"}
+    code, printed = shell.run(recipe, "sh")
+    assert (code, "Credits are running low" in printed) == (0, alarm)
+
+
+def test_the_disk_alarm_is_sent_once_if_a_response_is_lost(shell: Shell) -> None:
+    shell.program("df", "printf 'Filesystem\\n/dev/sda1 1 1 1 95%% /\\n'")
+    shell.program("sleep", "exit")
+    shell.run("msgctl sandbox fault drop:next=1:/send-sms")
+    for _ in range(2):
+        code, printed = shell.run(block("disk").text, "sh")
+        assert code == 0, printed
+    assert shell.run("msgctl sandbox inbox -o csv --fields phone")[1] == "phone\n573001234567\n"
+
+
+def test_the_2fa_script_lets_in_who_types_the_code(shell: Shell) -> None:
+    for code, verdict in (
+        ("$(msgctl sandbox inbox -o csv --fields code | tail -n 1)", "Welcome"),
+        ("1", "Access denied"),
+    ):
+        child = pexpect.spawn("sh", ["-c", block("2fa").text], env=shell.environment, timeout=30, encoding="utf-8")
+        child.expect_exact("Phone number: ")
+        child.sendline("573001234567")
+        child.expect("[Cc]ode.*: ")
+        child.sendline(shell.run(f"printf %s {code}")[1])
+        child.expect_exact(verdict)
+        child.expect(pexpect.EOF)
+        child.close()
+
+
+def test_the_steps_of_the_workflow_work(shell: Shell, tmp_path: Path) -> None:
+    (workflow,) = (each.text for each in BLOCKS if each.language == "yaml")
+    start, test = (textwrap.dedent(each) for each in re.findall(r"run: \|\n((?: {10}.*\n)+)", workflow))
+    shell.variables["GITHUB_ENV"] = str(tmp_path / "github.env")
+    code, server = shell.run(f"{start}\njobs -p")
+    assert code == 0, server
+    try:
+        shell.variables |= dict(line.split("=", 1) for line in (tmp_path / "github.env").read_text().split())
+        del shell.variables["MSGCTL_PROFILE"]
+        notify = tmp_path / "notify.sh"
+        notify.write_text('#!/bin/sh\nmsgctl sms send "$1" -m "Your order is ready" > /dev/null\n')
+        notify.chmod(0o755)
+        code, printed = shell.run(test)
+        assert code == 0, printed
+    finally:
+        os.kill(int(server), signal.SIGTERM)
+
+
+def test_the_container_serves_the_sandbox(tool: Tool) -> None:
+    (dockerfile,) = (each.text for each in BLOCKS if each.language == "dockerfile")
+    (entry,) = re.findall(r"^ENTRYPOINT (.*)$", dockerfile, re.MULTILINE)
+    program, *words = json.loads(entry)
+    assert program == "msgctl"
+    assert tool(*words, "--help").code == 0
+
+
+def test_the_first_command_sends_an_sms(shell: Shell) -> None:
     (line,) = block("first").text.splitlines()
     *preparation, command = line.split(" && ")
     assert preparation == ["python3 -m venv .venv", ".venv/bin/pip install --quiet ."]
     assert command.startswith(".venv/bin/msgctl -p sandbox sms send ")
-    code, printed = Shell(tmp_path).run(command.removeprefix(".venv/bin/"))
+    code, printed = shell.run(command.removeprefix(".venv/bin/"))
     assert code == 0
-    assert re.search(r"^phone +status +credits +id +sms\n573001234567  queued", printed, re.MULTILINE)
+    assert re.search(r"^573001234567  .* queued ", printed, re.MULTILINE)
 
 
 def test_the_profile_file_is_valid(tool: Tool, home: Path) -> None:

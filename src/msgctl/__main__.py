@@ -32,11 +32,15 @@ def main() -> int:
     # A run of one request ends before a collection would free anything; what lives longer turns it on again.
     gc.disable()
     _die_of_interrupts()
-    if sys.argv[1:] in (["--version"], ["-V"]) and sys.stdout is not None:
+    if sys.argv[1:] in (["--version"], ["-V"]):
         from msgctl import __version__  # loading the command tree takes five times as long as starting Python
 
-        sys.stdout.write(f"msgctl {__version__}\n")
-        return 0
+        try:
+            os.write(1, f"msgctl {__version__}\n".encode())
+        except OSError:
+            pass  # closed, full, or without a reader: the tree knows what to do
+        else:
+            return 0
     from msgctl.cli import run
 
     return run(sys.argv[1:])

@@ -149,6 +149,7 @@ def test_all_accepted(three: str, jobs: Jobs, service: Service) -> None:
     assert (done.code, list(document)) == (0, MEMBERS)
     assert document == {
         "job": document["job"],
+        "name": None,
         "command": "sms bulk",
         "file": three,
         "profile": "environment",

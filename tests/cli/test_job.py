@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from msgctl.jobs.store import Store
+from support.disks import mounted
 from support.files import table as profile
 from support.files import write_config
 from support.jobs import (
@@ -141,7 +142,9 @@ def test_what_makes_no_request_takes_no_dry_run(mixed: str, jobs: Jobs) -> None:
 
 def test_every_recipient_is_in_the_report_in_the_order_of_the_file(mixed: str, jobs: Jobs) -> None:
     rows = jobs.report(mixed)
-    assert [list(row) for row in rows] == [["line", "phone", "outcome", "id", "status", "credits", "error"]] * 10
+    assert [list(row) for row in rows] == [
+        ["line", "phone", "outcome", "id", "status", "state", "credits", "error"]
+    ] * 10
     first, second, third, *rest = numbers(8)
     assert [row["phone"] for row in rows] == [first, second, "nobody", third, first, *rest]
     assert [row["line"] for row in rows] == list(range(2, 12))
@@ -190,8 +193,8 @@ def test_a_long_report_is_whole(jobs: Jobs, service: Service, home: Path) -> Non
     service.always(accepting(service))
     job = jobs.send(table(home, "phone,name", *lines), text="Hello {name}")
     expected = [
-        {"line": line, "phone": phone, "outcome": "accepted", "id": f"m{phone}", "status": "queued", "credits": 1}
-        | {"error": None}
+        {"line": line, "phone": phone, "outcome": "accepted", "id": f"m{phone}", "status": "queued"}
+        | {"state": None, "credits": 1, "error": None, "name": "Ana" if line % 3 != 2 else "Luis"}
         for line, phone in enumerate(numbers(3000), start=2)
     ]
     assert jobs.report(job) == expected
@@ -309,7 +312,11 @@ def test_delivery_states_are_filled_in(sent: str, jobs: Jobs, service: Service) 
     assert done.document["states"] == {"delivered": 1, "rejected": 1, "sent": 1}
     assert list(done.document) == [*MEMBERS[:-2], "states", *MEMBERS[-2:]]
     assert jobs.shown(sent) == done.document
-    assert [row["status"] for row in jobs.report(sent)] == ["delivered", "rejected", "sent"]
+    assert [row["state"] for row in jobs.report(sent)] == ["delivered", "rejected", "sent"]
+    assert [row["status"] for row in jobs.report(sent)] == ["queued"] * 3
+    assert [row["phone"] for row in jobs.report(sent, "--only", "undelivered")] == [LUIS]
+    assert [row["phone"] for row in jobs.report(sent, "--only", "undelivered,unknown")] == [LUIS]
+    assert len(jobs.report(sent, "--only", "undelivered", "--only", "accepted")) == 3
     assert list(states.asked()) == [ANA, LUIS, EVA]
 
     states.states[f"m{EVA}"] = "delivered"
@@ -325,7 +332,7 @@ def test_a_state_that_cannot_be_had_leaves_the_others(sent: str, jobs: Jobs, ser
     assert (done.code, done.document["states"]) == (1, {"sent": 2})
     assert "1 delivery state could not be checked. The first: " in done.error["message"]
     assert "NOT_NOW" in done.error["message"]
-    assert [row["status"] for row in jobs.report(sent)] == ["sent", "queued", "sent"]
+    assert [row["state"] for row in jobs.report(sent)] == ["sent", None, "sent"]
     states.states[f"m{LUIS}"] = "delivered"
     assert jobs("job", "states", sent, "--json").document["states"] == {"sent": 2, "delivered": 1}
 
@@ -369,7 +376,7 @@ def test_states_in_the_sandbox(tool: Tool, home: Path) -> None:
     job = sandbox.send(of_phones(home, [ANA, "573000000001", "573000000002", "573000000003"]))
     tool.clock.now += 3600
     done = sandbox("job", "states", job, "--json")
-    states = {row["phone"]: row["status"] for row in sandbox.report(job)}
+    states = {row["phone"]: row["state"] for row in sandbox.report(job)}
     assert states[ANA] == "delivered"
     assert sorted(done.document["states"].items()) == sorted(
         (state, list(states.values()).count(state)) for state in set(states.values())
@@ -387,3 +394,105 @@ def test_a_job_is_removed(mixed: str, jobs: Jobs, home: Path) -> None:
     done = jobs("job", "remove", mixed, terminal=True, stdin="y\n")
     assert (done.code, done.out) == (0, "")
     assert files(home) == []
+
+
+# --- which job
+
+
+@pytest.fixture
+def two(jobs: Jobs, service: Service, tool: Tool, home: Path) -> tuple[str, str]:
+    """Two jobs of one name."""
+    service.always(accepting(service))
+    made = []
+    for phone in (ANA, LUIS):
+        made.append(jobs.send(of_phones(home, [phone]), "--name", "November offer"))
+        tool.clock.now += 0.1
+    return made[0], made[1]
+
+
+def test_a_name_and_last_find_the_newest_job(two: tuple[str, str], jobs: Jobs) -> None:
+    for words in (("November offer",), ("--last",), (two[1],)):
+        assert jobs("job", "show", *words, "--json").document["name"] == "November offer"
+        assert jobs("job", "show", *words, "--json").document["job"] == two[1]
+        assert [row["phone"] for row in jobs("job", "report", *words, "--json").document] == [LUIS]
+        assert jobs("job", "resume", *words, "--json").document["job"] == two[1]
+        assert jobs("job", "states", *words, "--dry-run", "--json").document["job"] == two[1]
+
+
+def test_jobs_of_one_second_are_listed_in_the_order_made(two: tuple[str, str], jobs: Jobs) -> None:
+    assert [each["job"] for each in jobs("job", "list", "--json").document] == list(two)
+
+
+@pytest.mark.parametrize("words", [(), (NOWHERE, "--last")], ids=["none", "both"])
+def test_one_job_must_be_named(words: tuple[str, ...], jobs: Jobs) -> None:
+    for command in ("show", "resume", "report", "states"):
+        assert jobs("job", command, *words).code == 2
+
+
+def test_last_without_jobs(jobs: Jobs) -> None:
+    refused(jobs("job", "show", "--last"), 2, "There are no jobs")
+
+
+def test_a_job_from_the_environment_says_how_to_resume(mixed: str, jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MSGCTL_KEY")
+    refused(jobs("job", "resume", mixed), 3, "MSGCTL_BASE_URL, MSGCTL_CLIENT, MSGCTL_KEY", "Set them again")
+
+
+def test_own_columns_are_in_the_report(jobs: Jobs, service: Service, home: Path) -> None:
+    service.always(accepting(service))
+    job = jobs.send(table(home, "name,phone,status", f"Ana,{ANA},new", "x,nobody,"), "--skip-invalid")
+    first, second = jobs.report(job)
+    assert list(first)[8:] == ["name", "file.status"]
+    assert (first["name"], first["file.status"], first["status"]) == ("Ana", "new", "queued")
+    assert (second["name"], second["outcome"]) == (None, "invalid")
+    done = jobs("job", "report", job, "-o", "csv", "--fields", "phone,file.status")
+    assert done.out.splitlines() == ["phone,file.status", f"{ANA},new", "nobody,"]
+
+
+def test_an_entry_that_says_rejected_is_refused(jobs: Jobs, service: Service, home: Path) -> None:
+    data = [{"id": "m1", "status": "rejected", "phone": ANA}, {"id": "m2", "status": "queued", "phone": LUIS}]
+    service.will(BALANCE, answer({"id": "d1", "status": "1", "data": data}))
+    job = jobs.send(of_phones(home, [ANA, LUIS]), code=6)
+    assert jobs.outcomes(job) == {ANA: "refused", LUIS: "accepted"}
+    assert jobs.report(job)[0]["error"] == "the service said rejected"
+    service.always(accepting(service))
+    assert jobs("job", "resume", job, "--resend-refused").code == 0
+    assert phones(sends(service)[-1]) == [ANA]
+
+
+def test_the_response_in_doubt_is_stored(jobs: Jobs, service: Service, home: Path) -> None:
+    service.will(BALANCE, answer(b'{"message": "accepted as m77"}', 202))
+    job = jobs.send(of_phones(home, [ANA]), code=6)
+    with closing(sqlite3.connect(folder(home) / f"{job}.sqlite3")) as db:
+        assert db.execute("SELECT body FROM request").fetchall() == [('{"message": "accepted as m77"}',)]
+
+
+def test_jobs_can_be_read_on_a_read_only_disk(
+    jobs: Jobs, service: Service, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.always(accepting(service))
+    with mounted(tmp_path / "disk", "8m") as disk:
+        monkeypatch.setenv("XDG_STATE_HOME", str(disk.path))
+        job = jobs.send(of_phones(home, [ANA]))
+        shown, rows = jobs.shown(job), jobs.report(job)
+        with disk.read_only():
+            assert (jobs.shown(job), jobs.report(job)) == (shown, rows)
+            assert jobs("job", "list", "--json").document == [shown]
+
+
+# --- prune
+
+
+def test_prune_deletes_finished_jobs_before_a_date(
+    mixed: str, two: tuple[str, str], jobs: Jobs, tool: Tool, home: Path
+) -> None:
+    refused(jobs("job", "prune", "--before", "today"), 0, "No finished jobs are that old")
+    tool.clock.now += 3 * 86_400
+    refused(jobs("job", "prune", "--before", "1d"), 2, "This deletes 2 jobs", "--yes")
+    assert jobs("job", "prune", "--before", "1d", "--yes").code == 0
+    assert [each["job"] for each in jobs("job", "list", "--json").document] == [mixed], "an unfinished job stays"
+
+
+def test_remove_without_a_terminal_needs_yes(mixed: str, jobs: Jobs) -> None:
+    refused(jobs("job", "remove", mixed), 2, "--yes")
+    assert jobs.shown(mixed)["job"] == mixed

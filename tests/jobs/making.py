@@ -51,7 +51,7 @@ def outcomes(ledger: Ledger, *, running: bool = False) -> dict[str, int]:
     return {str(name): number for name, number in ledger.totals.outcomes(running=running).items() if number}
 
 
-def report(ledger: Ledger, only: Outcome | None = None, *, running: bool = False) -> list[dict[str, Any]]:
+def report(ledger: Ledger, *only: Outcome, running: bool = False) -> list[dict[str, Any]]:
     return list(Report(ledger, only, running=running))
 
 

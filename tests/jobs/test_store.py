@@ -41,7 +41,7 @@ def store(tmp_path: Path) -> Store:
 def fault(store: Store, job: str = JOB) -> str:
     """Return why a ledger cannot be opened; the message names the file."""
     with pytest.raises(ConfigurationError) as caught:
-        opened(store.find(job)).close()
+        opened(store.path(store.find(job))).close()
     assert store.path(job).name in caught.value.message
     return caught.value.message
 

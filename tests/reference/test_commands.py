@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import json
 import re
 import shlex
 import shutil
@@ -18,7 +17,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from msgctl.cli import commands
 from msgctl.http.client import Client
 from msgctl.reference.commands import SCHEMAS, schema, schema_of
-from support.examples import FILES, JOB, goes_on, write_files
+from support.examples import JOB, goes_on, write_files
 from support.tool import Outcome, Tool
 from support.tree import COMMANDS
 
@@ -213,15 +212,3 @@ def test_every_schema_is_valid_and_used() -> None:
     for name in names:
         Draft202012Validator.check_schema(schema(name))
         assert schema(name)["title"]
-
-
-def test_a_file_of_an_example_exists() -> None:
-    named = {
-        file
-        for each in ALL.values()
-        for line in each["examples"]
-        for file in re.findall(r"\w+\.(?:csv|json|txt|jsonl|xlsx)", line)
-    }
-    written = {file for each in ALL.values() for line in each["examples"] for file in re.findall(r"> (\S+)", line)}
-    assert named - written - {"key.txt"} <= set(FILES)
-    assert json.loads(FILES["body.json"])

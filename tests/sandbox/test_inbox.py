@@ -65,6 +65,17 @@ def test_the_newest_is_last_and_the_limit_keeps_it(world: World) -> None:
     assert [message["text"] for message in received(world, limit=2)] == ["two", "three"]
 
 
+def test_only_a_long_number_without_plus_may_lack_its_country_code(world: World) -> None:
+    world.sms(f"{PHONE},34567,3001234567")
+
+    def phones(phone: str) -> list[str]:
+        return [message["phone"] for message in received(world, phone=phone)]
+
+    assert phones("34567") == ["34567"]
+    assert phones("300 123 4567") == [PHONE, "3001234567"]
+    assert phones("+3001234567") == ["3001234567"]
+
+
 def test_it_is_narrowed_by_phone_and_kind(world: World) -> None:
     world.sms(f"{PHONE},{OTHER}")
     call(world, message="Hola", voice="Mia")

@@ -72,6 +72,7 @@ def test_the_overview_has_no_key(served: Served) -> None:
     json_type = {"content-type": "application/json"}
     served.answer(SandboxRequest("POST", "/api/v1/chatapp/send", "key=a-key-to-hide", json_type, body))
     served.answer(SandboxRequest("GET", "/api/v1/balance&key=a-key-to-hide"))
+    served.answer(SandboxRequest("GET", "/\udcff\x9b", "\udcff"))
     assert "a-key-to-hide" not in json.dumps(overview(served))
 
 

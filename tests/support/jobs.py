@@ -21,7 +21,7 @@ NOW = 1_790_000_000.0
 ANA, LUIS, EVA = "573001234567", "573007654321", "573009999999"
 
 MEMBERS = [
-    *("job", "command", "file", "profile", "state", "recipients"),
+    *("job", "name", "command", "file", "profile", "state", "recipients"),
     *("accepted", "refused", "unknown", "pending", "invalid", "duplicate", "excluded"),
     *("requests", "credits", "created", "updated"),
 ]

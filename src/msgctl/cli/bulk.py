@@ -48,6 +48,7 @@ OtherConcurrency = Annotated[
     str | None, typer.Option("--concurrency", metavar="N", help="Maximum simultaneous requests.")
 ]
 Rate = Annotated[str | None, typer.Option("--rate", metavar="N", help="Maximum recipients per second.")]
+Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the job, for the job commands.")]
 MaxCredits = Annotated[
     str | None, typer.Option("--max-credits", metavar="N", help="Stop before the job costs more than N credits.")
 ]
@@ -79,11 +80,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the recipients are, as typed."""
+    """Where the recipients are and what the job is called, as typed."""
 
     file: str
     phone_column: str
     skip_invalid: bool
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ def start(
         command=command,
         operation=operation.name,
         file=source.file,
+        name=None if source.name is None else values.words(source.name, "--name"),
         profile=context.profile.name,
         base_url=context.profile.base_url,
         fixed={name: value for name, value in fixed.items() if value is not None},

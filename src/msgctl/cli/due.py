@@ -48,7 +48,7 @@ def _is_due(context: Context, store: Store, job: str) -> bool:
 
 def _run(context: Context, store: Store, job: str) -> OwnResult | None:
     """Send a job, or continue one whose process was killed. Return None if its window is closed."""
-    with store.locked(job), closing(Ledger(store.find(job), clock=context.clock)) as ledger:
+    with store.locked(job), closing(Ledger(store.path(job), clock=context.clock)) as ledger:
         if context.options.profile not in (None, ledger.spec.profile) or ledger.due is None:
             return None
         ledger.check()
@@ -60,7 +60,7 @@ def _run(context: Context, store: Store, job: str) -> OwnResult | None:
             ledger.end_schedule()
             return job_progress.result(summary(job, ledger, running=False))
         with closing(_of_profile(context)) as own:
-            job_progress.check_account(own, ledger)
+            job_progress.check_account(own, ledger, job)
             try:
                 return job_progress.send(own, job, ledger, waits=False)
             finally:

@@ -24,7 +24,7 @@ EXIT_CODES = (
     "0 done, 1 refused, 2 usage, 3 configuration, 4 not reached,",
     "5 outcome unknown, 6 condition not met, 130 interrupted",
 )
-GLOBAL_OPTIONS = "Global options (-p -o --json --fields -n -y -q -v --timeout --no-color): msgctl --help"
+GLOBAL_OPTIONS = "Global options (-p -o --json --fields -q -v --timeout …): msgctl --help"
 
 
 def show(ctx: typer.Context) -> None:

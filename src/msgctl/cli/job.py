@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from datetime import datetime, time
 from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,34 +29,36 @@ if TYPE_CHECKING:
 
 app = group("Check, resume and report on bulk sends.")
 
-Job = Annotated[str, typer.Argument(metavar="JOB", help="Job id.")]
+Job = Annotated[str | None, typer.Argument(metavar="JOB", help="Job id or name.")]
+Last = Annotated[bool, typer.Option("--last", help="Use the newest job.")]
 
-LISTED = ("job", "command", "state", "recipients", "accepted", "unknown", "pending")
+LISTED = ("job", "command", "state", "recipients", "accepted", "refused", "unknown", "pending")
 OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate", "excluded")
 
 
 @command(app, "list", "msgctl job list", "msgctl job list -o csv --fields job,state,pending")
 def list_jobs(ctx: typer.Context) -> OwnResult:
     """List the jobs, oldest first."""
+    from msgctl.jobs.ledger import facts
     from msgctl.jobs.report import SUMMARY
 
     context = Context.of(ctx)
     context.refuse_dry_run("job list")
     context.check_own_fields(SUMMARY)
-    jobs: list[dict[str, Any]] = []
+    jobs: list[tuple[float, dict[str, Any]]] = []
     failures: list[MsgctlError] = []
     store = _store()
     for job in store.ids():
         try:
-            jobs.append(_summary(context, store, job))
+            jobs.append((facts(store.path(job))[1], _summary(context, store, job)))
         except ConfigurationError as error:  # one damaged file does not hide the others
             failures.append(error)
-    jobs.sort(key=itemgetter("created"))
-    return OwnResult(jobs, LISTED, SUMMARY, view="jobs", empty="" if failures else "no jobs", failures=failures)
+    documents = [document for _, document in sorted(jobs, key=itemgetter(0))]
+    return OwnResult(documents, LISTED, SUMMARY, view="jobs", empty="" if failures else "no jobs", failures=failures)
 
 
 @command(app, "show", "msgctl job show 20261121-3f9a2c", "msgctl job show 20261121-3f9a2c --json")
-def show(ctx: typer.Context, job: Job) -> OwnResult:
+def show(ctx: typer.Context, job: Job = None, last: Last = False) -> OwnResult:
     """Show a job's status: accepted, refused and unknown counts."""
     from msgctl.cli import job_progress
     from msgctl.jobs.report import SUMMARY
@@ -63,7 +66,8 @@ def show(ctx: typer.Context, job: Job) -> OwnResult:
     context = Context.of(ctx)
     context.refuse_dry_run("job show")
     context.check_own_fields(SUMMARY)
-    return job_progress.result(_summary(context, _store(), job))
+    store = _store()
+    return job_progress.result(_summary(context, store, _found(store, job, last)))
 
 
 @command(
@@ -74,7 +78,8 @@ def show(ctx: typer.Context, job: Job) -> OwnResult:
 )
 def resume(
     ctx: typer.Context,
-    job: Job,
+    job: Job = None,
+    last: Last = False,
     resend_unknown: Annotated[
         bool,
         typer.Option("--resend-unknown", help="Resend messages with unknown outcome; some people may get them twice."),
@@ -96,8 +101,9 @@ def resume(
 
     context = Context.of(ctx)
     context.check_own_fields(SUMMARY)
+    job = _found(_store(), job, last)
     with _locked(context, job) as ledger:
-        job_progress.check_account(context, ledger)
+        job_progress.check_account(context, ledger, job)
         spec = _limited(ledger.spec, concurrency, rate, max_credits)
         if context.options.dry_run:
             return job_progress.result(summary(job, ledger, running=False))
@@ -138,28 +144,42 @@ def run_due(ctx: typer.Context) -> OwnResult | None:
 )
 def report(
     ctx: typer.Context,
-    job: Job,
+    job: Job = None,
+    last: Last = False,
     only: Annotated[
-        str | None,
-        typer.Option("--only", metavar="OUTCOME", help=f"Only recipients with this outcome: {', '.join(OUTCOMES)}."),
+        list[str] | None,
+        typer.Option(
+            "--only",
+            metavar="OUTCOME",
+            help=f"Only these recipients: {', '.join(OUTCOMES)}, or undelivered (repeatable; commas separate several).",
+        ),
     ] = None,
 ) -> OwnResult:
     """List every recipient and the result, in the order of the file."""
-    from msgctl.jobs.report import COLUMNS, Report
-    from msgctl.jobs.states import Outcome
+    from msgctl.jobs.report import UNDELIVERED, Report
 
     context = Context.of(ctx)
     context.refuse_dry_run("job report")
-    context.check_own_fields(COLUMNS)
-    outcome = None if only is None else Outcome(values.choice(only, OUTCOMES, "outcome"))
+    typed = [word for text in only or () for word in text.split(",")]
+    wanted = [values.choice(word.strip(), (*OUTCOMES, UNDELIVERED), "outcome") for word in typed]
     store = _store()
-    ledger = context.on_close(_opened(context, store, job))
-    found = Report(ledger, outcome, running=store.is_running(job))
-    return OwnResult(found, COLUMNS, view="job report", empty=f"no recipient of job {job} is {outcome or 'listed'}")
+    job = _found(store, job, last)
+    ledger = context.on_close(_opened(context, store, job, read_only=True))
+    found = Report(ledger, wanted, running=store.is_running(job))
+    context.check_own_fields(found.columns)
+    return OwnResult(
+        found, found.columns, view="job report", empty=f"no recipient of job {job} is {' or '.join(wanted) or 'listed'}"
+    )
 
 
 @command(app, "states", "msgctl job states 20261121-3f9a2c")
-def states(ctx: typer.Context, job: Job, concurrency: OtherConcurrency = None, rate: Rate = None) -> OwnResult:
+def states(
+    ctx: typer.Context,
+    job: Job = None,
+    last: Last = False,
+    concurrency: OtherConcurrency = None,
+    rate: Rate = None,
+) -> OwnResult:
     """Check the delivery state of accepted messages.
 
     You can interrupt it and run it again. Messages in a final state, such as delivered, are not checked again.
@@ -169,8 +189,9 @@ def states(ctx: typer.Context, job: Job, concurrency: OtherConcurrency = None, r
 
     context = Context.of(ctx)
     context.check_own_fields(SUMMARY)
+    job = _found(_store(), job, last)
     with _locked(context, job) as ledger:
-        job_progress.check_account(context, ledger)
+        job_progress.check_account(context, ledger, job)
         if ledger.spec.performs not in (ops.SEND_SMS, ops.SEND_CALL):
             raise UsageError(f"{ledger.spec.command} has no delivery states", "SMS and calls have.")
         spec = _limited(ledger.spec, concurrency, rate, None)
@@ -182,17 +203,63 @@ def states(ctx: typer.Context, job: Job, concurrency: OtherConcurrency = None, r
 
 
 @command(app, "remove", "msgctl job remove 20261121-3f9a2c --yes")
-def remove(ctx: typer.Context, job: Job) -> None:
+def remove(ctx: typer.Context, job: Annotated[str, typer.Argument(metavar="JOB", help="Job id or name.")]) -> None:
     """Delete a job and its recipients."""
     context = Context.of(ctx)
     context.refuse_dry_run("job remove")
     store = _store()
-    store.find(job)
-    if not (context.options.yes or is_terminal(context.stdin)):
-        raise UsageError(f"This deletes job {job}. Not a terminal: confirm with --yes")
+    job = store.find(job)
+    _require_yes(context, f"This deletes job {job}")
     prompts.confirm(context, f"Delete job {job} and its recipient list?{_open_ends(context, store, job)}")
     store.remove(job)
     context.note(f"Deleted job {job}.")
+
+
+@command(app, "prune", "msgctl job prune --before 90d --yes")
+def prune(
+    ctx: typer.Context,
+    before: Annotated[
+        str,
+        typer.Option("--before", metavar="DATE", help="Delete jobs created before this date; 90d is 90 days ago."),
+    ],
+) -> None:
+    """Delete old jobs and their recipients, except unfinished ones."""
+    from msgctl.jobs.ledger import facts
+    from msgctl.jobs.report import DONE
+
+    context = Context.of(ctx)
+    context.refuse_dry_run("job prune")
+    since = datetime.combine(values.day(before, context.today()), time()).astimezone().timestamp()
+    store = _store()
+    old = []
+    for job in store.ids():
+        with suppress(ConfigurationError):  # a damaged one is for `job remove`
+            if facts(store.path(job))[1] < since and _summary(context, store, job)["state"] == DONE:
+                old.append(job)
+    if not old:
+        context.note("No finished jobs are that old.")
+        return
+    jobs = "1 job" if len(old) == 1 else f"{len(old):,} jobs"
+    _require_yes(context, f"This deletes {jobs}")
+    prompts.confirm(context, f"Delete {jobs} and their recipient lists?")
+    for job in old:
+        store.remove(job)
+    context.note(f"Deleted {jobs}.")
+
+
+def _require_yes(context: Context, what: str) -> None:
+    if not (context.options.yes or is_terminal(context.stdin)):
+        raise UsageError(f"{what}. Not a terminal: confirm with --yes")
+
+
+def _found(store: Store, job: str | None, last: bool) -> str:
+    """Return the id of the job that was asked for. Raises UsageError."""
+    if (job is None) is not last:
+        raise UsageError(
+            "JOB is missing" if job is None else "Use either --last or JOB, not both",
+            "Give a job id or name, or --last.",
+        )
+    return store.find(job)
 
 
 def _open_ends(context: Context, store: Store, job: str) -> str:
@@ -210,20 +277,19 @@ def _store() -> Store:
     return Store(paths.jobs_folder())
 
 
-def _opened(context: Context, store: Store, job: str) -> Ledger:
-    """Open the ledger of a job. Raises UsageError if there is none, and ConfigurationError."""
+def _opened(context: Context, store: Store, job: str, *, read_only: bool) -> Ledger:
+    """Open the ledger of a job. Raises ConfigurationError."""
     from msgctl.jobs.ledger import Ledger
 
     context.enable_gc()
-    return Ledger(store.find(job), clock=context.clock)
+    return Ledger(store.path(job), clock=context.clock, read_only=read_only)
 
 
 @contextmanager
 def _locked(context: Context, job: str) -> Iterator[Ledger]:
     """Open the ledger of a job to run it. Raises ConfigurationError if another process runs it."""
     store = _store()
-    store.find(job)
-    with store.locked(job), closing(_opened(context, store, job)) as ledger:
+    with store.locked(job), closing(_opened(context, store, job, read_only=False)) as ledger:
         yield ledger
 
 
@@ -231,7 +297,7 @@ def _summary(context: Context, store: Store, job: str) -> dict[str, Any]:
     from msgctl.jobs.report import summary
 
     running = store.is_running(job)
-    with closing(_opened(context, store, job)) as ledger:
+    with closing(_opened(context, store, job, read_only=True)) as ledger:
         document = summary(job, ledger, running=running)
     if running and not store.is_running(job):  # it ended meanwhile, and what was in flight is known now
         return _summary(context, store, job)

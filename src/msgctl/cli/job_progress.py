@@ -37,6 +37,9 @@ REFRESH = 0.2
 """Seconds between two refreshes."""
 MINUTE = 60.0
 
+VARIABLES = ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY")
+"""What can hold the account in place of a profile."""
+
 FINISHING = "Stopping: waiting for requests in flight. Press Ctrl-C again to stop at once; they will be unknown."
 
 
@@ -169,9 +172,16 @@ def local_time(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M}"
 
 
-def check_account(context: Context, ledger: Ledger) -> None:
+def check_account(context: Context, ledger: Ledger, job: str) -> None:
     """Use the profile of the job. Raises ConfigurationError if it leads to another service."""
     spec = ledger.spec
+    if spec.profile == profiles.ENVIRONMENT and not (
+        context.options.profile or all(map(context.environ.get, VARIABLES))
+    ):
+        raise ConfigurationError(
+            f"Job {job} was started with the environment variables {', '.join(VARIABLES)}",
+            "Set them again, or choose a profile for the same service with -p.",
+        )
     if context.options.profile is None and spec.profile != profiles.ENVIRONMENT:
         context.options.profile = spec.profile
     if context.profile.base_url != spec.base_url:

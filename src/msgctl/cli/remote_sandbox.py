@@ -27,7 +27,7 @@ class RemoteAdmin:
     """The sandbox at a base URL. It takes no credentials, and none are sent.
 
     ``seconds`` limits each request. The first request checks that there is a sandbox: nothing else is sent to any other
-    server. Raises ConfigurationError if there is none, and NotReachedError.
+    server. Raises ConfigurationError if it is no sandbox, and NotReachedError.
     """
 
     def __init__(self, base_url: str, *, seconds: float) -> None:
@@ -118,7 +118,7 @@ def _record(response: httpx.Response) -> dict[str, Any]:
 
 
 def _whole(record: Mapping[str, Any], name: str) -> int:
-    """Return a whole number of a record. Raises OutcomeUnknownError if there is none of that name."""
+    """Return a whole number of a record. Raises OutcomeUnknownError if it is missing."""
     text = str(record.get(name))
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise _unreadable()

@@ -172,37 +172,22 @@ def _state(where: str, credits: str | None) -> Iterator[State]:
     from msgctl.sandbox.state import State
 
     amount = None if credits is None else values.whole_number(credits, "--credits", most=MAX_CREDITS)
+    values.words(where, "--state")
     with ExitStack() as stack:
-        if where == MEMORY:
-            where = str(Path(stack.enter_context(_folder())) / "state.sqlite3")
-        path = _whole_path(values.words(where, "--state"))
+        try:
+            if where == MEMORY:
+                where = stack.enter_context(tempfile.TemporaryDirectory(prefix="msgctl-sandbox-")) + "/state.sqlite3"
+            path = Path(where).absolute()
+        except OSError as error:  # no folder for temporary files, or the working folder is gone
+            reason = clean(error.strerror or type(error).__name__)
+            hint = "Set TMPDIR, or use --state with an absolute path."
+            raise ConfigurationError(f"Cannot keep the sandbox's state in {quote(where)}: {reason}", hint) from None
         is_new = not path.is_file() or path.stat().st_size == 0
         state = State(path)
         stack.callback(state.close)
         if amount is not None and is_new:  # a restarted server continues with what was left
             state.set_credits(amount)
         yield state
-
-
-def _whole_path(where: str) -> Path:
-    """Return the absolute path. Raises ConfigurationError if the working folder is gone."""
-    try:
-        return Path(where).absolute()
-    except OSError:
-        raise ConfigurationError(
-            f"--state is {quote(where)}, and the working folder is gone", "Give an absolute path."
-        ) from None
-
-
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    """Make a folder that is deleted at the end. Raises ConfigurationError."""
-    try:
-        return tempfile.TemporaryDirectory(prefix="msgctl-sandbox-")
-    except OSError as error:
-        raise ConfigurationError(
-            f"Cannot create a temporary folder: {clean(error.strerror or type(error).__name__)}",
-            "Set TMPDIR, or use --state FILE.",
-        ) from None
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import hashlib
 import json
 import sqlite3
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from msgctl.errors import UsageError
@@ -85,13 +85,18 @@ class Importer:
 
     def read(self, rows: RecipientReader, renderer: MessageRenderer) -> None:
         """Write every row. Raises UsageError if the file cannot be read to its end, and ConfigurationError."""
+        own = [index for index, name in enumerate(rows.columns) if name and name != rows.phone_column]
+        self._spec = replace(self._spec, columns=[rows.columns[index] for index in own])
         with LEDGER.explained(self._new):
             for row in rows:
                 self.tally.recipients += 1
                 if isinstance(row, InvalidRow):
                     self._reject(row)
-                else:
-                    self._add(row, renderer)
+                    continue
+                self._add(row, renderer)
+                if own:
+                    cells = json.dumps([row.values[index] for index in own], ensure_ascii=False)
+                    self._db.execute("INSERT INTO cells VALUES (?, ?)", (row.line, cells))
         self.tally.blank = rows.blank
 
     def _add(self, row: Row, renderer: MessageRenderer) -> None:

@@ -24,23 +24,24 @@ ENDED_EARLY = "msgctl ended before the response arrived"
 
 
 class Ledger:
-    """An open ledger; ``db`` is for this package alone.
+    """An open ledger; ``db`` is for this package alone. One that is ``read_only`` can be on a read-only disk.
 
     Raises ConfigurationError if the file is not a ledger, or cannot be read or written.
     """
 
-    def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
+    def __init__(self, path: Path, *, clock: Callable[[], float], read_only: bool = False) -> None:
         self.path = path
         self.is_in_use = False
         self.clock = clock
         self._message: tuple[int | None, dict[str, Any], int, str] = (None, {}, 0, "")
         self._open_zones: frozenset[str] | None = None
         with LEDGER.explained(path):
-            self.db = LEDGER.connect(path)
+            self.db = LEDGER.connect(path, read_only=read_only)
             try:
                 LEDGER.check(self.db, path)
-                self.db.execute("PRAGMA journal_mode = WAL")
-                self.db.execute("PRAGMA synchronous = FULL")
+                if not read_only:
+                    self.db.execute("PRAGMA journal_mode = WAL")
+                    self.db.execute("PRAGMA synchronous = FULL")
                 self.spec = JobSpec.load(self.fact("spec") or "")
                 self.created = float(self.fact("created") or 0)
                 self.totals, self._number = queries.totals(self.db)
@@ -226,3 +227,11 @@ def due_of(path: Path) -> float | None:
         LEDGER.check(db, path)
         row = db.execute("SELECT value FROM job WHERE name = 'due'").fetchone()
     return None if row is None else float(row[0])
+
+
+def facts(path: Path) -> tuple[JobSpec, float]:
+    """Return the spec of a job and when it was created, in seconds since 1970. Raises ConfigurationError."""
+    with LEDGER.explained(path), closing(LEDGER.connect(path, read_only=True)) as db:
+        LEDGER.check(db, path)
+        found = dict(db.execute("SELECT name, value FROM job"))
+        return JobSpec.load(found["spec"]), float(found["created"])

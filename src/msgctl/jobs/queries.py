@@ -25,6 +25,7 @@ class Recipient(NamedTuple):
     delivery: str | None
     credits: int | str | None
     error: str | None
+    cells: str | None
 
 
 def totals(db: sqlite3.Connection) -> tuple[Totals, int]:
@@ -72,8 +73,9 @@ def recipients(db: sqlite3.Connection, states: Collection[State]) -> Iterator[Re
     """Read the rows in some states, in the order of the file."""
     marks = ",".join("?" * len(states))
     for row in db.execute(
-        f"""SELECT line, phone, state, id, status, delivery, credits, coalesce(recipient.error, request.error)
-        FROM recipient LEFT JOIN request ON number = request WHERE state IN ({marks}) ORDER BY line""",  # noqa: S608
+        f"""SELECT recipient.line, phone, state, id, status, delivery, credits,
+        coalesce(recipient.error, request.error), row FROM recipient LEFT JOIN request ON number = request
+        LEFT JOIN cells ON cells.line = recipient.line WHERE state IN ({marks}) ORDER BY recipient.line""",  # noqa: S608
         tuple(states),
     ):
         yield Recipient(*row)._replace(state=State(row[2]))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Collection, Iterator
 from typing import Any
 
+from msgctl.delivery_states import folded, is_final
 from msgctl.jobs import queries
 from msgctl.jobs.ledger import ENDED_EARLY, Ledger
 from msgctl.jobs.queries import Recipient
@@ -13,15 +15,18 @@ from msgctl.jobs.sending_hours import hours_of
 from msgctl.jobs.states import Outcome, State, outcome
 from msgctl.times import timestamp
 
-COLUMNS = ("line", "phone", "outcome", "id", "status", "credits", "error")
+COLUMNS = ("line", "phone", "outcome", "id", "status", "state", "credits", "error")
 
 SUMMARY = (
-    *("job", "command", "file", "profile", "state", "until", "recipients", *map(str, Outcome)),
+    *("job", "name", "command", "file", "profile", "state", "until", "recipients", *map(str, Outcome)),
     *("requests", "credits", "states", "created", "updated"),
 )
 """The fields of a job's summary."""
 
 SCHEDULED, WAITING, RUNNING, PAUSED, DONE = "scheduled", "waiting", "running", "paused", "done"
+
+UNDELIVERED = "undelivered"
+_DELIVERED = {"delivered", "read", "seen", "answered", "completed"}
 
 
 def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
@@ -32,6 +37,7 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
     state, until = _state(ledger, running=running, is_pending=bool(outcomes[Outcome.PENDING]))
     return {
         "job": job,
+        "name": ledger.spec.name,
         "command": ledger.spec.command,
         "file": ledger.spec.file,
         "profile": ledger.spec.profile,
@@ -67,31 +73,46 @@ def _state(ledger: Ledger, *, running: bool, is_pending: bool) -> tuple[str, flo
 class Report:
     """Every row of the file with its outcome, in the order of the file; read again at every iteration.
 
-    ``only`` narrows it to one outcome.
+    ``only`` narrows it to some outcomes and, with `UNDELIVERED`, to accepted messages that were finally not delivered.
     """
 
-    def __init__(self, ledger: Ledger, only: Outcome | None = None, *, running: bool) -> None:
+    def __init__(self, ledger: Ledger, only: Collection[str] = (), *, running: bool) -> None:
         self._ledger = ledger
         self._running = running
-        self._states = [each for each in State if only in (None, outcome(each, running=running))]
+        self._undelivered = UNDELIVERED in only and Outcome.ACCEPTED not in only
+        wanted = {*only, *([Outcome.ACCEPTED] if self._undelivered else [])} or {*Outcome}
+        self._states = [each for each in State if outcome(each, running=running) in wanted]
+        own = ledger.spec.columns
+        self.columns = (*COLUMNS, *(f"file.{name}" if name in COLUMNS else name for name in own))
 
     def __len__(self) -> int:
+        if self._undelivered:
+            return sum(1 for _ in self)
         return sum(self._ledger.totals.states[state] for state in self._states)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         with LEDGER.explained(self._ledger.path):
-            yield from map(self._row, queries.recipients(self._ledger.db, self._states))
+            for recipient in queries.recipients(self._ledger.db, self._states):
+                is_accepted = recipient.state is State.ACCEPTED
+                if not (self._undelivered and is_accepted) or is_undelivered(recipient.delivery):
+                    yield self._row(recipient)
 
     def __contains__(self, row: object) -> bool:
         return any(row == each for each in self)
 
     def _row(self, recipient: Recipient) -> dict[str, Any]:
         found = outcome(recipient.state, running=self._running)
+        own = json.loads(recipient.cells) if recipient.cells else [None] * len(self._ledger.spec.columns)
         values = (
-            *(recipient.line, recipient.phone, str(found), recipient.id, recipient.delivery or recipient.status),
-            *(recipient.credits, _error(recipient, found)),
+            *(recipient.line, recipient.phone, str(found), recipient.id, recipient.status, recipient.delivery),
+            *(recipient.credits, _error(recipient, found), *own),
         )
-        return dict(zip(COLUMNS, values, strict=True))
+        return dict(zip(self.columns, values, strict=True))
+
+
+def is_undelivered(state: str | None) -> bool:
+    """Return whether a delivery state is final and not a delivery."""
+    return is_final(state or "") and folded(state or "") not in _DELIVERED
 
 
 def _error(recipient: Recipient, found: Outcome) -> str | None:

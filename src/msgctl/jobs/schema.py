@@ -26,6 +26,8 @@ SCHEMA = (
         line INTEGER PRIMARY KEY, phone TEXT NOT NULL, message INTEGER, state TEXT NOT NULL, request INTEGER,
         id TEXT, status TEXT, credits, lost INTEGER NOT NULL DEFAULT 0, delivery TEXT, checked REAL, error TEXT)""",
     "CREATE UNIQUE INDEX recipient_phone ON recipient (phone) WHERE message IS NOT NULL",
+    # The file's own columns but the phone's, as a JSON array.
+    "CREATE TABLE cells (line INTEGER PRIMARY KEY, row TEXT NOT NULL)",
     # `body` is kept if the response leaves the outcome in doubt: a message id in it must not be lost.
     """CREATE TABLE request (
         number INTEGER PRIMARY KEY, updated REAL NOT NULL, error TEXT, body TEXT)""",

@@ -25,8 +25,8 @@ class JobSpec:
     """A job as the user gave it; nothing in it is secret.
 
     ``fixed`` are the parameters that all its requests have, by wire name. ``rate`` is in recipients per second,
-    ``max_credits`` bounds the whole job. ``window`` and ``days`` are the hours at which it may send (see `Window`);
-    ``at`` is when it is due, in seconds since 1970.
+    ``max_credits`` bounds the whole job, ``columns`` are the file's own but the phone's. ``window`` and ``days`` are
+    the hours at which it may send (see `Window`); ``at`` is when it is due, in seconds since 1970.
     """
 
     command: str
@@ -43,6 +43,8 @@ class JobSpec:
     window: str | None = None
     days: str | None = None
     at: float | None = None
+    name: str | None = None
+    columns: Sequence[str] = ()
 
     @cached_property
     def performs(self) -> Operation:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from msgctl.errors import ConfigurationError, UsageError
+from msgctl.jobs.ledger import facts
 from msgctl.jobs.schema import LEDGER
 from msgctl.storage import database, files
 from msgctl.values import quote
@@ -47,11 +48,20 @@ class Store:
             return sorted(job for name in names if _ID.fullmatch(job := name.removesuffix(SUFFIX)))
         return []
 
-    def find(self, job: str) -> Path:
-        """Return the ledger of a job. Raises UsageError if there is none."""
-        if not (_ID.fullmatch(job) and os.path.lexists(self.path(job))):
-            raise UsageError(f"There is no job {quote(job)}", "List the jobs: msgctl job list")
-        return self.path(job)
+    def find(self, job: str | None) -> str:
+        """Return the id of the newest job with an id or a name; None finds the newest of all. Raises UsageError."""
+        if job is not None and _ID.fullmatch(job) and os.path.lexists(self.path(job)):
+            return job
+        found: list[tuple[float, str]] = []
+        for each in self.ids():
+            with suppress(ConfigurationError):  # a damaged one has no name
+                spec, created = facts(self.path(each))
+                if job in (None, spec.name):
+                    found.append((created, each))
+        if not found:
+            what = "There are no jobs" if job is None else f"There is no job {quote(job)}"
+            raise UsageError(what, "List the jobs: msgctl job list")
+        return max(found)[1]
 
     def is_running(self, job: str) -> bool:
         """Return whether a process is running a job."""

@@ -56,10 +56,10 @@ def statistics(document: Mapping[str, Any], width: int) -> Iterator[RenderableTy
     yield from _side_by_side([part for part in parts if part[1]], width)
 
 
-def chart(counts: Sequence[Count], width: int, most: int | None = None) -> Table:
-    """Return one line per count: label, number, percent, bar. ``most`` is the scale of charts that belong together."""
-    scale = most or max((each.clicks for each in counts), default=0) or 1
-    whole = sum(each.clicks for each in counts) or 1
+def chart(counts: Sequence[Count], width: int, of: Sequence[Count] = ()) -> Table:
+    """Return one line per count: label, number, percent, bar. ``of`` are all counts of which these are a part."""
+    scale = max((each.clicks for each in of or counts), default=0) or 1
+    whole = sum(each.clicks for each in of or counts) or 1
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.width = width
     grid.add_column(no_wrap=True, overflow="ellipsis", max_width=24)
@@ -156,8 +156,8 @@ def _in_two(counts: Sequence[Count], width: int) -> RenderableType:
     """Return a chart in two columns of the same scale if there is room."""
     if width < TWO_COLUMNS or len(counts) != 24:
         return chart(counts, width)
-    most, half = max(each.clicks for each in counts), (width - 4) // 2
-    return _pair([chart(counts[:12], half, most), chart(counts[12:], half, most)])
+    half = (width - 4) // 2
+    return _pair([chart(counts[:12], half, counts), chart(counts[12:], half, counts)])
 
 
 def _side_by_side(parts: Sequence[tuple[str, list[Count]]], width: int) -> Iterator[RenderableType]:

@@ -34,8 +34,8 @@ def rows_of(response: Response) -> Iterator[Row]:
     """
     record, document = response.operation.answer, response.document
     if record is operations.RESPONSE_STATISTIC:
-        for metric in _metrics(document):
-            yield {**_without(document, "metrics"), **metric}
+        for metric in list(_metrics(document)) or [{}]:
+            yield {**document, **metric}
     elif not record.entries:
         yield document
     else:

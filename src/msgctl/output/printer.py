@@ -47,7 +47,7 @@ class Printer:
         self._chosen = tuple(chosen)
         self._header = header
         self._clock = clock
-        self.shows_verdicts = not quiet and format is Format.TABLE and screen.is_terminal and errors.is_terminal
+        self.shows_verdicts = not quiet and format is Format.TABLE and screen.is_drawn and errors.is_terminal
         self.aside = ""
 
     def print(self, result: Result) -> None:
@@ -77,7 +77,7 @@ class Printer:
             return
         elif self._rows_only:
             self._rows(*self._table(result.responses))
-        elif self._screen.is_terminal:
+        elif self._screen.is_drawn:
             self._show_service(result)
         else:
             self._pipe_service(result.responses)
@@ -132,7 +132,7 @@ class Printer:
             self._own_json(result.documents)
         elif self._format is not Format.TABLE:
             self._rows(columns, [result.documents] if is_one else result.documents)
-        elif self._screen.is_terminal:
+        elif self._screen.is_drawn:
             self._show_own(result, columns)
         elif isinstance(result.documents, Mapping):
             self._lines(plain.listing([(cell(name), cell(reach(result.documents, name))) for name in columns]))
@@ -175,7 +175,7 @@ class Printer:
             self._screen.flush()
 
     def _show_checks(self, documents: Iterable[Document]) -> None:
-        if not self._screen.is_terminal:
+        if not self._screen.is_drawn:
             self._lines(plain.checks(documents))
             return
         from msgctl.output import checks
@@ -238,7 +238,7 @@ class Printer:
             self._lines(self._delimited(columns, documents))
         elif not documents:
             return
-        elif self._screen.is_terminal:
+        elif self._screen.is_drawn:
             self._show_own(OwnResult(documents, columns), columns)
         else:
             self._lines(plain.aligned([*map(cell, columns)], _Cells(documents, columns)))

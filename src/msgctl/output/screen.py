@@ -9,7 +9,7 @@ _USUAL_WIDTH = 80
 
 
 class Screen(NamedTuple):
-    """A stream: its ``width`` in columns (None if it is not a terminal), and whether it shows ``color``."""
+    """A stream: its ``width`` in columns (None if nothing is drawn for people), and whether it shows ``color``."""
 
     stream: TextIO
     width: int | None
@@ -17,11 +17,16 @@ class Screen(NamedTuple):
 
     @classmethod
     def of(cls, stream: TextIO, color: bool) -> Screen:
-        """Return the screen of a stream; the caller decides about colour."""
-        return cls(stream, _terminal_width(stream) if stream.isatty() else None, color)
+        """Return the screen of a stream; the caller decides about colour, which FORCE_COLOR forces upon pipes."""
+        return cls(stream, _terminal_width(stream) if stream.isatty() or color else None, color)
 
     @property
     def is_terminal(self) -> bool:
+        return self.stream.isatty()
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether results are drawn for people."""
         return self.width is not None
 
     def write(self, text: str) -> None:

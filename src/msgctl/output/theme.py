@@ -23,6 +23,10 @@ THEME = Theme(
         "warn": "yellow",
         "busy": "cyan",
         "off": "dim",
+        "ok.sign": "bold green",
+        "bad.sign": "bold red",
+        "warn.sign": "bold yellow",
+        "busy.sign": "bold cyan",
         "heading": "bold",
         "name": "dim",
         "id": "dim",
@@ -82,7 +86,7 @@ def signed(kind: str, content: RenderableType) -> Table:
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    grid.add_row(Text(SIGNS[kind], f"bold {kind}"), content)
+    grid.add_row(Text(SIGNS[kind], f"{kind}.sign"), content)
     return grid
 
 

@@ -86,6 +86,9 @@ _COUNTED = {
 _CODES = (ops.SMS_2FA.name, ops.CALL_2FA.name, ops.CHATAPP_2FA.name)
 
 
+_TOLD = {(ops.RESPONSE_SECURITY.name, "blocked"), (ops.RESPONSE_SUCCESS.name, "verified")}
+
+
 class Verdict(NamedTuple):
     """One line above a result: the kind of its sign, and what to say in parts."""
 
@@ -143,7 +146,9 @@ def parts_of(responses: Sequence[Response], now: float, width: int) -> Iterator[
         for each in responses:
             names = fields.columns_of(answer, [each.document])
             first = _RECORDS.get(answer.name, ())
-            others = [name for name in names if name not in first and not _is_told(answer, name)]
+            others = [
+                name for name in names if name not in first and not _is_told(answer, name, each.document.get(name))
+            ]
             if shown_names := [name for name in (*first, *others) if each.document.get(name) not in (None, "")]:
                 yield record_of(each.document, shown_names, now)
 
@@ -215,11 +220,11 @@ def _balance(response: Response) -> Text:
     )
 
 
-def _is_told(answer: ops.Record, name: str) -> bool:
+def _is_told(answer: ops.Record, name: str, value: Any) -> bool:
     """Return whether the verdict says already what a field holds."""
-    return (answer is ops.RESPONSE_URL_SHORT and name == "msg") or (
-        answer in (ops.RESPONSE_SECURITY, ops.RESPONSE_SUCCESS) and name == "status"
-    )
+    if answer is ops.RESPONSE_URL_SHORT:
+        return name == "msg"
+    return name == "status" and (answer.name, str(value).lower()) in _TOLD
 
 
 def _sent(result: ServiceResult, rows: Sequence[Mapping[str, Any]], noun: str) -> Verdict:

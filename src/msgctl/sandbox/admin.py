@@ -26,6 +26,9 @@ MAX_WAIT = 3600.0
 MAX_OVERVIEW = 300
 """Messages on the inbox page."""
 
+MIN_NATIONAL = 7
+"""Digits from which a number may lack its country code."""
+
 LATEST = 32_503_680_000.0
 """The latest time of the clock: the year 3000."""
 
@@ -42,7 +45,7 @@ class Admin(Protocol):
     """The sandbox of this process (`LocalAdmin`), or one served elsewhere (`cli.remote_sandbox`)."""
 
     def inbox(self, phone: str | None, kind: str | None, after: int = 0, wait: float = 0) -> list[dict[str, Any]]:
-        """Return the messages that the phones received after a number, newest last; wait if there are none."""
+        """Return the messages that the phones received after a number, newest last; wait until there is one."""
 
     def click(self, name: str, count: int, days: int, visitor: Mapping[str, str]) -> int:
         """Make visits of a short URL and return their number."""
@@ -82,13 +85,13 @@ class LocalAdmin:
         """Return the messages that the phones received or will receive, newest last.
 
         ``phone``, in any spelling, and ``kind`` (one of `messages.KINDS`) narrow it, ``after`` skips those up to a
-        number, and ``limit`` keeps the newest. If there are none, it waits for at most ``wait`` seconds.
+        number, and ``limit`` keeps the newest. If it finds nothing, it waits for at most ``wait`` seconds.
         """
         if kind is not None and kind not in messages.KINDS:
             raise UsageError(f"Unknown kind of message {quoted(kind)}. Choose from {', '.join(messages.KINDS)}")
         if limit is not None:
             _check_range("limit", limit, 1, 10**15)
-        number = None if phone is None else _digits(phone)
+        number = "%" if phone is None else _pattern(phone)
         until = time.monotonic() + wait
         while True:
             with self._state.changed:  # held while reading, so that no change is missed before the wait
@@ -174,15 +177,14 @@ class LocalAdmin:
             "requests": self.requests.described(),
         }
 
-    def _received(self, phone: str | None, kind: str | None, after: int, limit: int) -> list[dict[str, Any]]:
-        # Numbers are compared from their end: a national spelling lacks the country code.
+    def _received(self, phone: str, kind: str | None, after: int, limit: int) -> list[dict[str, Any]]:
         query = (
             "SELECT * FROM messages WHERE received AND number > ? AND kind = coalesce(?, kind) AND phone LIKE ?"
             " ORDER BY number DESC LIMIT ?"
         )
         with self._state.reading() as db:
             now = self._emulator.now(db)
-            rows = db.execute(query, (after, kind, f"%{phone or ''}", limit)).fetchall()
+            rows = db.execute(query, (after, kind, phone, limit)).fetchall()
             return [described(row, now) for row in reversed(rows)]
 
     def _visits(self, db: Connection, count: int, days: int, given: Mapping[str, str]) -> Iterator[clicks.Click]:
@@ -249,12 +251,13 @@ def _url(db: Connection, row: Row) -> dict[str, Any]:
     }
 
 
-def _digits(phone: str) -> str:
-    """Return the digits of a phone number in any spelling, without ``+`` or ``00`` before them."""
-    digits = "".join(char for char in _text("phone", phone) if char in "0123456789").removeprefix("00")
-    if not 5 <= len(digits) <= 15:
+def _pattern(phone: str) -> str:
+    """Return an SQL pattern for a phone number in any spelling; a national one lacks the country code."""
+    typed = "".join(char for char in _text("phone", phone) if char in "+0123456789")
+    digits = typed.removeprefix("+").removeprefix("00")
+    if not (digits.isdecimal() and 5 <= len(digits) <= 15):
         raise UsageError(f"phone must have 5 to 15 digits, not {quoted(phone)}")
-    return digits
+    return digits if typed != digits or len(digits) < MIN_NATIONAL else f"%{digits}"
 
 
 def _with_rest(spec: str, remaining: int | None) -> str:

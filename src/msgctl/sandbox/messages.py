@@ -143,7 +143,7 @@ def new_id(random: Random) -> str:
 
 def _message(scope: Scope, dispatch_id: str, phone: str, content: Content) -> Message:
     blocked = scope.db.execute("SELECT 1 FROM blocked WHERE phone = ?", (phone,)).fetchone() is not None
-    # Nobody receives the code of a blocked message, so it is not stored.
+    # The code of a blocked message is not stored, since it never arrives.
     kept = replace(content, text=content.shown, code=None) if blocked else content
     return Message(new_id(scope.random), dispatch_id, phone, kept, blocked)
 

@@ -32,14 +32,12 @@ _RULES = {
 class _Entry(NamedTuple):
     number: int
     at: float
-    method: str
-    path: str
-    parameters: str
+    request: SandboxRequest
     outcome: Outcome
 
 
 class RequestLog:
-    """Remembers requests without their keys; any number of threads may use it."""
+    """Remembers requests, and describes them without their keys; any number of threads may use it."""
 
     def __init__(self) -> None:
         self._entries: deque[_Entry] = deque(maxlen=MAX_REQUESTS)
@@ -47,8 +45,8 @@ class RequestLog:
 
     def add(self, request: SandboxRequest, outcome: Outcome, at: float) -> None:
         self.count += 1
-        text = "&".join(filter(None, (request.query, request.body[:MAX_SHOWN].decode("utf-8", "replace"))))
-        self._entries.append(_Entry(self.count, at, request.method, request.path, masked(text)[:MAX_SHOWN], outcome))
+        kept = SandboxRequest(request.method, request.path, request.query, {}, request.body[:MAX_SHOWN])
+        self._entries.append(_Entry(self.count, at, kept, outcome))
 
     def described(self) -> list[dict[str, Any]]:
         """Return the requests as JSON objects, newest first."""
@@ -56,20 +54,21 @@ class RequestLog:
 
 
 def _described(entry: _Entry) -> dict[str, Any]:
-    response = entry.outcome.response
+    request, response = entry.request, entry.outcome.response
+    parameters = "&".join(filter(None, (request.query, request.body.decode("utf-8", "replace"))))
     described: dict[str, Any] = {
         "number": entry.number,
         "time": timestamp(entry.at),
-        "method": entry.method,
-        "path": masked(entry.path).encode("utf-8", "replace").decode(),
-        "parameters": unquote_plus(entry.parameters),
+        "method": request.method,
+        "path": masked(request.path).encode("utf-8", "replace").decode(),
+        "parameters": unquote_plus(masked(parameters)[:MAX_SHOWN]).encode("utf-8", "replace").decode(),
         "status": response.status,
         "faults": [kind.value for kind in entry.outcome.faults],
     }
     if response.refusal is not None:
         described |= {"error": response.refusal.error, "msg": response.refusal.msg}
         if not entry.outcome.faults:
-            described["rule"] = rule_of(entry.path, response.refusal)
+            described["rule"] = rule_of(request.path, response.refusal)
     return described
 
 

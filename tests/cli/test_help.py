@@ -1,0 +1,85 @@
+"""Help pages: Typer's own, with Rich on a terminal and plain elsewhere."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from msgctl.cli.tree import asks, examples_of, operation_of
+from support.tool import Tool, process
+from support.tree import COMMANDS, NODES, Node, name_of
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+each_page = pytest.mark.parametrize("node", NODES, ids=name_of)
+each_command = pytest.mark.parametrize("node", COMMANDS, ids=name_of)
+
+
+def page(tool: Tool, node: Node, *options: str, terminal: bool = False) -> str:
+    done = tool(*options, *node.words, "--help", terminal=terminal)
+    assert (done.code, done.err) == (0, "")
+    return done.out
+
+
+def words(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9'-]+", "", ESCAPE.sub("", text))
+
+
+@each_page
+def test_in_a_pipe_a_page_is_plain_text_of_80_columns(node: Node, tool: Tool) -> None:
+    text = page(tool, node)
+    assert text.startswith(f"Usage: {' '.join(['msgctl', *node.words])} ")
+    assert "\x1b" not in text
+    examples = [f"    {example}" for example in examples_of(node.command)]
+    assert [line for line in text.splitlines() if len(line) > 80 and line not in examples] == []
+
+
+@each_page
+def test_on_a_terminal_a_page_says_the_same_and_fits(node: Node, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for columns in (40, 100):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        text = ESCAPE.sub("", page(tool, node, terminal=True))
+        assert max(map(len, text.splitlines())) <= min(columns, 80)
+        first = (node.command.help or "").split("\n\n")[0]
+        assert words(first) in words(re.sub("[│─╭╮╰╯]", "", text))
+
+
+@each_command
+def test_every_example_is_shown_and_can_be_copied(node: Node, tool: Tool) -> None:
+    lines = [line.strip() for line in page(tool, node).splitlines()]
+    assert [example for example in examples_of(node.command) if example not in lines] == []
+
+
+@each_command
+def test_a_command_shows_only_the_global_options_that_matter_to_it(node: Node, tool: Tool) -> None:
+    text = page(tool, node)
+    assert bool(re.search(r"-n, --dry-run", text)) == (operation_of(node.command) is not None)
+    assert bool(re.search(r"-y, --yes", text)) == asks(node.command)
+    assert not re.search(r"^ +-v, --verbose", text, re.MULTILINE)
+    assert text.rstrip().endswith("msgctl --help")
+
+
+def test_the_page_of_the_tool_lists_every_group_and_every_global_option(tool: Tool) -> None:
+    text = page(tool, NODES[0])
+    for name in NODES[0].command.commands:
+        assert re.search(rf"^  {re.escape(name)} +[A-Z]", text, re.MULTILINE)
+    for option in ("--profile", "--no-header", "--verbose", "--timeout"):
+        assert option in text
+    assert "130 interrupted" in text
+
+
+@pytest.mark.parametrize(("variable", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_a_terminal_without_colour_gets_no_escape(
+    variable: str, value: str, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    assert "\x1b" not in page(tool, NODES[0], terminal=True)
+    assert "\x1b" not in page(tool, COMMANDS[0], "--no-color", terminal=True)
+
+
+def test_help_needs_neither_a_profile_nor_a_readable_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSGCTL_CONFIG", "/dev/null/none")
+    monkeypatch.setenv("MSGCTL_PROFILE", "missing")
+    done = process("sms", "send", "--help")
+    assert (done.code, done.err) == (0, "")
