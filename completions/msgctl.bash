@@ -57,6 +57,7 @@ __msgctl_table() {
             'option --message-file files Read the template from a file; - is standard input'
             'option --country-code countries ISO 3166 country code, for example CO'
             'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
+            'option --name text Name of the job, for the job commands'
             'option --phone-column text Column of the phone numbers'
             'option --skip-invalid - Skip invalid rows'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
@@ -98,6 +99,7 @@ __msgctl_table() {
             'option --retries text Number of call attempts, 1 to 3'
             'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail if the call is not answered'
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --name text Name of the job, for the job commands'
             'option --phone-column text Column of the phone numbers'
             'option --skip-invalid - Skip invalid rows'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
@@ -136,6 +138,7 @@ __msgctl_table() {
             'argument - files '
             'arguments - - '
             'option --template text Name of the template'
+            'option --name text Name of the job, for the job commands'
             'option --phone-column text Column of the phone numbers'
             'option --skip-invalid - Skip invalid rows'
             'option --concurrency text Maximum simultaneous requests'
@@ -150,6 +153,7 @@ __msgctl_table() {
             'command report - List every recipient and the result, in the order of the file'
             'command states - Check the delivery state of accepted messages'
             'command remove - Delete a job and its recipients'
+            'command prune - Delete old jobs and their recipients, except unfinished ones'
         ) ;;
     'job list')
         table=(
@@ -157,10 +161,12 @@ __msgctl_table() {
     'job show')
         table=(
             'argument - jobs '
+            'option --last - Use the newest job'
         ) ;;
     'job resume')
         table=(
             'argument - jobs '
+            'option --last - Use the newest job'
             'option --resend-unknown - Resend messages with unknown outcome; some people may get them twice'
             'option --resend-refused - Resend messages that the service refused'
             'option --concurrency text Maximum simultaneous requests'
@@ -170,17 +176,23 @@ __msgctl_table() {
     'job report')
         table=(
             'argument - jobs '
-            'option --only =accepted,refused,unknown,pending,invalid,duplicate Only recipients with this outcome: accepted, refused, unknown, pending, invalid, duplicate'
+            'option --last - Use the newest job'
+            'options --only =accepted,refused,unknown,pending,invalid,duplicate Only these recipients: accepted, refused, unknown, pending, invalid, duplicate, or undelivered (repeatable; commas separate several)'
         ) ;;
     'job states')
         table=(
             'argument - jobs '
+            'option --last - Use the newest job'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
         ) ;;
     'job remove')
         table=(
             'argument - jobs '
+        ) ;;
+    'job prune')
+        table=(
+            'option --before text Delete jobs created before this date; 90d is 90 days ago'
         ) ;;
     '2fa')
         table=(

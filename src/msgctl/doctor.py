@@ -279,7 +279,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def _judged(certificate: Mapping[str, Any], version: str, now: float) -> Result:
     names = [str(value) for _, value in certificate.get("subjectAltName", ())]
-    subject = shorten(", ".join(names) or _part(certificate, "subject", "commonName") or "nobody", 120)
+    subject = shorten(", ".join(names) or _part(certificate, "subject", "commonName") or "no name", 120)
     issuer = _part(certificate, "issuer", "organizationName") or _part(certificate, "issuer", "commonName")
     ends = ssl.cert_time_to_seconds(certificate["notAfter"])
     days = int((ends - now) // 86_400)

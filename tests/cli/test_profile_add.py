@@ -369,7 +369,7 @@ def test_a_failed_check_saves_nothing(
     server.always(behaviour)
     words = ["--base-url", server.base_url, "--client", "1", "--key-stdin", "--check", "--force"]
     done = tool("profile", "add", "main", *words, stdin=KEY)
-    assert (done.code, "not saved" in done.err) == (code, True)
+    assert (done.code, "nothing was saved" in done.err) == (code, True)
     assert config_file().exists() == bool(before)
     if before:
         assert config_file().read_text() == before

@@ -67,7 +67,7 @@ def read(path: Path) -> bytes | None:
 
 
 def check(name: str, path: Path, status: os.stat_result, is_private: bool = True) -> None:
-    """Check that a file is a regular one and, if it is private, that it is ours and nobody else can read it.
+    """Check that a file is a regular one and, if it is private, that only its owner, who we are, can read it.
 
     ``name`` is what messages call it. Raises ConfigurationError.
     """
