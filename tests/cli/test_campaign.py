@@ -219,7 +219,7 @@ def test_a_job_for_later_is_sent_once_by_run_due(jobs: Jobs, service: Service, t
     tool.clock.now = datetime(2026, 12, 1, 14, 0, tzinfo=UTC).timestamp()
     done = jobs("job", "run-due", "--json")
     assert (done.code, [each["state"] for each in done.document]) == (0, ["done"])
-    assert jobs("job", "run-due", "--json").out == ""
+    assert jobs("job", "run-due", "--json").document == []
     assert sent_to(service) == sorted([ANA, LUIS, EVA])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import closing, suppress
 from copy import copy
 
@@ -12,7 +13,8 @@ from msgctl.jobs.ledger import Ledger, due_of
 from msgctl.jobs.report import summary
 from msgctl.jobs.sending_hours import hours_of
 from msgctl.jobs.store import Store
-from msgctl.output.result import OwnResult
+from msgctl.output.form import Format
+from msgctl.output.result import Document, OwnResult
 
 LISTED = ("job", "command", "state", "recipients", "accepted", "unknown", "pending")
 
@@ -21,7 +23,7 @@ def run(context: Context, store: Store, fields: tuple[str, ...]) -> OwnResult | 
     """Send what is due, one job after the other. Return None if nothing is, or another process does it already."""
     jobs = [job for job in store.ids() if _is_due(context, store, job)]
     if not jobs:
-        return None
+        return _result(context, [], [], fields)
     results: list[OwnResult] = []
     failures: list[MsgctlError] = []
     with store.running_due() as is_alone:
@@ -36,7 +38,16 @@ def run(context: Context, store: Store, fields: tuple[str, ...]) -> OwnResult | 
             if any(isinstance(failure, Interrupted) for failure in failures):
                 break
     documents = [result.documents for result in results if isinstance(result.documents, dict)]
-    return OwnResult(documents, LISTED, fields, view="jobs", failures=failures) if documents or failures else None
+    return _result(context, documents, failures, fields)
+
+
+def _result(
+    context: Context, documents: Collection[Document], failures: list[MsgctlError], fields: tuple[str, ...]
+) -> OwnResult | None:
+    """Return the jobs that were sent; nothing at all if none was, but in JSON an empty array."""
+    if not (documents or failures or context.options.format is Format.JSON):
+        return None
+    return OwnResult(documents, LISTED, fields, view="jobs", failures=failures)
 
 
 def _is_due(context: Context, store: Store, job: str) -> bool:
