@@ -37,7 +37,10 @@ MOST_CREDITS = 10**15
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="Recipients: CSV with a header, or JSON Lines; - is standard input.")
 ]
-PhoneColumn = Annotated[str, typer.Option("--phone-column", metavar="NAME", help="Column of the phone numbers.")]
+PhoneColumn = Annotated[
+    str | None,
+    typer.Option("--phone-column", metavar="NAME", help="Column of the phone numbers; found by its name or content."),
+]
 SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Skip invalid rows.")]
 BatchSize = Annotated[
     str,
@@ -83,7 +86,7 @@ class Source:
     """Where the recipients are and what the job is called, as typed."""
 
     file: str
-    phone_column: str
+    phone_column: str | None
     skip_invalid: bool
     name: str | None = None
 
@@ -113,7 +116,7 @@ def start(
     ``fixed`` are the parameters that all requests have. Raises UsageError if something is wrong with the file.
     """
     from msgctl.cli import confirmation, job_progress
-    from msgctl.jobs.decode import UTF8  # only jobs need this: 20 ms
+    from msgctl.jobs.decode import WINDOWS_1252  # only jobs need this: 20 ms
     from msgctl.jobs.ledger import Ledger
     from msgctl.jobs.report import SUMMARY
     from msgctl.jobs.spec import JobSpec
@@ -143,7 +146,7 @@ def start(
         store.tidy()
         with _importer(context, store, job, spec, found, zones) as importer:
             with _opened(context, source) as reader:
-                if reader.encoding != UTF8:
+                if reader.encoding == WINDOWS_1252:
                     context.note(f"{values.quote(source.file)} is not UTF-8; reading it as {reader.encoding}")
                 renderer = MessageRenderer(
                     reader, messages.texts, messages.check, by_segments=messages.by_segments, cost=messages.cost

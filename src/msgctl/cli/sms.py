@@ -85,7 +85,7 @@ def bulk_send(
     country_code: CountryCode = None,
     gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
     name: bulk.Name = None,
-    phone_column: bulk.PhoneColumn = "phone",
+    phone_column: bulk.PhoneColumn = None,
     skip_invalid: bulk.SkipInvalid = False,
     batch_size: bulk.BatchSize = "100",
     concurrency: bulk.Concurrency = "8",
