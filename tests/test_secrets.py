@@ -204,7 +204,7 @@ PLACES = {
     "msgctl.output.printer.Printer.answer": SEND,
     "msgctl.doctor._asked": ("doctor",),
     "msgctl.http.request.Request.with_credentials": BULK,
-    "msgctl.jobs.sender.entries": BULK,
+    "msgctl.jobs.sender.outcomes": BULK,
     "msgctl.jobs.ledger.Ledger.record": BULK,
     "msgctl.jobs.runner.send": BULK,
 }

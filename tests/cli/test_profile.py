@@ -1,4 +1,4 @@
-"""`msgctl profile`: listing, showing, choosing and removing accounts, and where they are."""
+"""`msgctl profile list`, `show`, `use`, `remove` and `path`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from msgctl.jobs import queries
 from msgctl.jobs.pending_cursor import PendingCursor
 from msgctl.jobs.pending_writes import PendingWrites, Said
 from msgctl.jobs.schema import LEDGER
-from msgctl.jobs.spec import Entry, Intent, JobSpec, Result
+from msgctl.jobs.spec import Intent, JobSpec, Result, charged
 from msgctl.jobs.states import IN_FLIGHT, TRANSITIONS, Event, Outcome, State
 
 ENDED_EARLY = "msgctl ended before the response arrived"
@@ -176,16 +176,17 @@ class Ledger:
         """Write the result of a request that was in flight."""
         intent = result.intent
         before = TRANSITIONS[intent.group.state, Event.INTENT]
-        alike: dict[tuple[Event, str | None, str | None], dict[int, str | None]] = defaultdict(dict)
-        for line, entry in zip(intent.group.lines, result.entries, strict=True):
-            alike[entry.event, entry.status, entry.credits][line] = entry.id
-        for (event, status, price), ids in alike.items():
-            entry = Entry(event, None, status, price)
-            after = TRANSITIONS[before, event]
-            lost = intent.cost if entry.is_charge_unknown else 0
-            self._writes.record(Said(after, status, entry.charged if entry.charged is not None else price, lost), ids)
+        alike: dict[tuple[str, str | None, str | None], dict[int, str | None]] = defaultdict(dict)
+        for line, (_, outcome, id_, status, price) in zip(intent.group.lines, result.outcomes, strict=True):
+            alike[outcome, status, price][line] = id_
+        for (outcome, status, price), ids in alike.items():
+            event = Event(outcome) if result.was_sent else Event.NOT_SENT
+            after, credits_ = TRANSITIONS[before, event], charged(price)
+            is_charge_unknown = event is Event.LOST or (event is Event.ACCEPTED and credits_ is None)
+            lost = intent.cost if is_charge_unknown else 0
+            self._writes.record(Said(after, status, price if credits_ is None else credits_, lost), ids)
             self.totals.move(before, after, len(ids))
-            self.totals.credits += (entry.charged or 0) * len(ids)
+            self.totals.credits += (credits_ or 0) * len(ids)
             self.totals.lost += lost * len(ids)
         self.totals.promised -= intent.estimate
         if result.was_sent:

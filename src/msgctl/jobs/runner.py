@@ -12,8 +12,8 @@ from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.ledger_writer import LedgerWriter
 from msgctl.jobs.sender import send
 from msgctl.jobs.sending_hours import hours_of
-from msgctl.jobs.spec import Entry, Intent, Result, Totals
-from msgctl.jobs.states import Event
+from msgctl.jobs.spec import Intent, Result, Totals
+from msgctl.recipients import UNKNOWN, RecipientOutcome
 
 PAUSE = 1.0
 """Seconds that a thread waits after a request that did not reach the service."""
@@ -104,7 +104,7 @@ class Runner:
     def _sent(self, client: Client, intent: Intent) -> Result:
         if self._writer.may_send(intent):
             return send(client, self._ledger.spec, intent)
-        return Result(intent, [Entry(Event.NOT_SENT)] * len(intent.phones))
+        return Result(intent, [RecipientOutcome(phone, UNKNOWN) for phone in intent.phones], was_sent=False)
 
     def _leave(self, number: int) -> None:
         """Count senders that ended; with the last one, the job ends."""

@@ -46,9 +46,10 @@ class Event(StrEnum):
     """What happens to a recipient."""
 
     INTENT = "its request is about to be sent"
-    ACCEPTED = "the service accepted it"
-    REFUSED = "the service certainly did not carry it out"
-    LOST = "no usable response came"
+    # These three are the outcomes of `msgctl.recipients`.
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    LOST = "unknown"
     NOT_SENT = "its request did not leave this machine"
     RESEND = "the user asked to send it again"
     RUN_ENDED = "the run that should send it again ended"
