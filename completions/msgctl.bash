@@ -549,7 +549,7 @@ __msgctl_table() {
     'option -n,--dry-run - Print the request and send nothing'
     'option -y,--yes - Skip confirmation prompts'
     'option -q,--quiet - No notes or progress on standard error'
-    'option -v,--verbose - Show each request and response on standard error'
+    'option -v,--verbose - Show each request and response on standard error; -vv adds headers and bodies'
     'option --timeout text Maximum total time per request'
     'option --no-color - No colour; NO_COLOR and TERM=dumb do the same'
     'option -h,--help - Show this page'

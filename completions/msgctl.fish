@@ -407,7 +407,7 @@ function __msgctl_table
     echo 'option -n,--dry-run - Print the request and send nothing'
     echo 'option -y,--yes - Skip confirmation prompts'
     echo 'option -q,--quiet - No notes or progress on standard error'
-    echo 'option -v,--verbose - Show each request and response on standard error'
+    echo 'option -v,--verbose - Show each request and response on standard error; -vv adds headers and bodies'
     echo 'option --timeout text Maximum total time per request'
     echo 'option --no-color - No colour; NO_COLOR and TERM=dumb do the same'
     echo 'option -h,--help - Show this page'

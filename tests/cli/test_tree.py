@@ -107,7 +107,7 @@ def test_each_argument_and_option_is_explained_in_a_sentence_and_named_in_capita
     for parameter in node.command.params:
         # A remark in brackets may follow the sentence.
         assert re.fullmatch(r"[A-Z].*[.](?: \[.*\])?", parameter.help), parameter.name
-        if parameter.param_type_name == "argument" or not getattr(parameter, "is_flag", False):
+        if parameter.param_type_name == "argument" or not (parameter.is_flag or parameter.count):
             assert parameter.metavar, parameter.name
             assert parameter.metavar == parameter.metavar.upper()
 
