@@ -8,7 +8,8 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import bulk, requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import Phone, option, optional
+from msgctl.cli.inputs import CountryCode, Phone, option, optional
+from msgctl.cli.numbers import NoNumberCheck, Numbers
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult, Result
 
@@ -26,13 +27,13 @@ def add(
     ctx: typer.Context,
     phone: Phone,
     name: Annotated[str | None, option(ops.BLOCK_PHONE.field("name"), "NAME")] = None,
+    country_code: CountryCode = None,
+    no_number_check: NoNumberCheck = False,
 ) -> Result:
     """Block a number."""
-    return requests.run(
-        Context.of(ctx),
-        ops.BLOCK_PHONE,
-        {"phone": values.phone(phone), "name": optional(name, "--name")},
-    )
+    context = Context.of(ctx)
+    number = Numbers(context, country_code, unchecked=no_number_check).one(phone)
+    return requests.run(context, ops.BLOCK_PHONE, {"phone": number, "name": optional(name, "--name")})
 
 
 @command(

@@ -17,9 +17,9 @@ from msgctl.cli.inputs import (
     TemplateFile,
     message,
     option,
-    recipients,
     template_text,
 )
+from msgctl.cli.numbers import NoNumberCheck, Numbers
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http import request
@@ -53,6 +53,7 @@ def send(
     retries: Retries = None,
     leave_voicemail: LeaveVoicemail = None,
     country_code: CountryCode = None,
+    no_number_check: NoNumberCheck = False,
     once: sending.Once = None,
     resend_unknown: sending.ResendUnknown = False,
     ignore_optout: sending.IgnoreOptout = False,
@@ -63,7 +64,7 @@ def send(
     from standard input.
     """
     context = Context.of(ctx)
-    phones = recipients(context, phone)
+    phones = Numbers(context, country_code, unchecked=no_number_check).all(phone)
     attempts = _attempts(retries)
     if audio_code is None:
         spoken = {

@@ -9,6 +9,7 @@ from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import optional
+from msgctl.cli.numbers import Numbers
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.history import FIELDS, reading
@@ -109,7 +110,7 @@ def _list(
     filters = {
         "since": None if since is None else _start(values.day(since, today)),
         "until": None if until is None else _start(values.day(until, today) + timedelta(days=1)),
-        "phone": None if phone is None else values.phone(phone),
+        "phone": None if phone is None else Numbers(context, None).any(phone),
         "state": optional(state, "--state"),
         "command": optional(command, "--command"),
         "profile": context.options.profile,
