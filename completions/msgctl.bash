@@ -57,12 +57,19 @@ __msgctl_table() {
             'option --message-file files Read the template from a file; - is standard input'
             'option --country-code countries ISO 3166 country code, for example CO'
             'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
-            'option --phone-column text Column of the phone numbers'
+            'option --name text Name of the job, for the job commands'
+            'option --phone-column text Column of the phone numbers; found by its name or content'
             'option --skip-invalid - Skip invalid rows'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
+            'options --exclude files Leave out the numbers in this file, one per line'
+            'option --window text Send only then, in the recipient'\''s time zone: 08:00-19:00, or co'
+            'option --days text With --window: only on these days, for example mon-sat'
+            'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
+            'option --foreground - With --at: wait here, and send it then'
+            'option --again - Send even if another job has sent this to the same people'
         ) ;;
     'sms segments')
         table=(
@@ -98,12 +105,19 @@ __msgctl_table() {
             'option --retries text Number of call attempts, 1 to 3'
             'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail if the call is not answered'
             'option --country-code countries ISO 3166 country code, for example CO'
-            'option --phone-column text Column of the phone numbers'
+            'option --name text Name of the job, for the job commands'
+            'option --phone-column text Column of the phone numbers; found by its name or content'
             'option --skip-invalid - Skip invalid rows'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
+            'options --exclude files Leave out the numbers in this file, one per line'
+            'option --window text Send only then, in the recipient'\''s time zone: 08:00-19:00, or co'
+            'option --days text With --window: only on these days, for example mon-sat'
+            'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
+            'option --foreground - With --at: wait here, and send it then'
+            'option --again - Send even if another job has sent this to the same people'
         ) ;;
     'chatapp')
         table=(
@@ -117,6 +131,7 @@ __msgctl_table() {
             'arguments - - '
             'option --template text Name of the template'
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
+            'option --country-code countries Country to read the number in, for example CO'
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
             'option --ignore-optout - Send even to numbers that opted out'
@@ -127,6 +142,7 @@ __msgctl_table() {
             'arguments - - '
             'option --template text Name of the template'
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
+            'option --country-code countries Country to read the number in, for example CO'
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
             'option --ignore-optout - Send even to numbers that opted out'
@@ -136,20 +152,29 @@ __msgctl_table() {
             'argument - files '
             'arguments - - '
             'option --template text Name of the template'
-            'option --phone-column text Column of the phone numbers'
+            'option --name text Name of the job, for the job commands'
+            'option --phone-column text Column of the phone numbers; found by its name or content'
             'option --skip-invalid - Skip invalid rows'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
+            'options --exclude files Leave out the numbers in this file, one per line'
+            'option --window text Send only then, in the recipient'\''s time zone: 08:00-19:00, or co'
+            'option --days text With --window: only on these days, for example mon-sat'
+            'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
+            'option --foreground - With --at: wait here, and send it then'
+            'option --again - Send even if another job has sent this to the same people'
         ) ;;
     'job')
         table=(
             'command list - List the jobs, oldest first'
             'command show - Show a job'\''s status: accepted, refused and unknown counts'
             'command resume - Resume a job without sending to anyone twice'
+            'command run-due - Send the scheduled jobs whose time has come'
             'command report - List every recipient and the result, in the order of the file'
             'command states - Check the delivery state of accepted messages'
             'command remove - Delete a job and its recipients'
+            'command prune - Delete old jobs and their recipients, except unfinished ones'
         ) ;;
     'job list')
         table=(
@@ -157,30 +182,41 @@ __msgctl_table() {
     'job show')
         table=(
             'argument - jobs '
+            'option --last - Use the newest job'
         ) ;;
     'job resume')
         table=(
             'argument - jobs '
+            'option --last - Use the newest job'
             'option --resend-unknown - Resend messages with unknown outcome; some people may get them twice'
             'option --resend-refused - Resend messages that the service refused'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
         ) ;;
+    'job run-due')
+        table=(
+        ) ;;
     'job report')
         table=(
             'argument - jobs '
-            'option --only =accepted,refused,unknown,pending,invalid,duplicate Only recipients with this outcome: accepted, refused, unknown, pending, invalid, duplicate'
+            'option --last - Use the newest job'
+            'options --only =accepted,refused,unknown,pending,invalid,duplicate,excluded Only these recipients: accepted, refused, unknown, pending, invalid, duplicate, excluded, or undelivered (repeatable; commas separate several)'
         ) ;;
     'job states')
         table=(
             'argument - jobs '
+            'option --last - Use the newest job'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
         ) ;;
     'job remove')
         table=(
             'argument - jobs '
+        ) ;;
+    'job prune')
+        table=(
+            'option --before text Delete jobs created before this date; 90d is 90 days ago'
         ) ;;
     '2fa')
         table=(
@@ -264,6 +300,7 @@ __msgctl_table() {
             'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
             'option --until text Last day'
             'option --phone text Only this number'
+            'option --country-code countries Country to read the number in, for example CO'
             'option --state text Only this delivery state'
             'option --command text Only this command, such as '\''sms send'\'''
             'option --limit text Only the newest N entries'
@@ -273,6 +310,7 @@ __msgctl_table() {
             'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
             'option --until text Last day'
             'option --phone text Only this number'
+            'option --country-code countries Country to read the number in, for example CO'
             'option --state text Only this delivery state'
             'option --command text Only this command, such as '\''sms send'\'''
             'option --limit text Only the newest N entries'
@@ -302,12 +340,13 @@ __msgctl_table() {
         table=(
             'argument - - '
             'option --name text Name of the contact'
+            'option --country-code countries Country to read the number in, for example CO'
         ) ;;
     'block bulk')
         table=(
             'argument - files '
             'option --name text Name of the contact, with {column} placeholders'
-            'option --phone-column text Column of the phone numbers'
+            'option --phone-column text Column of the phone numbers; found by its name or content'
             'option --skip-invalid - Skip invalid rows'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
@@ -510,7 +549,7 @@ __msgctl_table() {
     'option -n,--dry-run - Print the request and send nothing'
     'option -y,--yes - Skip confirmation prompts'
     'option -q,--quiet - No notes or progress on standard error'
-    'option -v,--verbose - Show each request and response on standard error'
+    'option -v,--verbose - Show each request and response on standard error; -vv adds headers and bodies'
     'option --timeout text Maximum total time per request'
     'option --no-color - No colour; NO_COLOR and TERM=dumb do the same'
     'option -h,--help - Show this page'

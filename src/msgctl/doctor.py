@@ -151,7 +151,7 @@ def profile(doctor: DoctorContext) -> Result:
     choice = doctor.choice = profiles.choose(doctor.config, doctor.environ, doctor.named)
     choice.options()
     if not choice.by:
-        return "ok", f"made of {' and '.join(choice.variables)}"
+        return "ok", f"made of {', '.join(choice.variables)}"
     by = "the default" if choice.by == "default_profile" else f"from {choice.by}"
     return "ok", f"{shorten(choice.name, 64)} ({by}){_overridden(doctor, choice)}"
 
@@ -159,10 +159,10 @@ def profile(doctor: DoctorContext) -> Result:
 def _overridden(doctor: DoctorContext, choice: Choice) -> str:
     if choice.by == "-p":
         ignored = [variable for variable in profiles.VARIABLES.values() if doctor.environ.get(variable)]
-        return f"; {' and '.join(ignored)} {'is' if len(ignored) == 1 else 'are'} ignored with -p" if ignored else ""
+        return f"; {', '.join(ignored)} {'is' if len(ignored) == 1 else 'are'} ignored with -p" if ignored else ""
     if not choice.variables:
         return ""
-    return f"; {' and '.join(choice.variables)} override{'s' if len(choice.variables) == 1 else ''} it"
+    return f"; {', '.join(choice.variables)} override{'s' if len(choice.variables) == 1 else ''} it"
 
 
 def file(doctor: DoctorContext) -> Result:
@@ -279,7 +279,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def _judged(certificate: Mapping[str, Any], version: str, now: float) -> Result:
     names = [str(value) for _, value in certificate.get("subjectAltName", ())]
-    subject = shorten(", ".join(names) or _part(certificate, "subject", "commonName") or "nobody", 120)
+    subject = shorten(", ".join(names) or _part(certificate, "subject", "commonName") or "no name", 120)
     issuer = _part(certificate, "issuer", "organizationName") or _part(certificate, "issuer", "commonName")
     ends = ssl.cert_time_to_seconds(certificate["notAfter"])
     days = int((ends - now) // 86_400)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import KEY
 from support.service import Service, answer, drip
 from support.tool import Outcome, Tool, process
 from support.tree import COMMANDS, GROUPS, NODES, Node, name_of
@@ -29,7 +30,7 @@ everywhere = pytest.mark.parametrize("place", ["before the group", "after the gr
 @everywhere
 def test_profile(place: str, tool: Tool) -> None:
     done = tool(*placed(("-p", "sandbox"), place))
-    assert (done.code, done.out) == (0, "status  1000 credits\n")
+    assert (done.code, done.out) == (0, "status  1000\n")
     assert tool(*placed(("--profile", "nobody"), place)).code == 3
 
 
@@ -42,7 +43,7 @@ def test_json(option: list[str], place: str, tool: Tool) -> None:
 
 @everywhere
 @pytest.mark.parametrize(
-    ("form", "printed"), [("table", "status  1000 credits\n"), ("csv", "status\n1000\n"), ("tsv", "status\n1000\n")]
+    ("form", "printed"), [("table", "status  1000\n"), ("csv", "status\n1000\n"), ("tsv", "status\n1000\n")]
 )
 def test_output(form: str, printed: str, place: str, tool: Tool) -> None:
     done = tool(*placed(("-p", "sandbox", "-o", form), place))
@@ -83,7 +84,7 @@ def test_verbose(option: str, place: str, tool: Tool, service: Service) -> None:
     assert "GET" in done.err
     assert "/balance" in done.err
     assert "200" in done.err
-    assert done.out == "status  7 credits\n"
+    assert done.out == "status  7\n"
 
 
 @everywhere
@@ -108,7 +109,7 @@ def test_yes(option: str, place: str, tool: Tool, home: Path) -> None:
     words = {"before the group": [option, "sandbox", "reset"], "after the group": ["sandbox", option, "reset"]}
     done = tool(*words.get(place, ["sandbox", "reset", option]), terminal=True)
     assert (done.code, "?" in done.err) == (0, False)
-    assert tool(*BALANCE).out == "status  1000 credits\n"
+    assert tool(*BALANCE).out == "status  1000\n"
 
 
 # --- the later wins
@@ -119,9 +120,9 @@ def test_yes(option: str, place: str, tool: Tool, home: Path) -> None:
     [
         (("--json", "balance", "show", "-o", "csv"), "status\n1000\n"),
         (("-o", "csv", "balance", "show", "--json"), '{"status":1000}\n'),
-        (("balance", "-o", "csv", "show", "-o", "table"), "status  1000 credits\n"),
-        (("balance", "show", "-o", "csv", "-o", "table"), "status  1000 credits\n"),
-        (("balance", "show", "--json", "-o", "table"), "status  1000 credits\n"),
+        (("balance", "-o", "csv", "show", "-o", "table"), "status  1000\n"),
+        (("balance", "show", "-o", "csv", "-o", "table"), "status  1000\n"),
+        (("balance", "show", "--json", "-o", "table"), "status  1000\n"),
     ],
 )
 def test_the_later_format_wins(arguments: tuple[str, ...], printed: str, tool: Tool) -> None:
@@ -202,12 +203,9 @@ def test_an_unknown_field_of_a_send_is_found_out_before_it_is_sent(tool: Tool, s
     assert service.received == []
 
 
-def test_fields_do_not_go_with_json(tool: Tool, service: Service) -> None:
-    done = tool("balance", "--json", "--fields", "status")
-    assert (done.code, done.out) == (2, "")
-    assert "--fields" in done.error["message"]
-    assert "--json" in done.error["message"]
-    assert service.received == []
+def test_fields_select_from_json(tool: Tool) -> None:
+    done = tool("-p", "sandbox", "balance", "--json", "--fields", "status")
+    assert (done.code, done.document) == (0, [{"status": 1000}])
 
 
 # --- what the parser finds
@@ -283,3 +281,11 @@ def test_no_command_takes_a_key(node: Node, tool: Tool) -> None:
     done = tool(*node.words, "--key", "secret-key")
     assert done.code == 2
     assert "secret-key" not in done.err
+
+
+@pytest.mark.parametrize("options", [["-vv"], ["-v", "-v"], ["--verbose", "--verbose"]], ids=" ".join)
+def test_vv_shows_headers_and_bodies_without_the_key(options: list[str], tool: Tool, service: Service) -> None:
+    service.will(answer({"status": 7}))
+    done = tool("balance", *options)
+    assert (done.code, "> Accept: application/json" in done.err, '{"status": 7}' in done.err) == (0, True, True)
+    assert KEY not in done.err

@@ -1,6 +1,6 @@
-"""Runs msgctl as another user, where root starts it: ``python as_user.py UID ARGUMENT...``.
+"""Run msgctl as another user, if root starts it: ``python as_user.py UID ARGUMENT...``.
 
-All that it may need is loaded before, since that user may not be able to read where Python is.
+Everything it may need is imported first, since that user may not be able to read Python's own folder.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> int:
     from msgctl.cli import run
     from msgctl.cli.context import Context
 
-    # Some libraries load parts of theirs when the first words are read.
+    # Some libraries import more when the first command line is parsed.
     with Path(os.devnull).open("r+", encoding="utf-8") as nothing:
         run(["sms", "segments", "Hello"], Context(stdin=nothing, stdout=nothing, stderr=nothing))
     if os.geteuid() == 0:

@@ -1,4 +1,4 @@
-"""Homes with one of the files in them, and a server that messages go to."""
+"""Home folders with one of the files in them, and a server that receives messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.tracing import Tracer
 
 
 class NewWorld(Protocol):
-    """Makes homes, below a folder, in which nothing but the file of a change is, each as if it were the first."""
+    """Makes home folders that contain only the file of a change, each as new as the first."""
 
     def __call__(self, change: Change, below: Path | None = None) -> World: ...
 

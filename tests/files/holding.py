@@ -1,4 +1,4 @@
-"""What holds after a command, however it ended: the files are whole and private, and the next one goes on."""
+"""What is true after every command, however it ended: its files are whole and private, and the next one works."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ IN_PLACE = re.compile(
     r"config\.toml|\.config\.toml\.lock|(history|sandbox|jobs/[0-9]{8}-[0-9a-f]{6})\.sqlite3"
     r"|jobs/\.[0-9]{8}-[0-9a-f]{6}\.lock"
 )
-"""What there is when no command is at work."""
+"""The files that exist while no command runs."""
 
 
 def assert_whole(change: Change, world: World, done: Outcome) -> None:
-    """The file is as it was, or as it should be, and says of a message no more and no less than what happened."""
+    """Check that the file is as before or as it should be, and records exactly what happened to a message."""
     assert_private(world)
     allowed = change.views
     if change.sends:
@@ -29,27 +29,27 @@ def assert_whole(change: Change, world: World, done: Outcome) -> None:
 
 
 def assert_goes_on(change: Change, world: World) -> None:
-    """The next command does its work, and leaves nothing behind that is none of the files."""
+    """Check that the next command works and leaves no stray files."""
     change.go_on(world)
     assert strays(world) == []
 
 
 def assert_private(world: World) -> None:
-    """Whatever there is, also what was left behind, is for nobody else."""
+    """Check that other users cannot read anything, leftovers included."""
     for path in world.home.rglob("*"):
         if "msgctl" in path.parts and not path.is_symlink():
             assert not stat.S_IMODE(path.lstat().st_mode) & 0o077, path
 
 
 def strays(world: World) -> list[str]:
-    """Files that nobody will look at again."""
+    """Return files that no command will ever use again."""
     roots = [world.home / "config" / "msgctl", world.home / "state" / "msgctl"]
     found = [str(path.relative_to(root)) for root in roots for path in root.rglob("*") if path.is_file()]
     return [each for each in found if not IN_PLACE.fullmatch(each)]
 
 
 def assert_told(change: Change, world: World, done: Outcome) -> None:
-    """A command that could not do its work says so once, names the file, and what to do."""
+    """Check that a command that failed says so once, with the file and a hint."""
     assert "Traceback" not in done.err
     assert "mistake of its own" not in done.err
     assert done.code in ((0,) if change.is_notes else (0, 3))
@@ -59,6 +59,6 @@ def assert_told(change: Change, world: World, done: Outcome) -> None:
 
 
 def said(done: Outcome) -> str:
-    """The line of what a command could not do; there must be one."""
+    """Return the error or warning of a command; there must be exactly one."""
     (line,) = [line for line in done.err.splitlines() if line.startswith(("Error:", "Warning:"))]
     return line

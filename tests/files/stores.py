@@ -1,4 +1,4 @@
-"""The files that msgctl keeps, what changes them, and how they look before, within and after the change."""
+"""The files that msgctl keeps, the commands that change them, and their content before, during and after a change."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ ADD = ("profile", "add", "new", "--base-url", "https://service.example/api/v1", 
 KEY = b"the-key-of-new\n"
 
 View = Any
-"""What a store holds, without times and identifiers."""
+"""The content of a file, without times and identifiers."""
 
 
 @dataclass(frozen=True)
 class World:
-    """A home of its own, in which the environment is, and the server that messages go to."""
+    """A home folder of the test, and the server that receives messages."""
 
     home: Path
     server: CountingServer
     tool: Tool
 
     def ok(self, *words: str, stdin: bytes = b"", codes: Collection[int] = (0,)) -> Outcome:
-        """Run a command that must succeed, in this process."""
+        """Run a command in this process; it must succeed."""
         done = self.tool(*words, stdin=stdin)
         assert done.code in codes, done.err
         assert "Warning" not in done.err
@@ -43,8 +43,8 @@ class World:
 class Change:
     """A command that changes one of the files.
 
-    ``views`` are what the file may hold from before the change to after it, and nothing else. Of a command that sends,
-    the last two are those where the message has left: what became of it is unknown, and known.
+    ``views`` are the only contents that the file may have, from before the change to after it. For a command that
+    sends, the message was sent in the last two: its outcome is unknown, then known.
     """
 
     id: str
@@ -56,29 +56,29 @@ class Change:
     stdin: bytes = b""
     sends: bool = False
     is_notes: bool = False
-    """Whether the file only notes what the command does, which is done all the same."""
+    """Whether the file only records what the command does, so that the command works without it."""
     codes: tuple[int, ...] = (0,)
-    """How the command may end that is given again, after the change was made."""
+    """The exit codes of the command if it is run again after the change."""
 
     def path(self, world: World) -> Path:
-        """The file, or the folder of ledgers."""
+        """Return the file, or the folder of ledgers."""
         return world.home / self.file
 
     def itself(self, world: World) -> Path:
-        """The file, also of a job, which must be there."""
+        """Return the file itself; a job must exist."""
         return self.path(world) / f"{job_ids(world)[0]}.sqlite3" if self.file == JOBS else self.path(world)
 
     @property
     def touches(self) -> str:
-        """A part of the name of everything that the change has to do with."""
+        """Return a part of the path of every file that the change touches."""
         return str(Path(self.file).parent) if self.file == CONFIG else self.file
 
     def arguments(self, world: World) -> list[str]:
-        """The command line."""
+        """Return the command line."""
         return spelled(world, self.words)
 
     def go_on(self, world: World) -> None:
-        """What a person does next, whatever became of the change; it must succeed."""
+        """Run what a person would run next, whatever the result of the change; it must succeed."""
         if self.file != JOBS:
             world.ok(*self.arguments(world), stdin=self.stdin, codes=self.codes)
             return
@@ -100,7 +100,7 @@ def lay_profiles(world: World) -> None:
 
 
 def profiles(world: World) -> View:
-    """The keys of the profiles, and the default."""
+    """Return the keys of the profiles, and the default."""
     document = tomllib.loads((world.home / CONFIG).read_text(encoding="utf-8"))
     return {name: each["key"] for name, each in document["profiles"].items()}, document.get("default_profile")
 
@@ -129,14 +129,14 @@ def lay_state(world: World) -> None:
 
 
 def state(world: World) -> View:
-    """How many credits were charged, and to whom messages were delivered."""
+    """Return how many credits were charged, and who received messages."""
     inbox = [message["phone"] for message in world.document("-p", "sandbox", "sandbox", "inbox")]
     return 1000 - world.document("-p", "sandbox", "balance")["status"], inbox
 
 
 @contextmanager
 def without_history(world: World) -> Iterator[None]:
-    """Leave no history behind."""
+    """Delete the history after the block."""
     yield
     (world.home / HISTORY).unlink()
 
@@ -152,7 +152,7 @@ def job_ids(world: World) -> list[str]:
 
 
 def spelled(world: World, words: Iterable[str]) -> list[str]:
-    """A command line with the home, and the job that there is."""
+    """Return a command line with the home folder and the job filled in."""
     return [word.format(home=world.home, job=next(iter(job_ids(world)), "")) for word in words]
 
 
@@ -166,7 +166,7 @@ def lay_paused_job(world: World) -> None:
 
 
 def jobs(world: World) -> View:
-    """What became of each recipient of each job."""
+    """Return the outcome of each recipient of each job."""
     found = world.document("job", "list")
     return [[(row["phone"], row["outcome"]) for row in world.document("job", "report", job["job"])] for job in found]
 
@@ -188,13 +188,13 @@ CHANGES = [
         codes=(0, 3),
     ),
     Change(
-        *("note a dispatch", HISTORY, ("sms", "send", LUIS, "-m", "Hola"), lay_history, history),
+        *("record a send", HISTORY, ("sms", "send", LUIS, "-m", "Hola"), lay_history, history),
         ([_ONE], [_ONE, (LUIS, "unknown")], [_ONE, (LUIS, "accepted")]),
         sends=True,
         is_notes=True,
     ),
     Change(
-        *("note the first dispatch", HISTORY, ("sms", "send", LUIS, "-m", "Hola"), lambda _: None, history),
+        *("record the first send", HISTORY, ("sms", "send", LUIS, "-m", "Hola"), lambda _: None, history),
         ([], [(LUIS, "unknown")], [(LUIS, "accepted")]),
         sends=True,
         is_notes=True,
@@ -218,7 +218,7 @@ CHANGES = [
     ),
     Change("begin a job", JOBS, BULK, lay_recipients, jobs, ([], *([[each]] for each in _SECOND)), sends=True),
     Change(
-        *("go on with a job", JOBS, ("job", "resume", "{job}", "--max-credits", "9"), lay_paused_job, jobs),
+        *("resume a job", JOBS, ("job", "resume", "{job}", "--max-credits", "9"), lay_paused_job, jobs),
         tuple([[_ONE, each]] for each in _SECOND),
         sends=True,
     ),
@@ -228,5 +228,5 @@ CHANGES = [
     ),
 ]
 BY_ID = {change.id: change for change in CHANGES}
-FIRST = [BY_ID[each] for each in ("add a profile", "note a dispatch", "send in the sandbox", "begin a job")]
+FIRST = [BY_ID[each] for each in ("add a profile", "record a send", "send in the sandbox", "begin a job")]
 """One of each file."""

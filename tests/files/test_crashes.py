@@ -1,6 +1,6 @@
-"""A process that ends between any two system calls, or in which any of them fails: the old file, or the new one.
+"""A process that is killed between two system calls, or in which one fails, leaves the old file or the new one.
 
-The tests try a few of the calls by which a file is changed; ``CRASH_TESTS=full pytest tests/files`` tries each of them.
+The tests try a few of the system calls of a change; ``CRASH_TESTS=full pytest tests/files`` tries every one.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from support.tracing import Call, Tracer
 KILL = "KILL"
 EVERY_FAULT = (KILL, "ENOSPC", "EDQUOT", "EIO", "EINTR", "EACCES", "EROFS")
 
-CHANGES_TRIED = CHANGES if FULL else [BY_ID[each] for each in ("add a profile", "note a dispatch", "begin a job")]
+CHANGES_TRIED = CHANGES if FULL else [BY_ID[each] for each in ("add a profile", "record a send", "begin a job")]
 FAULTS_TRIED = [(fault,) for fault in EVERY_FAULT] if FULL else [(KILL, "ENOSPC", KILL)]
 
 
 @pytest.mark.parametrize("faults", FAULTS_TRIED, ids="-".join)
 @pytest.mark.parametrize("change", CHANGES_TRIED, ids=lambda change: change.id)
-def test_any_system_call_is_the_last_one_or_fails(
+def test_a_kill_or_a_failure_at_a_system_call_loses_nothing(
     change: Change, faults: tuple[str, ...], new_world: NewWorld, tracer: Tracer
 ) -> None:
     world = new_world(change)
@@ -34,7 +34,7 @@ def test_any_system_call_is_the_last_one_or_fails(
 
 
 def try_one(change: Change, fault: str, call: Call, new_world: NewWorld, tracer: Tracer) -> None:
-    """Let one thing happen to one call, and see what is there then."""
+    """Kill the process at a call, or let the call fail, and check the files."""
     world = new_world(change)
     words = change.arguments(world)
     if fault == KILL:

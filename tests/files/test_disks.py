@@ -1,4 +1,4 @@
-"""A disk that is full, a file that may not grow, and a folder that can only be read."""
+"""A full disk, a file that may not grow, and a read-only disk."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ each_change = pytest.mark.parametrize("change", CHANGES, ids=lambda change: chan
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
-    """A disk of 4 MiB on which homes are."""
+    """A disk of 4 MiB for home folders."""
     with mounted(tmp_path / "disk", "4m") as disk:
         yield disk
 
 
 @each_change
-def test_the_disk_is_full(change: Change, disk: Disk, new_world: NewWorld) -> None:
+def test_a_full_disk_is_reported_and_loses_nothing(change: Change, disk: Disk, new_world: NewWorld) -> None:
     world = new_world(change, disk.path)
     disk.fill()
     done = world.tool(*change.arguments(world), stdin=change.stdin)
@@ -39,7 +39,7 @@ def test_the_disk_is_full(change: Change, disk: Disk, new_world: NewWorld) -> No
 
 
 @each_change
-def test_the_disk_can_only_be_read(change: Change, disk: Disk, new_world: NewWorld) -> None:
+def test_a_read_only_disk_is_reported_and_loses_nothing(change: Change, disk: Disk, new_world: NewWorld) -> None:
     world = new_world(change, disk.path)
     with disk.read_only():
         done = world.tool(*change.arguments(world), stdin=change.stdin)
@@ -51,7 +51,7 @@ def test_the_disk_can_only_be_read(change: Change, disk: Disk, new_world: NewWor
 
 
 @pytest.mark.parametrize("change", FIRST if FULL else FIRST[1::2], ids=lambda change: change.id)
-def test_the_file_may_not_grow(change: Change, new_world: NewWorld) -> None:
+def test_a_file_that_may_not_grow_is_reported_and_loses_nothing(change: Change, new_world: NewWorld) -> None:
     world = new_world(change)
     done = limited(*change.arguments(world), stdin=change.stdin)
     assert_told(change, world, done)
@@ -61,7 +61,7 @@ def test_the_file_may_not_grow(change: Change, new_world: NewWorld) -> None:
 
 
 def limited(*arguments: str, stdin: bytes) -> Outcome:
-    """Run a process whose files may not grow: a write fails as it does where a quota is used up."""
+    """Run a process whose files may not grow, as if a quota were used up."""
     wrapped = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", sys.executable, "-m", "msgctl", *arguments]
     done = subprocess.run(wrapped, input=stdin, capture_output=True, timeout=60, check=False)
     return Outcome(done.returncode, done.stdout, done.stderr)

@@ -1,7 +1,7 @@
-"""A symbolic link in the place of a file, or in the way to it.
+"""A symbolic link instead of a file, or in the path to it.
 
-The configuration may be a link: people keep it among other such files of theirs. What is noted of recipients must not
-be led elsewhere, so a link in the place of the history, or of a ledger, is refused; one in the way to them is not.
+The configuration may be a link: people keep it with their other dotfiles. Records of recipients must not end up
+elsewhere, so a link instead of the history or a ledger is refused; a link in the path to them is followed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from files.stores import BY_ID, CHANGES, CONFIG, FIRST, Change, World
 from msgctl.errors import ConfigurationError
 from msgctl.storage import files as private
 
-REFUSED = [BY_ID[each] for each in ("note a dispatch", "clear the history", "go on with a job")]
+REFUSED = [BY_ID[each] for each in ("record a send", "clear the history", "resume a job")]
 FOLLOWED = [BY_ID[each] for each in ("add a profile", "use a profile", "send in the sandbox", "reset the sandbox")]
 
 
 def moved(path: Path, world: World) -> Path:
-    """Put something elsewhere, and a link to it in its place; where it is now."""
+    """Move a file or folder, leave a link to it, and return its new path."""
     elsewhere = world.home / "elsewhere"
     elsewhere.mkdir(mode=0o700)
     target = path.rename(elsewhere / path.name)
@@ -30,7 +30,7 @@ def moved(path: Path, world: World) -> Path:
 
 
 @pytest.mark.parametrize("change", FOLLOWED, ids=lambda change: change.id)
-def test_a_link_to_a_file_that_may_be_one_is_followed_and_kept(change: Change, new_world: NewWorld) -> None:
+def test_a_link_to_configuration_or_sandbox_is_followed_and_kept(change: Change, new_world: NewWorld) -> None:
     world = new_world(change)
     path = change.itself(world)
     target = moved(path, world)
@@ -40,7 +40,7 @@ def test_a_link_to_a_file_that_may_be_one_is_followed_and_kept(change: Change, n
 
 
 @pytest.mark.parametrize("change", REFUSED, ids=lambda change: change.id)
-def test_a_link_to_what_is_said_of_recipients_is_refused_and_what_it_leads_to_left_alone(
+def test_a_link_to_records_of_recipients_is_refused_and_its_target_unchanged(
     change: Change, new_world: NewWorld
 ) -> None:
     world = new_world(change)
@@ -57,7 +57,7 @@ def test_a_link_to_what_is_said_of_recipients_is_refused_and_what_it_leads_to_le
 
 
 @pytest.mark.parametrize("change", REFUSED[:1], ids=lambda change: change.id)
-def test_a_link_that_leads_nowhere_is_refused_and_leads_nowhere_still(change: Change, new_world: NewWorld) -> None:
+def test_a_dangling_link_to_the_history_is_refused(change: Change, new_world: NewWorld) -> None:
     world = new_world(change)
     path = change.itself(world)
     path.unlink()
@@ -69,7 +69,7 @@ def test_a_link_that_leads_nowhere_is_refused_and_leads_nowhere_still(change: Ch
 
 
 @pytest.mark.parametrize("change", FOLLOWED[::2], ids=lambda change: change.id)
-def test_a_link_into_a_folder_that_is_not_there_is_refused_and_named(change: Change, new_world: NewWorld) -> None:
+def test_a_link_into_a_missing_folder_is_refused_and_named(change: Change, new_world: NewWorld) -> None:
     world = new_world(change)
     path = change.itself(world)
     path.unlink()
@@ -83,7 +83,7 @@ def test_a_link_into_a_folder_that_is_not_there_is_refused_and_named(change: Cha
 
 @pytest.mark.parametrize("change", FIRST, ids=lambda change: change.id)
 @pytest.mark.parametrize("depth", [0, 1], ids=["its folder", "the folder above"])
-def test_a_link_in_the_way_to_a_file_is_followed(depth: int, change: Change, new_world: NewWorld) -> None:
+def test_a_link_in_the_path_to_a_file_is_followed(depth: int, change: Change, new_world: NewWorld) -> None:
     world = new_world(change)
     way = world.home / [*Path(change.file).parents][depth]
     way.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def test_a_link_in_the_way_to_a_file_is_followed(depth: int, change: Change, new
     assert way.is_symlink()
 
 
-def test_whoever_comes_by_the_link_and_who_does_not_wait_for_each_other(
+def test_writers_through_a_link_and_without_it_share_a_lock(
     new_world: NewWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = new_world(FIRST[0])
@@ -104,7 +104,7 @@ def test_whoever_comes_by_the_link_and_who_does_not_wait_for_each_other(
             pytest.fail("both have it")
 
 
-def test_a_link_in_the_place_of_the_lock_is_refused(new_world: NewWorld) -> None:
+def test_a_link_instead_of_the_lock_is_refused(new_world: NewWorld) -> None:
     change = BY_ID["use a profile"]
     world = new_world(change)
     lock = (world.home / CONFIG).with_name(".config.toml.lock")
@@ -117,7 +117,7 @@ def test_a_link_in_the_place_of_the_lock_is_refused(new_world: NewWorld) -> None
 
 
 @pytest.mark.parametrize("change", CHANGES[:1], ids=lambda change: change.id)
-def test_a_link_in_the_place_of_what_is_written_first_leads_nothing_astray(change: Change, new_world: NewWorld) -> None:
+def test_a_link_instead_of_the_temporary_file_is_not_followed(change: Change, new_world: NewWorld) -> None:
     world = new_world(change)
     victim = world.home / "victim"
     victim.write_text("mine")

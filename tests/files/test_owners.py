@@ -1,4 +1,4 @@
-"""A file of another user, one that others can read, and a folder that its owner may not write to."""
+"""A file of another user, a file that others can read, and a folder without write permission."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from support.disks import FULL
 from support.tool import Outcome
 
 ANA, LUIS = 54321, 54322
-"""Two users that this machine need not know."""
+"""Two user ids; this machine need not know them."""
 
-CHANGES = [*FIRST[:3], BY_ID["go on with a job"]]
-"""One of each file, which is there."""
+CHANGES = [*FIRST[:3], BY_ID["resume a job"]]
+"""One change of each file, which exists already."""
 IN_PROCESSES = CHANGES if FULL else CHANGES[:2]
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
@@ -33,7 +33,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give fi
 
 @pytest.fixture
 def public() -> Iterator[Path]:
-    """A folder that every user can come to, as a folder of the tests' is not."""
+    """A folder that every user can enter, unlike the folders of tests."""
     folder = Path(tempfile.mkdtemp(prefix="msgctl-tests-", dir="/tmp"))
     folder.chmod(0o755)
     yield folder
@@ -41,7 +41,7 @@ def public() -> Iterator[Path]:
 
 
 def give(folder: Path, user: int) -> None:
-    """Let a folder, and all that is in it, belong to a user; only root can, and needs to."""
+    """Give a folder and everything in it to a user; only root can, and needs to."""
     if os.geteuid() != 0:
         return
     for path in (folder, *folder.rglob("*")):
@@ -57,7 +57,7 @@ def run_as(user: int, *arguments: str, stdin: bytes) -> Outcome:
 
 @needs_root
 @pytest.mark.parametrize("change", IN_PROCESSES, ids=lambda change: change.id)
-def test_the_file_belongs_to_another_user(change: Change, public: Path, new_world: NewWorld) -> None:
+def test_a_file_of_another_user_is_refused(change: Change, public: Path, new_world: NewWorld) -> None:
     world = new_world(change, public)
     give(world.home, ANA)
     file = change.itself(world)
@@ -70,7 +70,7 @@ def test_the_file_belongs_to_another_user(change: Change, public: Path, new_worl
 
 
 @pytest.mark.parametrize("change", IN_PROCESSES, ids=lambda change: change.id)
-def test_the_folder_may_not_be_written_to(change: Change, public: Path, new_world: NewWorld) -> None:
+def test_a_folder_without_write_permission_is_reported(change: Change, public: Path, new_world: NewWorld) -> None:
     world = new_world(change, public)
     give(world.home, ANA)
     folder = change.itself(world).parent
@@ -83,12 +83,12 @@ def test_the_folder_may_not_be_written_to(change: Change, public: Path, new_worl
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.id)
-def test_others_can_read_the_file(change: Change, new_world: NewWorld) -> None:
+def test_a_file_that_others_can_read_is_refused(change: Change, new_world: NewWorld) -> None:
     world = new_world(change)
     file = change.itself(world)
     file.chmod(0o640)
     done = world.tool(*change.arguments(world), stdin=change.stdin)
-    if change.file == STATE:  # made up, and nobody's secret
+    if change.file == STATE:  # invented data, not private
         assert done.code == 0
         return
     assert_told(change, world, done)
@@ -100,7 +100,7 @@ def test_others_can_read_the_file(change: Change, new_world: NewWorld) -> None:
 
 
 @needs_root
-def test_root_takes_no_file_away_from_its_user(new_world: NewWorld) -> None:
+def test_files_changed_by_root_still_belong_to_their_user(new_world: NewWorld) -> None:
     change = BY_ID["use a profile"]
     world = new_world(change)
     give(world.home, ANA)

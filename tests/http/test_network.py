@@ -16,6 +16,7 @@ import trustme
 from conftest import KEY
 from msgctl import __version__
 from support.commands import ALL, PHONE, READS, SENDS, Command, each
+from support.leaks import shows_key
 from support.proxy import proxying
 from support.service import Service, answer, raw, running, silent
 from support.tool import Tool
@@ -379,12 +380,12 @@ def test_no_cookie_is_kept(service: Service, tool: Tool) -> None:
 def test_an_unusual_head_does_no_harm(head: bytes, service: Service, tool: Tool) -> None:
     service.will(raw(head + b'Connection: close\r\nContent-Length: 13\r\n\r\n{"status": 1}'))
     outcome = tool("balance", "--json")
-    assert (outcome.code, outcome.stdout, outcome.stderr) == (0, b'{"status": 1}', b"")
+    assert (outcome.code, outcome.stdout, outcome.stderr) == (0, b'{"status": 1}\n', b"")
 
 
 def test_a_chunked_answer_is_put_together(service: Service, tool: Tool) -> None:
     service.will(raw(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n{"stat\r\n7\r\nus": 1}\r\n0\r\n\r\n'))
-    assert tool("balance", "--json").stdout == b'{"status": 1}'
+    assert tool("balance", "--json").stdout == b'{"status": 1}\n'
 
 
 def test_a_path_below_the_root_is_kept(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
@@ -403,3 +404,16 @@ def test_localhost_by_name_is_this_machine(service: Service, monkeypatch: pytest
 def test_the_time_limit_is_the_one_given(service: Service, tool: Tool) -> None:
     service.will(silent)
     assert "0.25 seconds" in tool("sms", "send", PHONE, "-m", "x", "--timeout", "0.25").err
+
+
+@pytest.mark.parametrize("flags", [("-vv",), ("-v", "-v"), ("--verbose", "-v")])
+def test_more_verbosity_shows_headers_and_bodies_without_the_key(
+    flags: tuple[str, ...], service: Service, tool: Tool
+) -> None:
+    service.will(answer({**SENDS["sms send"].record, "note": KEY}, headers={"X-Odd": "plain"}))
+    err = tool(*flags, *SMS).err
+    assert "> Content-Type: application/x-www-form-urlencoded" in err
+    assert f"> client=12345&key=***&phone={PHONE}&sms=Hola" in err
+    assert "< X-Odd: plain" in err
+    assert '"note": "***"' in err
+    assert not shows_key(err)

@@ -36,11 +36,11 @@ class Outcome(NamedTuple):
         return invalid
 
 
-def read(content: bytes | str, phone_column: str = "phone") -> Outcome:
+def read(content: bytes | str, phone_column: str | None = "phone") -> Outcome:
     return read_from(io.BytesIO(content if isinstance(content, bytes) else content.encode()), phone_column)
 
 
-def read_from(source: BinaryIO, phone_column: str = "phone") -> Outcome:
+def read_from(source: BinaryIO, phone_column: str | None = "phone") -> Outcome:
     with opened(source, "customers.csv", phone_column) as recipients:
         found = list(recipients)
         return Outcome(recipients.columns, recipients.phone_column, recipients.encoding, found, recipients.blank)

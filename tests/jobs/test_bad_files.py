@@ -24,8 +24,6 @@ from msgctl.jobs.reader import InvalidRow, Row
         (f"{ANA}.0,x", f"{ANA}.0", "decimal"),
         (f"{ANA}.00,x", f"{ANA}.00", "decimal"),
         (f"{ANA},x,y", ANA, "3 cells, but the header has 2"),
-        (f'"{ANA}" ,x', "", "quotation mark"),
-        (f'{ANA},"Ana "la reina" Ruiz"', "", "quotation mark"),
         ("\x1b[2J\u202e,x", "\\x1b[2J\\u202e", "5 to 15 digits"),
     ],
 )
@@ -90,6 +88,8 @@ LONG = 1024 * 1024
         ('"a"b,phone\n', ["line 1", "quotation mark"]),
         ('phone,"name\n', ["line 1", "quotation mark"]),
         (f'phone,name\n{ANA},x\n{ANA},"open\n{LUIS},y\n', ["line 3", "quotation mark"]),
+        (f'phone,name\n"{ANA}" ,x\n{LUIS},y\n', ["line 2", "quotation mark"]),
+        (f'phone,name\n{ANA},"Ana "la reina" Ruiz"\n{LUIS},y\n', ["line 2", "quotation mark"]),
         (f'phone,name\n{ANA},"open\n' + f"{LUIS},y\n" * 100_000, ["line 2", "quotation mark"]),
         (f'phone,name\n{ANA},"' + 'x\n","' * (LONG // 3) + 'x"\n', ["line 2", "quotation mark"]),
         (f"phone,name\n{ANA},{'x' * LONG}\n", ["line 2", "longer than"]),

@@ -33,6 +33,7 @@ def filled(text: str) -> str:
         ("{a.b}", "dotted"),
         ("{{name}} {{{name}}} }}{{", "{name} {Ana} }{"),
         ("{name}}}", "Ana}"),
+        ("{name|friend}, {x|a|b}", "Ana, small"),
         ("100 % {name} $name \\{name}", "100 % Ana $name \\Ana"),
     ],
 )
@@ -91,6 +92,13 @@ def test_a_row_with_an_empty_cell_is_invalid(value: str, reason: str) -> None:
     assert caught.value.row(7) == InvalidRow(7, "57300", reason)
 
 
+def test_a_fallback_is_used_for_an_empty_cell() -> None:
+    template = Template.parse("Hello {name|dear customer}{phone|}", ["phone", "name"])
+    assert template.fill(Row(7, "57300", ("", " "))) == "Hello dear customer"
+    with pytest.raises(RowError, match="object or a list"):
+        template.fill(Row(7, "57300", ("", Nested())))
+
+
 def test_an_unused_empty_cell_is_fine() -> None:
     assert Template.parse("{phone}", ["phone", "name"]).fill(Row(7, "57300", ("57300", ""))) == "57300"
 
@@ -101,7 +109,7 @@ def test_a_template_fills_row_after_row() -> None:
     assert [template.fill(row) for row in (first, second, first)] == ["57300, Ana", "57301, Luis", "57300, Ana"]
 
 
-names = st.text(st.characters(exclude_characters="{}"), min_size=1, max_size=6).map(str.strip).filter(bool)
+names = st.text(st.characters(exclude_characters="{}|"), min_size=1, max_size=6).map(str.strip).filter(bool)
 texts = st.text(st.sampled_from("ab{}\n€ "), max_size=6)
 
 

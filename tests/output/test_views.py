@@ -1,158 +1,301 @@
-"""What people see, held against files in ``views/`` that anyone can read.
-
-``MSGCTL_WRITE_VIEWS=1 pytest tests/output/test_views.py`` writes them anew. In the files with colour, ESC is written
-as ``^[``.
-"""
+"""Every view on terminals of several widths, with and without colour, in UTF-8 and in the C locale."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.service import Service, answer
-from support.tool import Tool
+from msgctl.cli.history import SPARE_COLUMNS
+from msgctl.cli.sandbox import INBOX_COLUMNS, INBOX_MORE
+from msgctl.doctor import FIELDS
+from msgctl.history import FIELDS as HISTORY
+from msgctl.output.result import OwnResult, StreamResult
+from output.views import FOLDER, TERMINALS, Viewer
+from support.service import Service, answer, drop
 
-VIEWS = Path(__file__).parent / "views"
-WRITES = "MSGCTL_WRITE_VIEWS" in os.environ  # read before the tests take such variables away
-FIRST, SECOND, THIRD = "573001234567", "573001230002", "81312345678"
-READY = "Your order is ready"
-JAPANESE = "ご注文の品が届きました。"
 LONG = "El pedido 4417 está listo. Pasa por él hoy hasta las 18:00, trae tu documento. 🎉 谢谢您的订单"
+ID = "5be1f296c43c5ce2"
+CODE = "184830 is your Shop code. It expires in 10 minutes."
+SHORT = "Your order is ready"
+Show = Callable[[Viewer, Service], None]
 
 
-def sms(phone: str, status: str = "queued", credits: int = 1, text: str = READY) -> dict[str, Any]:
-    return {"id": f"5be1f296{phone[-8:]}", "status": status, "credits": credits, "sms": text, "phone": phone}
+def sms_send(viewer: Viewer, _: Service) -> None:
+    viewer.run("-p", "sandbox", "sms", "send", "573001234567", "573001230002", "-m", SHORT)
+    viewer.run("-p", "sandbox", "sms", "send", "573001234567", "-m", SHORT, "--quiet")
 
 
-def dispatch(*entries: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"id": "b387be2e83b51614", "status": 1, **more, "data": list(entries)}
+def sms_mixed(viewer: Viewer, service: Service) -> None:
+    entries = [
+        {"id": "5be1f296c43c5ce2", "status": "queued", "credits": 2, "sms": LONG, "phone": "573001234567"},
+        {
+            "id": "be0c381e900be668",
+            "status": "rejected",
+            "credits": 0,
+            "sms": "Your order 4418 is ready",
+            "phone": "573001230002",
+        },
+        {
+            "id": "00ac381e900be660",
+            "status": "queued",
+            "credits": 12,
+            "sms": "ご注文の品が届きました。お受け取りください。",
+            "phone": "81312345678",
+        },
+    ]
+    service.always(answer({"id": "b387be2e83b51614", "status": 1, "data": entries}))
+    viewer.run("sms", "send", "573001234567", "573001230002", "81312345678", "-m", SHORT)
 
 
-def state(id: str, word: str) -> dict[str, Any]:
-    created = "2026-09-21 14:46:23"
-    return {"state": word, "credits": 1, "phone": int(FIRST), "created": created, "sms": READY, "id": id}
+def balance(viewer: Viewer, service: Service) -> None:
+    service.always(answer({"status": 1988}))
+    viewer.run("balance")
+    viewer.run("balance", "check", "--min", "100000")
 
 
-METRICS = [
-    *(
-        {"date": {"property": f"2026-09-{day:02}", "clicks": clicks}}
-        for day, clicks in [(17, 136), (18, 289), (20, 97)]
-    ),
-    *({"hour": {"property": f"{hour:02}:00", "clicks": clicks}} for hour, clicks in [(8, 80), (9, 122), (20, 84)]),
-    *({"country": {"property": name, "clicks": clicks}} for name, clicks in [("CO", 1003), ("MX", 224), ("US", 1)]),
-    *({"device": {"property": name, "clicks": clicks}} for name, clicks in [("mobile", 719), ("desktop", 496)]),
-]
-STATISTICS = {
-    "urlShort": "https://s.example/u/yJuL9wV",
-    "urlLong": "https://example.com/offers/november",
-    "clicksNumber": 1228,
-    "metrics": METRICS,
+def block(viewer: Viewer, service: Service) -> None:
+    service.always(answer({"id": "b04120cd7a23458f", "status": "blocked", "phone": "573001239999", "name": "Ana"}))
+    viewer.run("block", "add", "573001239999", "--name", "Ana")
+
+
+def call(viewer: Viewer, service: Service) -> None:
+    entry = {
+        "id": "e76ba6ddfcf240be",
+        "state": "queued",
+        "credits": 1,
+        "message": SHORT,
+        "phone": "573001234567",
+        "voice": "Mia",
+    }
+    service.always(answer({"id": "b387be2e83b51614", "status": "queued", "data": [entry]}))
+    viewer.run("call", "send", "573001234567", "-m", SHORT, "--voice", "Mia")
+
+
+STATES = {
+    "f851daa8f64749b2": "delivered",
+    "9d7adb11ab4432ff": "rejected",
 }
 
-CALL = {"id": "e76ba6ddfcf240be", "state": "queued", "credits": 1, "message": READY, "phone": FIRST, "voice": "Mia"}
-BLOCKED = {"id": "b04120cd7a23458f", "status": "blocked", "phone": FIRST, "name": "Ana"}
-SHORT = {"urlShort": "https://s.example/u/8z8hAGz", "urlLong": "https://example.com/offers/november", "msg": "created"}
 
-SHOWN: dict[str, tuple[tuple[str, ...], list[dict[str, Any]]]] = {
-    "sms send": (("sms", "send", FIRST, SECOND, "-m", READY), [dispatch(sms(FIRST), sms(SECOND))]),
-    "sms send, one refused": (
-        ("sms", "send", FIRST, SECOND, THIRD, "-m", READY),
-        [dispatch(sms(FIRST, "queued", 2, LONG), sms(SECOND, "rejected", 0), sms(THIRD, "queued", 12, JAPANESE))],
-    ),
-    "call send": (
-        ("call", "send", FIRST, "-m", READY, "--voice", "Mia"),
-        [{"status": "ok", "id": "d1", "data": [CALL]}],
-    ),
-    "chatapp send": (
-        ("chatapp", "send", FIRST, "Ana", "--template", "hello"),
-        [{"id": "c1a66ba6ddfcf240", "status": "sent", "phone": FIRST, "name": "hello"}],
-    ),
-    "balance": (("balance",), [{"status": 1988}]),
-    "balance check": (("balance", "check", "--min", "100000"), [{"status": 584}]),
-    "block add": (("block", "add", FIRST, "--name", "Ana"), [BLOCKED]),
-    "2fa send-sms": (
-        ("2fa", "send-sms", FIRST, "--app-name", "Shop"),
-        [dispatch(sms(FIRST, text="****** is your Shop code."), minutes_to_expire=10)],
-    ),
-    "2fa verify": (("2fa", "verify", FIRST, "--app-name", "Shop", "--code", "184830"), [{"status": "verified"}]),
-    "url shorten": (
-        ("url", "shorten", "https://example.com/offers/november", "--name", "offers"),
-        [SHORT],
-    ),
-    "url stats": (("url", "stats", "offers", "--since", "2026-09-17"), [STATISTICS]),
-    "state get": (
-        ("state", "get", "f851daa8f64749b2", "9d7adb11ab4432ff"),
-        [state("f851daa8f64749b2", "delivered"), state("9d7adb11ab4432ff", "rejected")],
-    ),
-    "a refusal": (("balance",), [{"error": "INVALID_KEY", "msg": "The key is not valid"}]),
-    "a mistake": (("sms", "sned"), []),
-}  # fmt: skip
+def states(viewer: Viewer, service: Service) -> None:
+    for identifier, state in STATES.items():
+        service.will(
+            answer(
+                {
+                    "state": state,
+                    "credits": 1,
+                    "phone": 573001234567,
+                    "created": "2026-11-21 22:46:23",
+                    "sms": SHORT,
+                    "dispatch_id": "b387be2e83b51614",
+                    "id": identifier,
+                }
+            )
+        )
+    viewer.run("state", "get", *STATES)
+
+
+def twofa(viewer: Viewer, service: Service) -> None:
+    entry = {
+        "id": "cbd66c243b70a325",
+        "status": "queued",
+        "credits": 1,
+        "sms": CODE.replace("184830", "******"),
+        "phone": "573001234567",
+    }
+    service.will(answer({"id": "b387be2e83b51614", "status": "1", "minutes_to_expire": 10, "data": [entry]}))
+    viewer.run("2fa", "send-sms", "573001234567", "--app-name", "Shop")
+    service.will(answer({"status": "verified"}))
+    viewer.run("2fa", "verify", "573001234567", "--app-name", "Shop", "--code", "184830")
+    service.will(answer({"error": "INVALID_CODE", "msg": "The code is not the one that was sent last."}, status=520))
+    viewer.run("2fa", "verify", "573001234567", "--app-name", "Shop", "--code", "184831")
+
+
+def shorten(viewer: Viewer, service: Service) -> None:
+    service.always(
+        answer(
+            {
+                "urlShort": "https://s.example/u/8z8hAGz",
+                "urlLong": "https://example.com/offers/november",
+                "msg": "created",
+            }
+        )
+    )
+    viewer.run("url", "shorten", "https://example.com/offers/november", "--name", "offers")
+
+
+def errors(viewer: Viewer, service: Service) -> None:
+    viewer.run("sms", "sned")
+    viewer.run("sms", "send", "12", "-m", SHORT)
+    service.will(drop)
+    viewer.run("sms", "send", "573001234567", "-m", SHORT)
+
+
+def json(viewer: Viewer, service: Service) -> None:
+    service.always(
+        answer(
+            b'{"status":1,"id":"b387be2e83b51614","data":[{"id":"5be1f296c43c5ce2","status":"queued","credits":1.10,"test":true,"name":null,"phone":"573001234567"}]}'
+        )
+    )
+    viewer.run("sms", "send", "573001234567", "-m", SHORT, "--json")
+
+
+def stats(viewer: Viewer, service: Service) -> None:
+    days = {13: 132, 14: 97, 16: 151, 17: 136, 18: 289, 19: 174, 20: 211, 21: 151}
+    hours = [8, 3, 1, 0, 2, 11, 28, 61, 80, 92, 85, 77, 90, 71, 66, 70, 81, 96, 120, 103, 84, 60, 35, 17]
+    cities = [("Bogotá", "Bogotá D.C.", "CO", 702), ("Medellín", "Antioquia", "CO", 301), ("北京", "", "CN", 30)]
+    plain = {
+        "country": {"CO": 1003, "MX": 224, "US": 42, "BR": 31, "ES": 19, "AR": 12, "DE": 6, "PE": 3, "CL": 1},
+        "device": {"mobile": 719, "desktop": 496, "tablet": 126},
+        "operatingSystem": {"Android": 601, "Windows": 260, "iPadOS": 126, "macOS": 126, "iOS": 118, "Linux": 110},
+    }
+    metrics: list[dict[str, Any]] = [{"date": {"property": f"2026-11-{day}", "clicks": n}} for day, n in days.items()]
+    metrics += [{"hour": {"property": f"{hour:02}", "clicks": n, "date": "2026-11-18"}} for hour, n in enumerate(hours)]
+    metrics += [{name: {"property": label, "clicks": n}} for name, each in plain.items() for label, n in each.items()]
+    metrics += [{"city": {"property": c, "region": r, "countryIsoCode": cc, "clicks": n}} for c, r, cc, n in cities]
+    urls = {"urlShort": "https://s.example/u/8z8hAGz", "urlLong": "https://example.com/offers/november"}
+    service.always(answer({**urls, "clicksNumber": 1341, "metrics": metrics}))
+    viewer.run("url", "stats", "offers", "--since", "2026-11-13")
+
+
+def history(viewer: Viewer, _: Service) -> None:
+    names = ("time", "phone", "outcome", "state", "status", "command", "credits", "id", "message")
+    told = [
+        ("2026-11-14T15:04:11Z", "573001234567", "accepted", "delivered", "queued", "sms send", "1", ID, "Hello"),
+        ("2026-11-21T22:41:23Z", "573001234567", "accepted", None, "queued", "sms send", "1", ID, SHORT),
+        ("2026-11-21T22:41:23Z", "573001230002", "refused", None, "rejected", "sms send", "0", None, SHORT),
+        ("2026-11-21T22:46:23Z", "573001234567", "unknown", None, None, "call send", None, None, SHORT),
+        ("2026-11-21T22:51:58Z", "573001230003", "accepted", None, "queued", "sms send", "2", ID, LONG),
+    ]
+    rows: list[dict[str, Any]] = [{"profile": "main", **dict(zip(names, each, strict=True))} for each in told]
+    viewer.print(OwnResult(rows, HISTORY, spare=SPARE_COLUMNS, view="history"))
+
+
+def inbox(viewer: Viewer, _: Service) -> None:
+    rows: list[dict[str, Any]] = [
+        {"time": "2026-11-21T22:46:23Z", "kind": "sms", "phone": "573001230003", "code": None, "text": LONG},
+        {"time": "2026-11-21T22:51:12Z", "kind": "sms", "phone": "573001230003", "code": "184830", "text": CODE},
+    ]
+    viewer.print(OwnResult(rows, INBOX_COLUMNS, INBOX_MORE, view="inbox"))
+    viewer.say("\n--follow\n")
+    viewer.print(StreamResult(rows, INBOX_COLUMNS, view="inbox"))
+
+
+def doctor(viewer: Viewer, _: Service) -> None:
+    found = [
+        ("version", "ok", "msgctl 0.1.0, Python 3.11.7, OpenSSL 3.0.19", ""),
+        ("profile", "ok", "main (the default)", ""),
+        (
+            "file",
+            "warning",
+            "~/.config/msgctl/config.toml is readable by other users (mode 0644)",
+            "chmod 600 ~/.config/msgctl/config.toml",
+        ),
+        ("base URL", "ok", "https://service.example/api/v1", ""),
+        ("connection", "failed", "203.0.113.7 port 443: refused", "Is a firewall or a VPN in between?"),
+        ("TLS", "skipped", "not checked: no connection", ""),
+        ("credentials", "skipped", "not checked: no connection", ""),
+    ]
+    rows = [dict(zip(FIELDS, each, strict=True)) for each in found]
+    viewer.print(StreamResult(rows, FIELDS, view="doctor", is_list=True))
+
+
+def profiles(viewer: Viewer, _: Service) -> None:
+    viewer.forget_the_service()
+    viewer.run(
+        "profile",
+        "add",
+        "main",
+        "--base-url",
+        "https://service.example/api/v1",
+        "--client",
+        "12345",
+        "--key-command",
+        "pass show msgctl/main",
+        "--country-code",
+        "CO",
+    )
+    viewer.run("profile", "list")
+    viewer.run("profile", "show")
+
+
+def chatapp_send(viewer: Viewer, service: Service) -> None:
+    service.always(answer({"id": ID, "status": "sent", "phone": "573001234567", "name": "hello"}))
+    viewer.run("chatapp", "send", "573001234567", "Ana", "--template", "hello")
+
+
+def refusal(viewer: Viewer, service: Service) -> None:
+    service.always(answer({"error": "INVALID_KEY", "msg": "The key is not valid"}, status=520))
+    viewer.run("balance")
+    viewer.run("balance", "--json")
+
+
+def dry_run(viewer: Viewer, _: Service) -> None:
+    viewer.run("-p", "sandbox", "sms", "send", "573001234567", "-m", SHORT, "--dry-run")
+
+
+VIEWS: tuple[Show, ...] = (
+    sms_send,
+    sms_mixed,
+    balance,
+    block,
+    call,
+    states,
+    twofa,
+    shorten,
+    stats,
+    history,
+    inbox,
+    doctor,
+    profiles,
+    errors,
+    json,
+    chatapp_send,
+    refusal,
+    dry_run,
+)
 
 
 @pytest.fixture(autouse=True)
-def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", "UTC")
+def in_bogota(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let local times be those of Bogotá."""
+    monkeypatch.setenv("TZ", "America/Bogota")
     time.tzset()
     yield
     monkeypatch.undo()
     time.tzset()
 
 
-def held(name: str, shown: str) -> None:
-    """Compare a view with its file, or write the file."""
-    path = VIEWS / f"{name.replace(', ', '-').replace(' ', '-')}.txt"
-    shown = shown.replace("\x1b", "^[")
-    if WRITES:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(shown, encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == shown
-
-
-def show(name: str, service: Service, tool: Tool, *options: str) -> str:
-    """Both streams of a command on a terminal: first what standard error says, then the result."""
-    line, records = SHOWN[name]
-    service.will(*(answer(record, 520 if "error" in record else 200) for record in records))
-    done = tool(*line, *options, terminal=True)
-    return f"{done.err}---\n{done.out}"
-
-
-@pytest.mark.parametrize("name", SHOWN)
-def test_each_view_at_100_60_and_40_columns(
-    name: str, service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("show", VIEWS, ids=lambda show: str(show.__name__))
+def test_a_view_looks_as_in_its_file(
+    show: Show, service: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    pages = []
-    for columns in (100, 60, 40):
-        monkeypatch.setenv("COLUMNS", str(columns))
-        pages.append(f"=== {columns} columns\n{show(name, service, tool, '--no-color')}")
-    held(name, "\n".join(pages))
+    sections = []
+    for number, terminal in enumerate(TERMINALS):
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / str(number)))
+        monkeypatch.setenv("COLUMNS", str(terminal.width))
+        viewer = Viewer(terminal)
+        show(viewer, service)
+        sections.append(f"{f' {terminal.name} ':=^{terminal.width}}\n{viewer.shown()}")
+    shown = "\n".join(sections)
+    file = FOLDER / f"{show.__name__}.txt"
+    if os.environ.get("WRITE_VIEWS"):
+        file.write_text(shown)
+    assert shown == file.read_text()
 
 
-@pytest.mark.parametrize("name", ["sms send, one refused", "url stats", "balance", "a refusal"])
-def test_the_colours_of_a_view(name: str, service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    held(f"{name}, in colour", show(name, service, tool))
-
-
-def test_the_history_at_100_60_and_40_columns(service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("sms send, one refused", "call send", "block add"):
-        tool.clock.now += 400
-        show(name, service, tool)
-    pages = []
-    for columns in (100, 60, 40):
-        monkeypatch.setenv("COLUMNS", str(columns))
-        pages.append(f"=== {columns} columns\n{tool('history', '--no-color', terminal=True).out}")
-    held("history", "\n".join(pages))
-
-
-def test_more_than_a_block_of_rows_keeps_its_columns(service: Service, tool: Tool) -> None:
+def test_a_long_table_keeps_its_columns(service: Service) -> None:
     phones = [f"57300{number:07}" for number in range(1, 251)]
-    service.will(answer(dispatch(*(sms(phone, text=f"Hello {phone}") for phone in phones))))
-    lines = tool("sms", "send", ",".join(phones), "-m", "Hello", "--no-color", terminal=True).out.splitlines()
+    entries = [{"id": ID, "status": "queued", "credits": 1, "sms": f"Hello {each}", "phone": each} for each in phones]
+    service.always(answer({"id": ID, "status": 1, "data": entries}))
+    viewer = Viewer(TERMINALS[0])
+    viewer.run("sms", "send", ",".join(phones), "-m", "Hello")
+    lines = viewer.shown().splitlines()
     rows = [line for line in lines if line.startswith("57300")]
     assert [line.split()[0] for line in rows] == phones
     assert len({line.index("○") for line in rows}) == 1

@@ -81,6 +81,7 @@ def test_a_refused_request_is_explained_by_the_rule_it_broke(served: Served) -> 
         (("/call/send", {"phone": PHONE, "message": "x", "voice": "Bob"}), "voice: string, optional, in the form body"),
         (("/send-sms", {"phone": PHONE}), "sms: string, required, in the form body"),
         (("/call/2fa/send-call", {"phone": PHONE, "app-name": "a", "voice": "Mia", "retries": "4"}), "at most 3"),
+        (("/call/send", {"phone": PHONE, "message": "x"}), "required without audio-code"),
         (("/send-sms", {"key": "wrong"}), "client and key"),
         (("/sned-sms", {}), "/send-sms"),
         (("/balance", {}), "GET operation"),

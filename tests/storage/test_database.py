@@ -12,6 +12,7 @@ import pytest
 from msgctl.errors import ConfigurationError
 from msgctl.storage import database
 from msgctl.storage.database import BrokenError, FileFormat
+from support.disks import Disk, mounted
 
 NOTES = FileFormat(name="the notes", application=0x6E6F7465, version=2, fix="Write them again.", most_wait=0.01)
 SCHEMA = ("CREATE TABLE notes (note TEXT)",)
@@ -113,3 +114,29 @@ def test_deleting_leaves_nothing_beside_it(path: Path, db: sqlite3.Connection) -
     db.execute("INSERT INTO notes VALUES ('more')")
     database.delete(path)
     assert [each.name for each in path.parent.iterdir()] == []
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    with mounted(tmp_path / "disk", "4m") as disk:
+        yield disk
+
+
+def test_a_file_on_a_read_only_disk_can_be_read(disk: Disk) -> None:
+    path = disk.path / "notes.sqlite3"
+    database.provide(path)
+    with closing(NOTES.connect(path)) as db:
+        NOTES.prepare(db, path, SCHEMA)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("INSERT INTO notes VALUES ('a note')")
+    with disk.read_only(), closing(NOTES.connect(path, read_only=True)) as db:
+        assert db.execute("SELECT note FROM notes").fetchall() == [("a note",)]
+
+
+def test_reading_sees_what_another_process_has_just_written(path: Path, db: sqlite3.Connection) -> None:
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("INSERT INTO notes VALUES ('new')")
+    with closing(NOTES.connect(path, read_only=True)) as reader:
+        assert reader.execute("SELECT count(*) FROM notes WHERE note = 'new'").fetchone() == (1,)
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            reader.execute("DELETE FROM notes")

@@ -1,6 +1,6 @@
-"""Disks that are small, become full, or can only be read: mounted for a test, where the user of the tests may do that.
+"""Small disks that can be filled or made read-only; tests mount them if their user may do so.
 
-``CRASH_TESTS=required`` (and ``full``) fails what cannot be tested on a machine.
+With ``CRASH_TESTS=required`` (or ``full``), tests that cannot mount a disk fail instead of being skipped.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 FULL = os.environ.get("CRASH_TESTS") == "full"
-"""Whether everything is tried that can be, however long it takes. Read before a test clears the variable."""
+"""Whether to try everything, however long it takes. Read before a test clears the variable."""
 REQUIRED = os.environ.get("CRASH_TESTS") in ("full", "required")
 
 
 @dataclass(frozen=True)
 class Disk:
-    """A disk of its own; what is on it is gone after the test."""
+    """A disk that exists during a test."""
 
     path: Path
 
@@ -41,7 +41,7 @@ class Disk:
 
     @contextlib.contextmanager
     def read_only(self) -> Iterator[None]:
-        """Let nobody write to it, not even root."""
+        """Make it read-only, even for root."""
         self._remount("ro")
         try:
             yield

@@ -82,7 +82,7 @@ def write_job(profile: str = profiles.SANDBOX, base_url: str = profiles.SANDBOX_
     store = Store(paths.jobs_folder())
     private.folder(store.folder)
     spec = JobSpec("sms bulk", SEND_SMS.name, "customers.csv", profile, base_url, {})
-    write_ledger(store.path(JOB), [Row(2, "573001234567", ()), Row(3, "573007654321", ())], spec, "Hello")
+    write_ledger(store.path(JOB), [Row(2, "573001234567", ("",)), Row(3, "573007654321", ("",))], spec, "Hello")
 
 
 def line_of(value: object) -> str | None:

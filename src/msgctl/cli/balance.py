@@ -60,5 +60,6 @@ def _shortage(response: Response, least: int) -> Iterator[MsgctlError]:
         yield UnreadableError("The response to balance cannot be read: its status is not a number", http_status=200)
     elif left < least:
         yield ConditionError(
-            f"Balance is {left:,} {'credit' if left == 1 else 'credits'}, below {least}", "Top up before sending more."
+            f"Balance is {left:,} {'credit' if left == 1 else 'credits'}, below {least:,}",
+            "Top up before sending more.",
         )

@@ -8,7 +8,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import bulk, requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import CountryCode, Phone, option, optional
+from msgctl.cli.inputs import Phone, PhoneCountry, option, optional
 from msgctl.cli.numbers import NoNumberCheck, Numbers
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult, Result
@@ -27,7 +27,7 @@ def add(
     ctx: typer.Context,
     phone: Phone,
     name: Annotated[str | None, option(ops.BLOCK_PHONE.field("name"), "NAME")] = None,
-    country_code: CountryCode = None,
+    country_code: PhoneCountry = None,
     no_number_check: NoNumberCheck = False,
 ) -> Result:
     """Block a number."""
@@ -50,7 +50,7 @@ def bulk_add(
     name: Annotated[
         str | None, typer.Option("--name", metavar="TEMPLATE", help="Name of the contact, with {column} placeholders.")
     ] = None,
-    phone_column: bulk.PhoneColumn = "phone",
+    phone_column: bulk.PhoneColumn = None,
     skip_invalid: bulk.SkipInvalid = False,
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,

@@ -6,7 +6,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk, defaults, sending
+from msgctl.cli import bulk, campaign, defaults, sending
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     CountryCode,
@@ -20,6 +20,7 @@ from msgctl.cli.inputs import (
     template_text,
 )
 from msgctl.cli.numbers import NoNumberCheck, Numbers
+from msgctl.cli.terminal import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http import request
@@ -27,7 +28,14 @@ from msgctl.output.result import OwnResult, Result
 
 app = group("Make voice calls.")
 
-Voice = Annotated[str | None, option(ops.SEND_CALL.field("voice"), "NAME")]
+Voice = Annotated[
+    str | None,
+    typer.Option(
+        "--voice",
+        metavar="NAME",
+        help=f"Voice that speaks the message: {', '.join(ops.CALL_VOICES)}. [required without --audio-code]",
+    ),
+]
 AudioCode = Annotated[str | None, option(ops.SEND_CALL.field("audio-code"), "ID")]
 Retries = Annotated[str | None, option(ops.SEND_CALL.field("retries"), "N")]
 LeaveVoicemail = Annotated[
@@ -67,6 +75,7 @@ def send(
     phones = Numbers(context, country_code, unchecked=no_number_check).all(phone)
     attempts = _attempts(retries)
     if audio_code is None:
+        _require_speech(context, text, message_file, voice)
         spoken = {
             "message": message(context, text, message_file),
             "voice": defaults.voice(context, voice, ops.SEND_CALL.field("voice")),
@@ -107,12 +116,18 @@ def bulk_send(
     leave_voicemail: LeaveVoicemail = None,
     country_code: CountryCode = None,
     name: bulk.Name = None,
-    phone_column: bulk.PhoneColumn = "phone",
+    phone_column: bulk.PhoneColumn = None,
     skip_invalid: bulk.SkipInvalid = False,
     batch_size: bulk.BatchSize = "100",
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
     max_credits: bulk.MaxCredits = None,
+    exclude: campaign.Exclude = None,
+    window: campaign.WindowHours = None,
+    days: campaign.Days = None,
+    at: campaign.At = None,
+    foreground: campaign.Foreground = False,
+    again: campaign.Again = False,
 ) -> OwnResult:
     """Call each recipient in a file, as a job.
 
@@ -142,11 +157,19 @@ def bulk_send(
         limits,
         fixed,
         bulk.Messages(templates),
+        campaign.Rules(exclude, window, days, at, foreground, again),
     )
 
 
 def _attempts(retries: str | None) -> str | None:
     return None if retries is None else values.limited(retries, ops.SEND_CALL.field("retries"))
+
+
+def _require_speech(context: Context, text: str | None, message_file: str | None, voice: str | None) -> None:
+    """Name the message and the voice at once if both are missing."""
+    no_message = text is None and message_file is None and is_terminal(context.stdin)
+    if no_message and voice is None and context.profile.voice is None:
+        raise UsageError("The message and --voice are missing", "Give -m TEXT and --voice NAME, or --audio-code ID.")
 
 
 def _audio(audio_code: str, text: str | None, message_file: str | None, voice: str | None) -> str:

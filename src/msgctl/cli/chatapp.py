@@ -7,9 +7,9 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk, sending
+from msgctl.cli import bulk, campaign, sending
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import MOST_BODY_BYTES, CountryCode, option, read
+from msgctl.cli.inputs import MOST_BODY_BYTES, PhoneCountry, option, read
 from msgctl.cli.numbers import NoNumberCheck, Numbers
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
@@ -47,7 +47,7 @@ def send(
     phone: PhoneOfTemplate = None,
     value: Values = None,
     body: Body = None,
-    country_code: CountryCode = None,
+    country_code: PhoneCountry = None,
     no_number_check: NoNumberCheck = False,
     once: sending.Once = None,
     resend_unknown: sending.ResendUnknown = False,
@@ -79,7 +79,7 @@ def order(
     phone: PhoneOfTemplate = None,
     value: Values = None,
     body: Body = None,
-    country_code: CountryCode = None,
+    country_code: PhoneCountry = None,
     no_number_check: NoNumberCheck = False,
     once: sending.Once = None,
     resend_unknown: sending.ResendUnknown = False,
@@ -115,11 +115,17 @@ def bulk_send(
         typer.Argument(metavar="[VALUE]...", help="Template values, with {column} placeholders."),
     ] = None,
     name: bulk.Name = None,
-    phone_column: bulk.PhoneColumn = "phone",
+    phone_column: bulk.PhoneColumn = None,
     skip_invalid: bulk.SkipInvalid = False,
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
     max_credits: bulk.MaxCredits = None,
+    exclude: campaign.Exclude = None,
+    window: campaign.WindowHours = None,
+    days: campaign.Days = None,
+    at: campaign.At = None,
+    foreground: campaign.Foreground = False,
+    again: campaign.Again = False,
 ) -> OwnResult:
     """Send a message to each recipient in a file, as a job.
 
@@ -138,6 +144,7 @@ def bulk_send(
         limits,
         {"template": values.words(template, "--template")},
         bulk.Messages({"body": value or ()}, lambda text: values.prose(text, "a VALUE")),
+        campaign.Rules(exclude, window, days, at, foreground, again),
     )
 
 
@@ -166,7 +173,7 @@ def _perform(
         return sending.send(context, operation, {"template": name}, document, options)
     if recipient.phone is None:
         raise UsageError("PHONE is missing", "Give PHONE and VALUEs, or --body FILE.")
-    texts = [values.prose(text, "a VALUE") for text in given]
+    texts = [values.prose(text, "A VALUE") for text in given]
     phone = Numbers(context, recipient.country_code, unchecked=recipient.unchecked).one(recipient.phone)
     return sending.send(context, operation, {"template": name, "phone": phone, "body": texts}, None, options)
 

@@ -142,6 +142,7 @@ class Context:
                 credential,
                 timeout=self.options.seconds,
                 log=self.trace,
+                verbosity=self.options.verbose,
                 trace=trace,
                 sleep=self.sleep,
                 transport=self._sandbox_transport if self.profile.is_sandbox else None,
@@ -225,16 +226,17 @@ class Context:
         if self.options.verbose:
             self.say(text)
 
-    def wrapped(self, text: str) -> str:
-        """Return a text wrapped at words if standard error is a terminal."""
+    def wrapped(self, text: str, *, indent: int = 0) -> str:
+        """Return a text wrapped at words if standard error is a terminal; lines after the first are indented."""
         if not is_terminal(self.stderr):
             return text
-        from textwrap import fill
+        from textwrap import TextWrapper
 
         from msgctl.output.screen import Screen
 
-        width = Screen.of(self.stderr, color=False).width or 80
-        return "\n".join(fill(line, width, break_long_words=False, break_on_hyphens=False) for line in text.split("\n"))
+        width = (Screen.of(self.stderr, color=False).width or 80) - indent
+        wrapper = TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+        return ("\n" + " " * indent).join(part for line in text.split("\n") for part in wrapper.wrap(line) or [""])
 
     def say(self, text: str) -> None:
         self.stderr.write(text + "\n")

@@ -47,18 +47,11 @@ def _lines(error: MsgctlError, context: Context) -> str:
     if not is_terminal(context.stderr):
         return "\n".join(filter(None, (f"Error: {error.message}", error.hint)))
     red, dim, plain = ("\x1b[31m", "\x1b[2m", "\x1b[0m") if context.has_color(context.stderr) else ("", "", "")
-    sign, arrow = ("✗", "→") if _writes_signs(context) else ("x", "->")
-    lines = [f"{red}{sign}{plain} {context.wrapped(error.message)}"]
-    # A hint that holds a command is never wrapped, so that it can be copied.
-    return "\n".join([*lines, f"  {dim}{arrow} {error.hint}{plain}"] if error.hint else lines)
-
-
-def _writes_signs(context: Context) -> bool:
-    try:
-        "✗→".encode(context.stderr.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
+    lines = [f"{red}✗{plain} {context.wrapped(error.message, indent=2)}"]
+    for hint in (error.hint or "").splitlines():
+        # A hint that holds a command is never wrapped, so that it can be copied.
+        lines.append(f"  {dim}→ {hint if 'msgctl ' in hint else context.wrapped(hint, indent=4)}{plain}")
+    return "\n".join(lines)
 
 
 def _asks_for_json(arguments: Sequence[str]) -> bool:

@@ -50,7 +50,17 @@ TemplateFile = Annotated[
     typer.Option("--message-file", metavar="PATH", help="Read the template from a file; - is standard input."),
 ]
 CountryCode = Annotated[str | None, option(ops.SEND_SMS.field("country-code"), "CC")]
-AppName = Annotated[str | None, option(ops.SMS_2FA.field("app-name"), "NAME")]
+PhoneCountry = Annotated[
+    str | None, typer.Option("--country-code", metavar="CC", help="Country to read the number in, for example CO.")
+]
+AppName = Annotated[
+    str | None,
+    typer.Option(
+        "--app-name",
+        metavar="NAME",
+        help="Name of the application the code is for. [required unless in the profile]",
+    ),
+]
 GSM7_HELP = "Replace letters outside GSM-7 (á → a) so the message needs fewer segments."
 
 

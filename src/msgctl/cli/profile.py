@@ -1,18 +1,16 @@
 """`msgctl profile`: accounts, their credentials and defaults."""
 
-import getpass
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import prompts, requests
+from msgctl.cli import key_input, prompts, requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import optional, read_line
-from msgctl.cli.terminal import echo_kept_off, is_terminal
+from msgctl.cli.inputs import optional
+from msgctl.cli.terminal import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.config import file as config_file
 from msgctl.config import keychain, profiles
@@ -20,7 +18,7 @@ from msgctl.config.base_url import base_url_fault, without_secrets
 from msgctl.config.credential import Secret
 from msgctl.config.file import ConfigFile, Document
 from msgctl.config.profiles import Choice
-from msgctl.errors import Cancelled, MsgctlError, UsageError
+from msgctl.errors import MsgctlError, UsageError
 from msgctl.output.result import OwnResult, Result, TextResult
 from msgctl.text import clean
 from msgctl.values import quote
@@ -79,20 +77,20 @@ def add(
 ) -> Result | None:
     """Save an account. Prompts for what is missing; the key stays hidden.
 
-    There is no option for the key, because every user of a machine can see the arguments of a command.
+    The key cannot be an option, because every user of a machine can see the arguments of a command.
     """
     context = Context.of(ctx)
     _check_new(config_file.load(context.config_path), name, force=force)
     settings = _given(base_url, client, country_code, app_name, voice, timezone, allow_http)
     has_key = key_stdin or key_command is not None
-    _check_key_options(key_stdin, key_command, keyring)
+    key_input.check_options(key_stdin, key_command, keyring)
     if not check:
         context.refuse_dry_run("profile add")
     if is_terminal(context.stdin):
         settings |= _ask_for_missing(context, settings)
     else:
         _refuse_missing(settings, has_key=has_key)
-    settings |= _key(context, key_stdin=key_stdin, key_command=key_command, keyring=keyring)
+    settings |= key_input.read(context, key_stdin, key_command, keyring)
     balance = _check_account(context, name, settings) if check else None
     if context.options.dry_run:
         return balance
@@ -100,8 +98,10 @@ def add(
         _check_new(config, name, force=force)
         if not config.profiles and config.default != profiles.SANDBOX:
             config.document["default_profile"] = name
-        kept = {setting: value for setting, value in config.profiles.get(name, {}).items() if setting not in SETTINGS}
+        before = config.profiles.get(name, {})
+        kept = {setting: value for setting, value in before.items() if setting not in SETTINGS}
         config.profiles[name] = _saved(name, kept | settings)
+    _clean_keychain(name, before, settings)
     context.note(f"Saved profile {name}{' (the default)' if config.default == name else ''}")
     return balance
 
@@ -131,30 +131,34 @@ def set_(
     context = Context.of(ctx)
     if name == profiles.SANDBOX:
         raise _built_in()
-    _check_key_options(key_stdin, key_command, keyring)
+    key_input.check_options(key_stdin, key_command, keyring)
     before = profiles.stored(config_file.load(context.config_path), name).settings
+    if allow_http is False and base_url is None:
+        base_url = before.get("base_url")  # it may not be allowed any more
     allow = before.get("allow_http") is True if allow_http is None else allow_http
     settings = _given(base_url, client, country_code, app_name, voice, timezone, allow)
     if allow_http is None:
         settings.pop("allow_http", None)
     has_key = key_stdin or key_command is not None or keyring
+    keyring = keyring or (key_stdin and before.get("keyring") is True)
     if not settings and not has_key and not check:
         raise UsageError("Nothing to change: no setting was given", "msgctl profile set --help")
     if not check:
         context.refuse_dry_run("profile set")
     if has_key:
-        settings |= _key(context, key_stdin=key_stdin, key_command=key_command, keyring=keyring)
+        settings |= key_input.read(context, key_stdin, key_command, keyring)
     balance = _check_account(context, name, _merged(before, settings)) if check else None
     if context.options.dry_run:
         return balance
     with config_file.changed(context.config_path) as config:
         before = profiles.stored(config, name).settings
-        config.profiles[name] = _saved(name, _merged(before, settings))
+        after = config.profiles[name] = _saved(name, _merged(before, settings))
+    _clean_keychain(name, before, after)
     context.note(f"Changed profile {name}")
     return balance
 
 
-def _merged(before: Any, settings: Document) -> Document:
+def _merged(before: Mapping[str, Any], settings: Document) -> Document:
     """Return the settings with changes; a new key replaces the old one, wherever that was kept."""
     replaced = KEY_SOURCES if any(each in settings for each in KEY_SOURCES) else ()
     return {setting: value for setting, value in before.items() if setting not in replaced} | settings
@@ -247,50 +251,18 @@ def _refuse_missing(settings: Document, *, has_key: bool) -> None:
         )
 
 
-def _check_key_options(key_stdin: bool, key_command: str | None, keyring: bool) -> None:
-    if key_command is not None and (key_stdin or keyring):
-        other = "--key-stdin" if key_stdin else "--keyring"
-        raise UsageError(f"Use either --key-command or {other}, not both")
-
-
-def _key(context: Context, *, key_stdin: bool, key_command: str | None, keyring: bool) -> Document:
-    """Return the settings for the key, which is read or asked for. Raises UsageError and Cancelled.
-
-    A key for the keychain is under ``key``, too, with ``keyring``; `_saved` takes it there.
-    """
-    if key_command is not None:
-        return {"key_command": values.words(key_command, "--key-command")}
-    if is_terminal(context.stdin):  # also with --key-stdin: the terminal would show what is typed
-        key = _ask_for_key()
-    elif key_stdin:
-        key = read_line(context, profiles.LONGEST_KEY * 4, "the key")
-    else:
-        raise UsageError("Missing option: --key-stdin", "On a terminal, msgctl asks for the key.")
-    if fault := profiles.key_fault(key):
-        raise UsageError(f"The key {fault}", profiles.KEY_HINT)
-    return {"key": key, "keyring": True} if keyring else {"key": key}
-
-
-def _ask_for_key() -> str:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", getpass.GetPassWarning)
-            with echo_kept_off():
-                return getpass.getpass("Key: ")
-    except EOFError:
-        raise Cancelled("no key was given", consequence="nothing was saved") from None
-    except UnicodeDecodeError:
-        raise UsageError("The key is not UTF-8 text", profiles.KEY_HINT) from None
-    except getpass.GetPassWarning:
-        raise UsageError("This terminal would show the key", "Use --key-stdin or --key-command.") from None
-
-
 def _saved(name: str, settings: Document) -> Document:
     """Return the settings as they are saved: a key for the keychain goes there. Raises ConfigurationError."""
     if settings.get("keyring") and "key" in settings:
         keychain.save(name, Secret(settings["key"]))
         return {setting: value for setting, value in settings.items() if setting != "key"}
     return settings
+
+
+def _clean_keychain(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Delete the key in the keychain if the profile does not use it any more."""
+    if before.get("keyring") is True and not after.get("keyring"):
+        keychain.delete(name)
 
 
 def _check_account(context: Context, name: str, settings: Document) -> Result:
@@ -301,7 +273,7 @@ def _check_account(context: Context, name: str, settings: Document) -> Result:
     try:
         return requests.run(context, ops.BALANCE, {})
     except MsgctlError as error:
-        error.consequence = "the profile was not saved"
+        error.consequence = "nothing was saved"
         raise
 
 
@@ -368,8 +340,7 @@ def remove(ctx: typer.Context, name: Name) -> None:
         removed = profiles.stored(config, name).settings
         del config.profiles[name]
         default = _new_default(config, name)
-        if removed.get("keyring") is True:
-            keychain.delete(name)
+    _clean_keychain(name, removed, {})
     context.note(f"Removed profile {name}{default}")
 
 
@@ -401,7 +372,7 @@ def path(ctx: typer.Context) -> Result:
 
 
 def _shown(name: str, settings: Document, default: str | None) -> dict[str, Any]:
-    """Return a profile as it is shown; of the key only where it is."""
+    """Return a profile without its key, but with where the key is."""
     if name == profiles.SANDBOX:
         settings = {"base_url": profiles.SANDBOX_URL, "client": profiles.SANDBOX_CLIENT}
         key = "built in"

@@ -8,7 +8,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import segments as counting
 from msgctl import values
-from msgctl.cli import bulk, defaults, sending
+from msgctl.cli import bulk, campaign, defaults, sending
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     GSM7_HELP,
@@ -86,12 +86,18 @@ def bulk_send(
     country_code: CountryCode = None,
     gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
     name: bulk.Name = None,
-    phone_column: bulk.PhoneColumn = "phone",
+    phone_column: bulk.PhoneColumn = None,
     skip_invalid: bulk.SkipInvalid = False,
     batch_size: bulk.BatchSize = "100",
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
     max_credits: bulk.MaxCredits = None,
+    exclude: campaign.Exclude = None,
+    window: campaign.WindowHours = None,
+    days: campaign.Days = None,
+    at: campaign.At = None,
+    foreground: campaign.Foreground = False,
+    again: campaign.Again = False,
 ) -> OwnResult:
     """Send an SMS to each recipient in a file, as a job.
 
@@ -115,6 +121,7 @@ def bulk_send(
         limits,
         {"country-code": defaults.country_code(context, country_code)},
         bulk.Messages({"sms": template}, checked, by_segments=True),
+        campaign.Rules(exclude, window, days, at, foreground, again),
     )
 
 

@@ -89,7 +89,7 @@ def find(config: ConfigFile, environ: Mapping[str, str], named: str | None) -> P
 
 
 def choose(config: ConfigFile, environ: Mapping[str, str], named: str | None) -> Choice:
-    """Return which profile to use, whatever its settings are. Raises ConfigurationError if there is none."""
+    """Return the profile to use, its settings unchecked. Raises ConfigurationError if no profile is selected."""
     if named is not None:
         return Choice(named, "-p") if named == SANDBOX else stored(config, named, "-p")
     name, by = environ.get("MSGCTL_PROFILE") or config.default, "default_profile"

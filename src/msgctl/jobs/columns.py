@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+from msgctl import values
 from msgctl.errors import UsageError
 from msgctl.text import shorten
 from msgctl.values import quote
@@ -14,6 +15,13 @@ from msgctl.values import quote
 _MOST_LISTED = 12
 _MOST_COMPARED = 200
 _LONGEST_SHOWN_NAME = 40
+_LEAST_DIGITS = 7
+"""Of a phone number that is found by its content; shorter ones could be anything."""
+_PHONE_NAMES = frozenset(
+    """
+    phone phones telephone tel mobile cell cellphone msisdn whatsapp telefono teléfono celular movil móvil telefone
+    """.split()
+)
 
 
 def find(name: str, columns: Sequence[str]) -> int | None:
@@ -45,19 +53,54 @@ def shown_name(column: str) -> str:
     return shorten(column, _LONGEST_SHOWN_NAME)
 
 
-def require_phone(columns: Sequence[str], phone_column: str, file: str) -> int:
-    """Return the index of the phone column. Raises UsageError if it is missing or two columns share a name."""
-    index = find(phone_column.strip(), columns)
+def require_phone(columns: Sequence[str], phone_column: str | None, file: str, sample: Sequence[Sequence[str]]) -> int:
+    """Return the index of the phone column. Raises UsageError if it is not found or two columns share a name.
+
+    If none was asked for, it is the one called "phone", or else the only one whose name, or all of whose values in the
+    ``sample`` rows, are those of phone numbers.
+    """
+    index = find("phone" if phone_column is None else phone_column.strip(), columns)
+    if index is None and phone_column is None:
+        index = _only(map(is_phone_name, columns))
+        if index is None:
+            index = _only(
+                _are_phones([row[place] for row in sample if place < len(row)]) for place in range(len(columns))
+            )
     if index is None:
-        near = nearest(phone_column, columns)
+        asked = "phone" if phone_column is None else phone_column
+        near = nearest(asked, columns)
         raise UsageError(
-            f"{file} has no column {quote(phone_column)}. {listed(columns)}",
+            f"{file} has no column {quote(asked)}. {listed(columns)}",
             f"Name the column of the phone numbers: --phone-column {repr(near) if near else 'NAME'}",
         )
     twice = next((name for name, count in Counter(columns).items() if name and count > 1), None)
     if twice is not None:
         raise UsageError(f"{file} has more than one column named {quote(twice)}", "Give each column its own name.")
     return index
+
+
+def _only(found: Iterable[bool]) -> int | None:
+    """Return the index of the only true value."""
+    places = [place for place, is_found in enumerate(found) if is_found]
+    return places[0] if len(places) == 1 else None
+
+
+def is_phone_name(name: str) -> bool:
+    return _key(name) in _PHONE_NAMES
+
+
+def is_phone(text: str) -> bool:
+    """Return whether a text can be a phone number."""
+    try:
+        values.phone(text)
+    except UsageError:
+        return False
+    return True
+
+
+def _are_phones(cells: Sequence[str]) -> bool:
+    filled = [cell for cell in cells if cell.strip()]
+    return bool(filled) and all(sum(map(str.isdigit, cell)) >= _LEAST_DIGITS and is_phone(cell) for cell in filled)
 
 
 def _key(name: str) -> str:

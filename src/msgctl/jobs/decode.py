@@ -1,7 +1,7 @@
 """Decode a file of recipients into lines of text.
 
-A file is UTF-8 or Windows-1252 (as older spreadsheets write it) as a whole. Which one is known only at its end, so it
-is read twice. What can be read only once, such as a pipe, is copied to a temporary file first.
+A file is UTF-8, UTF-16 with a mark, or Windows-1252 (as older spreadsheets write it) as a whole. Which one is known
+only at its end, so it is read twice. What can be read only once, such as a pipe, is copied to a temporary file first.
 """
 
 from __future__ import annotations
@@ -20,12 +20,16 @@ LONGEST_LINE = 1024 * 1024
 """The longest line that is read, in characters."""
 
 UTF8 = "UTF-8"
+UTF16 = "UTF-16"
 WINDOWS_1252 = "Windows-1252"
 
 _CHUNK = 256 * 1024
-_CODECS = {UTF8: "utf-8-sig", WINDOWS_1252: "cp1252"}
+_CODECS = {UTF8: "utf-8-sig", UTF16: "utf-16", WINDOWS_1252: "cp1252"}
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF32_MARK = codecs.BOM_UTF32_LE
+_ASCII = bytes(range(128))
 _ZIP_MARK = b"PK\x03\x04"
+_UTF8_LETTER = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _UNDEFINED_IN_1252 = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
 _SAVE_AS_CSV = "Save it as CSV in UTF-8 and use that file."
 
@@ -54,21 +58,32 @@ class Text:
         except OSError as error:
             raise _unreadable(self.name, error) from None
         except UnicodeDecodeError:
+            if self.encoding == UTF16:
+                raise UsageError(f"{self.name} is not valid UTF-16", "Save it as UTF-8 and try again.") from None
             raise UsageError(f"{self.name} changed while it was read", "Try again when it is complete.") from None
 
 
 @contextmanager
-def decoded(source: BinaryIO, name: str) -> Iterator[Text]:
-    """Find the encoding of a source, which stays open. Raises UsageError for one that is not text."""
+def decoded(source: BinaryIO, name: str, check: Callable[[bytes], bool] = lambda _: True) -> Iterator[Text]:
+    """Find the encoding of a source, which stays open. Raises UsageError for one that is not text.
+
+    ``check`` gets the beginning of what can be read only once, before all of it is copied: whole lines, more of them
+    until it returns true.
+    """
     with ExitStack() as stack:
         scan = _Scan(name)
         try:
             is_seekable = source.seekable() and source.tell() == 0
             kept = source if is_seekable else stack.enter_context(_temporary_file())
-            write = None if is_seekable else kept.write
-            for chunk in _chunks(source):
+            head: bytes | None = None if is_seekable else b""
+            for chunk in _chunks(source, whole=is_seekable):
                 scan.feed(chunk)
-                _copy(chunk, write, name)
+                if not is_seekable:
+                    _copy(chunk, kept, name)
+                if head is not None:
+                    head += chunk
+                    if b"\n" in chunk and check(head[: head.rindex(b"\n") + 1]):
+                        head = None
             encoding = scan.encoding()
         except OSError as error:
             raise _unreadable(name, error) from None
@@ -83,9 +98,11 @@ def _temporary_file() -> IO[bytes]:
     return TemporaryFile()
 
 
-def _chunks(source: IO[bytes]) -> Iterator[bytes]:
+def _chunks(source: IO[bytes], *, whole: bool) -> Iterator[bytes]:
+    """Read a source; unless in ``whole`` chunks, whatever is there as soon as it is."""
+    read = source.read if whole else getattr(source, "read1", source.read)
     while True:
-        chunk: bytes | None = source.read(_CHUNK)
+        chunk: bytes | None = read(_CHUNK)
         if chunk:
             yield chunk
         elif chunk is None:
@@ -94,10 +111,9 @@ def _chunks(source: IO[bytes]) -> Iterator[bytes]:
             return
 
 
-def _copy(chunk: bytes, write: Callable[[bytes], int] | None, name: str) -> None:
+def _copy(chunk: bytes, copy: IO[bytes], name: str) -> None:
     try:
-        if write:
-            write(chunk)
+        copy.write(chunk)
     except OSError as error:
         raise UsageError(
             f"{name} cannot be copied to a temporary file: {error.strerror or error}",
@@ -113,6 +129,9 @@ class _Scan:
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._is_first = True
         self._is_marked = False
+        self._is_utf16 = False
+        self._letters = 0
+        self._stray = 0
         self._lines = 1
         self._not_utf8: int | None = None
         self._not_1252: int | None = None
@@ -120,8 +139,14 @@ class _Scan:
     def feed(self, chunk: bytes) -> None:
         if self._is_first:
             self._check_beginning(chunk)
+        if self._is_utf16:
+            return
         if b"\0" in chunk:
-            raise UsageError(f"{self._name} is not text, or is UTF-16 text: it contains NUL bytes", _SAVE_AS_CSV)
+            raise UsageError(f"{self._name} is not text, or UTF-16 without a mark: it contains NUL bytes", _SAVE_AS_CSV)
+        if not chunk.isascii():
+            letters = _UTF8_LETTER.findall(chunk)
+            self._letters += len(letters)
+            self._stray += len(chunk.translate(None, _ASCII)) - sum(map(len, letters))
         if self._not_utf8 is None and not (chunk.isascii() and not self._decoder.getstate()[0]):
             self._decode(chunk)
         if self._not_1252 is None and (found := _UNDEFINED_IN_1252.search(chunk)):
@@ -130,14 +155,15 @@ class _Scan:
 
     def encoding(self) -> str:
         """Return the encoding of the whole file. Raises UsageError if it has none that is known."""
+        if self._is_utf16:
+            return UTF16
         if self._not_utf8 is None:
             self._decode(b"", final=True)
         if self._not_utf8 is None:
             return UTF8
-        if self._is_marked:
+        if self._is_marked or self._letters > self._stray:
             raise UsageError(
-                f"{self._name} begins with the UTF-8 mark, but line {self._not_utf8} is not UTF-8",
-                "Save it as UTF-8 and try again.",
+                f"{self._name} is UTF-8, but line {self._not_utf8} is not", "Fix that line, or save the file as UTF-8."
             )
         if self._not_1252 is not None:
             raise UsageError(
@@ -149,8 +175,7 @@ class _Scan:
     def _check_beginning(self, chunk: bytes) -> None:
         self._is_first = False
         self._is_marked = chunk.startswith(codecs.BOM_UTF8)
-        if chunk.startswith(_UTF16_MARKS):
-            raise UsageError(f"{self._name} is UTF-16 text, which is not supported", _SAVE_AS_CSV)
+        self._is_utf16 = chunk.startswith(_UTF16_MARKS) and not chunk.startswith(_UTF32_MARK)
         if chunk.startswith(_ZIP_MARK):
             raise UsageError(f"{self._name} is a workbook or an archive, not text", _SAVE_AS_CSV)
 

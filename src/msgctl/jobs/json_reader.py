@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 from typing import Any, NoReturn
 
 from msgctl.errors import UsageError
@@ -18,12 +20,12 @@ from msgctl.values import quote
 class JsonReader(RecipientReader):
     """A JSON Lines file. Its columns are the fields of the first object; other fields are ignored."""
 
-    def __init__(self, text: Text, phone_column: str) -> None:
+    def __init__(self, text: Text, phone_column: str | None) -> None:
         self.encoding = text.encoding
         self._text = text
         self._names = tuple(self._first_object())
         self.columns = tuple(name.strip() for name in self._names)
-        phone = columns.require_phone(self.columns, phone_column, text.name)
+        phone = columns.require_phone(self.columns, phone_column, text.name, self._sample())
         self.phone_column = self.columns[phone]
         self._phone_name = self._names[phone]
 
@@ -36,6 +38,15 @@ class JsonReader(RecipientReader):
                 yield Row(number, phone, tuple([_text(found.get(name)) for name in self._names]))
             except RowError as error:
                 yield error.row(number)
+
+    def _sample(self) -> list[list[str]]:
+        """Return the values of the first rows."""
+        found = []
+        for _, line in islice(self._filled_lines(), reader.SAMPLE):
+            with suppress(RowError):
+                values = _object(line)
+                found.append([str(values.get(name) or "") for name in self._names])
+        return found
 
     def _filled_lines(self) -> Iterator[tuple[int, str]]:
         for number, line in enumerate(self._text.lines(), start=1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -13,6 +14,9 @@ from msgctl.errors import UsageError
 from msgctl.http.response import Number
 from msgctl.jobs.decode import Text, decoded
 from msgctl.text import shorten
+
+SAMPLE = 50
+"""Rows whose values may tell which column has the phone numbers."""
 
 _LONGEST_SHOWN_PHONE = 40
 _ROUNDED = "a spreadsheet has rounded the number; format the phone column as text and enter it again"
@@ -54,7 +58,7 @@ class RecipientReader(ABC):
     phone_column: str
     """The phone column, as the file spells it."""
     encoding: str
-    """``UTF-8`` or ``Windows-1252``."""
+    """``UTF-8``, ``UTF-16`` or ``Windows-1252``."""
     blank: int = 0
     """Rows without any text that were skipped in the last iteration."""
 
@@ -75,17 +79,31 @@ class RowError(ValueError):
 
 
 @contextmanager
-def opened(source: BinaryIO, name: str, phone_column: str) -> Iterator[RecipientReader]:
+def opened(source: BinaryIO, name: str, phone_column: str | None) -> Iterator[RecipientReader]:
     """Open the recipients in a source, which stays open; ``name`` is what messages call it.
 
     Raises UsageError if the file is not text, or has no header or no phone column.
     """
+
+    def check(head: bytes) -> bool:
+        """Refuse a wrong header before the rest of the source is read."""
+        if phone_column is None and head.count(b"\n") < 2:
+            return False  # the values could tell
+        with opened(io.BytesIO(head), name, phone_column):
+            return True
+
+    with decoded(source, shorten(name), check) as text:
+        yield _reader(text, phone_column)
+
+
+def _reader(text: Text, phone_column: str | None) -> RecipientReader:
     from msgctl.jobs.csv_reader import CsvReader
     from msgctl.jobs.json_reader import JsonReader
 
-    with decoded(source, shorten(name)) as text:
-        is_json = _first_filled_line(text).lstrip().startswith("{")
-        yield JsonReader(text, phone_column) if is_json else CsvReader(text, phone_column)
+    for line in text.lines():
+        if not line.isspace():
+            return JsonReader(text, phone_column) if line.lstrip().startswith("{") else CsvReader(text, phone_column)
+    raise UsageError(f"{text.name} is empty", "It should hold recipients: CSV with a header, or JSON Lines.")
 
 
 def phone(text: str) -> str:
@@ -111,10 +129,3 @@ def _why_not_a_phone(text: str) -> str:
     if _EXPONENT.fullmatch(text):
         return _ROUNDED
     return "not a phone number: it must have 5 to 15 digits, with an optional + before them"
-
-
-def _first_filled_line(text: Text) -> str:
-    for line in text.lines():
-        if not line.isspace():
-            return line
-    raise UsageError(f"{text.name} is empty", "It should hold recipients: CSV with a header, or JSON Lines.")

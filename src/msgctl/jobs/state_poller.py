@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from typing import NamedTuple
 
 from msgctl import operations
@@ -14,14 +15,10 @@ from msgctl.http.client import Client
 from msgctl.jobs import queries
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.rate_limits import FailureCounter, RateLimiter
-from msgctl.jobs.runner import started
 from msgctl.text import storable
 
 _COMMIT_EVERY = 200
 """Replies that are written together; those lost in a crash are asked for again."""
-
-_NAP = 0.5
-"""Seconds after which the writing thread checks whether it was stopped."""
 
 
 class StateReply(NamedTuple):
@@ -47,113 +44,101 @@ class StatePoller:
         self._monotonic = monotonic
         self._limiter = RateLimiter(ledger.spec.rate)
         self._failures = FailureCounter()
-        self._asked: queue.SimpleQueue[tuple[int, str] | None] = queue.SimpleQueue()
-        self._replies: queue.SimpleQueue[StateReply] = queue.SimpleQueue()
-        self._unwritten: list[StateReply] = []
-        self._in_flight = 0
-        self._stopping = False
-        self._stopped_by: MsgctlError | None = None
-        self._may_ask = threading.Event()
+        self._local = threading.local()
+        self._clients: list[Client] = []
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
         self._ended = threading.Event()
-        askers = [
-            threading.Thread(target=self._ask, name=f"asker {n}", daemon=True) for n in range(ledger.spec.concurrency)
-        ]
-        self._threads = [threading.Thread(target=self._run, name="ledger", daemon=True), *askers]
-        self._most = len(askers)
+        self._stopped_by: MsgctlError | None = None
         self.first_error: MsgctlError | None = None
         self.due = 0
         self.checked = 0
         self.failed = 0
 
     def start(self) -> None:
-        """Begin, with fewer threads if the system allows no more; if it allows none, that stops the poller."""
+        """Begin; if the system allows no threads, that stops the poller."""
         self._ledger.is_in_use = True
-        self._threads = started(self._threads)
-        if len(self._threads) < 2:
-            self._stopped_by, self._stopping = no_more("threads"), True
-        if not self._threads:
-            self._ended.set()
-        self._may_ask.set()
+        try:
+            threading.Thread(target=self._run, name="ledger", daemon=True).start()
+        except RuntimeError:  # "can't start new thread"
+            self._end(no_more("threads"))
 
     def wait(self, seconds: float) -> bool:
         """Wait so long, or until all are checked or it was stopped. Return whether it ended."""
         return self._ended.wait(seconds)
 
     def stop(self) -> None:
-        self._stopping = True
+        self._stopping.set()
 
     def finish(self) -> MsgctlError | None:
         """Return the error that ended it early, if any."""
-        for thread in self._threads:
-            thread.join()
-        self._ledger.is_in_use = False
+        self._ended.wait()
         return self._stopped_by
 
+    def _end(self, error: MsgctlError | None) -> None:
+        self._stopped_by = self._stopped_by or error
+        self._ledger.is_in_use = False
+        self._ended.set()
+
     def _run(self) -> None:
-        """Ask at the job's pace and write the replies. Whatever happens, no thread is left waiting."""
-        self._may_ask.wait()
+        error: MsgctlError | None = None
         try:
             self.due = sum(1 for _ in queries.to_check(self._ledger.db))
-            self._check_all()
-        except Exception as error:  # noqa: BLE001 (`finish` returns it)
-            self._stopped_by = self._stopped_by or (error if isinstance(error, MsgctlError) else unexpected(error))
+            found = queries.to_check(self._ledger.db)
+            with ThreadPoolExecutor(self._ledger.spec.concurrency, thread_name_prefix="asker") as pool:
+                while not self._stopping.is_set() and (batch := [*islice(found, _COMMIT_EVERY)]):
+                    self._check(pool, batch)
+        except MsgctlError as raised:
+            error = raised
+        except Exception as raised:  # noqa: BLE001 (`finish` returns it)
+            error = no_more("threads") if isinstance(raised, RuntimeError) else unexpected(raised)
         finally:
-            for _ in range(self._most):
-                self._asked.put(None)
-            self._ended.set()
-
-    def _check_all(self) -> None:
-        try:
-            for question in queries.to_check(self._ledger.db):
-                while not self._stopping and (self._in_flight >= self._most or self._limiter.delay(self._monotonic())):
-                    self._receive()
-                if self._stopping:
-                    break
-                self._asked.put(question)
-                self._limiter.sent(1, self._monotonic())
-                self._in_flight += 1
-        finally:
-            while self._in_flight:
-                self._receive()
-            self._write()
-
-    def _receive(self) -> None:
-        """Wait a little for a reply and take note of it."""
-        delay = self._limiter.delay(self._monotonic())
-        try:
-            reply = self._replies.get(timeout=min(delay, _NAP) or _NAP)
-        except queue.Empty:
-            return
-        self._in_flight -= 1
-        self._unwritten.append(reply)
-        self.checked += 1
-        if reply.error:
-            self.failed += 1
-            self.first_error = self.first_error or reply.error
-        if self._failures.add(reply.error):
-            self._stopped_by, self._stopping = reply.error, True
-        if len(self._unwritten) >= _COMMIT_EVERY:
-            self._write()
-
-    def _write(self) -> None:
-        """Write the replies; a known state stays if a later check failed."""
-        with self._ledger.transaction():
-            self._ledger.note_deliveries([(each.line, each.state) for each in self._unwritten if not each.error])
-        self._unwritten = []
-
-    def _ask(self) -> None:
-        client: Client | None = None
-        try:
-            while (question := self._asked.get()) is not None:
-                line, message = question
-                try:
-                    client = client or self._connect()
-                    state = client.send(operations.MESSAGES_STATE, {"id": message}).document.get("state")
-                    self._replies.put(StateReply(line, None if state is None else storable(str(state))))
-                except MsgctlError as error:
-                    self._replies.put(StateReply(line, error=error))
-                except Exception as error:  # noqa: BLE001 (the writing thread waits for a reply)
-                    self._replies.put(StateReply(line, error=unexpected(error)))
-        finally:
-            if client:
+            for client in self._clients:
                 client.close()
+            self._end(error)
+
+    def _check(self, pool: ThreadPoolExecutor, batch: Iterable[tuple[int, str]]) -> None:
+        """Check some messages at the job's rate and write their states; a known state stays if a check fails."""
+        replies: list[Future[StateReply | None]] = []
+        try:
+            for line, message in batch:
+                if self._stopping.wait(self._limiter.delay(self._monotonic())):
+                    break
+                replies.append(pool.submit(self._ask, line, message))
+                self._limiter.sent(1, self._monotonic())
+        finally:
+            answered = [reply for each in replies if (reply := each.result()) and not reply.error]
+            with self._ledger.transaction():
+                self._ledger.note_deliveries((reply.line, reply.state) for reply in answered)
+
+    def _ask(self, line: int, message: str) -> StateReply | None:
+        """Return the state of a message; None if the poller was stopped before it was asked for."""
+        if self._stopping.is_set():
+            return None
+        try:
+            state = self._client().send(operations.MESSAGES_STATE, {"id": message}).document.get("state")
+            reply = StateReply(line, None if state is None else storable(str(state)))
+        except MsgctlError as error:
+            reply = StateReply(line, error=error)
+        except Exception as error:  # noqa: BLE001 (one message must not end the others)
+            reply = StateReply(line, error=unexpected(error))
+        self._count(reply)
+        return reply
+
+    def _client(self) -> Client:
+        """Return the client of this thread."""
+        if not hasattr(self._local, "client"):
+            self._local.client = self._connect()
+            self._clients.append(self._local.client)
+        client: Client = self._local.client
+        return client
+
+    def _count(self, reply: StateReply) -> None:
+        with self._lock:
+            self.checked += 1
+            if reply.error:
+                self.failed += 1
+                self.first_error = self.first_error or reply.error
+            if self._failures.add(reply.error):
+                self._stopped_by = self._stopped_by or reply.error
+                self._stopping.set()

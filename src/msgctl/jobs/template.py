@@ -1,4 +1,7 @@
-"""Fill message templates: text with ``{column}`` placeholders, rendered for each row."""
+"""Fill message templates: text with ``{column}`` placeholders, rendered for each row.
+
+``{column|text}`` uses the text if the cell is empty.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,18 @@ Parameters = Mapping[str, str | list[str]]
 """Request parameters that come from a row, by wire name."""
 
 
+class Placeholder(NamedTuple):
+    """The piece of a template that is replaced, by which column, and the text for an empty cell."""
+
+    piece: int
+    column: int
+    fallback: str | None = None
+
+
 class Template:
     """A text whose placeholders name columns that exist. There are no formats, attributes or expressions."""
 
-    def __init__(self, pieces: Sequence[str], placeholders: Sequence[tuple[int, int]], columns: Sequence[str]) -> None:
-        """``placeholders`` are (index in ``pieces``, index of the column); those pieces are replaced."""
+    def __init__(self, pieces: Sequence[str], placeholders: Sequence[Placeholder], columns: Sequence[str]) -> None:
         self._pieces = pieces
         self._placeholders = placeholders
         self._columns = columns
@@ -32,7 +42,7 @@ class Template:
     def parse(cls, text: str, columns: Sequence[str]) -> Template:
         """Find the placeholders in a text; ``{{`` and ``}}`` are braces. Raises UsageError for an unknown column."""
         pieces: list[str] = []
-        placeholders: list[tuple[int, int]] = []
+        placeholders: list[Placeholder] = []
         end = 0
         for token in _TOKEN.finditer(text):
             pieces.append(text[end : token.start()])
@@ -42,14 +52,18 @@ class Template:
             elif token[1] is None:
                 raise _lone_brace(token)
             else:
-                placeholders.append((len(pieces), _index(token[1].strip(), columns)))
+                name, bar, fallback = token[1].partition("|")
+                if find(token[1].strip(), columns) is not None:  # the name of a column may contain |
+                    name, bar = token[1], ""
+                column = _index(name.strip(), columns)
+                placeholders.append(Placeholder(len(pieces), column, fallback if bar else None))
                 pieces.append("")
         return cls([*pieces, text[end:]], placeholders, columns)
 
     @classmethod
     def of_column(cls, name: str, columns: Sequence[str]) -> Template:
         """Return a template that is one column and nothing else."""
-        return cls([""], [(0, columns.index(name))], columns)
+        return cls([""], [Placeholder(0, columns.index(name))], columns)
 
     @property
     def text(self) -> str:
@@ -64,9 +78,12 @@ class Template:
     def fill(self, row: Row) -> str:
         """Return the text for a row. Raises RowError if a cell is empty."""
         pieces = [*self._pieces]
-        for place, column in self._placeholders:
+        for place, column, fallback in self._placeholders:
             value = row.values[column]
             if not value or value.isspace():
+                if fallback is not None and not isinstance(value, Nested):
+                    pieces[place] = fallback
+                    continue
                 why = "holds an object or a list, not text" if isinstance(value, Nested) else "is empty"
                 raise RowError(f"column {shown_name(self._columns[column])} {why}", row.phone)
             pieces[place] = value

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from msgctl.operations import PLAIN_CATEGORIES, PREMIUM_CATEGORIES
 from msgctl.output.cells import cell
+from msgctl.output.theme import Flow
 from msgctl.text import plural
 
 MOST_WIDTH = 120
@@ -44,8 +45,9 @@ def statistics(document: Mapping[str, Any], width: int) -> Iterator[RenderableTy
     yield Text(f"→ {cell(document.get('urlLong'))}", "dim")
     yield Text("")
     metrics = _by_category(document)
-    days = _days(metrics.pop("date", []))
-    yield _total(document, days)
+    dated = metrics.pop("date", [])
+    days = _days(dated)
+    yield _total(document, days, _period(dated))
     if days:
         yield Text("")
         yield _titled("Days", chart(days, width))
@@ -79,14 +81,27 @@ def _percent(clicks: int, whole: int) -> str:
     return "<1%" if 0 < share < 1 else f"{share:.0f}%"
 
 
-def _total(document: Mapping[str, Any], days: Sequence[Count]) -> Text:
+def _total(document: Mapping[str, Any], days: Sequence[Count], period: str) -> Flow:
     clicks = cell(document.get("clicksNumber"))
     number = int(clicks) if _COUNT.fullmatch(clicks) else None
-    line = Text(f"{clicks} clicks" if number is None else plural(number, "click"), "bold")
-    if len(days) > 1 and number:
+    parts = [Text(f"{clicks} clicks" if number is None else plural(number, "click"), "bold")]
+    if len(days) > 1 and number and period:
         most = max(days, key=lambda each: each.clicks)
-        line.append(f"   {days[0].label} – {days[-1].label}   {number // len(days):,} a day   most on {most.label}", "")
-    return line
+        parts += [Text(period), Text(f"{number // len(days):,} a day"), Text(f"most on {most.label}")]
+    return Flow(parts, "   ")
+
+
+def _period(dated: Sequence[Mapping[str, Any]]) -> str:
+    """Return the first and the last day: ``13 – 21 Nov 2026``; empty if a date is malformed."""
+    try:
+        days = [date.fromisoformat(str(each.get("property"))) for each in dated]
+    except ValueError:
+        return ""
+    if not days:
+        return ""
+    first, last = min(days), max(days)
+    start = f"{first.day} {first:%b %Y}".removesuffix(f"{last: %Y}").removesuffix(f"{last: %b}")
+    return f"{start} – {last.day} {last:%b %Y}"
 
 
 def _by_category(document: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:

@@ -12,6 +12,7 @@ from msgctl.output import fields, jsontext, plain
 from msgctl.output.cells import cell, reach, text_of
 from msgctl.output.form import Format
 from msgctl.output.result import Document, OwnResult, RawResult, Result, ServiceResult, StreamResult, TextResult
+from msgctl.output.signs import writable
 from msgctl.text import clean
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ class Printer:
             errors.print(theme.verdict(verdict.kind, *verdict.parts, aside=self.aside))
             self.aside = ""
             self._errors.flush()
-        parts = list(views.parts_of(result.responses, now, out.width))
+        written = [each._replace(document=writable(each.document, self._screen.stream)) for each in result.responses]
+        parts = list(views.parts_of(written, now, out.width))
         if verdict and parts:
             out.print()
         self._draw(out, parts)
@@ -143,12 +145,16 @@ class Printer:
         from msgctl.output import views
 
         out = self._console(self._screen)
-        view = result if columns is result.columns else OwnResult(result.documents, columns)
-        self._draw(out, views.own_parts(view, self._clock(), out.width))
+        documents = writable(result.documents, self._screen.stream)
+        view = result.view if columns is result.columns else ""
+        shown = OwnResult(documents, columns, spare=result.spare, view=view)
+        self._draw(out, views.own_parts(shown, self._clock(), out.width))
 
     def _stream(self, result: StreamResult) -> None:
         columns = self._chosen or tuple(result.columns)
-        if result.view == "doctor" and not self._rows_only:
+        if self._screen.is_terminal and not self._rows_only and result.view in ("inbox",):
+            self._show_stream(result)
+        elif result.view == "doctor" and not self._rows_only:
             self._show_checks(result.documents)
         elif result.is_list:
             self._own(OwnResult(list(result.documents), result.columns))
@@ -159,6 +165,14 @@ class Printer:
                 self._screen.flush()
         else:
             self._follow(columns, result.documents)
+
+    def _show_stream(self, result: StreamResult) -> None:
+        from msgctl.output import views
+
+        out = self._console(self._screen)
+        for part in views.stream_parts(result, self._clock, out.width):
+            out.print(part)
+            self._screen.flush()
 
     def _follow(self, columns: Sequence[str], documents: Iterable[Document]) -> None:
         """Print rows as they come, in columns of their usual width."""
@@ -181,7 +195,7 @@ class Printer:
         from msgctl.output import checks
 
         out = self._console(self._screen)
-        for part in checks.parts(documents):
+        for part in checks.parts(documents, out.width):
             out.print(part)
             self._screen.flush()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import codecs
-from typing import TextIO
+from collections.abc import Mapping
+from typing import Any, TextIO
 
 SIGNS = {"ok": "✓", "bad": "✗", "warn": "!", "busy": "○", "off": "–"}
 """One sign for each kind of state, so that a state can be read without colour."""
 
-_ASCII = {**dict(zip("✓✗○–·→━╸╺…─", "+xo-,>---.-", strict=True)), **dict.fromkeys("█▉▊▋▌▍▎▏", "#"), "⠋": "*"}
+_ASCII = {**dict(zip("✓✗○–·→━╸╺…─", "+xo-,>---.-", strict=True)), **dict.fromkeys("█▉▊▋▌▍▎▏", "#"), "⠋": "*", "●": "*"}
 """One ASCII character for each of our own, so that nothing moves in a locale without them."""
 
 _KINDS = {
@@ -34,6 +35,20 @@ def tolerate_any_encoding(stream: TextIO) -> None:
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="msgctl")
+
+
+def writable(value: Any, stream: TextIO) -> Any:
+    """Return a document with what the encoding of a stream lacks replaced, so that widths are right in tables."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return value if encoding.lower().replace("_", "-").startswith("utf") else _encodable(value, encoding)
+
+
+def _encodable(value: Any, encoding: str) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode(encoding, "msgctl").decode(encoding)
+    if isinstance(value, Mapping):
+        return {name: _encodable(each, encoding) for name, each in value.items()}
+    return [_encodable(each, encoding) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def _stand_in(error: UnicodeError) -> tuple[str | bytes, int]:

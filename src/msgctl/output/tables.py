@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from msgctl.output import times
 from msgctl.output.cells import cell
-from msgctl.output.theme import state
+from msgctl.output.theme import Flow, state
 from msgctl.text import plural
 
 SAMPLE = 500
@@ -54,7 +54,7 @@ class Listing:
     A text that all rows share is printed once, below the table. ``now`` is the time in seconds since 1970.
     """
 
-    def __init__(self, columns: Sequence[Column], rows: Sequence[Row], now: float, *, width: int) -> None:
+    def __init__(self, columns: Sequence[Column], rows: Collection[Row], now: float, *, width: int) -> None:
         self._now = now
         self._rows = rows
         self._sample = list(islice(iter(rows), SAMPLE))
@@ -68,9 +68,12 @@ class Listing:
         rows, is_first = iter(self._rows), True
         while block := list(islice(rows, BLOCK)):
             if self._widths is None:
-                yield from self._cards(block, is_first=is_first)
+                for number, row in enumerate(block):
+                    if number or not is_first:
+                        yield Text("")
+                    yield card(self._columns, row, self._now)
             else:
-                yield self._table(block, self._widths, header=is_first)
+                yield table(self._widths, block, self._now, header=is_first)
             is_first = False
         for column in self._shared:
             yield Text("")
@@ -81,15 +84,9 @@ class Listing:
             return False
         return len({str(row.get(column.name)) for row in self._sample}) == 1
 
-    def _cell(self, column: Column, row: Row) -> Text:
-        return shown(row.get(column.name), column.kind, self._now)
-
     def _fitting(self, width: int) -> dict[Column, int] | None:
         """Return the columns that there is room for, each with its width; None if the needed ones do not fit."""
-        sizes = {
-            column: max([self._cell(column, row).cell_len for row in self._sample] + [cell_len(column.title)])
-            for column in self._columns
-        }
+        sizes = {column: self._natural_width(column) for column in self._columns}
         wrapping = next((column for column in sizes if column.kind == "text"), None)
         longest = sizes[wrapping] if wrapping else 0
         spare = sorted((column for column in sizes if column.spare), key=lambda column: column.spare)
@@ -103,45 +100,42 @@ class Listing:
                 return sizes
         return None
 
-    def _table(self, rows: Sequence[Row], widths: Mapping[Column, int], *, header: bool) -> Table:
-        table = plain_table(header=header)
-        for column, width in widths.items():
-            right = column.kind in ("number", "ago")
-            table.add_column(column.title, justify="right" if right else "left", width=width, overflow="fold")
-        for row in rows:
-            table.add_row(*(self._cell(column, row) for column in widths))
-        return table
+    def _natural_width(self, column: Column) -> int:
+        cells = (shown(row.get(column.name), column.kind, self._now) for row in self._sample)
+        return max(cell_len(column.title), *(each.cell_len for each in cells))
 
-    def _cards(self, rows: Sequence[Row], *, is_first: bool) -> Iterator[RenderableType]:
-        for number, row in enumerate(rows):
-            if number or not is_first:
-                yield Text("")
-            yield from self._card(row)
 
-    def _card(self, row: Row) -> Iterator[RenderableType]:
-        """State and phone first, then the small print, then the text."""
-        filled = [column for column in self._columns if _is_filled(row.get(column.name))]
-        first = [column for column in filled if column.kind in ("state", "strong")]
-        first += [column for column in filled if column.kind == "plain" and not column.spare][:1]
-        yield Text("  ").join(self._cell(column, row) for column in first)
-        small = [column for column in filled if column not in first and column.kind != "text"]
-        if small:
-            line = Text(" · ").join(Text(self._told(column, row)) for column in small)
-            line.stylize("dim")
-            yield Padding(line, (0, 0, 0, 2), expand=False)
-        for column in filled:
-            if column.kind == "text":
-                yield Padding(self._cell(column, row), (0, 0, 0, 2), expand=False)
+def table(widths: Mapping[Column, int], rows: Iterable[Row], now: float, *, header: bool = True) -> Table:
+    """Return rows below each other, in columns of the given widths."""
+    made = plain_table(header=header)
+    for column, width in widths.items():
+        right = column.kind in ("number", "ago")
+        made.add_column(column.title, justify="right" if right else "left", width=width, overflow="fold")
+    for row in rows:
+        made.add_row(*(shown(row.get(column.name), column.kind, now) for column in widths))
+    return made
 
-    def _told(self, column: Column, row: Row) -> str:
-        """Return a value with what it is, for a card has no headings."""
-        text = self._cell(column, row).plain
+
+def card(columns: Iterable[Column], row: Row, now: float) -> RenderableType:
+    """Return a row for a narrow terminal: state and phone first, then the small print, then the text."""
+    cells = {each: shown(row.get(each.name), each.kind, now) for each in columns if _is_filled(row.get(each.name))}
+    first = [column for column in cells if column.kind in ("state", "strong")]
+    first += [column for column in cells if column.kind == "plain" and not column.spare][:1]
+    texts = [column for column in cells if column.kind == "text"]
+    small = sorted((each for each in cells if each not in first + texts), key=lambda each: each.kind == "plain")
+    details: list[RenderableType] = [cells[column] for column in texts]
+    if small:
+        details.insert(0, Flow([Text(_told(each, row, cells[each].plain), "dim") for each in small], " · "))
+    return Group(Flow([cells[column] for column in first]), *(Padding(each, (0, 0, 0, 2)) for each in details))
+
+
+def _told(column: Column, row: Row, text: str) -> str:
+    """Return a value with what it is, for a card has no headings."""
+    if column.unit:
         value = str(row.get(column.name))
-        if column.kind != "number":
-            return text
-        if column.unit:
-            return plural(int(value), column.unit) if value.isdecimal() else f"{text} {column.unit}s"
-        return f"{column.title.lower()} {text}"
+        return plural(int(value), column.unit) if value.isdecimal() and len(value) < 16 else f"{text} {column.unit}s"
+    is_named = column.kind == "number" or (column.kind == "id" and column.title != "ID")
+    return f"{column.title[:1].lower()}{column.title[1:]} {text}" if is_named else text
 
 
 def plain_table(*, header: bool = True) -> Table:
@@ -161,6 +155,8 @@ def shown(value: Any, kind: str, now: float) -> Text:
     """Return a value as a cell of a kind."""
     if not _is_filled(value):
         return Text("")
+    if isinstance(value, bool):
+        return Text("yes" if value else "no")
     text = cell(value)
     if kind == "state":
         return state(text)
@@ -177,19 +173,31 @@ def number(text: str) -> str:
     return f"{int(text):,}" if text.isascii() and text.isdecimal() and len(text) < 16 else text
 
 
-def record(pairs: Sequence[tuple[str, RenderableType]]) -> RenderableType:
-    """Return names with their values beside them."""
-    grid = Table.grid(padding=(0, 3, 0, 0))
-    grid.add_column(style="name", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in pairs:
-        grid.add_row(name, value)
-    return grid
+class Record:
+    """Names with their values beside them, or below them if a word would be broken."""
+
+    def __init__(self, pairs: Sequence[tuple[str, Text]]) -> None:
+        self._pairs = pairs
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        names = max((cell_len(name) for name, _ in self._pairs), default=0) + 3
+        words = [word for _, value in self._pairs for word in value.plain.split()]
+        if names + max(map(cell_len, words), default=0) > options.max_width:
+            for name, value in self._pairs:
+                yield Text(name, "name")
+                yield Padding(value, (0, 0, 0, 2))
+            return
+        grid = Table.grid(padding=(0, 3, 0, 0))
+        grid.add_column(style="name", no_wrap=True)
+        grid.add_column(overflow="fold")
+        for name, value in self._pairs:
+            grid.add_row(name, value)
+        yield grid
 
 
-def stacked(parts: Sequence[RenderableType]) -> Group:
-    """Return parts below each other."""
-    return Group(*parts)
+def record(pairs: Sequence[tuple[str, Text]]) -> RenderableType:
+    """Return names with their values."""
+    return Record(pairs)
 
 
 def _is_filled(value: Any) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -27,6 +29,7 @@ THEME = Theme(
         "bad.sign": "bold red",
         "warn.sign": "bold yellow",
         "busy.sign": "bold cyan",
+        "off.sign": "dim",
         "heading": "bold",
         "name": "dim",
         "id": "dim",
@@ -73,12 +76,8 @@ def state(word: str) -> Text:
 
 def verdict(kind: str, *parts: str, aside: str = "") -> Table:
     """Return one line that says what happened, and in which numbers."""
-    line = Text()
-    for part in parts:
-        line.append(" · " if line else "", "dim").append(clean(part))
-    if aside:
-        line.append(f"  {aside}", "hint")
-    return signed(kind, line)
+    told = Text.assemble(*[each for part in parts for each in ((" · ", "dim"), clean(part))][1:])
+    return signed(kind, Flow([told, *([Text(aside, "hint")] if aside else [])]))
 
 
 def signed(kind: str, content: RenderableType) -> Table:
@@ -88,6 +87,27 @@ def signed(kind: str, content: RenderableType) -> Table:
     grid.add_column(overflow="fold")
     grid.add_row(Text(SIGNS[kind], f"{kind}.sign"), content)
     return grid
+
+
+class Flow:
+    """Parts beside each other, as many as fit on a line; a part that fits on one line is never broken."""
+
+    def __init__(self, parts: Sequence[Text], gap: str = "  ") -> None:
+        self._parts = parts
+        self._gap = gap
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        line = Text()
+        for part in self._parts:
+            if line and line.cell_len + len(self._gap) + part.cell_len > options.max_width:
+                yield line
+                line = Text()
+            line = Text.assemble(line, (self._gap, "dim"), part) if line else part
+        yield line
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        longest = sum(part.cell_len + len(self._gap) for part in self._parts)
+        return Measurement(1, min(longest, options.max_width))
 
 
 def print_hints(out: Console, hints: list[str], *, indent: int = 0) -> None:

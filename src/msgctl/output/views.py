@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rich.console import Group
 from rich.text import Text
 
 from msgctl import operations as ops
 from msgctl.output import fields
 from msgctl.output.cells import cell, reach
 from msgctl.output.result import ServiceResult
-from msgctl.output.tables import Column, Listing, record, shown
+from msgctl.output.tables import GAP, LEAST_TEXT, Column, Listing, card, record, shown, table
 from msgctl.recipients import ACCEPTED, is_failure
-from msgctl.text import plural
+from msgctl.text import clean, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from msgctl.http.response import Response
-    from msgctl.output.result import OwnResult
+    from msgctl.output.result import OwnResult, StreamResult
 
 TITLES = {
     "id": "ID",
@@ -43,6 +45,7 @@ KINDS = {
     "code": "strong",
 }
 UNITS = {"credits": "credit", "messages": "message", "clicks": "click"}
+KINDS.update(dict.fromkeys(UNITS, "number"))
 
 DELIVERY_HINT = "Follow the delivery: msgctl state watch --last"
 
@@ -53,6 +56,7 @@ class View(NamedTuple):
     columns: tuple[str, ...]
     spare: tuple[str, ...] = ()
     titles: Mapping[str, str] = {}
+    kinds: Mapping[str, str] = {}
 
 
 _ENTRIES = {
@@ -73,10 +77,19 @@ _OWN = {
     "history": View(
         ("time", "ago", "phone", "shown", "command", "credits", "profile", "id", "message"),
         ("credits", "ago", "profile", "command", "id"),
-        {"time": "Sent", "shown": "Status"},
+        {"time": "Sent", "ago": "", "shown": "Status"},
+        {"ago": "ago", "shown": "state"},
     ),
-    "inbox": View(("time", "ago", "kind", "phone", "code", "text"), ("kind", "ago"), {"time": "Received"}),
+    "inbox": View(
+        ("time", "ago", "kind", "phone", "code", "text"),
+        ("kind", "ago"),
+        {"time": "Received", "ago": ""},
+        {"ago": "ago"},
+    ),
+    "profiles": View(("shown", "base_url", "client", "key"), ("client",), {"shown": "Profile"}),
 }
+_STREAM_WIDTHS = {"time": 12, "kind": 7, "phone": 15, "code": 6}
+"""Widths of columns whose rows are shown as they come."""
 _COUNTED = {
     ops.SEND_SMS.name: "message",
     ops.SEND_CALL.name: "call",
@@ -158,11 +171,33 @@ def own_parts(result: OwnResult, now: float, width: int) -> Iterator[RenderableT
     if isinstance(result.documents, Mapping):
         yield record_of(result.documents, result.columns, now)
         return
-    rows: Sequence[Mapping[str, Any]] = list(result.documents)
+    rows: Collection[Mapping[str, Any]] = result.documents
     view = _OWN.get(result.view, View(tuple(result.columns), tuple(result.spare)))
     if result.view in _OWN:
-        rows = [{**row, "ago": row.get("time"), "shown": _status(row)} for row in rows]
+        rows = [_own_row(result.view, row) for row in rows]
     yield from Listing(_columns(view, view.columns, rows), rows, now, width=width).parts()
+
+
+def stream_parts(result: StreamResult, clock: Callable[[], float], width: int) -> Iterator[RenderableType]:
+    """Return rows as they come: in a table whose widths are known beforehand, or as cards if it does not fit."""
+    view = _OWN[result.view]
+    columns = [each for each in _columns(view, view.columns, []) if each.kind != "ago"]
+    room = width - sum(_STREAM_WIDTHS.values()) - GAP * len(_STREAM_WIDTHS)
+    widths = {column: _STREAM_WIDTHS.get(column.name, room) for column in columns}
+    if room >= LEAST_TEXT:
+        yield table(widths, [], clock())
+    for document in result.documents:
+        if room >= LEAST_TEXT:
+            yield table(widths, [document], clock(), header=False)
+        else:
+            yield Group(card(columns, document, clock()), "")
+
+
+def _own_row(view: str, row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row with what a view shows beside its fields."""
+    if view == "profiles":
+        return {**row, "shown": f"{'●' if row['default'] else ' '} {row['name']}"}
+    return {**row, "ago": row.get("time"), "shown": _status(row)}
 
 
 def record_of(document: Mapping[str, Any], names: Sequence[str], now: float) -> RenderableType:
@@ -178,17 +213,17 @@ def record_of(document: Mapping[str, Any], names: Sequence[str], now: float) -> 
 
 
 def title(name: str) -> str:
-    """Return the heading of a field."""
-    words = name.replace("_", " ").replace(".", " ")
+    """Return the heading of a field; the service may have fields of any name."""
+    words = clean(name).replace("_", " ").replace(".", " ")
     return TITLES.get(name) or words[:1].upper() + words[1:]
 
 
-def _columns(view: View, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+def _columns(view: View, names: Sequence[str], rows: Collection[Mapping[str, Any]]) -> list[Column]:
     columns = []
     for name in names:
-        values = [row.get(name) for row in rows[:20]]
-        kind = {"ago": "ago", "shown": "state"}.get(name) or KINDS.get(name) or _kind(*values)
-        heading = "" if name == "ago" else view.titles.get(name, title(name))
+        values = [row.get(name) for row in islice(iter(rows), 20)]
+        kind = view.kinds.get(name) or KINDS.get(name) or _kind(*values)
+        heading = view.titles.get(name, title(name))
         spare = view.spare.index(name) + 1 if name in view.spare else 0
         columns.append(Column(name, heading, kind, spare, UNITS.get(name, "")))
     return columns

@@ -45,6 +45,7 @@ _OUTPUTS = {
     "job list": "jobs",
     "job report": "report",
     "job resume": "job",
+    "job run-due": "jobs",
     "job show": "job",
     "job states": "job",
     "optout list": "optouts",
@@ -84,8 +85,13 @@ def schema_of(path: str) -> str | None:
     return _OUTPUTS.get(path)
 
 
+def effect_of(node: Node) -> Effect | None:
+    """Return what a command does to the service; None if it makes no request."""
+    return node.operation.effect if node.operation else _EFFECTS.get(node.path)
+
+
 def _command(node: Node) -> dict[str, Any]:
-    effect = _effect(node)
+    effect = effect_of(node)
     return {
         "name": node.path,
         "summary": node.summary,
@@ -96,11 +102,6 @@ def _command(node: Node) -> dict[str, Any]:
         "output": _output(node),
         "examples": list(node.examples),
     }
-
-
-def _effect(node: Node) -> Effect | None:
-    """Return what a command does to the service; None if it makes no request."""
-    return node.operation.effect if node.operation else _EFFECTS.get(node.path)
 
 
 def _argument(argument: Parameter) -> dict[str, Any]:

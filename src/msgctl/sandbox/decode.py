@@ -127,6 +127,8 @@ def _pairs(where: str, text: str) -> Source:
 
 def _unquoted(what: str, text: str) -> str:
     """Decode percent-encoding; ``what`` is named in a refusal."""
+    if text.isascii() and "%" not in text and "+" not in text:
+        return text
     if _BROKEN_ESCAPE.search(text):
         raise invalid(what, "has a % without two hexadecimal digits after it")
     try:

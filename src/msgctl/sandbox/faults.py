@@ -95,6 +95,7 @@ def replace_all(state: State, *specs: str) -> None:
         db.execute("DELETE FROM faults")
         rows = [(spec, fault.next) for spec, fault in zip(specs, faults, strict=True)]
         db.executemany("INSERT INTO faults (spec, remaining) VALUES (?, ?)", rows)
+    state.check_faults()
 
 
 def respond(

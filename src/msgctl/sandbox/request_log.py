@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
-from msgctl.operations import OPERATIONS, Operation
+from msgctl.operations import OPERATIONS, SEND_CALL, Operation
 from msgctl.sandbox.decode import WHERE
 from msgctl.sandbox.emulator import BASE_PATH
 from msgctl.sandbox.faults import Outcome
@@ -81,7 +81,12 @@ def rule_of(path: str, refusal: Refusal) -> str:
         return f"{operation.path} is a {operation.method} operation."
     if refusal.error in _RULES:
         return _RULES[refusal.error]
-    return _rule_of_parameter(operation, refusal.parameter or "")
+    name = refusal.parameter or ""
+    if operation is SEND_CALL and (
+        name == "audio-code" or (refusal.error == "MISSING_PARAMETER" and name in ("message", "voice"))
+    ):
+        return "message and voice are required without audio-code, and must not be combined with it."
+    return _rule_of_parameter(operation, name)
 
 
 def _rule_of_parameter(operation: Operation, name: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -28,6 +29,9 @@ STATE = database.FileFormat(
 )
 
 FIRST_CREDITS = 1000
+
+NOTICE_SECONDS = 0.2
+"""Seconds before the file is read again for faults, if it had none."""
 
 _TABLES = ("account", "blocked", "messages", "codes", "urls", "clicks", "faults")
 _ACCOUNT = f"INSERT INTO account (credits) VALUES ({FIRST_CREDITS})"  # noqa: S608 - the number is ours
@@ -120,6 +124,7 @@ class State:
         self.changed = Condition()
         """Notified after each change that this process made."""
         self.changes = 0
+        self._without_faults_until = 0.0
         # Connections that no thread is using. They outlive the threads: a server starts one for each client.
         self._idle: deque[sqlite3.Connection] = deque()
         # This lock is fair and wakes at once, while SQLite's own wait sleeps and retries.
@@ -143,6 +148,10 @@ class State:
             yield db
         self.notify()
 
+    def check_faults(self) -> None:
+        """Ask the file for faults at the next operation: this process has just set some."""
+        self._without_faults_until = 0.0
+
     def notify(self) -> None:
         """Wake those who wait for a change."""
         with self.changed:
@@ -150,9 +159,13 @@ class State:
             self.changed.notify_all()
 
     def has_faults(self) -> bool:
-        """Tell whether any fault is set. One statement, since every operation asks."""
+        """Tell whether any fault is set; those that other processes set are noticed after a moment."""
+        if time.monotonic() < self._without_faults_until:
+            return False
         with STATE.explained(self.path), self._connection() as db:
-            return db.execute("SELECT 1 FROM faults").fetchone() is not None
+            found = db.execute("SELECT 1 FROM faults").fetchone() is not None
+        self._without_faults_until = 0 if found else time.monotonic() + NOTICE_SECONDS
+        return found
 
     def set_credits(self, credits: int) -> None:
         """Set the balance."""

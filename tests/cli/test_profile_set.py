@@ -1,0 +1,235 @@
+"""`msgctl profile set`: it changes only what is given, and rotates the key; and keys in the system's keychain."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import KEY
+from support.files import URL, config_file, credentials, table, write_config, written
+from support.leaks import shows_key
+from support.service import Service, answer
+from support.terminal import Terminal, in_a_terminal
+from support.tool import Tool
+
+MAIN = {"base_url": URL, "client": 1, "key": "stored-key"}
+
+
+@pytest.fixture
+def profile() -> None:
+    write_config(table("main", 'owner = "ops"') + table("other"))
+
+
+@pytest.mark.usefixtures("profile")
+@pytest.mark.parametrize(
+    ("options", "changed"),
+    [
+        (["--base-url", "https://elsewhere.example/api/v1"], {"base_url": "https://elsewhere.example/api/v1"}),
+        (["--client", "9"], {"client": 9}),
+        (["--country-code", "co"], {"country_code": "CO"}),
+        (["--app-name", "Shop"], {"app_name": "Shop"}),
+        (["--voice", "mariana"], {"voice": "Mariana"}),
+        (["--timezone", "America/Bogota"], {"timezone": "America/Bogota"}),
+        (["--allow-http"], {"allow_http": True}),
+        (["--base-url", "http://h/v1", "--allow-http"], {"base_url": "http://h/v1", "allow_http": True}),
+        (["--client", "9", "--voice", "Mia"], {"client": 9, "voice": "Mia"}),
+    ],
+)
+def test_only_the_given_settings_change(tool: Tool, options: list[str], changed: dict[str, Any]) -> None:
+    done = tool("profile", "set", "main", *options)
+    assert (done.code, done.out, done.err) == (0, "", "Changed profile main\n")
+    assert written()["profiles"] == {"main": {**MAIN, "owner": "ops", **changed}, "other": MAIN}
+
+
+@pytest.mark.usefixtures("profile")
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--client", "x"],
+        ["--base-url", "http://service.example/api/v1"],
+        ["--timezone", "Bogota"],
+        ["--timezone", "../etc"],
+        ["--voice", "Nobody"],
+        ["--country-code", "XX"],
+        ["--key-command", "pass", "--key-stdin"],
+        ["--key-command", "pass", "--keyring"],
+        ["--keyring"],
+        [],
+    ],
+)
+def test_an_invalid_change_is_refused_whole(tool: Tool, options: list[str]) -> None:
+    before = config_file().read_bytes()
+    done = tool("profile", "set", "main", "--app-name", "Shop", *options) if options else tool("profile", "set", "main")
+    assert done.code == 2
+    assert config_file().read_bytes() == before
+
+
+def test_plain_http_is_not_left_without_its_permission(tool: Tool) -> None:
+    write_config(table("main", "allow_http = true", base_url="http://service.example/api/v1"))
+    assert tool("profile", "set", "main", "--no-allow-http").code == 2
+    assert tool("profile", "set", "main", "--client", "2").code == 0
+    assert tool("profile", "set", "main", "--no-allow-http", "--base-url", URL).code == 0
+    assert written()["profiles"]["main"] == {**MAIN, "client": 2, "allow_http": False}
+
+
+@pytest.mark.usefixtures("profile")
+@pytest.mark.parametrize(("name", "code"), [("nobody", 3), ("sandbox", 2)])
+def test_only_a_stored_profile_is_changed(tool: Tool, name: str, code: int) -> None:
+    assert tool("profile", "set", name, "--client", "2").code == code
+    assert name not in written()["profiles"]
+
+
+@pytest.mark.usefixtures("profile")
+def test_a_key_from_standard_input_replaces_the_old_one(tool: Tool) -> None:
+    done = tool("profile", "set", "main", "--key-stdin", stdin=f"{KEY}\n")
+    assert (done.code, shows_key(done.err)) == (0, False)
+    assert written()["profiles"]["main"] == {**MAIN, "owner": "ops", "key": KEY}
+    assert tool("profile", "set", "main", "--key-command", "pass show sms").code == 0
+    assert written()["profiles"]["main"] == {
+        "base_url": URL,
+        "client": 1,
+        "owner": "ops",
+        "key_command": "pass show sms",
+    }
+    assert tool("profile", "set", "main", "--key-stdin", stdin=KEY).code == 0
+    assert written()["profiles"]["main"] == {**MAIN, "owner": "ops", "key": KEY}
+
+
+@in_a_terminal
+def test_on_a_terminal_the_new_key_is_asked_for_without_echo() -> None:
+    write_config(table("main"))
+    terminal = Terminal("profile", "set", "main", "--key-stdin")
+    terminal.answer("Key: ", KEY.encode() + b"\n")
+    assert terminal.end() == 0
+    assert not shows_key(terminal.shown)
+    assert written()["profiles"]["main"]["key"] == KEY
+
+
+def test_a_check_uses_the_new_settings_and_saves_only_if_they_work(tool: Tool, server: Service) -> None:
+    write_config(table("main", base_url=server.base_url))
+    assert tool("profile", "set", "main", "--client", "7", "--key-stdin", "--check", stdin=KEY).code == 0
+    assert credentials(server) == ("7", KEY)
+    assert written()["profiles"]["main"]["client"] == 7
+    server.always(answer({"error": "denied"}, 401))
+    done = tool("profile", "set", "main", "--client", "8", "--check")
+    assert (done.code, "nothing was saved" in done.err) == (1, True)
+    assert written()["profiles"]["main"]["client"] == 7
+
+
+def test_a_dry_run_of_the_check_shows_its_request_and_changes_nothing(tool: Tool, server: Service) -> None:
+    before = write_config(table("main", base_url=server.base_url)).read_bytes()
+    done = tool("profile", "set", "main", "--client", "7", "--check", "-n", "--json")
+    assert (done.code, done.document["url"]) == (0, f"{server.base_url}/balance")
+    assert (server.received, config_file().read_bytes()) == ([], before)
+    assert tool("profile", "set", "main", "--client", "7", "-n").code == 2
+
+
+# --- the system's keychain
+
+BACKEND = """
+import json, pathlib
+from keyring.backend import KeyringBackend
+from keyring.errors import PasswordDeleteError
+
+FILE = pathlib.Path({path!r})
+
+class OnDisk(KeyringBackend):
+    priority = 1
+
+    def _read(self):
+        return json.loads(FILE.read_text()) if FILE.exists() else {{}}
+
+    def get_password(self, service, username):
+        return self._read().get(f"{{service}}/{{username}}")
+
+    def set_password(self, service, username, password):
+        FILE.write_text(json.dumps({{**self._read(), f"{{service}}/{{username}}": password}}))
+
+    def delete_password(self, service, username):
+        keys = self._read()
+        if keys.pop(f"{{service}}/{{username}}", None) is None:
+            raise PasswordDeleteError("not found")
+        FILE.write_text(json.dumps(keys))
+"""
+
+
+@pytest.fixture
+def keychain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The file of a keychain on disk, which is the system's in this test."""
+    keyring = pytest.importorskip("keyring")
+    path = tmp_path / "keychain.json"
+    (tmp_path / "keychain_on_disk.py").write_text(BACKEND.format(path=str(path)), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keychain_on_disk.OnDisk")
+    before = keyring.core._keyring_backend
+    keyring.core._keyring_backend = None
+    yield path
+    keyring.core._keyring_backend = before
+    sys.modules.pop("keychain_on_disk", None)
+
+
+def keys(path: Path) -> dict[str, str]:
+    found: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return found
+
+
+def test_a_key_in_the_keychain_is_used_rotated_and_removed_with_its_profile(
+    tool: Tool, server: Service, keychain: Path
+) -> None:
+    account = ("--base-url", server.base_url, "--client", "5")
+    assert tool("profile", "add", "main", *account, "--keyring", "--key-stdin", stdin="first-key").code == 0
+    assert written()["profiles"]["main"] == {"base_url": server.base_url, "client": 5, "keyring": True}
+    assert keys(keychain) == {"msgctl/main": "first-key"}
+    assert tool("balance").code == 0
+    assert credentials(server) == ("5", "first-key")
+    assert tool("profile", "show", "main", "--json").document["key"] == "keychain"
+    assert tool("profile", "set", "main", "--key-stdin", stdin="second-key").code == 0
+    assert keys(keychain) == {"msgctl/main": "second-key"}
+    assert "second-key" not in config_file().read_text()
+    assert tool("balance", "-v").code == 0
+    assert credentials(server) == ("5", "second-key")
+    assert tool("profile", "remove", "main", "--yes").code == 0
+    assert keys(keychain) == {}
+
+
+def test_a_key_moves_into_the_keychain_and_out_of_it(tool: Tool, keychain: Path) -> None:
+    write_config(table("main", key=KEY))
+    assert tool("profile", "set", "main", "--keyring", "--key-stdin", stdin="new-key").code == 0
+    assert not shows_key(config_file().read_bytes())
+    assert keys(keychain) == {"msgctl/main": "new-key"}
+    assert tool("profile", "set", "main", "--key-command", "pass show sms").code == 0
+    assert keys(keychain) == {}
+    assert written()["profiles"]["main"]["key_command"] == "pass show sms"
+
+
+def test_a_key_that_is_not_in_the_keychain_is_reported(tool: Tool, keychain: Path) -> None:
+    write_config(table("main", "keyring = true", key=None))
+    done = tool("-p", "main", "balance")
+    assert (done.code, "no key for profile main" in done.err) == (3, True)
+    assert "msgctl profile set main --keyring" in done.err
+    assert keys(keychain) == {}
+
+
+def test_a_keychain_that_cannot_be_used_is_reported(
+    tool: Tool, keychain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_config(table("main", "keyring = true", key=None))
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
+    done = tool("-p", "main", "balance")
+    assert (done.code, "keychain" in done.err) == (3, True)
+    before = config_file().read_bytes()
+    done = tool("profile", "add", "new", "--base-url", URL, "--client", "1", "--keyring", "--key-stdin", stdin=KEY)
+    assert (done.code, shows_key(done.err)) == (3, False)
+    assert config_file().read_bytes() == before
+
+
+def test_without_the_extra_it_says_how_to_install_it(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    done = tool("profile", "add", "main", "--base-url", URL, "--client", "1", "--keyring", "--key-stdin", stdin=KEY)
+    assert (done.code, "pip install 'msgctl[keyring]'" in done.err) == (3, True)
+    assert not config_file().exists()
