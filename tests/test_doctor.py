@@ -592,7 +592,8 @@ def test_on_a_terminal_it_fits(columns: int, tool: Tool, service: Service, monke
     monkeypatch.setenv("COLUMNS", str(columns))
     service.always(answer({"error": "NO"}, 520))
     done = tool("doctor", "--no-color", terminal=True)
-    assert done.code == 1
+    assert (done.code, done.err) == (1, "")
+    assert "1 check failed" in done.out
     assert max(map(len, lines_of(done))) <= columns
     shown = "".join(done.out.split())
     assert all(name.replace(" ", "") in shown for name in CHECKS)

@@ -1,8 +1,7 @@
 """The command lines of the README work and print what it shows.
 
 In a `console` block, each line after `$ ` is run in bash at a terminal and prints the lines below it; identifiers,
-codes, times and short URLs may differ. `sh` and `bash` blocks are run as they are. All use the sandbox, one folder and
-one home.
+codes, times and short URLs may differ. `sh` and `bash` blocks are run as they are. All use the sandbox and one folder.
 
 A comment before a block marks what is run in another way:
 
@@ -119,9 +118,9 @@ def shell(tmp_path: Path) -> Shell:
 
 def stable(text: str) -> str:
     """Return a text without what differs from run to run."""
+    text = re.sub(r"\b[0-9]{8}-[0-9a-f]{6}\b", "JOB", text)
     text = re.sub(r"\b[0-9a-f]{16}\b", "IDENTIFIER", text)
     text = re.sub(r"\b[0-9]{6}\b", "CODE", text)
-    text = re.sub(r"\b[0-9]{8}-[0-9a-f]{6}\b", "JOB", text)
     text = re.sub(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T|\b)[0-9]{2}:[0-9]{2}(:[0-9]{2}Z?)?\b", "TIME", text)
     text = re.sub(r"TIME +([0-9]+ s ago|now)", "TIME", text)
     text = re.sub(r" {2,}|─+", "  ", text)  # widths follow the times

@@ -151,7 +151,7 @@ def profile(doctor: DoctorContext) -> Result:
     choice = doctor.choice = profiles.choose(doctor.config, doctor.environ, doctor.named)
     choice.options()
     if not choice.by:
-        return "ok", f"made of {' and '.join(choice.variables)}"
+        return "ok", f"made of {', '.join(choice.variables)}"
     by = "the default" if choice.by == "default_profile" else f"from {choice.by}"
     return "ok", f"{shorten(choice.name, 64)} ({by}){_overridden(doctor, choice)}"
 
@@ -159,10 +159,10 @@ def profile(doctor: DoctorContext) -> Result:
 def _overridden(doctor: DoctorContext, choice: Choice) -> str:
     if choice.by == "-p":
         ignored = [variable for variable in profiles.VARIABLES.values() if doctor.environ.get(variable)]
-        return f"; {' and '.join(ignored)} {'is' if len(ignored) == 1 else 'are'} ignored with -p" if ignored else ""
+        return f"; {', '.join(ignored)} {'is' if len(ignored) == 1 else 'are'} ignored with -p" if ignored else ""
     if not choice.variables:
         return ""
-    return f"; {' and '.join(choice.variables)} override{'s' if len(choice.variables) == 1 else ''} it"
+    return f"; {', '.join(choice.variables)} override{'s' if len(choice.variables) == 1 else ''} it"
 
 
 def file(doctor: DoctorContext) -> Result:

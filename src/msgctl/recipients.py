@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from msgctl.operations import Effect, Operation
+from msgctl.text import storable
 
 ACCEPTED, REFUSED, UNKNOWN = "accepted", "refused", "unknown"
 
@@ -57,7 +58,9 @@ def outcomes(operation: Operation, document: Mapping[str, Any], phones: Sequence
 
     An entry belongs to the number that it names, with or without country code, and else to the phone in its place.
     """
-    entries = _entries(operation, document)
+    if not operation.answer.entries:
+        return [_of(operation, phone, document) for phone in phones]
+    entries = _entries(document)
     if entries is None:  # only the dispatch as a whole is acknowledged
         outcome = _outcome(operation, document) if _text(document.get("id")) else UNKNOWN
         return [RecipientOutcome(phone, outcome) for phone in phones]
@@ -74,7 +77,7 @@ def unclaimed(
     operation: Operation, document: Mapping[str, Any], phones: Sequence[str | None]
 ) -> list[RecipientOutcome]:
     """Return the entries that belong to none of the phones, so that their ids can be stored too."""
-    entries = _entries(operation, document) or []
+    entries = (_entries(document) or []) if operation.answer.entries else []
     claimed = set(places(entries, phones))
     rest = [entry for place, entry in enumerate(entries) if place not in claimed]
     return [_of(operation, None, entry) for entry in rest[:MOST_UNCLAIMED]]
@@ -102,14 +105,12 @@ def words(text: str) -> list[str]:
     return re.findall(r"[^\W\d_]+", "".join(char for char in decomposed if not unicodedata.combining(char)))
 
 
-def _entries(operation: Operation, document: Mapping[str, Any]) -> Sequence[Entry] | None:
-    """Return the entries of a response, or None if it has no ``data`` although the operation's record does."""
+def _entries(document: Mapping[str, Any]) -> Sequence[Entry] | None:
+    """Return the entries of a response, or None if it has no ``data``."""
     data = document.get("data")
     if isinstance(data, list):
         return [entry if isinstance(entry, dict) else {} for entry in data]
-    if isinstance(data, dict):
-        return [data]
-    return None if operation.answer.entries else [document]
+    return [data] if isinstance(data, dict) else None
 
 
 def _of(operation: Operation, phone: str | None, entry: Entry) -> RecipientOutcome:
@@ -135,10 +136,12 @@ def _outcome(operation: Operation, entry: Entry) -> str:
 
 
 def _text(value: Any) -> str | None:
-    """Return a plain JSON value as text; a number is text already, and anything else is None."""
+    """Return a plain JSON value as text that a database takes; a number is text already, anything else is None."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return value if isinstance(value, str) else None
+    if not isinstance(value, str):
+        return None
+    return value if value.isascii() else storable(value)
 
 
 def places(entries: Sequence[Entry], phones: Sequence[str | None]) -> list[int | None]:

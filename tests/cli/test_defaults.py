@@ -124,7 +124,6 @@ def test_a_bad_default_is_a_configuration_error(
     ("member", "bad", "command"),
     [
         ("country_code", "COL", SMS),
-        ("app_name", "", SMS_2FA),
         ("voice", "Nobody", CALL),
     ],
 )
@@ -154,7 +153,7 @@ def test_a_bad_default_says_which_option_helps(store: Store, tool: Tool, service
 
 
 def test_a_bad_default_that_a_command_does_not_use_does_no_harm(store: Store, tool: Tool, service: Service) -> None:
-    store(voice="Nobody", app_name="")
+    store(voice="Nobody")
     assert "voice" not in used(tool, service, "-p", "main", *AUDIO)
 
 

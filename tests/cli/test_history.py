@@ -444,10 +444,10 @@ def test_reading_creates_no_file(tool: Tool, path: Path) -> None:
 
 def test_clear_empties_the_history(tool: Tool, sandbox: Sandbox) -> None:
     sandbox.done("sms", "send", PHONE, OTHER, "-m", "Hola")
-    done = tool("history", "clear")
+    done = tool("history", "clear", "--yes")
     assert (done.code, done.out, done.err) == (0, "", "Deleted 2 entries.\n")
     assert recorded(tool) == []
-    assert tool("history", "clear").err == "Deleted 0 entries.\n"
+    assert tool("history", "clear", "--yes").err == "Deleted 0 entries.\n"
 
 
 @pytest.mark.parametrize(("said", "code", "left"), [("y\n", 0, 0), ("n\n", 130, 1), ("", 130, 1)])
@@ -457,12 +457,20 @@ def test_clear_asks_on_a_terminal(said: str, code: int, left: int, tool: Tool, s
     assert len(recorded(tool)) == left
 
 
+def test_clear_without_a_terminal_needs_yes(tool: Tool, sandbox: Sandbox) -> None:
+    sandbox.done(*SEND)
+    refused(tool("history", "clear"), 2, "--yes", "nothing was changed")
+    refused(tool("history", "clear", "--before", "soon"), 2, "date")
+    assert len(recorded(tool)) == 1
+    assert tool("history", "clear", "--before", "today", "-y").err == "Deleted 0 entries.\n"
+
+
 def test_clear_for_a_profile_keeps_the_others(tool: Tool, sandbox: Sandbox, service: Service) -> None:
     sandbox.done(*SEND)
     service.will(answer(SENDS["sms send"].record))
     assert tool(*SEND).code == 0
-    assert "Deleted 0 entries" in tool("history", "clear", "-p", "gone").err
-    assert tool("history", "clear", "-p", "sandbox").err == 'Deleted 1 entry of profile "sandbox".\n'
+    assert "Deleted 0 entries" in tool("history", "clear", "-y", "-p", "gone").err
+    assert tool("history", "clear", "-y", "-p", "sandbox").err == 'Deleted 1 entry of profile "sandbox".\n'
     assert [each["profile"] for each in recorded(tool)] == ["environment"]
 
 

@@ -29,7 +29,7 @@ everywhere = pytest.mark.parametrize("place", ["before the group", "after the gr
 @everywhere
 def test_profile(place: str, tool: Tool) -> None:
     done = tool(*placed(("-p", "sandbox"), place))
-    assert (done.code, done.out) == (0, "status  1000 credits\n")
+    assert (done.code, done.out) == (0, "status  1000\n")
     assert tool(*placed(("--profile", "nobody"), place)).code == 3
 
 
@@ -42,7 +42,7 @@ def test_json(option: list[str], place: str, tool: Tool) -> None:
 
 @everywhere
 @pytest.mark.parametrize(
-    ("form", "printed"), [("table", "status  1000 credits\n"), ("csv", "status\n1000\n"), ("tsv", "status\n1000\n")]
+    ("form", "printed"), [("table", "status  1000\n"), ("csv", "status\n1000\n"), ("tsv", "status\n1000\n")]
 )
 def test_output(form: str, printed: str, place: str, tool: Tool) -> None:
     done = tool(*placed(("-p", "sandbox", "-o", form), place))
@@ -83,7 +83,7 @@ def test_verbose(option: str, place: str, tool: Tool, service: Service) -> None:
     assert "GET" in done.err
     assert "/balance" in done.err
     assert "200" in done.err
-    assert done.out == "status  7 credits\n"
+    assert done.out == "status  7\n"
 
 
 @everywhere
@@ -108,7 +108,7 @@ def test_yes(option: str, place: str, tool: Tool, home: Path) -> None:
     words = {"before the group": [option, "sandbox", "reset"], "after the group": ["sandbox", option, "reset"]}
     done = tool(*words.get(place, ["sandbox", "reset", option]), terminal=True)
     assert (done.code, "?" in done.err) == (0, False)
-    assert tool(*BALANCE).out == "status  1000 credits\n"
+    assert tool(*BALANCE).out == "status  1000\n"
 
 
 # --- the later wins
@@ -119,9 +119,9 @@ def test_yes(option: str, place: str, tool: Tool, home: Path) -> None:
     [
         (("--json", "balance", "show", "-o", "csv"), "status\n1000\n"),
         (("-o", "csv", "balance", "show", "--json"), '{"status":1000}\n'),
-        (("balance", "-o", "csv", "show", "-o", "table"), "status  1000 credits\n"),
-        (("balance", "show", "-o", "csv", "-o", "table"), "status  1000 credits\n"),
-        (("balance", "show", "--json", "-o", "table"), "status  1000 credits\n"),
+        (("balance", "-o", "csv", "show", "-o", "table"), "status  1000\n"),
+        (("balance", "show", "-o", "csv", "-o", "table"), "status  1000\n"),
+        (("balance", "show", "--json", "-o", "table"), "status  1000\n"),
     ],
 )
 def test_the_later_format_wins(arguments: tuple[str, ...], printed: str, tool: Tool) -> None:

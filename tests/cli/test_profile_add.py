@@ -150,7 +150,6 @@ def test_other_names_are_accepted(tool: Tool, name: str) -> None:
         ("https://1127.0.0.1/api/v1", "malformed"),
         ("https://a..b/api/v1", "malformed"),
         ("https://" + "x" * 64 + ".example/", "malformed"),
-        ("https://xn--/api/v1", "malformed"),
         ("https://faß.example/api/v1", "malformed"),
         ("https://ｓervice.example/api/v1", "malformed"),
         ("https://service。example/api/v1", "malformed"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from itertools import islice
@@ -52,6 +54,18 @@ def moments(example: Example) -> list[tuple[signal.Signals, int]]:
     """Signals, and after how many lines of what Python tells of its imports; chosen once and for all."""
     chosen = [crc32(f"{example.line} {number}".encode()) for number in range(EFFORT)]
     return [(STOPPING[each % 3], each % 1500) for each in chosen]
+
+
+@pytest.mark.parametrize("module", ["gc", "msgctl.cli", "typer", "msgctl.cli.balance"])
+def test_ctrl_c_while_modules_load_ends_with_130(module: str) -> None:
+    command = [sys.executable, "-v", "-m", "msgctl", "balance"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=PIPE, stderr=PIPE, text=True) as child:
+        assert child.stderr is not None
+        loaded = next(line for line in child.stderr if re.match(rf"import '{re.escape(module)}' ", line))
+        child.send_signal(signal.SIGINT)
+        _, rest = child.communicate(timeout=PATIENCE)
+    assert loaded
+    assert (child.returncode, "Traceback" in rest) == (130, False)
 
 
 @pytest.mark.parametrize("example", FIRST, ids=line_of)

@@ -156,4 +156,5 @@ def test_jobs_started_at_once_all_finish(round: int, new_world: NewWorld) -> Non
     found = jobs(world)
     assert [len(job) for job in found] == [1] * NUMBER
     assert {outcome for job in found for _, outcome in job} == {"accepted"}
-    assert strays(world) == []
+    # Readers leave the log of a ledger to the next process that writes.
+    assert [each for each in strays(world) if not each.endswith(("-wal", "-shm"))] == []

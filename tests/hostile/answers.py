@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from conftest import KEY
 from hostile.bodies import BODIES, BODY, EITHER, MORE_BODIES, NUMBERS, TEXTS, body_of, of_numbers
-from hostile.holding import LOST, READABLE, REFUSED, UNREADABLE, Verdict
+from hostile.holding import DOUBT, LOST, NOT_WHOLE, READABLE, REFUSED, UNREADABLE, Verdict
 from support.service import Behaviour, answer, drip, drop, raw, reset, silent
 
 
@@ -74,7 +74,7 @@ BROKEN_HTTP: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
     "a header line of 1 MB": (headed(b"X-Long: " + b"x" * 1_000_000), LOST),
     "100,000 headers": (flood(b"X-More: 1\r\n", 100_000, before=OK), LOST),
     "NUL in a header": (headed(b"X-Odd: a\0b", b"Content-Type: application/json\0"), READABLE + LOST),
-    "101 Switching Protocols": (raw(b"HTTP/1.1 101 Go\r\nUpgrade: h2c\r\n\r\n" + bytes(9)), LOST),
+    "101 Switching Protocols": (raw(b"HTTP/1.1 101 Go\r\nUpgrade: h2c\r\n\r\n" + bytes(9)), DOUBT + LOST),
     "interim answers without end": (flood(b"HTTP/1.1 100 Continue\r\n\r\n", 40_000), LOST),
     "102 without end": (flood(b"HTTP/1.1 102 Processing\r\nX: y\r\n\r\n", 40_000), LOST),
     "every byte there is": (raw(bytes(range(256)) * 64), LOST),
@@ -115,9 +115,9 @@ def coded(coding: bytes, body: bytes, first: bytes = OK) -> Behaviour:
 
 
 CODED: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
-    "a bomb in gzip": (coded(b"gzip", _GZIP), UNREADABLE),
-    "a bomb in deflate": (coded(b"deflate", zlib.compress(_ZEROS, 1)), UNREADABLE),
-    "a bomb in br": (coded(b"br", _BROTLI), UNREADABLE),
+    "a bomb in gzip": (coded(b"gzip", _GZIP), NOT_WHOLE),
+    "a bomb in deflate": (coded(b"deflate", zlib.compress(_ZEROS, 1)), NOT_WHOLE),
+    "a bomb in br": (coded(b"br", _BROTLI), NOT_WHOLE),
 }
 
 # --- connections that end, at every stage
@@ -134,8 +134,8 @@ ENDS: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
     "reset before the answer": (reset, LOST),
     "reset in the head": (at_once, LOST),
     "closed in the body": (raw(OK + LENGTH + b"\r\n" + BODY[:-1]), LOST),
-    "closed in the body of a refusal": (raw(b"HTTP/1.1 520 No\r\nContent-Length: 99\r\n\r\n{"), REFUSED),
-    "reset in the body of a refusal": (then(raw(b"HTTP/1.1 520 No\r\nContent-Length: 99\r\n\r\n{"), reset), REFUSED),
+    "closed in the body of a refusal": (raw(b"HTTP/1.1 520 No\r\nContent-Length: 99\r\n\r\n{"), DOUBT),
+    "reset in the body of a refusal": (then(raw(b"HTTP/1.1 520 No\r\nContent-Length: 99\r\n\r\n{"), reset), DOUBT),
 }
 
 # --- variants
@@ -150,15 +150,15 @@ MORE: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
     "no length": (raw(OK + b"Connection: close\r\n\r\n" + BODY), READABLE),
     "HTTP/0.9 by name": (headed(first=b"HTTP/0.9 200 OK\r\n"), LOST + READABLE),
     "HTTP/2 settings frame": (raw(b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"), LOST),
-    "HTTP/2.0 by name": (headed(first=b"HTTP/2.0 200 OK\r\n"), LOST),
+    "HTTP/2.0 by name": (headed(first=b"HTTP/2.0 200 OK\r\n"), LOST + READABLE),
     "a status of two digits": (headed(first=b"HTTP/1.1 20 OK\r\n"), LOST),
     "no status at all": (headed(first=b"HTTP/1.1\r\n"), LOST),
-    "a reason of escape sequences": (headed(first=b"HTTP/1.1 200 \x1b[2J\x1b]0;x\x07\r\n"), READABLE),
+    "a reason of escape sequences": (headed(first=b"HTTP/1.1 200 \x1b[2J\x1b]0;x\x07\r\n"), LOST + READABLE),
     "a bare carriage return": (headed(b"X: a\rX-Other: b"), READABLE + LOST),
-    "bare line feeds": (raw((OK + LENGTH).replace(b"\r", b"") + b"\n" + BODY), READABLE),
+    "bare line feeds": (raw((OK + LENGTH).replace(b"\r", b"") + b"\n" + BODY), LOST + READABLE),
     "a header without a name": (headed(b": nothing"), LOST),
     "a space before the colon": (headed(b"X-Odd : 1"), LOST),
-    "escape sequences in headers": (headed(b"X-Odd: \x1b[31m\x9b\xff", b"Content-Type: \x1b]0;x\x07"), READABLE),
+    "escape sequences in headers": (headed(b"X-Odd: \x1b[31m\x9b\xff", b"Content-Type: \x1b]0;x\x07"), LOST + READABLE),
     "an interim answer with a body": (raw(b"HTTP/1.1 103 Hints\r\nContent-Length: 2\r\n\r\n{}"), LOST),
     "the request itself, sent back": (raw(b"POST /api/v1/send-sms HTTP/1.1\r\n\r\n"), LOST),
     "a length that is none": (sized(b"all of it"), LOST),
@@ -166,8 +166,8 @@ MORE: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
     "a chunk without its end": (raw(CHUNKED + CHUNKS.rstrip()), LOST),
     "another transfer encoding": (headed(b"Transfer-Encoding: gzip"), LOST),
     "a trailer of 1 MB": (raw(CHUNKED + CHUNKS + b"0\r\nX: " + b"x" * 1_000_000), LOST + READABLE),
-    "a refusal that is a bomb": (coded(b"gzip", _GZIP, b"HTTP/1.1 520 No\r\n"), REFUSED),
-    "gzip that is none": (coded(b"gzip", BODY), UNREADABLE),
+    "a refusal that is a bomb": (coded(b"gzip", _GZIP, b"HTTP/1.1 520 No\r\n"), DOUBT),
+    "gzip that is none": (coded(b"gzip", BODY), NOT_WHOLE),
     "reset in the first line": (then(raw(b"HTTP/1.1 2"), reset), LOST),
     "closed in the head": (raw(OK + b"Content-Le"), LOST),
     "reset in the body": (then(raw(OK + LENGTH + b"\r\n" + BODY[:20]), reset), LOST),
@@ -177,7 +177,7 @@ MORE: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
     "a status with an underscore": (headed(first=b"HTTP/1.1 2_00 OK\r\n"), LOST + READABLE),
     "a status of 5,000 digits": (headed(first=b"HTTP/1.1 " + b"2" * 5000 + b" OK\r\n"), LOST),
     "lower-case http": (headed(first=b"http/1.1 200 ok\r\n"), LOST),
-    "a header name of 60,000 characters": (headed(b"x" * 60_000 + b": 1"), READABLE),
+    "a header name of 60,000 characters": (headed(b"x" * 60_000 + b": 1"), LOST + READABLE),
     "101 headers": (headed(*[b"X-More: 1"] * 101), LOST + READABLE),
     "direction marks in headers": (headed("X-Odd: \u202e\u2066".encode()), READABLE),
     "a cookie of nonsense": (headed(b"Set-Cookie: =;;;=\xff; expires=never; domain=."), READABLE),
@@ -202,9 +202,9 @@ MORE: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
     "no length, and half of it": (raw(OK + b"Connection: close\r\n\r\n" + BODY[:-9]), UNREADABLE),
     "the same length twice": (sized(b"%d, %d" % (len(BODY), len(BODY))), READABLE + LOST),
     "another answer after it": (raw((OK + LENGTH + b"\r\n" + BODY) * 3), READABLE),
-    "a bomb in zstd": (coded(b"zstd", b"\x28\xb5\x2f\xfd\x80" + b"\xff" * 8), UNREADABLE),
-    "a coding that nobody knows": (coded(b"\x1b[31m", BODY), UNREADABLE),
-    "a bomb in gzip twice": (coded(b"gzip, gzip", gzip.compress(_GZIP)), UNREADABLE),
+    "a bomb in zstd": (coded(b"zstd", b"\x28\xb5\x2f\xfd\x80" + b"\xff" * 8), NOT_WHOLE),
+    "a coding that nobody knows": (coded(b"\x1b[31m", BODY), NOT_WHOLE),
+    "a bomb in gzip twice": (coded(b"gzip, gzip", gzip.compress(_GZIP)), NOT_WHOLE),
     "closed in the first line": (raw(b"HTTP/1.1 2"), LOST),
     "closed after the head": (raw(OK + LENGTH + b"\r\n"), LOST),
     "a length in hexadecimal": (sized(b"0x%x" % len(BODY)), LOST),
@@ -229,7 +229,12 @@ def _bodies() -> Iterator[Hostile]:
 # --- statuses, redirects, content types
 
 HTML = b"<!DOCTYPE html><html><body><h1>Something went wrong</h1></body></html>"
-STATUSES = (201, 204, 206, 304, 429, 503, 999)
+STATUSES = (
+    dict.fromkeys((201, 202, 206), READABLE)
+    | dict.fromkeys((402, 429), REFUSED)
+    | dict.fromkeys((304, 408, 409, 503, 999), DOUBT)
+    | {204: UNREADABLE}
+)
 ELSEWHERE = "https://other.example/?key={key}"
 LOCATIONS = {
     "to another host, with the key": "https://other.example/login?key={key}&next=%2F{key}",
@@ -252,19 +257,19 @@ def redirect(status: int, location: str) -> Behaviour:
 
 
 def _statuses() -> Iterator[Hostile]:
-    for status in STATUSES:
-        yield Hostile(f"{status} with the record of a 200", answer(BODY, status), REFUSED)
-    for status in (204, 500):
-        yield Hostile(f"{status} with an HTML page", answer(HTML, status, {"Content-Type": "text/html"}), REFUSED)
+    for status, verdict in STATUSES.items():
+        yield Hostile(f"{status} with the record", answer(BODY, status), verdict)
+    yield Hostile("204 with an HTML page", answer(HTML, 204, {"Content-Type": "text/html"}), UNREADABLE)
+    yield Hostile("500 with an HTML page", answer(HTML, 500, {"Content-Type": "text/html"}), DOUBT)
     for status in (301, 303, 308):
-        yield Hostile(f"{status} to another host", redirect(status, ELSEWHERE), REFUSED)
+        yield Hostile(f"{status} to another host", redirect(status, ELSEWHERE), DOUBT if status == 303 else REFUSED)
     for kind in ("text/html", "\x1b[31m", "multipart/mixed; boundary=x"):
         yield Hostile(f"JSON as {kind!r}", answer(BODY, headers={"Content-Type": kind}), READABLE)
 
 
 def _redirects() -> Iterator[Hostile]:
     for name, location in LOCATIONS.items():
-        yield Hostile(f"a redirect {name}", redirect(302, location), REFUSED + LOST)
+        yield Hostile(f"a redirect {name}", redirect(302, location), DOUBT + LOST)
 
 
 ANSWERS: tuple[Hostile, ...] = (
@@ -292,6 +297,6 @@ SLOW: tuple[Hostile, ...] = (
     Hostile("chunks that drip", drip(CHUNKED, b"1\r\n \r\n"), LOST),
     Hostile("a chunk extension that drips", drip(CHUNKED + b"1;", b"x"), LOST),
     Hostile("trailers that drip", drip(CHUNKED + CHUNKS + b"0\r\n", b"X: y\r\n"), LOST),
-    Hostile("a refusal that drips", drip(b"HTTP/1.1 520 No\r\nContent-Length: 100000\r\n\r\n", b" "), REFUSED),
+    Hostile("a refusal that drips", drip(b"HTTP/1.1 401 No\r\nContent-Length: 100000\r\n\r\n", b" "), REFUSED),
 )
 """Answers that take as long as the server likes."""

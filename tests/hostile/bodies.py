@@ -7,9 +7,9 @@ from typing import Any
 
 from contract import records
 from contract.records import Field, Record
-from hostile.holding import READABLE, UNREADABLE, Verdict
+from hostile.holding import ERROR, OTHER_JSON, READABLE, UNREADABLE, Verdict
 
-EITHER = READABLE + UNREADABLE
+EITHER = READABLE + OTHER_JSON
 SCALAR = "1"
 
 
@@ -51,8 +51,8 @@ BODY = body_of(SCALAR)
 
 BODIES: dict[str, tuple[bytes, tuple[Verdict, ...]]] = {
     "empty": (b"", UNREADABLE),
-    "an array": (b"[%s]" % BODY, UNREADABLE),
-    "the error record": (b'{"error": "invalid_parameter", "msg": "The parameter phone is invalid"}', UNREADABLE),
+    "an array": (b"[%s]" % BODY, OTHER_JSON),
+    "the error record": (b'{"error": "invalid_parameter", "msg": "The parameter phone is invalid"}', ERROR),
     "true and false": (body_of(True), READABLE),
     "HTML": (b"<!DOCTYPE html><html><body><h1>Welcome</h1><script>alert(1)</script></body></html>", UNREADABLE),
     "UTF-16": (BODY.decode().encode("utf-16"), UNREADABLE),
@@ -62,7 +62,7 @@ BODIES: dict[str, tuple[bytes, tuple[Verdict, ...]]] = {
 }  # fmt: skip
 
 MORE_BODIES: dict[str, tuple[bytes, tuple[Verdict, ...]]] = {
-    "null": (b"null", UNREADABLE),
+    "null": (b"null", OTHER_JSON),
     "values for arrays": (b'{"id": 1, "status": 1, "state": 1, "urlShort": 1, "data": 7, "metrics": 7}', EITHER),
     "half a document": (BODY[:-1], UNREADABLE),
     "10,000 unknown members": (BODY[:-1] + b"".join(b',"n%d":%d' % (n, n) for n in range(10_000)) + b"}", READABLE),
@@ -71,21 +71,21 @@ MORE_BODIES: dict[str, tuple[bytes, tuple[Verdict, ...]]] = {
     "a byte order mark": (b"\xef\xbb\xbf" + BODY, READABLE),
     "overlong UTF-8": (BODY.replace(b"1", b"\xc0\xb1"), UNREADABLE),
     "a control character in a string": (BODY.replace(b"data", b"da\x1bta"), UNREADABLE),
-    "an object of another shape": (b'{"result": "ok", "balance": 5}', UNREADABLE),
-    "arrays for values": (body_of([1]), UNREADABLE),
+    "an object of another shape": (b'{"result": "ok", "balance": 5}', OTHER_JSON),
+    "arrays for values": (body_of([1]), OTHER_JSON),
     "arrays of arrays": (b'{"id": 1, "status": 1, "state": 1, "urlShort": 1, "data": [[]], "metrics": [[]]}', EITHER),
     "two documents": (BODY + BODY, UNREADABLE),
     "a member twice, the last one wrong": (
         BODY[:-1] + b', "status": [], "id": [], "state": [], "urlShort": []}',
-        UNREADABLE,
+        OTHER_JSON,
     ),
     "Infinity": (BODY[:-1] + b', "more": [-Infinity]}', UNREADABLE),
     "200,000 objects in one another": (b'{"id":' * 200_000, UNREADABLE),
     "unknown members of other names": (BODY[:-1] + b',"":1,"__class__":{"a":[]},"a.b":2,"data.0":3,"0":4}', READABLE),
     "text of escape sequences": (b"\x1b[2J\x1b]0;x\x07\x9b31m\r\nError: none", UNREADABLE),
     "white space": (b" \r\n\t ", UNREADABLE),
-    "true": (b"true", UNREADABLE),
-    "a string": (b'"status"', UNREADABLE),
+    "true": (b"true", OTHER_JSON),
+    "a string": (b'"status"', OTHER_JSON),
     "a comma at the end": (BODY[:-1] + b",}", UNREADABLE),
     "a comment": (b"/* ok */" + BODY, UNREADABLE),
     "single quotes": (b"{'status': 1}", UNREADABLE),
@@ -96,11 +96,11 @@ MORE_BODIES: dict[str, tuple[bytes, tuple[Verdict, ...]]] = {
     "UTF-32": (BODY.decode().encode("utf-32"), UNREADABLE),
     "Latin-1": (body_of("ñ").decode().encode("latin-1"), UNREADABLE),
     "surrogates in UTF-8": (BODY.replace(b"1", b"\xed\xa0\x80"), UNREADABLE),
-    "objects for values": (b'{"id": {}, "status": {"a": 1}, "state": {}, "urlShort": {}}', UNREADABLE),
+    "objects for values": (b'{"id": {}, "status": {"a": 1}, "state": {}, "urlShort": {}}', OTHER_JSON),
     "quotes in a string without its end": (b'{"status": "&#' + b'\\"' * 200_000, UNREADABLE),
-    "an empty object": (b"{}", UNREADABLE),
-    "nothing but null": (body_of(None), UNREADABLE + READABLE),
-    "a number": (b"1500", UNREADABLE),
+    "an empty object": (b"{}", OTHER_JSON),
+    "nothing but null": (body_of(None), EITHER),
+    "a number": (b"1500", OTHER_JSON),
 }
 
 NUMBERS: dict[str, bytes] = {

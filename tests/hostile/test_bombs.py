@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgctl
 from hostile.answers import CHUNKED, CODED, Hostile
-from hostile.holding import CSV, READABLE, REFUSED, UNREADABLE, hold
+from hostile.holding import CSV, NOT_WHOLE, READABLE, REFUSED, UNREADABLE, hold
 from support.asking import Line
 from support.service import Service, answer, raw
 from support.tool import Outcome
@@ -47,8 +47,8 @@ def cheap_bombs() -> list[Hostile]:
         *(Hostile(name, *entry) for name, entry in CODED.items()),
         Hostile("gzip that is not named", answer(gzip.compress(bytes(32 * MIB), 1)), UNREADABLE),
         Hostile("16 MiB of brackets", answer(filled(b'{"status":', b"[", b"")), UNREADABLE),
-        Hostile("16 MiB and a little", answer(filled(HEAD, b"1,", b"1]}") + b" " * 100), UNREADABLE),
-        Hostile("chunks without end", raw(CHUNKED + (b"100000\r\n" + b" " * MIB + b"\r\n") * 20), UNREADABLE),
+        Hostile("16 MiB and a little", answer(filled(HEAD, b"1,", b"1]}") + b" " * 100), NOT_WHOLE),
+        Hostile("chunks without end", raw(CHUNKED + (b"100000\r\n" + b" " * MIB + b"\r\n") * 20), NOT_WHOLE),
     ]
 
 

@@ -60,7 +60,7 @@ SUCCESSES = {
     "in JSON": answer(json.dumps(everything(KEY)).encode()),
     "in UTF-8": answer(json.dumps(everything(KEY), ensure_ascii=False).encode()),
     "in escapes": answer(in_escapes(json.dumps(everything(KEY)).encode())),
-    "in every spelling": answer(everything(SAID), headers={"X-Key": quote(KEY), quote(KEY): "x", "Date": quote(KEY)}),
+    "in every spelling": answer(everything(SAID), headers={"X-Key": quote(KEY), "Date": quote(KEY)}),
     "not at all": answer({"status": "7", "state": "sent", "urlShort": "x", "id": "x", "sandbox": "msgctl"}),
 }
 
@@ -77,7 +77,12 @@ def test_a_result_that_repeats_the_key_is_masked_and_stored_nowhere(
             outcome = ran(line, tool, turn)
             shown = outcome.stdout + outcome.stderr
             assert not shows_key(shown), (line.path, turn, outcome.out, outcome.err)
-            assert outcome.code in codes(line, READABLE[0]) or line.path == "profile add", (line.path, outcome.err)
+            assert outcome.code in codes(line, READABLE[0], FORMS[turn // 3 % 3]) or line.path.startswith(
+                ("profile add", "sandbox ")
+            ), (
+                line.path,
+                outcome.err,
+            )
             masked += b"***" in outcome.stdout
         assert files_with_key(home) - {"config.toml"} == set(), line.path
     assert (masked > len(lines)) == (said != "not at all")

@@ -379,12 +379,12 @@ def test_no_cookie_is_kept(service: Service, tool: Tool) -> None:
 def test_an_unusual_head_does_no_harm(head: bytes, service: Service, tool: Tool) -> None:
     service.will(raw(head + b'Connection: close\r\nContent-Length: 13\r\n\r\n{"status": 1}'))
     outcome = tool("balance", "--json")
-    assert (outcome.code, outcome.stdout, outcome.stderr) == (0, b'{"status": 1}', b"")
+    assert (outcome.code, outcome.stdout, outcome.stderr) == (0, b'{"status": 1}\n', b"")
 
 
 def test_a_chunked_answer_is_put_together(service: Service, tool: Tool) -> None:
     service.will(raw(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n{"stat\r\n7\r\nus": 1}\r\n0\r\n\r\n'))
-    assert tool("balance", "--json").stdout == b'{"status": 1}'
+    assert tool("balance", "--json").stdout == b'{"status": 1}\n'
 
 
 def test_a_path_below_the_root_is_kept(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:

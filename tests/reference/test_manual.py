@@ -96,7 +96,7 @@ def test_a_page_has_what_help_has_not(name: str) -> None:
 def test_every_text_is_on_a_page() -> None:
     parts = {path.stem for path in manual.PAGES.iterdir()}
     included = {name for part in parts for name in re.findall(r"^%include (\S+)$", manual.part(part), re.MULTILINE)}
-    assert parts - included == {re.sub(r"^msgctl-|\.\d$", "", name).removesuffix(".1") for name in PAGES}
+    assert parts - included <= {name.removeprefix("msgctl-").removesuffix(".1") for name in PAGES}
     assert included <= parts
 
 

@@ -8,7 +8,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import bulk, requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import Phone, option, optional
+from msgctl.cli.inputs import Phone, PhoneCountry, option, optional, phone_number
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult, Result
 
@@ -26,12 +26,13 @@ def add(
     ctx: typer.Context,
     phone: Phone,
     name: Annotated[str | None, option(ops.BLOCK_PHONE.field("name"), "NAME")] = None,
+    country_code: PhoneCountry = None,
 ) -> Result:
     """Block a number."""
     return requests.run(
         Context.of(ctx),
         ops.BLOCK_PHONE,
-        {"phone": values.phone(phone), "name": optional(name, "--name")},
+        {"phone": phone_number(phone, country_code), "name": optional(name, "--name")},
     )
 
 

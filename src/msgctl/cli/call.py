@@ -20,6 +20,7 @@ from msgctl.cli.inputs import (
     recipients,
     template_text,
 )
+from msgctl.cli.terminal import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http import request
@@ -27,7 +28,14 @@ from msgctl.output.result import OwnResult, Result
 
 app = group("Make voice calls.")
 
-Voice = Annotated[str | None, option(ops.SEND_CALL.field("voice"), "NAME")]
+Voice = Annotated[
+    str | None,
+    typer.Option(
+        "--voice",
+        metavar="NAME",
+        help=f"Voice that speaks the message: {', '.join(ops.CALL_VOICES)}. [required without --audio-code]",
+    ),
+]
 AudioCode = Annotated[str | None, option(ops.SEND_CALL.field("audio-code"), "ID")]
 Retries = Annotated[str | None, option(ops.SEND_CALL.field("retries"), "N")]
 LeaveVoicemail = Annotated[
@@ -66,6 +74,7 @@ def send(
     phones = recipients(context, phone)
     attempts = _attempts(retries)
     if audio_code is None:
+        _require_speech(context, text, message_file, voice)
         spoken = {
             "message": message(context, text, message_file),
             "voice": defaults.voice(context, voice, ops.SEND_CALL.field("voice")),
@@ -146,6 +155,13 @@ def bulk_send(
 
 def _attempts(retries: str | None) -> str | None:
     return None if retries is None else values.limited(retries, ops.SEND_CALL.field("retries"))
+
+
+def _require_speech(context: Context, text: str | None, message_file: str | None, voice: str | None) -> None:
+    """Name the message and the voice at once if both are missing."""
+    no_message = text is None and message_file is None and is_terminal(context.stdin)
+    if no_message and voice is None and context.profile.voice is None:
+        raise UsageError("The message and --voice are missing", "Give -m TEXT and --voice NAME, or --audio-code ID.")
 
 
 def _audio(audio_code: str, text: str | None, message_file: str | None, voice: str | None) -> str:

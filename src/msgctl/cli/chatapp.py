@@ -9,7 +9,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import bulk, sending
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import MOST_BODY_BYTES, option, read
+from msgctl.cli.inputs import MOST_BODY_BYTES, PhoneCountry, option, phone_number, read
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.response import ShapeError, load_json
@@ -46,13 +46,14 @@ def send(
     phone: PhoneOfTemplate = None,
     value: Values = None,
     body: Body = None,
+    country_code: PhoneCountry = None,
     once: sending.Once = None,
     resend_unknown: sending.ResendUnknown = False,
     ignore_optout: sending.IgnoreOptout = False,
 ) -> Result:
     """Send a chat-app message from a template."""
     options = sending.Options(once, resend_unknown, ignore_optout)
-    return _perform(Context.of(ctx), ops.CHATAPP_SEND, template, phone, value or [], body, options)
+    return _perform(Context.of(ctx), ops.CHATAPP_SEND, template, (phone, country_code), value or [], body, options)
 
 
 @command(
@@ -68,13 +69,14 @@ def order(
     phone: PhoneOfTemplate = None,
     value: Values = None,
     body: Body = None,
+    country_code: PhoneCountry = None,
     once: sending.Once = None,
     resend_unknown: sending.ResendUnknown = False,
     ignore_optout: sending.IgnoreOptout = False,
 ) -> Result:
     """Send a store-order notification from a custom template."""
     options = sending.Options(once, resend_unknown, ignore_optout)
-    return _perform(Context.of(ctx), ops.CHATAPP_ORDER, template, phone, value or [], body, options)
+    return _perform(Context.of(ctx), ops.CHATAPP_ORDER, template, (phone, country_code), value or [], body, options)
 
 
 @command(
@@ -124,12 +126,13 @@ def _perform(
     context: Context,
     operation: ops.Operation,
     template: str,
-    phone: str | None,
+    recipient: tuple[str | None, str | None],
     given: list[str],
     body: str | None,
     options: sending.Options,
 ) -> Result:
     name = values.words(template, "--template")
+    phone, country_code = recipient
     if body is not None:
         if phone is not None:
             raise UsageError("Use either --body or PHONE and VALUEs, not both")
@@ -137,10 +140,9 @@ def _perform(
         return sending.send(context, operation, {"template": name}, document, options)
     if phone is None:
         raise UsageError("PHONE is missing", "Give PHONE and VALUEs, or --body FILE.")
-    texts = [values.prose(text, "a VALUE") for text in given]
-    return sending.send(
-        context, operation, {"template": name, "phone": values.phone(phone), "body": texts}, None, options
-    )
+    texts = [values.prose(text, "A VALUE") for text in given]
+    number = phone_number(phone, country_code)
+    return sending.send(context, operation, {"template": name, "phone": number, "body": texts}, None, options)
 
 
 def _object(body: bytes) -> bytes:

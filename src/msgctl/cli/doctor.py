@@ -50,5 +50,5 @@ def doctor(ctx: typer.Context) -> Result:
                 result.failures.append(finding.error)
             yield finding.document()
 
-    result = StreamResult(documents(), FIELDS, view="doctor", is_list=True)
+    result = StreamResult(documents(), FIELDS, view="doctor", is_list=True, shows_failures=True)
     return result

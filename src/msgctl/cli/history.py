@@ -8,7 +8,7 @@ import typer
 from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import optional
+from msgctl.cli.inputs import PhoneCountry, optional, phone_number
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.history import FIELDS, reading
@@ -51,11 +51,12 @@ def history(
     since: Since = None,
     until: Until = None,
     phone: ToPhone = None,
+    country_code: PhoneCountry = None,
     state: State = None,
     command: OfCommand = None,
     limit: Limit = None,
 ) -> OwnResult | None:
-    given = (since, until, phone, state, command, limit)
+    given = (since, until, phone, country_code, state, command, limit)
     if ctx.invoked_subcommand is None:
         return _list(Context.of(ctx), *given)
     if any(each is not None for each in given):
@@ -79,6 +80,7 @@ def list_(
     since: Since = None,
     until: Until = None,
     phone: ToPhone = None,
+    country_code: PhoneCountry = None,
     state: State = None,
     command: OfCommand = None,
     limit: Limit = None,
@@ -90,7 +92,7 @@ def list_(
 
     Days begin at midnight of this machine's time zone.
     """
-    return _list(Context.of(ctx), since, until, phone, state, command, limit)
+    return _list(Context.of(ctx), since, until, phone, country_code, state, command, limit)
 
 
 def _list(
@@ -98,6 +100,7 @@ def _list(
     since: str | None,
     until: str | None,
     phone: str | None,
+    country_code: str | None,
     state: str | None,
     command: str | None,
     limit: str | None,
@@ -109,7 +112,7 @@ def _list(
     filters = {
         "since": None if since is None else _start(values.day(since, today)),
         "until": None if until is None else _start(values.day(until, today) + timedelta(days=1)),
-        "phone": None if phone is None else values.phone(phone),
+        "phone": None if phone is None else phone_number(phone, country_code),
         "state": optional(state, "--state"),
         "command": optional(command, "--command"),
         "profile": context.options.profile,

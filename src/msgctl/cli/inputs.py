@@ -51,8 +51,25 @@ TemplateFile = Annotated[
     typer.Option("--message-file", metavar="PATH", help="Read the template from a file; - is standard input."),
 ]
 CountryCode = Annotated[str | None, option(ops.SEND_SMS.field("country-code"), "CC")]
-AppName = Annotated[str | None, option(ops.SMS_2FA.field("app-name"), "NAME")]
+PhoneCountry = Annotated[
+    str | None, typer.Option("--country-code", metavar="CC", help="Country to read the number in, for example CO.")
+]
+AppName = Annotated[
+    str | None,
+    typer.Option(
+        "--app-name",
+        metavar="NAME",
+        help="Name of the application the code is for. [required unless in the profile]",
+    ),
+]
 GSM7_HELP = "Replace letters outside GSM-7 (á → a) so the message needs fewer segments."
+
+
+def phone_number(text: str, country_code: str | None) -> str:
+    """Return the digits of a phone number, read in a country whose code is not sent."""
+    if country_code is not None:
+        values.country_code(country_code)
+    return values.phone(text)
 
 
 def recipients(context: Context, texts: Iterable[str]) -> tuple[str, ...]:

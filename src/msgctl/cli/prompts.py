@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgctl.cli.terminal import is_terminal
-from msgctl.errors import Cancelled
+from msgctl.errors import Cancelled, UsageError
 
 if TYPE_CHECKING:
     from msgctl.cli.context import Context
@@ -15,9 +15,13 @@ LONGEST_LINE = 4096
 
 
 def confirm(context: Context, question: str, otherwise: str = "nothing was changed") -> None:
-    """Ask for a yes, unless --yes was given. Raises Cancelled for any other answer."""
-    if context.options.yes or not is_terminal(context.stdin):
+    """Ask for a yes, unless --yes was given. Raises Cancelled for any other answer, UsageError without a terminal."""
+    if context.options.yes:
         return
+    if not is_terminal(context.stdin):
+        raise UsageError(
+            "Cannot ask for confirmation: this is not a terminal", "Confirm with --yes.", consequence=otherwise
+        )
     if ask(context, f"{question} [y/N] ").strip().casefold() not in {"y", "yes"}:
         raise Cancelled("Cancelled", consequence=otherwise)
 

@@ -240,7 +240,7 @@ def clock(
     return OwnResult(_sandbox(context, base_url).clock(wanted), CLOCK_COLUMNS)
 
 
-@command(app, "reset", "msgctl sandbox reset", "msgctl sandbox reset --yes")
+@command(app, "reset", "msgctl sandbox reset", "msgctl sandbox reset --yes", asks=True)
 def reset(ctx: typer.Context, base_url: BaseUrl = None) -> None:
     """Delete everything in the sandbox, and start with 1000 credits again.
 

@@ -19,6 +19,14 @@ from msgctl.text import shorten
 
 app = group("Send and verify codes by SMS, call or chat app.")
 
+Voice = Annotated[
+    str | None,
+    typer.Option(
+        "--voice",
+        metavar="NAME",
+        help=f"Voice that speaks the code: {', '.join(ops.VERIFICATION_VOICES)}. [required unless in the profile]",
+    ),
+]
 NO = frozenset(
     "no not false falso pending pendiente incorrect incorrecto wrong mismatch unverified unverifiable used".split()
 )
@@ -50,7 +58,7 @@ def send_call(
     ctx: typer.Context,
     phone: Phone,
     app_name: AppName = None,
-    voice: Annotated[str | None, option(ops.CALL_2FA.field("voice"), "NAME")] = None,
+    voice: Voice = None,
     retries: Annotated[str, option(ops.CALL_2FA.field("retries"), "N")] = "1",
     country_code: CountryCode = None,
 ) -> Result:

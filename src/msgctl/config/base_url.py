@@ -12,7 +12,7 @@ LONGEST_BASE_URL = 2048
 
 _AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^\[\]:]+))(?::(?P<port>[0-9]*))?", re.I | re.A)
 # A name whose last label is a number would be read as an address (URL Standard, "ends in a number").
-_NAME = re.compile(r"(?:[a-z0-9_-]+\.)*(?![0-9]+\.?$)[a-z0-9_-]+\.?", re.I | re.A)
+_NAME = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*(?![0-9]+\.?$)[a-z0-9_-]{1,63}\.?", re.I | re.A)
 
 
 def is_loopback(host: str) -> bool:
@@ -72,10 +72,9 @@ def _is_address(host: str) -> bool:
 def _is_name(host: str) -> bool:
     """Return whether a host is a name that can be looked up."""
     try:
-        name = ascii_host(host)
+        return _NAME.fullmatch(ascii_host(host)) is not None
     except ValueError:
         return False
-    return _NAME.fullmatch(name) is not None and all(_is_label(label) for label in name.removesuffix(".").split("."))
 
 
 def ascii_host(host: str) -> str:
@@ -115,15 +114,3 @@ def without_secrets(text: str) -> str:
 def percent_encoded(path: str) -> str:
     """Return a path in ASCII; what is percent-encoded already stays as it is."""
     return re.sub("%(?![0-9A-Fa-f]{2})", "%25", quote(path, safe="/%:@!$&'()*+,;=~"))
-
-
-def _is_label(label: str) -> bool:
-    """Return whether a label of a host name has 1 to 63 characters and is well-formed if encoded (RFC 3492)."""
-    if not 0 < len(label) < 64:
-        return False
-    if not label.startswith("xn--"):
-        return True
-    try:
-        return not label[4:].encode("ascii").decode("punycode").isascii()
-    except ValueError:
-        return False

@@ -227,7 +227,7 @@ def parse(
     try:
         found = read(request.operation, case.whole_body(), response.status_code)
     except ShapeError as error:
-        if case.says_error or request.operation is operations.VERIFY_2FA:
+        if case.is_error_record or request.operation is operations.VERIFY_2FA:
             raise case.refused() from None
         if any_json and request.operation.effect is Effect.READS and case.document is not None:
             document = case.document if isinstance(case.document, dict) else {}
@@ -243,6 +243,8 @@ def accept(request: Request, response: httpx.Response, base_url: str, *, is_sand
     case = _Case(request, response, base_url, is_sandbox=is_sandbox)
     if not response.is_success:
         raise case.failure()
+    if is_lost(response):
+        raise case.in_doubt(response.extensions["fault"])
     try:
         case.whole_body()
     except ShapeError as error:
@@ -297,8 +299,10 @@ class _Case:
         self._fields: Mapping[str, Any] = self.document if isinstance(self.document, dict) else {}
 
     @property
-    def says_error(self) -> bool:
-        return bool(self._fields.get("error"))
+    def is_error_record(self) -> bool:
+        """Whether it names an error and has nothing of the record; a status may be that of the error."""
+        record = self._request.operation.answer
+        return bool(self._fields.get("error")) and not _has_members(record, self._fields, besides=("status",))
 
     def whole_body(self) -> bytes:
         """Return the body. Raises ShapeError if it is not whole."""
@@ -383,7 +387,7 @@ class _Case:
             return f"{CHECK_CREDENTIALS}." if self._is_here else CHECK_CREDENTIALS_TOO
         if self._status == SERVICE_ERROR or self._response.is_success:
             return CHECK_ADDRESS_TOO if self._status == SERVICE_ERROR and self._could_be_the_address() else None
-        if self._status in (404, 405) and not self.says_error:
+        if self._status in (404, 405) and not self._fields.get("error"):
             return CHECK_URL
         if self._status in RETRYABLE_STATUSES:  # RFC 6585, 4
             return "Try again a little later."

@@ -16,9 +16,13 @@ Document = Mapping[str, Any]
 
 @dataclass(kw_only=True)
 class Result:
-    """A result of any kind. ``failures`` are reported after it; the first one decides the exit code."""
+    """A result of any kind. ``failures`` are reported after it; the first one decides the exit code.
+
+    With ``shows_failures``, a terminal shows them in the result itself.
+    """
 
     failures: list[MsgctlError] = field(default_factory=list)
+    shows_failures: bool = False
 
 
 @dataclass

@@ -17,7 +17,7 @@ from msgctl.output.cells import cell, reach
 from msgctl.output.result import ServiceResult
 from msgctl.output.tables import GAP, LEAST_TEXT, Column, Listing, card, record, shown, table
 from msgctl.recipients import ACCEPTED, is_failure
-from msgctl.text import plural
+from msgctl.text import clean, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -213,8 +213,8 @@ def record_of(document: Mapping[str, Any], names: Sequence[str], now: float) -> 
 
 
 def title(name: str) -> str:
-    """Return the heading of a field."""
-    words = name.replace("_", " ").replace(".", " ")
+    """Return the heading of a field; the service may have fields of any name."""
+    words = clean(name).replace("_", " ").replace(".", " ")
     return TITLES.get(name) or words[:1].upper() + words[1:]
 
 

@@ -84,8 +84,13 @@ def schema_of(path: str) -> str | None:
     return _OUTPUTS.get(path)
 
 
+def effect_of(node: Node) -> Effect | None:
+    """Return what a command does to the service; None if it makes no request."""
+    return node.operation.effect if node.operation else _EFFECTS.get(node.path)
+
+
 def _command(node: Node) -> dict[str, Any]:
-    effect = _effect(node)
+    effect = effect_of(node)
     return {
         "name": node.path,
         "summary": node.summary,
@@ -96,11 +101,6 @@ def _command(node: Node) -> dict[str, Any]:
         "output": _output(node),
         "examples": list(node.examples),
     }
-
-
-def _effect(node: Node) -> Effect | None:
-    """Return what a command does to the service; None if it makes no request."""
-    return node.operation.effect if node.operation else _EFFECTS.get(node.path)
 
 
 def _argument(argument: Parameter) -> dict[str, Any]:

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgctl import __version__
+from msgctl.operations import Effect
 from msgctl.reference import roff
+from msgctl.reference.commands import effect_of
 from msgctl.reference.description import Description, Node, Parameter
 
 DATE = "2026-11-22"
@@ -79,13 +81,24 @@ def _command_page(nodes: tuple[Node, ...]) -> Iterator[str]:
     yield "\n.br\n".join(map(_synopsis, runnable))
     yield roff.section("DESCRIPTION")
     yield from _help(page)
-    introduction, sections = _split(part(page.path))
+    introduction, sections = _split(part(page.path) or _usual(nodes))
     yield from roff.lines(introduction, part)
     yield roff.section("COMMANDS" if page.is_group else "OPTIONS")
     listed = [line for node in runnable for line in _command(node, page)]
     yield from [*listed, ".PP"] if listed else []
     yield roff.inline("`msgctl`(1) describes the options that every command accepts.")
     yield from roff.lines(sections, part)
+
+
+def _usual(nodes: tuple[Node, ...]) -> str:
+    """Return the sections of a page that has no text in ``pages/``."""
+    effects = {effect_of(node) for node in nodes}
+    kind = "read" if effects <= {None, Effect.READS} else "send"
+    exits = "_exit-local" if effects == {None} else f"_exit-{kind}"
+    examples = [f"    {example}" for node in nodes for example in node.examples]
+    return "\n\n".join(
+        ["# EXIT STATUS", f"%include {exits}", "%include _environment", "# EXAMPLES", "\n".join(examples)]
+    )
 
 
 def _command(node: Node, page: Node) -> Iterator[str]:

@@ -69,17 +69,17 @@ def lines(text: str, part: Callable[[str], str], *, after_heading: bool = False)
     """Yield the roff lines of a text; ``part`` returns the text that an include names."""
     whole = re.sub(r"^%include (\S+)$", lambda found: part(found[1]), text, flags=re.MULTILINE)
     for block in filter(None, re.split(r"\n(?:[ ]*\n)+", whole.strip("\n"))):
+        paragraph_break = [] if after_heading else [".PP"]
         if block.startswith("#"):
             heading = subsection if block.startswith("##") else section
             yield heading(block.lstrip("# "))
         elif block.startswith("    "):
             example = [_line(literal(line.removeprefix("    "))) for line in block.split("\n")]
-            yield from [".PP", ".RS 4", ".EX", *example, ".EE", ".RE"]
+            yield from [*paragraph_break, ".RS 4", ".EX", *example, ".EE", ".RE"]
         elif block.startswith(("- ", ": ")):
             yield from _list(block)
         else:
-            yield from [] if after_heading else [".PP"]
-            yield paragraph(block)
+            yield from [*paragraph_break, paragraph(block)]
         after_heading = block.startswith("#")
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from msgctl.errors import ConfigurationError, place_of
+from msgctl.errors import ConfigurationError
 from msgctl.storage import files, paths
 
 _CHECK = "Check the permissions of the file and its folder."
@@ -65,15 +65,6 @@ class FileFormat:
         except OSError as error:
             message = f"{unusable}: {error.strerror or type(error).__name__}"
             raise ConfigurationError(message, files.MAKE_ROOM if files.is_full(error) else _CHECK) from error
-
-    @contextmanager
-    def understood(self, path: Path) -> Iterator[None]:
-        """Explain errors as `explained` does, and those of content that msgctl did not write."""
-        with self.explained(path):
-            try:
-                yield
-            except (TypeError, ValueError, LookupError, OverflowError, AttributeError) as error:
-                raise sqlite3.DatabaseError(f"it holds what msgctl never put there ({place_of(error)})") from error
 
     def connect(self, path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         """Open an existing file, for use by any thread. ``read_only`` also works on a disk that cannot be written to.
@@ -160,13 +151,6 @@ def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Itera
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
-
-
-def require(kind: type, *values: object) -> None:
-    """Check the type of values from a file. Raises TypeError."""
-    for value in values:
-        if not isinstance(value, kind):
-            raise TypeError(f"{type(value).__name__}, not {kind.__name__}")
 
 
 def _is_empty(db: sqlite3.Connection) -> bool:

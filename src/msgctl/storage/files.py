@@ -26,7 +26,7 @@ def folder(path: Path) -> Path:
     try:
         make_folder(path)
     except OSError as error:
-        raise _unusable("create", path, error, "; nothing was changed") from error
+        raise _unusable("create", path, error, "nothing was changed") from error
     return path
 
 
@@ -112,7 +112,7 @@ def locked(path: Path) -> Iterator[None]:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         _give(descriptor, lock.parent)
     except OSError as error:
-        raise _unusable("create", lock, error, "; nothing was changed") from error
+        raise _unusable("create", lock, error, "nothing was changed") from error
     try:
         take(descriptor, lock)
         yield
@@ -129,11 +129,13 @@ def take(descriptor: int, lock: Path) -> None:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise ConfigurationError(
-                    f"Another program holds {paths.shown(lock)}; nothing was changed", "Try again when it is done."
+                    f"Another program holds {paths.shown(lock)}",
+                    "Try again when it is done.",
+                    consequence="nothing was changed",
                 ) from None
             time.sleep(PAUSE)
         except OSError as error:
-            raise _unusable("lock", lock, error, "; nothing was changed") from error
+            raise _unusable("lock", lock, error, "nothing was changed") from error
         else:
             return
 
@@ -148,7 +150,7 @@ def write(path: Path, content: bytes) -> None:
     try:
         _replace(target, content)
     except OSError as error:
-        raise _unusable("write", path, error, "; nothing was changed") from error
+        raise _unusable("write", path, error, "nothing was changed") from error
     with suppress(OSError):  # the new file is in place, whatever happens to the folder's entry now
         sync(target.parent)
 
@@ -198,8 +200,9 @@ def sync(path: Path) -> None:
 
 def _unusable(what: str, path: Path, error: OSError, consequence: str = "") -> ConfigurationError:
     return ConfigurationError(
-        f"Cannot {what} {paths.shown(path)}: {error.strerror or type(error).__name__}{consequence}",
+        f"Cannot {what} {paths.shown(path)}: {error.strerror or type(error).__name__}",
         MAKE_ROOM if is_full(error) else "Check the permissions of the file and its folder.",
+        consequence=consequence,
     )
 
 
