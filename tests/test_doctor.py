@@ -1,4 +1,4 @@
-"""`msgctl doctor`: each fault is found by its check, with what to do, and the exit code that a request would have."""
+"""`msgctl doctor`: each problem is found by its check, with a fix and the exit code that a request would have."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TODAY = datetime.datetime.now(datetime.UTC)
 
 
 class Report:
-    """What `msgctl doctor --json` said, by check."""
+    """The findings of `msgctl doctor --json` by check."""
 
     def __init__(self, tool: Tool, *options: str) -> None:
         self.done = tool("doctor", "--json", *options)
@@ -58,7 +58,7 @@ class Report:
         return {name: finding["status"] for name, finding in self.findings.items()}
 
     def failed(self, check: str, code: int, *parts: str) -> None:
-        """A check failed with these parts in what it found or said to do; those after it that need it were skipped."""
+        """Expect a failed check with these parts in its finding or fix; those that need it were skipped."""
         assert self.done.code == code, self.done.out
         assert self.done.error["exit_code"] == code
         assert self.statuses[check] == "failed"
@@ -70,7 +70,7 @@ class Report:
                 assert (self.statuses[later], self[later]["found"]) == ("skipped", f"not checked: {check} failed")
 
     def warned(self, check: str, *parts: str) -> None:
-        """A check warned with these parts, and nothing failed."""
+        """Expect a warning with these parts, and nothing failed."""
         assert (self.done.code, self.statuses[check]) == (0, "warning"), self.done.out
         told = f"{self[check]['found']} {self[check]['fix']}"
         assert all(part in told for part in parts), told
@@ -79,7 +79,7 @@ class Report:
 
 @pytest.fixture(autouse=True)
 def now(tool: Tool) -> None:
-    """The tool's clock shows the time, which the certificates are judged by."""
+    """Set the tool's clock to the current time, for the validity of certificates."""
     tool.clock.now = time.time()
 
 
@@ -90,7 +90,7 @@ def authority() -> trustme.CA:
 
 @pytest.fixture
 def trusted(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The authority is the one that SSL_CERT_FILE names."""
+    """Name the authority in SSL_CERT_FILE."""
     file = tmp_path / "authority.pem"
     authority.cert_pem.write_to_path(str(file))
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
@@ -104,7 +104,7 @@ def balance(**headers: str) -> Behaviour:
 def secured(
     authority: trustme.CA, patch: pytest.MonkeyPatch, *names: str, ends_in_days: float = 90, **more: Any
 ) -> Iterator[Service]:
-    """A service behind TLS whose certificate is for these names, and the environment that leads to it."""
+    """Run a service with a certificate for these names, and set the environment for it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ends = TODAY + datetime.timedelta(days=ends_in_days, hours=1)
     authority.issue_cert(*names, not_after=ends, **more).configure_cert(context)
@@ -116,11 +116,13 @@ def secured(
         yield server
 
 
-# --- all is well
+# --- nothing wrong
 
 
 @pytest.mark.usefixtures("trusted")
-def test_what_is_in_order_is_said_to_be(tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_check_passes_if_nothing_is_wrong(
+    tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with secured(authority, monkeypatch, "127.0.0.1") as server:
         report, port = Report(tool), server.port
     assert report.done.code == 0
@@ -151,7 +153,7 @@ def test_the_sandbox_needs_neither_file_nor_network(tool: Tool, monkeypatch: pyt
     assert "MSGCTL_PROFILE" in Report(tool)["profile"]["found"]
 
 
-def test_a_dry_run_asks_nobody(tool: Tool, service: Service) -> None:
+def test_a_dry_run_makes_no_connection(tool: Tool, service: Service) -> None:
     report = Report(tool, "-n")
     assert report.done.code == 0
     assert {name for name, status in report.statuses.items() if status == "skipped"} == set(ONLINE)
@@ -162,18 +164,18 @@ def test_a_dry_run_asks_nobody(tool: Tool, service: Service) -> None:
 # --- the profile and its file
 
 
-def test_without_any_profile_it_says_how_to_store_one(tool: Tool) -> None:
+def test_without_a_profile_it_says_how_to_add_one(tool: Tool) -> None:
     report = Report(tool)
     report.failed("profile", 3, "There is no profile yet", "msgctl profile add")
     assert paths.shown(config_file()) in report["file"]["found"]
 
 
-def test_a_profile_that_is_not_there_is_named_with_those_that_are(tool: Tool) -> None:
+def test_an_unknown_profile_is_named_with_the_known_ones(tool: Tool) -> None:
     write_config(table("main"))
     Report(tool, "-p", "other").failed("profile", 3, '"other"', "main")
 
 
-def test_it_says_which_profile_is_used_and_what_names_it(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_profile_in_use_is_named_with_its_source(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     write_config(f'default_profile = "main"\n{table("main")}{table("second")}')
     assert Report(tool, "-n")["profile"]["found"] == "main (the default)"
     assert Report(tool, "-n", "-p", "second")["profile"]["found"] == "second (from -p)"
@@ -181,7 +183,7 @@ def test_it_says_which_profile_is_used_and_what_names_it(tool: Tool, monkeypatch
     assert Report(tool, "-n")["profile"]["found"] == "second (from MSGCTL_PROFILE)"
 
 
-def test_it_says_what_the_environment_does_to_a_profile(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_that_override_the_profile_are_named(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     write_config(f'default_profile = "main"\n{table("main")}')
     monkeypatch.setenv("MSGCTL_KEY", KEY)
     report = Report(tool, "-n")
@@ -193,12 +195,12 @@ def test_it_says_what_the_environment_does_to_a_profile(tool: Tool, monkeypatch:
 
 
 @pytest.mark.parametrize("member", ["history = 5", "voice = 5"])
-def test_a_member_that_cannot_be_used_is_named(member: str, tool: Tool) -> None:
+def test_an_invalid_setting_is_named(member: str, tool: Tool) -> None:
     write_config(f'default_profile = "main"\n{table("main", member)}')
     Report(tool).failed("profile", 3, member.split(maxsplit=1)[0])
 
 
-def test_a_file_that_others_can_read_is_told_how_to_be_private(tool: Tool) -> None:
+def test_a_file_that_others_can_read_fails_with_the_command_that_fixes_it(tool: Tool) -> None:
     path = write_config(f'default_profile = "main"\n{table("main")}', mode=0o644)
     report = Report(tool)
     report.failed("file", 3, "0644", f"chmod 600 {paths.typed(path)}")
@@ -207,18 +209,18 @@ def test_a_file_that_others_can_read_is_told_how_to_be_private(tool: Tool) -> No
 
 
 @pytest.mark.parametrize(("content", "place"), [("[main\n", "line 1"), ("profiles = 5", "profiles")])
-def test_a_broken_file_is_told_its_place(content: str, place: str, tool: Tool) -> None:
+def test_a_broken_file_fails_with_the_place(content: str, place: str, tool: Tool) -> None:
     path = write_config(content)
     Report(tool).failed("file", 3, paths.shown(path), place)
     assert "main" in Report(tool, "-p", "main")["profile"]["found"]
 
 
-def test_a_path_that_leads_nowhere_is_a_fault_of_the_file(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_path_in_msgctl_config_fails_the_file_check(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MSGCTL_CONFIG", "~nobody-of-this-name/config.toml")
     Report(tool).failed("file", 3, "MSGCTL_CONFIG")
 
 
-def test_a_folder_that_is_open_to_others_is_warned_of(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_open_to_others_is_a_warning(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_config(f'default_profile = "main"\n{table("main")}')
     path.parent.chmod(0o755)
     Report(tool, "-n").warned("file", "0755", f"chmod 700 {paths.typed(path.parent)}")
@@ -237,7 +239,7 @@ def test_a_folder_that_is_open_to_others_is_warned_of(tool: Tool, monkeypatch: p
     "url", [f"http://{HOST}/api/v1", "service.example", "https://me:s3cret@service.example/api/v1"]
 )
 @pytest.mark.parametrize("source", ["environment", "file"])
-def test_a_base_url_that_cannot_be_used_is_told_what_is_allowed(
+def test_an_invalid_base_url_fails_with_what_is_allowed(
     source: str, url: str, tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_config(f'default_profile = "main"\n{table("main", base_url=url)}')
@@ -253,18 +255,18 @@ def test_a_base_url_that_cannot_be_used_is_told_what_is_allowed(
 @pytest.mark.parametrize(
     "url", [f"https://service.example{path}" for path in ("", "/api", "/v1x", "/api/v2", "/api/v1/balance")]
 )
-def test_a_base_url_with_another_end_than_the_interfaces_is_warned_of(url: str, tool: Tool) -> None:
+def test_a_base_url_without_the_usual_path_is_a_warning(url: str, tool: Tool) -> None:
     write_config(f'default_profile = "main"\n{table("main", base_url=url)}')
     Report(tool, "-n").warned("base URL", url, "/api/v1")
 
 
-def test_plain_http_to_elsewhere_is_warned_of(tool: Tool) -> None:
+def test_plain_http_to_another_machine_is_a_warning(tool: Tool) -> None:
     url = f"http://{HOST}/api/v1"
     write_config(f'default_profile = "main"\n{table("main", "allow_http = true", base_url=url)}')
     Report(tool, "-n").warned("base URL", url, "https://")
 
 
-def test_it_says_where_the_key_comes_from_and_how_long_it_is(tool: Tool, home: Path) -> None:
+def test_the_source_and_length_of_the_key_are_shown(tool: Tool, home: Path) -> None:
     (home / "key").write_text(KEY, encoding="utf-8")
     command = f"""key_command = "cat '{home}/key'" """
     write_config(f'default_profile = "main"\n{table("main", command, key=None)}')
@@ -282,19 +284,19 @@ def test_it_says_where_the_key_comes_from_and_how_long_it_is(tool: Tool, home: P
         (["key = 'x'", "key_command = 'true'"], ["key_command"]),
     ],
 )
-def test_a_key_that_cannot_be_had_is_a_fault_of_its_own(lines: list[str], parts: list[str], tool: Tool) -> None:
+def test_an_unusable_key_fails_only_the_key_check(lines: list[str], parts: list[str], tool: Tool) -> None:
     write_config(f'default_profile = "main"\n{table("main", *lines, key=None)}')
     report = Report(tool, "-n")
     assert (report.done.code, report.statuses["key"], report.statuses["base URL"]) == (3, "failed", "ok")
     assert all(part in report["key"]["found"] for part in parts)
 
 
-def test_a_blank_around_the_key_is_warned_of(tool: Tool) -> None:
+def test_a_space_around_the_key_is_a_warning(tool: Tool) -> None:
     write_config(f'default_profile = "main"\n{table("main", key="stored-key ")}')
     Report(tool, "-n").warned("key", "space")
 
 
-def test_a_client_that_is_none_is_a_fault_of_the_key_check(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_client_fails_the_key_check(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     write_config(f'default_profile = "main"\n{table("main")}')
     monkeypatch.setenv("MSGCTL_CLIENT", "twelve")
     report = Report(tool, "-n")
@@ -308,14 +310,14 @@ def test_a_client_that_is_none_is_a_fault_of_the_key_check(tool: Tool, monkeypat
 
 @pytest.fixture
 def elsewhere(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
-    """A service whose base URL names another machine, of which no name is known."""
+    """A service whose base URL has a name that cannot be looked up."""
     monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
     know_no_names(monkeypatch)
     return service
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_a_name_that_is_not_known_is_4(tool: Tool) -> None:
+def test_an_unknown_name_exits_with_4(tool: Tool) -> None:
     Report(tool).failed("name", 4, HOST, "base URL")
 
 
@@ -327,7 +329,7 @@ def test_the_addresses_of_a_name_are_shown(tool: Tool, service: Service, monkeyp
     assert Report(tool)["name"]["found"] == "localhost is 127.0.0.1"
 
 
-def test_a_connection_that_is_refused_is_4(tool: Tool, service: Service) -> None:
+def test_a_refused_connection_exits_with_4(tool: Tool, service: Service) -> None:
     service.stop()
     Report(tool).failed("connection", 4, "refused", "port")
 
@@ -349,14 +351,14 @@ def test_a_proxy_in_use_is_named_without_its_password(
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_a_proxy_that_opens_no_tunnel_fails_the_connection(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_that_refuses_fails_the_connection_check(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     with proxying(1, 407) as proxy:
         monkeypatch.setenv("https_proxy", proxy.url)
         Report(tool).failed("connection", 4, "407", "HTTPS_PROXY")
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_a_proxy_that_cannot_be_used_is_3(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_proxy_exits_with_3(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "ftp://ana:s3cret@127.0.0.1:1")
     report = Report(tool)
     report.failed("proxy", 3, "http://", "HTTPS_PROXY")
@@ -364,7 +366,9 @@ def test_a_proxy_that_cannot_be_used_is_3(tool: Tool, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_it_says_why_a_proxy_is_not_used(tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reason_for_not_using_a_proxy_is_shown(
+    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert Report(tool)["proxy"]["found"] == "none"
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("NO_PROXY", HOST)
@@ -386,7 +390,7 @@ def test_it_says_why_a_proxy_is_not_used(tool: Tool, service: Service, monkeypat
     ],
 )
 @pytest.mark.usefixtures("trusted")
-def test_a_certificate_that_does_not_hold_is_4(
+def test_an_invalid_certificate_exits_with_4(
     name: str, validity: dict[str, int], parts: list[str], tool: Tool, authority: trustme.CA,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -396,7 +400,7 @@ def test_a_certificate_that_does_not_hold_is_4(
 
 
 @pytest.mark.usefixtures("trusted")
-def test_a_certificate_of_another_name_is_told_so(
+def test_a_certificate_for_another_name_is_explained(
     tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with secured(authority, monkeypatch, "other.example") as server, proxying(server.port) as proxy:
@@ -405,16 +409,14 @@ def test_a_certificate_of_another_name_is_told_so(
         Report(tool).failed("TLS", 4, HOST, "base URL", "belongs to another name")
 
 
-def test_an_authority_that_is_not_known_is_4(
-    tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unknown_authority_exits_with_4(tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
     with secured(authority, monkeypatch, "127.0.0.1"):
         Report(tool).failed("TLS", 4, "certificate", "SSL_CERT_FILE")
 
 
 @pytest.mark.usefixtures("trusted")
 @pytest.mark.parametrize(("days", "told"), [(13, "(13 days)"), (1, "(1 day)"), (14, None)])
-def test_a_certificate_that_ends_soon_is_warned_of(
+def test_a_certificate_that_expires_soon_is_a_warning(
     days: int, told: str | None, tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with secured(authority, monkeypatch, "127.0.0.1", ends_in_days=days):
@@ -425,13 +427,15 @@ def test_a_certificate_that_ends_soon_is_warned_of(
         report.warned("TLS", told, "renew")
 
 
-def test_a_server_without_tls_is_4(tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_without_tls_fails_the_tls_check(
+    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     service.always(raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
     monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url.replace("http:", "https:"))
     assert Report(tool, "--timeout", "5").statuses["TLS"] == "failed"
 
 
-def test_certificates_that_cannot_be_read_are_3(
+def test_unreadable_certificates_exit_with_3(
     tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/authority.pem")
@@ -439,7 +443,7 @@ def test_certificates_that_cannot_be_read_are_3(
         Report(tool).failed("TLS", 3, "SSL_CERT_FILE")
 
 
-def test_plain_http_has_no_tls_and_goes_on(tool: Tool, service: Service) -> None:
+def test_plain_http_skips_the_tls_check(tool: Tool, service: Service) -> None:
     service.will(balance())
     assert Report(tool).statuses == {name: "skipped" if name == "TLS" else "ok" for name in CHECKS}
 
@@ -458,7 +462,7 @@ def test_plain_http_has_no_tls_and_goes_on(tool: Tool, service: Service) -> None
         (90_000, "90000 seconds fast"),
     ],
 )
-def test_a_clock_that_is_wrong_is_warned_of(apart: int, told: str | None, tool: Tool, service: Service) -> None:
+def test_a_wrong_clock_is_a_warning(apart: int, told: str | None, tool: Tool, service: Service) -> None:
     tool.clock.now = 1_790_000_000
     service.will(balance(Date=formatdate(tool.clock.now - apart, usegmt=True)))
     report = Report(tool)
@@ -471,7 +475,7 @@ def test_a_clock_that_is_wrong_is_warned_of(apart: int, told: str | None, tool: 
 @pytest.mark.parametrize(
     "date", ["", "soon", "Mon, 99 Foo 2026 99:99:99 GMT", "Thu, 01 Jan 99999 00:00:00 GMT", "\x1b[31m"]
 )
-def test_a_date_that_is_none_says_nothing(date: str, tool: Tool, service: Service) -> None:
+def test_an_invalid_date_skips_the_clock_check(date: str, tool: Tool, service: Service) -> None:
     service.will(balance(Date=date))
     report = Report(tool)
     assert (report.done.code, report.statuses["clock"], report.statuses["credentials"]) == (0, "skipped", "ok")
@@ -481,7 +485,7 @@ def test_a_date_that_is_none_says_nothing(date: str, tool: Tool, service: Servic
 
 
 @pytest.mark.parametrize("status", [401, 403, 520])
-def test_credentials_that_are_refused_are_1_with_the_address_to_allow(
+def test_refused_credentials_exit_with_1_and_name_the_address_to_allow(
     status: int, tool: Tool, service: Service
 ) -> None:
     service.will(answer({"error": "NO", "msg": "not from there"}, status))
@@ -504,7 +508,7 @@ def test_credentials_that_are_refused_are_1_with_the_address_to_allow(
         ("2606:4700::1", "not allow 2606:4700::1."),
     ],
 )
-def test_a_private_address_is_not_the_one_to_allow(local: str, part: str) -> None:
+def test_a_private_address_is_not_named_as_the_one_to_allow(local: str, part: str) -> None:
     def refuse(_: httpx.Request) -> httpx.Response:
         return httpx.Response(520, json={"error": "no"})
 
@@ -522,7 +526,7 @@ def test_a_private_address_is_not_the_one_to_allow(local: str, part: str) -> Non
     [(drop, 5), (silent, 5), (answer(b"", 503), 1), (answer(b"<html>"), 1), (answer(b"", 302, {"Location": "/x"}), 1)],
     ids=["lost", "late", "503", "page", "elsewhere"],
 )
-def test_what_else_goes_wrong_with_the_request_has_its_exit_code(
+def test_another_failure_of_the_request_keeps_its_exit_code(
     behaviour: Behaviour, code: int, tool: Tool, service: Service
 ) -> None:
     service.always(behaviour)
@@ -533,7 +537,7 @@ def test_what_else_goes_wrong_with_the_request_has_its_exit_code(
 
 
 @pytest.mark.parametrize("status", [404, 405])
-def test_a_path_that_the_server_does_not_know_is_one_of_the_base_url(status: int, tool: Tool, service: Service) -> None:
+def test_an_unknown_path_points_to_the_base_url(status: int, tool: Tool, service: Service) -> None:
     service.always(answer({"error": "NOT_FOUND"}, status))
     Report(tool).failed("credentials", 1, service.base_url, "/api/v1")
 
@@ -541,7 +545,7 @@ def test_a_path_that_the_server_does_not_know_is_one_of_the_base_url(status: int
 # --- secrets
 
 
-def test_nothing_that_the_service_says_shows_the_key(tool: Tool, service: Service) -> None:
+def test_a_response_with_the_key_is_redacted(tool: Tool, service: Service) -> None:
     said = f"{KEY} {quote(KEY)}"
     for behaviour in (
         answer({"error": said, "msg": said}, 520),
@@ -556,9 +560,7 @@ def test_nothing_that_the_service_says_shows_the_key(tool: Tool, service: Servic
             assert not shows_key(done.stdout + done.stderr)
 
 
-def test_a_certificate_with_the_key_in_it_does_not_show_it(
-    tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_certificate_with_the_key_is_redacted(tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hostile = trustme.CA(organization_name=KEY)
     hostile.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
@@ -600,7 +602,7 @@ def test_on_a_terminal_it_fits(columns: int, tool: Tool, service: Service, monke
     assert "allowitinthesamemenu" in shown
 
 
-def test_columns_are_chosen_as_everywhere(tool: Tool) -> None:
+def test_fields_can_be_chosen(tool: Tool) -> None:
     done = tool("-p", "sandbox", "doctor", "-o", "csv", "--fields", "check,status")
     assert lines_of(done)[:2] == ["check,status", "version,ok"]
     assert lines_of(tool("-p", "sandbox", "doctor", "--fields", "status,check"))[1].split() == ["ok", "version"]
@@ -614,14 +616,14 @@ def test_under_json_the_error_has_the_kind_of_the_first_failure(tool: Tool) -> N
     assert "msgctl profile add" in error["hint"]
 
 
-def test_it_is_a_process_like_any_other(service: Service) -> None:
+def test_it_works_as_a_process(service: Service) -> None:
     service.will(balance())
     done = process("doctor")
     assert (done.code, done.stderr) == (0, b"")
 
 
 @in_a_terminal
-def test_what_was_found_before_ctrl_c_is_shown(service: Service) -> None:
+def test_ctrl_c_keeps_the_findings_so_far(service: Service) -> None:
     service.always(silent)
     terminal = Terminal("doctor")
     terminal.answer("no lookup needed", b"\x03")

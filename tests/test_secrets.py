@@ -201,10 +201,10 @@ PLACES = {
     "msgctl.http.transport.NetworkTransport.handle_request": SEND,
     "msgctl.http.response.read": SEND,
     "msgctl.history.History.finish": SEND,
-    "msgctl.output.printer.Printer.answer": SEND,
-    "msgctl.doctor._asked": ("doctor",),
+    "msgctl.output.printer.Printer.print": SEND,
+    "msgctl.doctor._ask": ("doctor",),
     "msgctl.http.request.Request.with_credentials": BULK,
-    "msgctl.jobs.sender.entries": BULK,
+    "msgctl.jobs.sender.outcomes": BULK,
     "msgctl.jobs.ledger.Ledger.record": BULK,
     "msgctl.jobs.runner.send": BULK,
 }

@@ -1,4 +1,4 @@
-"""`msgctl profile add`: what is stored, what is refused, and how the key comes in."""
+"""`msgctl profile add`: what it saves, what it refuses, and how the key is given."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_first_profile_becomes_the_default_and_no_later_one(tool: Tool) -> N
     assert written()["default_profile"] == "first"
 
 
-def test_a_later_profile_does_not_become_the_default_in_place_of_a_removed_one(tool: Tool) -> None:
+def test_a_later_profile_does_not_replace_a_removed_default(tool: Tool) -> None:
     for name in ("first", "second", "third"):
         assert add(tool, name).code == 0
     assert tool("profile", "remove", "first", "--yes").code == 0
@@ -202,7 +202,7 @@ def test_a_valid_base_url_is_saved(tool: Tool, url: str) -> None:
 
 
 @pytest.mark.parametrize("client", ["", "x", "-5", "1.5", "1e3", " 1", "٣", "0x10", str(2**63), "9" * 30])
-def test_a_client_that_is_not_an_int64_is_refused(tool: Tool, client: str) -> None:
+def test_an_invalid_client_is_refused(tool: Tool, client: str) -> None:
     done = tool("profile", "add", "main", "--base-url", URL, "--client", client, "--key-stdin", stdin=KEY)
     assert (done.code, "client" in done.err) == (2, True)
     assert not config_file().exists()
@@ -312,7 +312,7 @@ def test_without_a_key_nothing_is_saved(typed: bytes, code: int) -> None:
 # --- add --dry-run and --check
 
 
-def test_a_dry_run_without_a_check_has_nothing_to_show(tool: Tool) -> None:
+def test_a_dry_run_without_a_check_is_refused(tool: Tool) -> None:
     done = add(tool, "main", "-n")
     assert (done.code, done.out) == (2, "")
     assert not config_file().exists()

@@ -1,4 +1,4 @@
-"""Key commands: the key of a profile that is not in the file, but printed by a command of the user's."""
+"""Key commands: the key of a profile is printed by a command instead of being in the file."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ def with_command(server: Service, command: str, name: str = "main") -> None:
         "echo a note >&2; cat {key}",
     ],
 )
-def test_the_first_line_that_a_key_command_prints_in_the_shell_is_the_key(
-    tool: Tool, server: Service, home: Path, command: str
-) -> None:
+def test_the_first_line_of_a_key_command_is_the_key(tool: Tool, server: Service, home: Path, command: str) -> None:
     (home / "key").write_text(f"{KEY}\n", encoding="utf-8")
     with_command(server, command.format(key=home / "key"))
     done = tool("balance", "-p", "main")
@@ -43,7 +41,7 @@ def test_the_first_line_that_a_key_command_prints_in_the_shell_is_the_key(
     assert credentials(server) == ("1", KEY)
 
 
-def test_a_key_command_is_stored_instead_of_the_key(tool: Tool, server: Service, home: Path) -> None:
+def test_a_key_command_is_saved_instead_of_the_key(tool: Tool, server: Service, home: Path) -> None:
     (home / "key").write_text(f"{KEY}\n", encoding="utf-8")
     account = ["--base-url", server.base_url, "--client", "5", "--key-command", f"cat {home}/key"]
     assert tool("profile", "add", "main", *account).code == 0
@@ -57,7 +55,7 @@ def test_a_key_command_is_stored_instead_of_the_key(tool: Tool, server: Service,
 
 
 @pytest.mark.parametrize("command", ["", "  ", "a\x1bb"])
-def test_a_key_command_that_cannot_be_typed_is_refused(tool: Tool, command: str) -> None:
+def test_an_invalid_key_command_is_refused(tool: Tool, command: str) -> None:
     assert tool("profile", "add", "main", *ACCOUNT, "--key-command", command).code == 2
     assert not config_file().exists()
 
@@ -77,9 +75,7 @@ def test_a_key_command_that_cannot_be_typed_is_refused(tool: Tool, command: str)
         ("head -c 5000 /dev/zero | tr '\\0' x", "longer"),
     ],
 )
-def test_a_key_command_that_gives_no_key_is_a_matter_of_configuration(
-    tool: Tool, server: Service, command: str, said: str
-) -> None:
+def test_a_key_command_without_a_key_exits_with_3(tool: Tool, server: Service, command: str, said: str) -> None:
     with_command(server, command)
     done = tool("balance", "-p", "main")
     assert (done.code, server.received) == (3, [])
@@ -88,7 +84,7 @@ def test_a_key_command_that_gives_no_key_is_a_matter_of_configuration(
     assert "hidden-word" not in done.err
 
 
-def test_a_key_command_that_does_not_end_is_given_up(
+def test_a_key_command_that_does_not_end_is_killed(
     tool: Tool, server: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(key_command, "MOST_SECONDS", 0.05)
@@ -98,7 +94,7 @@ def test_a_key_command_that_does_not_end_is_given_up(
     assert "0.05 seconds" in done.err
 
 
-def test_a_key_command_that_prints_without_end_is_stopped(tool: Tool, server: Service) -> None:
+def test_a_key_command_that_prints_endlessly_is_killed(tool: Tool, server: Service) -> None:
     with_command(server, "yes the-line-of-another-program")
     done = tool("balance", "-p", "main")
     assert done.code == 3
@@ -147,7 +143,7 @@ def test_a_key_command_can_ask_on_a_terminal(server: Service) -> None:
         ["sms", "send", "not a number", "-m", "Hola"],
     ],
 )
-def test_a_key_command_is_not_run_where_no_key_is_needed(
+def test_a_key_command_is_not_run_if_no_key_is_needed(
     tool: Tool, server: Service, home: Path, words: list[str]
 ) -> None:
     with_command(server, f"touch {home}/ran; echo key")
@@ -155,7 +151,7 @@ def test_a_key_command_is_not_run_where_no_key_is_needed(
     assert not (home / "ran").exists()
 
 
-def test_a_key_command_is_not_run_where_the_environment_has_the_key(
+def test_a_key_command_is_not_run_if_the_environment_has_the_key(
     tool: Tool, server: Service, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_command(server, f"touch {home}/ran; echo key")

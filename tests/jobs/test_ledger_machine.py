@@ -17,8 +17,9 @@ from jobs.making import opened, phone, report, rows, write
 from msgctl.errors import ConfigurationError, OutcomeUnknownError, RefusedError
 from msgctl.jobs.reader import InvalidRow, Row
 from msgctl.jobs.report import Report
-from msgctl.jobs.spec import Entry, Intent, Result
+from msgctl.jobs.spec import Intent, Result
 from msgctl.jobs.states import Event, Outcome, State
+from msgctl.recipients import RecipientOutcome
 
 TEXTS = {"Hello": 1, "Good morning": 1, "x" * 200: 2}
 """What recipients get, and its segments."""
@@ -67,6 +68,14 @@ class Person:
         self.credits = charged or 0
         if event is Event.LOST or (event is Event.ACCEPTED and charged is None):
             self.lost += self.cost
+
+
+def result(intent: Intent, event: Event, *said: str) -> Result:
+    """Return a result that is the same for all recipients."""
+    found = [RecipientOutcome(None, event, *said)] * len(intent.phones)
+    if event is Event.NOT_SENT:
+        found = [RecipientOutcome(None, "unknown")] * len(intent.phones)
+    return Result(intent, found, was_sent=event is not Event.NOT_SENT)
 
 
 class DoomedError(Exception):
@@ -134,17 +143,19 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(data=st.data(), failed=st.sampled_from([None, Event.REFUSED, Event.LOST, Event.NOT_SENT]))
     def record(self, data: st.DataObject, failed: Event | None) -> None:
         intent = self.in_flight.pop(data.draw(st.sampled_from(sorted(self.in_flight))))
-        entries = [Entry(failed) if failed else self.said(data, line) for line in intent.group.lines]
+        said = None if failed else [self.said(data, line) for line in intent.group.lines]
         with self.ledger.transaction():
-            self.ledger.record(Result(intent, entries, OutcomeUnknownError("why") if failed else None))
+            self.ledger.record(result(intent, failed) if failed else Result(intent, said or []))
         self.requests -= failed is Event.NOT_SENT
-        for line, entry in zip(intent.group.lines, entries, strict=True):
-            self.people[line].record(entry.event, entry.credits)
-            self.people[line].id = entry.id
+        for place, line in enumerate(intent.group.lines):
+            each = said[place] if said else None
+            self.people[line].record(failed or Event(each.outcome if each else ""), each and each.credits)
+            self.people[line].id = each and each.id
 
-    def said(self, data: st.DataObject, line: int) -> Entry:
+    def said(self, data: st.DataObject, line: int) -> RecipientOutcome:
         event, price = data.draw(SAID)
-        return Entry(event) if event is Event.LOST else Entry(event, f"m{line}", "queued", price)
+        is_lost = event is Event.LOST
+        return RecipientOutcome(None, event) if is_lost else RecipientOutcome(None, event, f"m{line}", "queued", price)
 
     def end(self) -> None:
         self.ledger.close()
@@ -184,7 +195,7 @@ class LedgerMachine(RuleBasedStateMachine):
         before, totals = self.stored(), self.ledger.totals.copy()
         with suppress(DoomedError), self.ledger.transaction():
             for intent in self.in_flight.values():
-                self.ledger.record(Result(intent, [Entry(Event.ACCEPTED)] * len(intent.phones)))
+                self.ledger.record(result(intent, Event.ACCEPTED))
             while data.draw(st.booleans()) and self.ledger.intend(most):
                 pass
             raise DoomedError
@@ -198,15 +209,14 @@ class LedgerMachine(RuleBasedStateMachine):
         if intent is None:
             return
         self.requests += 1
-        result = Result(intent, [Entry(Event.ACCEPTED, "m1", "queued", "1")] * len(intent.phones))
         with self.ledger.transaction():
-            self.ledger.record(result)
+            self.ledger.record(result(intent, Event.ACCEPTED, "m1", "queued", "1"))
         for line in intent.group.lines:
             self.people[line].record(Event.ACCEPTED, "1")
             self.people[line].id = "m1"
         before = self.stored()
         with pytest.raises(ConfigurationError), self.ledger.transaction():
-            self.ledger.record(result._replace(entries=[Entry(event)] * len(intent.phones)))
+            self.ledger.record(result(intent, event))
         assert self.stored() == before
 
     # --- what is always so
@@ -277,7 +287,7 @@ def test_the_report_names_a_lost_request_and_the_refusal_of_the_next(tmp_path: P
                 intent = ledger.intend(1)
                 assert intent is not None
             with ledger.transaction():
-                ledger.record(Result(intent, [Entry(event)], error))
+                ledger.record(result(intent, event)._replace(error=error))
             errors += [row["error"] for row in report(ledger)]
             ledger.resend(Outcome.UNKNOWN)
     assert errors == ["it was late", "an earlier request may have been carried out; the last one: no"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jobs.making import SPEC, Service, entry, responded
+from jobs.making import SPEC, Service, entry
 from msgctl import operations
 from msgctl.errors import (
     ConfigurationError,
@@ -19,10 +19,12 @@ from msgctl.errors import (
     UsageError,
 )
 from msgctl.http.response import Response
+from msgctl.jobs import spec
 from msgctl.jobs.pending_cursor import Group
-from msgctl.jobs.sender import entries, send
-from msgctl.jobs.spec import Entry, Intent, JobSpec
+from msgctl.jobs.sender import send
+from msgctl.jobs.spec import Intent, JobSpec
 from msgctl.jobs.states import Event, State
+from msgctl.recipients import RecipientOutcome
 
 A, B, C = "573001234567", "573007654321", "573009999999"
 
@@ -32,30 +34,13 @@ def intent(*phones: str, **parameters: Any) -> Intent:
     return Intent(7, group, parameters or {"sms": "Hello"}, 1)
 
 
-def test_entries_are_those_of_the_phones() -> None:
-    """`recipients.outcomes` decides; its own tests say how."""
-    data = [{**entry(C), "id": "c", "status": "rejected"}, {**entry(A), "id": "a"}]
-    found = entries(responded({"id": "d1", "status": "1", "data": data}), (A, B, C))
-    assert found == [
-        Entry(Event.ACCEPTED, "a", "queued", "1"),
-        Entry(Event.LOST),
-        Entry(Event.REFUSED, "c", "rejected", "1"),
-    ]
-
-
-def test_the_state_of_a_call_is_its_status() -> None:
-    call = {"id": "m1", "state": "queued", "credits": 2, "phone": A, "voice": "Mia"}
-    response = responded({"status": "ok", "id": "d1", "data": [call]}, operations.SEND_CALL)
-    assert entries(response, (A,)) == [Entry(Event.ACCEPTED, "m1", "queued", "2")]
-
-
 @pytest.mark.parametrize(
     ("credits", "charged"),
     [("3", 3), ("0", 0), (None, None), ("3.5", None), ("1e3", None), ("-1", None), ("٣", None), ("9" * 5000, None)],
     ids=lambda value: str(value)[:5],
 )
 def test_credits_are_whole_numbers(credits: str | None, charged: int | None) -> None:
-    assert Entry(Event.ACCEPTED, "m1", "sent", credits).charged == charged
+    assert spec.charged(credits) == charged
 
 
 # --- errors
@@ -79,19 +64,20 @@ def test_what_an_error_means(error: Exception, event: Event) -> None:
         raise error
 
     result = send(Service(fail).connect(), SPEC, intent(A, B))
-    assert result.entries == [Entry(event)] * 2
+    assert [each.outcome for each in result.outcomes] == ["refused" if event is Event.REFUSED else "unknown"] * 2
+    assert result.was_sent == (event is not Event.NOT_SENT)
     assert isinstance(result.error, MsgctlError)
 
 
 def test_a_request_that_cannot_be_made_is_refused() -> None:
     result = send(Service().connect(), SPEC, intent(A, sms=""))
-    assert result.entries == [Entry(Event.REFUSED)]
+    assert result.outcomes == [RecipientOutcome(A, "refused")]
 
 
 # --- requests
 
 
-def sent(spec: JobSpec, asked: Intent) -> list[Mapping[str, Any]]:
+def sent(job: JobSpec, asked: Intent) -> list[Mapping[str, Any]]:
     """Return the parameters of the request for an intent."""
     found: list[Mapping[str, Any]] = []
 
@@ -100,19 +86,19 @@ def sent(spec: JobSpec, asked: Intent) -> list[Mapping[str, Any]]:
             found.append(values)
             return super().send(operation, values, timeout=timeout)
 
-    send(Recorder().connect(), spec, asked)
+    send(Recorder().connect(), job, asked)
     return found
 
 
 def test_phones_of_one_text_share_a_request() -> None:
-    spec = replace(SPEC, fixed={"country-code": "CO"})
-    assert sent(spec, intent(A, B)) == [{"phone": [A, B], "sms": "Hello", "country-code": "CO"}]
+    job = replace(SPEC, fixed={"country-code": "CO"})
+    assert sent(job, intent(A, B)) == [{"phone": [A, B], "sms": "Hello", "country-code": "CO"}]
 
 
 def test_a_template_goes_to_one_phone() -> None:
-    spec = replace(SPEC, operation=operations.CHATAPP_SEND.name, fixed={"template": "hello"})
+    job = replace(SPEC, operation=operations.CHATAPP_SEND.name, fixed={"template": "hello"})
     body = ["Ana", "8:00"]
-    assert sent(spec, intent(A, body=body)) == [{"phone": A, "body": body, "template": "hello"}]
+    assert sent(job, intent(A, body=body)) == [{"phone": A, "body": body, "template": "hello"}]
 
 
 def test_the_response_is_kept_if_an_outcome_is_in_doubt() -> None:

@@ -372,7 +372,7 @@ def path(ctx: typer.Context) -> Result:
 
 
 def _shown(name: str, settings: Document, default: str | None) -> dict[str, Any]:
-    """Return a profile as it is shown; of the key only where it is."""
+    """Return a profile without its key, but with where the key is."""
     if name == profiles.SANDBOX:
         settings = {"base_url": profiles.SANDBOX_URL, "client": profiles.SANDBOX_CLIENT}
         key = "built in"

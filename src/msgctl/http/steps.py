@@ -1,4 +1,4 @@
-"""The steps of a request as httpcore traces them, for whoever wants to show them."""
+"""The steps of a request as httpcore traces them."""
 
 from __future__ import annotations
 

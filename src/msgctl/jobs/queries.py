@@ -55,6 +55,20 @@ def updated(db: sqlite3.Connection) -> float:
     return float(latest)
 
 
+def zones(db: sqlite3.Connection) -> list[str]:
+    """Return the time zones of all messages."""
+    return [text for (text,) in db.execute("SELECT DISTINCT zones FROM message")]
+
+
+def pending_zones(db: sqlite3.Connection) -> list[str]:
+    """Return the time zones in which somebody is pending."""
+    rows = db.execute(
+        """SELECT DISTINCT zones FROM message WHERE EXISTS
+        (SELECT 1 FROM recipient WHERE message = message.id AND state IN ('pending', 'again'))"""
+    )
+    return [text for (text,) in rows]
+
+
 def recipients(db: sqlite3.Connection, states: Collection[State]) -> Iterator[Recipient]:
     """Read the rows in some states, in the order of the file."""
     marks = ",".join("?" * len(states))

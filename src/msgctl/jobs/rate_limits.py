@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from msgctl.errors import ConditionError, MsgctlError
-from msgctl.jobs.spec import Result, Totals
-from msgctl.jobs.states import Event
+from msgctl.jobs.spec import Result, Totals, charged
+from msgctl.recipients import ACCEPTED
 
 REQUESTS_PER_SECOND = 5
 """A request has at most a fifth of a second's recipients: one more or less is 2% of ten seconds."""
@@ -56,10 +56,10 @@ class Budget:
     def learn(self, result: Result) -> None:
         """Take note of what was charged; if a response does not say, the estimate counts, as in the ledger."""
         cost = result.intent.cost
-        accepted = [entry for entry in result.entries if entry.event is Event.ACCEPTED]
-        charged = [cost if entry.charged is None else entry.charged for entry in accepted]
-        if self.most is not None and cost and charged and max(charged):
-            self._price = max(self._price, Fraction(max(charged), cost))
+        prices = {each.credits for each in result.outcomes if each.outcome == ACCEPTED} if self.most is not None else ()
+        highest = max((cost if (price := charged(text)) is None else price for text in prices), default=0)
+        if cost and highest:
+            self._price = max(self._price, Fraction(highest, cost))
             self._is_known = True
 
     def allows(self, cost: int, size: int, totals: Totals) -> int | None:

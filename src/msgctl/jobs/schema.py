@@ -15,9 +15,11 @@ LEDGER = FileFormat(
 SCHEMA = (
     # Facts about the whole job: its spec (as JSON, without credentials) and when it was created.
     "CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    # What recipients get: the parameters from their row (as JSON), and the estimated credits of one recipient.
+    # What recipients get: the parameters from their row (as JSON), and the estimated credits of one recipient. Those of
+    # one message share their time zones, which are known only if the job has a window.
     """CREATE TABLE message (
-        id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, parameters TEXT NOT NULL, cost INTEGER NOT NULL)""",
+        id INTEGER PRIMARY KEY, digest BLOB NOT NULL, zones TEXT NOT NULL, parameters TEXT NOT NULL,
+        cost INTEGER NOT NULL, UNIQUE (digest, zones))""",
     # `lost` are estimated credits that may have been charged without a response that says so. `delivery` is the newest
     # delivery state, asked for at the time `checked`. Rows that cannot be sent to have no message, but an `error`.
     """CREATE TABLE recipient (

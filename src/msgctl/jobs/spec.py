@@ -13,8 +13,9 @@ from msgctl import operations
 from msgctl.errors import MsgctlError
 from msgctl.http.request import Value
 from msgctl.jobs.pending_cursor import Group
-from msgctl.jobs.states import IN_FLIGHT, Event, Outcome, State, outcome
+from msgctl.jobs.states import IN_FLIGHT, LEFT_OUT, Outcome, State, outcome
 from msgctl.operations import Operation
+from msgctl.recipients import RecipientOutcome
 
 MOST_DIGITS = 12
 """The longest number of credits for one recipient: a million of them still fit into 64 bits."""
@@ -25,7 +26,8 @@ class JobSpec:
     """A job as the user gave it; nothing in it is secret.
 
     ``fixed`` are the parameters that all its requests have, by wire name. ``rate`` is in recipients per second,
-    ``max_credits`` bounds the whole job, ``columns`` are the file's own but the phone's.
+    ``max_credits`` bounds the whole job, ``columns`` are the file's own but the phone's. ``window`` and ``days`` are
+    the hours at which it may send (see `Window`); ``at`` is when it is due, in seconds since 1970.
     """
 
     command: str
@@ -38,6 +40,10 @@ class JobSpec:
     concurrency: int = 8
     rate: float | None = None
     max_credits: int | None = None
+    client: int = 0
+    window: str | None = None
+    days: str | None = None
+    at: float | None = None
     name: str | None = None
     columns: Sequence[str] = ()
 
@@ -55,12 +61,16 @@ class JobSpec:
 
 
 class Intent(NamedTuple):
-    """A request that is about to be sent: ``parameters`` are those of its message, ``cost`` is per recipient."""
+    """A request that is about to be sent.
+
+    ``parameters`` are those of its message, ``cost`` is per recipient, ``zones`` are the recipients' time zones.
+    """
 
     number: int
     group: Group
     parameters: Mapping[str, Any]
     cost: int
+    zones: str = ""
 
     @property
     def phones(self) -> Sequence[str]:
@@ -77,40 +87,23 @@ class Intent(NamedTuple):
         return self.cost * len(self.group.lines)
 
 
-class Entry(NamedTuple):
-    """The outcome of one recipient in a response, with what the service said; None for what it did not say."""
-
-    event: Event
-    id: str | None = None
-    status: str | None = None
-    credits: str | None = None
-
-    @property
-    def charged(self) -> int | None:
-        """Credits charged; None if that is not a reasonable whole number."""
-        text = self.credits or ""
-        return int(text) if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS else None
-
-    @property
-    def is_charge_unknown(self) -> bool:
-        """Whether credits may have been charged without saying so."""
-        return self.event is Event.LOST or (self.event is Event.ACCEPTED and self.charged is None)
-
-
 class Result(NamedTuple):
-    """The result of a request: one entry per recipient, in the order of its phones.
+    """The result of a request: the outcome of each recipient, in the order of its phones.
 
     ``body`` is the response if it leaves an outcome in doubt.
     """
 
     intent: Intent
-    entries: Sequence[Entry]
+    outcomes: Sequence[RecipientOutcome]
     error: MsgctlError | None = None
     body: str | None = None
+    was_sent: bool = True
 
-    @property
-    def was_sent(self) -> bool:
-        return self.entries[0].event is not Event.NOT_SENT
+
+def charged(text: str | None) -> int | None:
+    """Return the credits in what the service said of them; None if that is not a reasonable whole number."""
+    is_number = text is not None and text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+    return int(text) if text and is_number else None
 
 
 @dataclass(slots=True)
@@ -149,7 +142,7 @@ class Totals:
     @property
     def sendable(self) -> int:
         """Rows that can be sent to, each number once."""
-        return self.recipients - self.states[State.INVALID] - self.states[State.DUPLICATE]
+        return self.recipients - sum(self.states[state] for state in LEFT_OUT)
 
     @property
     def unsent(self) -> int:

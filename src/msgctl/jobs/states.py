@@ -7,7 +7,7 @@
                                        └──the run ended───┴──any other outcome──┘
 
 A recipient that may already have got a message stays unknown until a later request is accepted. Nothing leads out of
-``accepted``. ``invalid`` and ``duplicate`` rows are never sent to.
+``accepted``. ``invalid``, ``duplicate`` and ``excluded`` rows are never sent to.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Outcome(StrEnum):
     PENDING = "pending"
     INVALID = "invalid"
     DUPLICATE = "duplicate"
+    EXCLUDED = "excluded"
 
 
 class State(StrEnum):
@@ -38,15 +39,17 @@ class State(StrEnum):
     UNKNOWN = "unknown"
     INVALID = "invalid"
     DUPLICATE = "duplicate"
+    EXCLUDED = "excluded"
 
 
 class Event(StrEnum):
     """What happens to a recipient."""
 
     INTENT = "its request is about to be sent"
-    ACCEPTED = "the service accepted it"
-    REFUSED = "the service certainly did not carry it out"
-    LOST = "no usable response came"
+    # These three are the outcomes of `msgctl.recipients`.
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    LOST = "unknown"
     NOT_SENT = "its request did not leave this machine"
     RESEND = "the user asked to send it again"
     RUN_ENDED = "the run that should send it again ended"
@@ -69,6 +72,8 @@ TRANSITIONS = {
 }
 """Every transition there is; any other one is a bug in msgctl."""
 
+LEFT_OUT = (State.INVALID, State.DUPLICATE, State.EXCLUDED)
+"""Rows of the file that the job does not send to."""
 SENDABLE = (State.PENDING, State.AGAIN)
 IN_FLIGHT = (State.SENDING, State.SENDING_AGAIN)
 
