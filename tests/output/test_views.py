@@ -295,8 +295,8 @@ def sms_bulk(viewer: Viewer, _: Service) -> None:
     rows = [f"3001234{number:03},Ana\n" for number in range(100, 105)]
     file.write_text("phone,name\n" + "".join(rows) + "12,Luis\n" + rows[0], encoding="utf-8")
     message = ("-m", "Hello {name}, your order is ready")
-    viewer.run("-p", "sandbox", "sms", "bulk", str(file), *message, "--skip-invalid", typed="y\n")
     viewer.run("-p", "sandbox", "sms", "bulk", str(file), *message, typed="y\n")
+    viewer.run("-p", "sandbox", "sms", "bulk", str(file), *message, "--skip-invalid", typed="y\n")
 
 
 VIEWS: tuple[Show, ...] = (

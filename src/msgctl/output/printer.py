@@ -226,6 +226,8 @@ class Printer:
     def _text(self, result: TextResult) -> None:
         if self._format is Format.JSON:
             self._own_json(result.document)
+        elif self._screen.is_terminal:
+            self._screen.write(result.text)
         else:
             self._screen.write_bytes(result.text.encode())
 
