@@ -110,7 +110,7 @@ def wait_until_full(pipe: int) -> None:
 
 def test_a_reset_leaves_a_state_alone_that_is_in_use(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = home / "state.sqlite3"
-    state.State(path).close()
+    state.SandboxState(path).close()
     monkeypatch.setattr(state, "STATE", replace(state.STATE, most_wait=0.05))
     other = sqlite3.connect(path, isolation_level=None)
     try:
