@@ -303,6 +303,7 @@ __msgctl_table() {
             'option --country-code countries Country to read the number in, for example CO'
             'option --state text Only this delivery state'
             'option --command text Only this command, such as '\''sms send'\'''
+            'option --job text Only this job'\''s recipients: its ID or name'
             'option --limit text Only the newest N entries'
         ) ;;
     'history list')
@@ -313,6 +314,7 @@ __msgctl_table() {
             'option --country-code countries Country to read the number in, for example CO'
             'option --state text Only this delivery state'
             'option --command text Only this command, such as '\''sms send'\'''
+            'option --job text Only this job'\''s recipients: its ID or name'
             'option --limit text Only the newest N entries'
         ) ;;
     'history clear')
