@@ -46,6 +46,7 @@ _OUTPUTS = {
     "job report": "report",
     "job resume": "job",
     "job run-due": "jobs",
+    "job run-due": "jobs",
     "job show": "job",
     "job states": "job",
     "optout list": "optouts",
