@@ -46,7 +46,6 @@ _OUTPUTS = {
     "job report": "report",
     "job resume": "job",
     "job run-due": "jobs",
-    "job run-due": "jobs",
     "job show": "job",
     "job states": "job",
     "optout list": "optouts",
