@@ -296,32 +296,44 @@ def entry(phone: Any, id: str = "m1") -> dict[str, Any]:
     return {"id": id, "status": "sent", "credits": 1, "phone": phone}
 
 
+ONE, TWO = "573001111111", "573002222222"
+
+
 @pytest.mark.parametrize(
     ("data", "rows"),
     [
-        ([entry("2" * 9, "b"), entry("1" * 9, "a")], [("1" * 9, "accepted", "a"), ("2" * 9, "accepted", "b")]),
-        ([entry("1" * 9, "a")], [("1" * 9, "accepted", "a"), ("2" * 9, "unknown", None)]),
+        ([entry(TWO, "b"), entry(ONE, "a")], [(ONE, "accepted", "a"), (TWO, "accepted", "b")]),
+        ([entry(ONE, "a")], [(ONE, "accepted", "a"), (TWO, "unknown", None)]),
         (
-            [entry("57" + "1" * 9, "a"), entry("57" + "2" * 9, "b")],
-            [("1" * 9, "accepted", "a"), ("2" * 9, "accepted", "b")],
+            [entry(ONE[2:], "a"), entry(TWO[2:], "b")],
+            [(ONE, "accepted", "a"), (TWO, "accepted", "b")],
         ),
         (
-            [entry("1" * 9, "a"), entry("3" * 9, "c")],
-            [("1" * 9, "accepted", "a"), ("2" * 9, "unknown", None), ("3" * 9, "accepted", "c")],
+            [entry(ONE, "a"), entry("573003333333", "c")],
+            [(ONE, "accepted", "a"), (TWO, "unknown", None), ("573003333333", "accepted", "c")],
         ),
-        ([entry(None, "a"), entry(None, "b")], [("1" * 9, "accepted", "a"), ("2" * 9, "accepted", "b")]),
-        ([entry(111111111, "a"), entry(222222222, "b")], [("1" * 9, "accepted", "a"), ("2" * 9, "accepted", "b")]),
-        ([], [("1" * 9, "unknown", None), ("2" * 9, "unknown", None)]),
-        (None, [("1" * 9, "accepted", None), ("2" * 9, "accepted", None)]),
+        ([entry(None, "a"), entry(None, "b")], [(ONE, "accepted", "a"), (TWO, "accepted", "b")]),
+        ([entry(int(ONE), "a"), entry(int(TWO), "b")], [(ONE, "accepted", "a"), (TWO, "accepted", "b")]),
+        ([], [(ONE, "unknown", None), (TWO, "unknown", None)]),
+        (None, [(ONE, "accepted", None), (TWO, "accepted", None)]),
     ],
-    ids=["another order", "one is missing", "with country code", "a stranger", "no numbers", "numbers", "none", "null"],
+    ids=[
+        "another order",
+        "one is missing",
+        "without country code",
+        "a stranger",
+        "no numbers",
+        "numbers",
+        "none",
+        "null",
+    ],
 )
 def test_entries_belong_to_the_numbers_they_name(
     data: Any, rows: list[tuple[str, str, str | None]], service: Service, tool: Tool
 ) -> None:
     service.will(answer({"id": "d1", "status": 1, "data": data}))
     code = 5 if any(outcome == "unknown" for _, outcome, _ in rows) else 0
-    assert tool("sms", "send", "1" * 9, "2" * 9, "-m", "Hola").code == code
+    assert tool("sms", "send", ONE, TWO, "-m", "Hola").code == code
     assert [(each["phone"], each["outcome"], each["id"]) for each in recorded(tool)] == rows
 
 
@@ -437,6 +449,39 @@ def test_a_state_that_state_get_learned_is_in_the_history(tool: Tool, sandbox: S
 def test_reading_creates_no_file(tool: Tool, path: Path) -> None:
     assert (tool("history").out, recorded(tool)) == ("", [])
     assert not path.parent.exists()
+
+
+def test_recipients_of_jobs_are_in_the_history(tool: Tool, sandbox: Sandbox, home: Path) -> None:
+    file = home / "customers.csv"
+    file.write_text(f"phone,name\n{PHONE},Ana\n{OTHER},Luis\n")
+    sandbox.done(*SEND)
+    tool.clock.now += 60
+    job = sandbox.document("sms", "bulk", str(file), "-m", "Hello {name}", "--yes", "--name", "news")["job"]
+    single, first, second = recorded(tool)
+    assert (single["job"], first["job"], second["job"]) == (None, job, job)
+    assert {each["phone"]: each["message"] for each in (first, second)} == {PHONE: "Hello Ana", OTHER: "Hello Luis"}
+    assert (first["command"], first["outcome"], first["status"], first["credits"]) == (
+        "sms bulk",
+        "accepted",
+        "queued",
+        1,
+    )
+    assert [each["job"] for each in recorded(tool, "--phone", OTHER)] == [job]
+    assert [each["phone"] for each in recorded(tool, "--job", "news")] == [each["phone"] for each in (first, second)]
+    assert recorded(tool, "--job", job, "--command", "call bulk") == []
+    assert [each["job"] for each in recorded(tool, "--limit", "1")] == [job]
+    refused(tool("history", "--job", "nothing"), 2, "nothing")
+
+
+def test_a_damaged_job_does_not_hide_the_rest(tool: Tool, sandbox: Sandbox, path: Path) -> None:
+    sandbox.done(*SEND)
+    (path.parent / "jobs").mkdir(mode=0o700)
+    ledger = path.parent / "jobs" / "20260921-aaaaaa.sqlite3"
+    ledger.write_bytes(b"not a database at all\n" * 100)
+    ledger.chmod(0o600)
+    done = tool("history", "-o", "csv")
+    assert (done.code, len(done.out.splitlines())) == (0, 2)
+    assert "Job 20260921-aaaaaa is not included" in done.err
 
 
 # --- clear

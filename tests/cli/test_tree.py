@@ -41,8 +41,8 @@ SENDING = {"--once", "--resend-unknown", "--ignore-optout"}
 
 MORE = {
     "balance check": {"--min"},
-    "history": {"--since", "--until", "--phone", "--country-code", "--state", "--command", "--limit"},
-    "history list": {"--since", "--until", "--phone", "--country-code", "--state", "--command", "--limit"},
+    "history": {"--since", "--until", "--phone", "--country-code", "--state", "--command", "--job", "--limit"},
+    "history list": {"--since", "--until", "--phone", "--country-code", "--state", "--command", "--job", "--limit"},
     "state get": {"--last"},
     "sms send": {"--message-file", "--gsm7"} | SENDING,
     "call send": {"--message-file"} | SENDING,

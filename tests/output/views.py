@@ -26,6 +26,7 @@ NOW = 1_795_301_551.0
 _STYLE = re.compile(r"\x1b\[([0-9;]*)m")
 _STYLES = {"0": "", "1": "bold", "2": "dim", "31": "red", "32": "green", "33": "yellow", "36": "cyan"}
 _STYLES.update({"39": "default", "49": ""})
+_JOB = re.compile(r"\b[0-9]{8}-[0-9a-f]{6}\b")
 _ID = re.compile(r"\b[0-9a-f]{16}\b")
 
 
@@ -87,11 +88,12 @@ class Viewer:
         Printer(screen, screen, Format.TABLE, clock=self.clock).print(result)
 
     def shown(self) -> str:
-        """Return what the terminal shows; colours as Rich's markup, message ids as zeros."""
+        """Return what the terminal shows; colours as Rich's markup, ids as fixed ones."""
         self._stream.flush()
         text = self._content.getvalue().decode(self._stream.encoding)
         lines = [_marked_up(line).rstrip() for line in text.split("\n")]
-        return _ID.sub("0123456789abcdef", "\n".join(lines)).rstrip("\n") + "\n"
+        shown = _ID.sub("0123456789abcdef", "\n".join(lines)).rstrip("\n") + "\n"
+        return _JOB.sub("20261121-0123ab", shown)
 
     def say(self, text: str) -> None:
         self._stream.write(text)

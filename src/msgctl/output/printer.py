@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from msgctl.output.screen import Screen
+    from msgctl.output.views import Verdict
 
 MOST_HIGHLIGHTED = 100_000
 """Characters of JSON up to which it is coloured: Rich takes 2 ms per KB."""
@@ -92,24 +93,18 @@ class Printer:
         return self._chosen or fields.columns_of(responses[0].operation.answer, rows), rows
 
     def _show_service(self, result: ServiceResult) -> None:
-        from msgctl.output import theme, views
+        from msgctl.output import views
 
         now, out = self._clock(), self._console(self._screen)
         verdict = views.verdict_of(result, now) if self.shows_verdicts else None
-        errors = self._console(self._errors)
         if verdict:
-            errors.print(theme.verdict(verdict.kind, *verdict.parts, aside=self.aside))
-            self.aside = ""
-            self._errors.flush()
+            self._verdict(verdict)
         written = [each._replace(document=writable(each.document, self._screen.stream)) for each in result.responses]
         parts = list(views.parts_of(written, now, out.width))
         if verdict and parts:
             out.print()
         self._draw(out, parts)
-        if hints := views.hints_of(result) if verdict and not result.failures else []:
-            out.print()
-            self._screen.flush()
-            theme.print_hints(errors, hints)
+        self._hint(out, views.hints_of(result) if verdict and not result.failures else [])
 
     def _pipe_service(self, responses: Sequence[Response]) -> None:
         answer = responses[0].operation.answer
@@ -147,8 +142,35 @@ class Printer:
         out = self._console(self._screen)
         documents = writable(result.documents, self._screen.stream)
         view = result.view if columns is result.columns else ""
-        shown = OwnResult(documents, columns, spare=result.spare, view=view)
+        shown = OwnResult(documents, columns, spare=result.spare, view=view, failures=result.failures)
+        verdict, hints = views.own_verdict(shown) if self.shows_verdicts else (None, [])
+        if verdict:
+            self._verdict(verdict)
+        elif view == "job end":  # the end of a job without a verdict above it
+            shown.view = "job"
         self._draw(out, views.own_parts(shown, self._clock(), out.width))
+        self._hint(out, hints)
+
+    def explain(self, parts: Iterable[RenderableType]) -> None:
+        """Print something for a person to read before a question."""
+        self._draw(self._console(self._errors), parts)
+        self._errors.flush()
+
+    def _verdict(self, verdict: Verdict) -> None:
+        from msgctl.output import theme
+
+        errors = self._console(self._errors)
+        errors.print(theme.verdict(verdict.kind, *verdict.parts, aside=self.aside))
+        self.aside = ""
+        self._errors.flush()
+
+    def _hint(self, out: Console, hints: list[str]) -> None:
+        from msgctl.output import theme
+
+        if hints:
+            out.print()
+            self._screen.flush()
+            theme.print_hints(self._console(self._errors), hints)
 
     def _stream(self, result: StreamResult) -> None:
         columns = self._chosen or tuple(result.columns)
@@ -204,6 +226,8 @@ class Printer:
     def _text(self, result: TextResult) -> None:
         if self._format is Format.JSON:
             self._own_json(result.document)
+        elif self._screen.is_terminal:
+            self._screen.write(result.text)
         else:
             self._screen.write_bytes(result.text.encode())
 

@@ -63,6 +63,11 @@ class Listing:
         self._columns = [column for column in filled if column not in self._shared]
         self._widths = self._fitting(width)
 
+    @property
+    def fits(self) -> bool:
+        """Whether there is room for a table."""
+        return self._widths is not None
+
     def parts(self) -> Iterator[RenderableType]:
         """Return what to print, one part after the other."""
         rows, is_first = iter(self._rows), True
@@ -155,6 +160,8 @@ def shown(value: Any, kind: str, now: float) -> Text:
     """Return a value as a cell of a kind."""
     if not _is_filled(value):
         return Text("")
+    if isinstance(value, Text):
+        return value
     if isinstance(value, bool):
         return Text("yes" if value else "no")
     text = cell(value)
