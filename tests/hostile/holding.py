@@ -71,7 +71,7 @@ def codes(line: Line, verdict: Verdict, form: Form) -> set[int]:
 
 
 def ran(line: Line, tool: Tool, form: Form, *more: str) -> Outcome:
-    if line.path.startswith("job "):
+    if line.path.startswith("job ") or line.sends_a_job:  # the same job is not sent twice
         prepare(os.environ["MSGCTL_BASE_URL"])
     return line.run(tool, "--quiet", "--yes", "--no-color", *form, *more, screen=form != CSV)
 
