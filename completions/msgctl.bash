@@ -45,6 +45,7 @@ __msgctl_table() {
             'option -m,--message text Text of the message; - reads standard input'
             'option --message-file files Read the message from a file; - is standard input'
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
@@ -91,6 +92,7 @@ __msgctl_table() {
             'option --retries text Number of call attempts, 1 to 3'
             'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail if the call is not answered'
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
             'option --ignore-optout - Send even to numbers that opted out'
@@ -132,6 +134,7 @@ __msgctl_table() {
             'option --template text Name of the template'
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
             'option --country-code countries Country to read the number in, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
             'option --ignore-optout - Send even to numbers that opted out'
@@ -143,6 +146,7 @@ __msgctl_table() {
             'option --template text Name of the template'
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
             'option --country-code countries Country to read the number in, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
             'option --ignore-optout - Send even to numbers that opted out'
@@ -230,6 +234,7 @@ __msgctl_table() {
             'argument - - '
             'option --app-name text Name of the application the code is for'
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     '2fa send-call')
         table=(
@@ -238,6 +243,7 @@ __msgctl_table() {
             'option --voice =Mariana,Penelope,Conchita,Mia,Lucia,Enrique,Miguel Voice that speaks the code: Mariana, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
             'option --retries text Number of call attempts, 1 to 3'
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     '2fa send-chatapp')
         table=(
@@ -245,6 +251,7 @@ __msgctl_table() {
             'option --app-name text Name of the application the code is for'
             'option --template text Name of the template'
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     '2fa verify')
         table=(
@@ -252,6 +259,7 @@ __msgctl_table() {
             'option --app-name text Name of the application the code is for'
             'option --code text The code received; - reads it from standard input'
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     'state')
         table=(
@@ -343,6 +351,7 @@ __msgctl_table() {
             'argument - - '
             'option --name text Name of the contact'
             'option --country-code countries Country to read the number in, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     'block bulk')
         table=(
@@ -688,10 +697,9 @@ __msgctl_offer_values() {
     [[ -z $sensitive ]] || shopt -u nocasematch
 }
 
-# Set found to what msgctl lists, without the header.
+# Set found to what msgctl lists.
 __msgctl_list() {
-    found=$("${words[0]}" "$@" -q -o tsv < /dev/null 2> /dev/null) || found=
-    [[ $found == *$'\n'* ]] && found=${found#*$'\n'} || found=
+    found=$("${words[0]}" "$@" -q -o tsv --no-header < /dev/null 2> /dev/null)
 }
 
 # Leave file names to readline, if this bash can.

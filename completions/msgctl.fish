@@ -37,6 +37,7 @@ function __msgctl_table
         echo 'option -m,--message text Text of the message; - reads standard input'
         echo 'option --message-file files Read the message from a file; - is standard input'
         echo 'option --country-code countries ISO 3166 country code, for example CO'
+        echo 'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         echo 'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
         echo 'option --once text Send at most once under this key; later calls print the same result'
         echo 'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
@@ -75,6 +76,7 @@ function __msgctl_table
         echo 'option --retries text Number of call attempts, 1 to 3'
         echo 'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail if the call is not answered'
         echo 'option --country-code countries ISO 3166 country code, for example CO'
+        echo 'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         echo 'option --once text Send at most once under this key; later calls print the same result'
         echo 'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
         echo 'option --ignore-optout - Send even to numbers that opted out'
@@ -110,6 +112,7 @@ function __msgctl_table
         echo 'option --template text Name of the template'
         echo 'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
         echo 'option --country-code countries Country to read the number in, for example CO'
+        echo 'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         echo 'option --once text Send at most once under this key; later calls print the same result'
         echo 'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
         echo 'option --ignore-optout - Send even to numbers that opted out'
@@ -119,6 +122,7 @@ function __msgctl_table
         echo 'option --template text Name of the template'
         echo 'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
         echo 'option --country-code countries Country to read the number in, for example CO'
+        echo 'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         echo 'option --once text Send at most once under this key; later calls print the same result'
         echo 'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
         echo 'option --ignore-optout - Send even to numbers that opted out'
@@ -182,22 +186,26 @@ function __msgctl_table
         echo 'argument - - '
         echo 'option --app-name text Name of the application the code is for'
         echo 'option --country-code countries ISO 3166 country code, for example CO'
+        echo 'option --no-number-check - Send the digits as typed, for short codes and test numbers'
     case '2fa send-call'
         echo 'argument - - '
         echo 'option --app-name text Name of the application the code is for'
         echo 'option --voice =Mariana,Penelope,Conchita,Mia,Lucia,Enrique,Miguel Voice that speaks the code: Mariana, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
         echo 'option --retries text Number of call attempts, 1 to 3'
         echo 'option --country-code countries ISO 3166 country code, for example CO'
+        echo 'option --no-number-check - Send the digits as typed, for short codes and test numbers'
     case '2fa send-chatapp'
         echo 'argument - - '
         echo 'option --app-name text Name of the application the code is for'
         echo 'option --template text Name of the template'
         echo 'option --country-code countries ISO 3166 country code, for example CO'
+        echo 'option --no-number-check - Send the digits as typed, for short codes and test numbers'
     case '2fa verify'
         echo 'argument - - '
         echo 'option --app-name text Name of the application the code is for'
         echo 'option --code text The code received; - reads it from standard input'
         echo 'option --country-code countries ISO 3166 country code, for example CO'
+        echo 'option --no-number-check - Send the digits as typed, for short codes and test numbers'
     case 'state'
         echo 'command get - Show the delivery state of each message'
         echo 'command watch - Wait until each message reaches a state; exit 6 if one does not'
@@ -261,6 +269,7 @@ function __msgctl_table
         echo 'argument - - '
         echo 'option --name text Name of the contact'
         echo 'option --country-code countries Country to read the number in, for example CO'
+        echo 'option --no-number-check - Send the digits as typed, for short codes and test numbers'
     case 'block bulk'
         echo 'argument - files '
         echo 'option --name text Name of the contact, with {column} placeholders'
@@ -443,10 +452,9 @@ function __msgctl_values
     end
 end
 
-# Print what msgctl lists, without the header.
+# Print what msgctl lists.
 function __msgctl_list
-    set -l lines ($argv -q -o tsv </dev/null 2>/dev/null)
-    printf '%s\n' $lines[2..-1]
+    $argv -q -o tsv --no-header </dev/null 2>/dev/null
 end
 
 # Offer the options in $table that are not in $given.

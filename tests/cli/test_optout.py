@@ -18,7 +18,7 @@ def listed(tool: Tool) -> list[str]:
 
 def test_numbers_are_added_listed_and_removed(tool: Tool) -> None:
     added = tool("optout", "add", "+57 300 123 4567", f"0057 300 1234567,{LUIS}")
-    assert (added.code, added.out, added.err) == (0, "", "Added 2 numbers.\n")
+    assert (added.code, added.out, added.err) == (0, "", f"Repeated numbers are used once: {ANA}\nAdded 2 numbers.\n")
     assert tool("optout", "list", "-o", "csv").out == (
         f"phone,added\n{ANA},2026-09-21T14:13:20Z\n{LUIS},2026-09-21T14:13:20Z\n"
     )

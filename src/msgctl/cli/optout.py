@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from msgctl import phones
-from msgctl.cli import campaign, defaults
+from msgctl.cli import campaign
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import CountryCode, Phones
+from msgctl.cli.numbers import Numbers, country
 from msgctl.cli.tree import command, group
-from msgctl.errors import ConfigurationError
 from msgctl.storage import paths
 from msgctl.times import timestamp
 
@@ -42,7 +42,7 @@ def add(ctx: typer.Context, phone: Phones, country_code: CountryCode = None) -> 
 
     context = Context.of(ctx)
     context.refuse_dry_run("optout add")
-    wanted = _numbers(context, phone, country_code)
+    wanted = Numbers(context, country_code).all(phone)
     _, new = optouts.add(paths.optouts_file(), wanted, context.clock())
     _tell_added(context, len(wanted), new)
 
@@ -66,7 +66,7 @@ def remove(ctx: typer.Context, phone: Phones, country_code: CountryCode = None) 
 
     context = Context.of(ctx)
     context.refuse_dry_run("optout remove")
-    wanted = _numbers(context, phone, country_code)
+    wanted = Numbers(context, country_code).all(phone)
     removed = optouts.remove(paths.optouts_file(), wanted)
     context.note(f"Removed {_count(len(removed))}.")
     if others := [each for each in wanted if each not in removed]:
@@ -85,24 +85,9 @@ def import_(
     context = Context.of(ctx)
     context.refuse_dry_run("optout import")
     context.enable_gc()
-    reader = phones.Reader(_country(context, country_code))
+    reader = phones.Reader(country(context, country_code))
     given, new = optouts.add(paths.optouts_file(), _read(context, file, reader), context.clock())
     _tell_added(context, given, new)
-
-
-def _numbers(context: Context, texts: list[str], country_code: str | None) -> list[str]:
-    """Return the numbers of several arguments, each of which may be a comma-separated list. Raises UsageError."""
-    reader = phones.Reader(_country(context, country_code))
-    found = [reader.read(each).digits for text in texts for each in text.split(",")]
-    return list(dict.fromkeys(found))
-
-
-def _country(context: Context, text: str | None) -> str | None:
-    """Return the country to read numbers by; no profile is needed."""
-    try:
-        return defaults.country_code(context, text)
-    except ConfigurationError:
-        return None
 
 
 def _read(context: Context, file: str, reader: phones.Reader) -> Iterator[str]:

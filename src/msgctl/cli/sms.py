@@ -20,9 +20,9 @@ from msgctl.cli.inputs import (
     TemplateFile,
     in_gsm7,
     message,
-    recipients,
     template_text,
 )
+from msgctl.cli.numbers import NoNumberCheck, Numbers
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult, Result
 
@@ -44,6 +44,7 @@ def send(
     text: Message = None,
     message_file: MessageFile = None,
     country_code: CountryCode = None,
+    no_number_check: NoNumberCheck = False,
     gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
     once: sending.Once = None,
     resend_unknown: sending.ResendUnknown = False,
@@ -54,7 +55,7 @@ def send(
     Without -m and --message-file, the message is read from standard input.
     """
     context = Context.of(ctx)
-    phones = recipients(context, phone)
+    phones = Numbers(context, country_code, sms=True, unchecked=no_number_check).all(phone)
     sms = message(context, text, message_file)
     return sending.send(
         context,
