@@ -46,11 +46,11 @@ def sms_mixed(viewer: Viewer, service: Service) -> None:
             "status": "queued",
             "credits": 12,
             "sms": "ご注文の品が届きました。お受け取りください。",
-            "phone": "81312345678",
+            "phone": "819012345678",
         },
     ]
     service.always(answer({"id": "b387be2e83b51614", "status": 1, "data": entries}))
-    viewer.run("sms", "send", "573001234567", "573001230002", "81312345678", "-m", SHORT)
+    viewer.run("sms", "send", "573001234567", "573001230002", "819012345678", "-m", SHORT)
 
 
 def balance(viewer: Viewer, service: Service) -> None:
