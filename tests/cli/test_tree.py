@@ -59,7 +59,15 @@ MORE = {
 """Options that the surface gives a command beside the fields of its operation."""
 
 RULES = {"--exclude", "--window", "--days", "--at", "--foreground", "--again"}
-OF_A_JOB = {"--name", "--phone-column", "--skip-invalid", "--concurrency", "--rate"}
+OF_A_JOB = {
+    "--name",
+    "--country-code",
+    "--no-number-check",
+    "--phone-column",
+    "--skip-invalid",
+    "--concurrency",
+    "--rate",
+}
 BULK = {
     "sms bulk": OF_A_JOB | {"-m", "--message", "--message-file", "--gsm7", "--country-code"} | RULES,
     "call bulk": OF_A_JOB
