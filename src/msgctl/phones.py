@@ -64,9 +64,9 @@ def read(text: str, country: str | None = None, *, sms: bool = False) -> Phone:
     if number is not None and _is_valid(number):
         return _checked(text, number, None if international else country, sms=sms)
     if not international and country:
-        raise InvalidPhoneError(text, _fault(_parsed(digits, country), country), f"{WRITE_IN_FULL}\n{UNCHECKED}")
+        raise InvalidPhoneError(text, _fault(_parsed(digits, country), country), f"{WRITE_IN_FULL} {UNCHECKED}")
     hint = WRITE_IN_FULL if international or len(digits) > LONGEST_NATIONAL else NAME_COUNTRY
-    raise InvalidPhoneError(text, _fault(number, None), f"{hint}\n{UNCHECKED}")
+    raise InvalidPhoneError(text, _fault(number, None), f"{hint} {UNCHECKED}")
 
 
 class Reader:

@@ -292,7 +292,7 @@ def job_report(viewer: Viewer, _: Service) -> None:
 
 def sms_bulk(viewer: Viewer, _: Service) -> None:
     file = Path("customers.csv")
-    rows = [f"3001234{number:03},Ana\n" for number in range(100, 105)]
+    rows = [f"573001234{number:03},Ana\n" for number in range(100, 105)]
     file.write_text("phone,name\n" + "".join(rows) + "12,Luis\n" + rows[0], encoding="utf-8")
     message = ("-m", "Hello {name}, your order is ready")
     viewer.run("-p", "sandbox", "sms", "bulk", str(file), *message, typed="y\n")
