@@ -9,8 +9,7 @@ import typer
 
 from msgctl.cli.context import Context
 from msgctl.cli.tree import HELP, command, group
-from msgctl.output.form import Format
-from msgctl.output.result import Result, StreamResult
+from msgctl.output.result import Format, Result, StreamResult
 
 app = group("")
 

@@ -18,7 +18,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.process import is_terminal
 from msgctl.errors import Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.operations import Effect
-from msgctl.output.form import Format
+from msgctl.output.result import Format
 from msgctl.text import shorten
 from msgctl.values import LEAST_LIKENESS, quote
 

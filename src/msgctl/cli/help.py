@@ -16,8 +16,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.options import PANEL
 from msgctl.cli.process import is_terminal
 from msgctl.cli.tree import HELP, asks, command, examples_of, group, operation_of, show_help
-from msgctl.output.form import Format
-from msgctl.output.result import OwnResult, TextResult
+from msgctl.output.result import Format, OwnResult, TextResult
 
 WIDTH = 80
 """Columns of a help page at most: longer lines are hard to read."""
