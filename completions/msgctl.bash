@@ -61,11 +61,12 @@ __msgctl_table() {
             'option --name text Name of the job, for the job commands'
             'option --phone-column text Column of the phone numbers; found by its name or content'
             'option --skip-invalid - Skip invalid rows'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
-            'options --exclude files Leave out the numbers in this file, one per line'
+            'options --exclude files Leave out the numbers in this file: one per line, CSV or JSON Lines'
             'option --window text Send only then, in the recipient'\''s time zone: 08:00-19:00, or co'
             'option --days text With --window: only on these days, for example mon-sat'
             'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
@@ -110,11 +111,12 @@ __msgctl_table() {
             'option --name text Name of the job, for the job commands'
             'option --phone-column text Column of the phone numbers; found by its name or content'
             'option --skip-invalid - Skip invalid rows'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
-            'options --exclude files Leave out the numbers in this file, one per line'
+            'options --exclude files Leave out the numbers in this file: one per line, CSV or JSON Lines'
             'option --window text Send only then, in the recipient'\''s time zone: 08:00-19:00, or co'
             'option --days text With --window: only on these days, for example mon-sat'
             'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
@@ -159,10 +161,12 @@ __msgctl_table() {
             'option --name text Name of the job, for the job commands'
             'option --phone-column text Column of the phone numbers; found by its name or content'
             'option --skip-invalid - Skip invalid rows'
+            'option --country-code countries Country to read the number in, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
-            'options --exclude files Leave out the numbers in this file, one per line'
+            'options --exclude files Leave out the numbers in this file: one per line, CSV or JSON Lines'
             'option --window text Send only then, in the recipient'\''s time zone: 08:00-19:00, or co'
             'option --days text With --window: only on these days, for example mon-sat'
             'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
@@ -359,6 +363,8 @@ __msgctl_table() {
             'option --name text Name of the contact, with {column} placeholders'
             'option --phone-column text Column of the phone numbers; found by its name or content'
             'option --skip-invalid - Skip invalid rows'
+            'option --country-code countries Country to read the number in, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
         ) ;;
@@ -386,6 +392,7 @@ __msgctl_table() {
         table=(
             'argument - files '
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --phone-column text Column of the phone numbers; found by its name or content'
         ) ;;
     'profile')
         table=(
@@ -697,10 +704,9 @@ __msgctl_offer_values() {
     [[ -z $sensitive ]] || shopt -u nocasematch
 }
 
-# Set found to what msgctl lists, without the header.
+# Set found to what msgctl lists.
 __msgctl_list() {
-    found=$("${words[0]}" "$@" -q -o tsv < /dev/null 2> /dev/null) || found=
-    [[ $found == *$'\n'* ]] && found=${found#*$'\n'} || found=
+    found=$("${words[0]}" "$@" -q -o tsv --no-header < /dev/null 2> /dev/null)
 }
 
 # Leave file names to readline, if this bash can.

@@ -51,11 +51,12 @@ function __msgctl_table
         echo 'option --name text Name of the job, for the job commands'
         echo 'option --phone-column text Column of the phone numbers; found by its name or content'
         echo 'option --skip-invalid - Skip invalid rows'
+        echo 'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         echo 'option --batch-size text Maximum numbers per request, for recipients of the same text'
         echo 'option --concurrency text Maximum simultaneous requests'
         echo 'option --rate text Maximum recipients per second'
         echo 'option --max-credits text Stop before the job costs more than N credits'
-        echo 'options --exclude files Leave out the numbers in this file, one per line'
+        echo 'options --exclude files Leave out the numbers in this file: one per line, CSV or JSON Lines'
         echo 'option --window text Send only then, in the recipient\'s time zone: 08:00-19:00, or co'
         echo 'option --days text With --window: only on these days, for example mon-sat'
         echo 'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
@@ -92,11 +93,12 @@ function __msgctl_table
         echo 'option --name text Name of the job, for the job commands'
         echo 'option --phone-column text Column of the phone numbers; found by its name or content'
         echo 'option --skip-invalid - Skip invalid rows'
+        echo 'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         echo 'option --batch-size text Maximum numbers per request, for recipients of the same text'
         echo 'option --concurrency text Maximum simultaneous requests'
         echo 'option --rate text Maximum recipients per second'
         echo 'option --max-credits text Stop before the job costs more than N credits'
-        echo 'options --exclude files Leave out the numbers in this file, one per line'
+        echo 'options --exclude files Leave out the numbers in this file: one per line, CSV or JSON Lines'
         echo 'option --window text Send only then, in the recipient\'s time zone: 08:00-19:00, or co'
         echo 'option --days text With --window: only on these days, for example mon-sat'
         echo 'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
@@ -133,10 +135,12 @@ function __msgctl_table
         echo 'option --name text Name of the job, for the job commands'
         echo 'option --phone-column text Column of the phone numbers; found by its name or content'
         echo 'option --skip-invalid - Skip invalid rows'
+        echo 'option --country-code countries Country to read the number in, for example CO'
+        echo 'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         echo 'option --concurrency text Maximum simultaneous requests'
         echo 'option --rate text Maximum recipients per second'
         echo 'option --max-credits text Stop before the job costs more than N credits'
-        echo 'options --exclude files Leave out the numbers in this file, one per line'
+        echo 'options --exclude files Leave out the numbers in this file: one per line, CSV or JSON Lines'
         echo 'option --window text Send only then, in the recipient\'s time zone: 08:00-19:00, or co'
         echo 'option --days text With --window: only on these days, for example mon-sat'
         echo 'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
@@ -275,6 +279,8 @@ function __msgctl_table
         echo 'option --name text Name of the contact, with {column} placeholders'
         echo 'option --phone-column text Column of the phone numbers; found by its name or content'
         echo 'option --skip-invalid - Skip invalid rows'
+        echo 'option --country-code countries Country to read the number in, for example CO'
+        echo 'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         echo 'option --concurrency text Maximum simultaneous requests'
         echo 'option --rate text Maximum recipients per second'
     case 'optout'
@@ -292,6 +298,7 @@ function __msgctl_table
     case 'optout import'
         echo 'argument - files '
         echo 'option --country-code countries ISO 3166 country code, for example CO'
+        echo 'option --phone-column text Column of the phone numbers; found by its name or content'
     case 'profile'
         echo 'command add - Save an account'
         echo 'command set - Change settings of a profile, or its key'
@@ -452,10 +459,9 @@ function __msgctl_values
     end
 end
 
-# Print what msgctl lists, without the header.
+# Print what msgctl lists.
 function __msgctl_list
-    set -l lines ($argv -q -o tsv </dev/null 2>/dev/null)
-    printf '%s\n' $lines[2..-1]
+    $argv -q -o tsv --no-header </dev/null 2>/dev/null
 end
 
 # Offer the options in $table that are not in $given.

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 from msgctl import cli
 from msgctl.cli.context import Context
-from msgctl.output.form import Format
 from msgctl.output.printer import Printer
-from msgctl.output.result import Result
+from msgctl.output.result import Format, Result
 from msgctl.output.screen import Screen
 from msgctl.output.signs import tolerate_any_encoding
 from support.tool import Clock, Stream
@@ -57,6 +56,7 @@ class Viewer:
         if not color:
             self._environ["NO_COLOR"] = "1"
         self._color = color
+        self._width = width
         self._content = io.BytesIO()
         self._stream = _Stream(self._content, encoding=encoding, write_through=True)
         self.clock = Clock(NOW)
@@ -84,7 +84,7 @@ class Viewer:
     def print(self, result: Result) -> None:
         """Print a result as if a command had returned it."""
         tolerate_any_encoding(self._stream)
-        screen = Screen.of(self._stream, self._color)
+        screen = Screen(self._stream, self._width, self._color)
         Printer(screen, screen, Format.TABLE, clock=self.clock).print(result)
 
     def shown(self) -> str:

@@ -8,8 +8,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import bulk, requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import Phone, PhoneCountry, option, optional
-from msgctl.cli.numbers import NoNumberCheck, Numbers
+from msgctl.cli.inputs import NoNumberCheck, Numbers, Phone, PhoneCountry, option, optional
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult, Result
 
@@ -52,6 +51,8 @@ def bulk_add(
     ] = None,
     phone_column: bulk.PhoneColumn = None,
     skip_invalid: bulk.SkipInvalid = False,
+    country_code: PhoneCountry = None,
+    no_number_check: NoNumberCheck = False,
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
 ) -> OwnResult:
@@ -65,7 +66,7 @@ def bulk_add(
         context,
         "block bulk",
         ops.BLOCK_PHONE,
-        bulk.Source(file, phone_column, skip_invalid),
+        bulk.Source(file, phone_column, skip_invalid, None, country_code, no_number_check),
         bulk.Limits.of(concurrency=concurrency, rate=rate),
         {},
         bulk.Messages(

@@ -9,8 +9,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import bulk, campaign, sending
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import MOST_BODY_BYTES, PhoneCountry, option, read
-from msgctl.cli.numbers import NoNumberCheck, Numbers
+from msgctl.cli.inputs import MOST_BODY_BYTES, NoNumberCheck, Numbers, PhoneCountry, option, read
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.response import ShapeError, load_json
@@ -117,6 +116,8 @@ def bulk_send(
     name: bulk.Name = None,
     phone_column: bulk.PhoneColumn = None,
     skip_invalid: bulk.SkipInvalid = False,
+    country_code: PhoneCountry = None,
+    no_number_check: NoNumberCheck = False,
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
     max_credits: bulk.MaxCredits = None,
@@ -140,7 +141,7 @@ def bulk_send(
         context,
         "chatapp bulk",
         ops.CHATAPP_SEND,
-        bulk.Source(file, phone_column, skip_invalid, name),
+        bulk.Source(file, phone_column, skip_invalid, name, country_code, no_number_check),
         limits,
         {"template": values.words(template, "--template")},
         bulk.Messages({"body": value or ()}, lambda text: values.prose(text, "a VALUE")),

@@ -32,7 +32,7 @@ from msgctl.sandbox.protocol import (
     wrong_method,
 )
 from msgctl.sandbox.request_log import RequestLog
-from msgctl.times import timestamp
+from msgctl.text import timestamp
 
 PATH = "/sandbox"
 NAME = "msgctl"

@@ -79,7 +79,7 @@ def send_call(scope: Scope, given: Given) -> dict[str, object]:
 
 def messages_state(scope: Scope, given: Given) -> dict[str, object]:
     """Return the state of one message, with its text; a code in it is masked."""
-    from msgctl.times import timestamp
+    from msgctl.text import timestamp
 
     found = messages.find(scope.db, "WHERE id = ?", given["id"])
     if not found:

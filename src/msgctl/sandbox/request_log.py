@@ -9,7 +9,7 @@ from urllib.parse import unquote_plus
 from msgctl.operations import OPERATIONS, SEND_CALL
 from msgctl.sandbox.decode import WHERE
 from msgctl.sandbox.protocol import BASE_PATH, Refusal, SandboxRequest, SandboxResponse, masked
-from msgctl.times import timestamp
+from msgctl.text import timestamp
 
 MAX_REQUESTS = 200
 MAX_SHOWN = 2000
