@@ -61,6 +61,7 @@ __msgctl_table() {
             'option --name text Name of the job, for the job commands'
             'option --phone-column text Column of the phone numbers; found by its name or content'
             'option --skip-invalid - Skip invalid rows'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
@@ -110,6 +111,7 @@ __msgctl_table() {
             'option --name text Name of the job, for the job commands'
             'option --phone-column text Column of the phone numbers; found by its name or content'
             'option --skip-invalid - Skip invalid rows'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
@@ -159,6 +161,8 @@ __msgctl_table() {
             'option --name text Name of the job, for the job commands'
             'option --phone-column text Column of the phone numbers; found by its name or content'
             'option --skip-invalid - Skip invalid rows'
+            'option --country-code countries Country to read the number in, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
@@ -359,6 +363,8 @@ __msgctl_table() {
             'option --name text Name of the contact, with {column} placeholders'
             'option --phone-column text Column of the phone numbers; found by its name or content'
             'option --skip-invalid - Skip invalid rows'
+            'option --country-code countries Country to read the number in, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
         ) ;;
@@ -697,10 +703,9 @@ __msgctl_offer_values() {
     [[ -z $sensitive ]] || shopt -u nocasematch
 }
 
-# Set found to what msgctl lists, without the header.
+# Set found to what msgctl lists.
 __msgctl_list() {
-    found=$("${words[0]}" "$@" -q -o tsv < /dev/null 2> /dev/null) || found=
-    [[ $found == *$'\n'* ]] && found=${found#*$'\n'} || found=
+    found=$("${words[0]}" "$@" -q -o tsv --no-header < /dev/null 2> /dev/null)
 }
 
 # Leave file names to readline, if this bash can.

@@ -51,6 +51,7 @@ function __msgctl_table
         echo 'option --name text Name of the job, for the job commands'
         echo 'option --phone-column text Column of the phone numbers; found by its name or content'
         echo 'option --skip-invalid - Skip invalid rows'
+        echo 'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         echo 'option --batch-size text Maximum numbers per request, for recipients of the same text'
         echo 'option --concurrency text Maximum simultaneous requests'
         echo 'option --rate text Maximum recipients per second'
@@ -92,6 +93,7 @@ function __msgctl_table
         echo 'option --name text Name of the job, for the job commands'
         echo 'option --phone-column text Column of the phone numbers; found by its name or content'
         echo 'option --skip-invalid - Skip invalid rows'
+        echo 'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         echo 'option --batch-size text Maximum numbers per request, for recipients of the same text'
         echo 'option --concurrency text Maximum simultaneous requests'
         echo 'option --rate text Maximum recipients per second'
@@ -133,6 +135,8 @@ function __msgctl_table
         echo 'option --name text Name of the job, for the job commands'
         echo 'option --phone-column text Column of the phone numbers; found by its name or content'
         echo 'option --skip-invalid - Skip invalid rows'
+        echo 'option --country-code countries Country to read the number in, for example CO'
+        echo 'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         echo 'option --concurrency text Maximum simultaneous requests'
         echo 'option --rate text Maximum recipients per second'
         echo 'option --max-credits text Stop before the job costs more than N credits'
@@ -275,6 +279,8 @@ function __msgctl_table
         echo 'option --name text Name of the contact, with {column} placeholders'
         echo 'option --phone-column text Column of the phone numbers; found by its name or content'
         echo 'option --skip-invalid - Skip invalid rows'
+        echo 'option --country-code countries Country to read the number in, for example CO'
+        echo 'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         echo 'option --concurrency text Maximum simultaneous requests'
         echo 'option --rate text Maximum recipients per second'
     case 'optout'
@@ -452,10 +458,9 @@ function __msgctl_values
     end
 end
 
-# Print what msgctl lists, without the header.
+# Print what msgctl lists.
 function __msgctl_list
-    set -l lines ($argv -q -o tsv </dev/null 2>/dev/null)
-    printf '%s\n' $lines[2..-1]
+    $argv -q -o tsv --no-header </dev/null 2>/dev/null
 end
 
 # Offer the options in $table that are not in $given.

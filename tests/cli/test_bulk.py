@@ -144,7 +144,7 @@ def test_invalid_rows_stop_a_job(
     done = jobs(*command.split(), broken, *COMMANDS[command], "--yes", *more)
     refused(done, 2, "2 of 3 rows of", "are invalid, starting with line 3", "--skip-invalid")
     if not more:
-        assert "line 3: nobody: not a phone number" in done.err
+        assert "line 3: nobody: not a valid phone number" in done.err
         assert f"line 4: {EVA}: column name is empty" in done.err
     assert service.received == []
     assert files(home) == []

@@ -52,6 +52,8 @@ def bulk_add(
     ] = None,
     phone_column: bulk.PhoneColumn = None,
     skip_invalid: bulk.SkipInvalid = False,
+    country_code: PhoneCountry = None,
+    no_number_check: NoNumberCheck = False,
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
 ) -> OwnResult:
@@ -65,7 +67,7 @@ def bulk_add(
         context,
         "block bulk",
         ops.BLOCK_PHONE,
-        bulk.Source(file, phone_column, skip_invalid),
+        bulk.Source(file, phone_column, skip_invalid, None, country_code, no_number_check),
         bulk.Limits.of(concurrency=concurrency, rate=rate),
         {},
         bulk.Messages(
