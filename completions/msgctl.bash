@@ -66,7 +66,7 @@ __msgctl_table() {
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
-            'options --exclude files Leave out the numbers in this file, one per line'
+            'options --exclude files Leave out the numbers in this file: one per line, CSV or JSON Lines'
             'option --window text Send only then, in the recipient'\''s time zone: 08:00-19:00, or co'
             'option --days text With --window: only on these days, for example mon-sat'
             'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
@@ -116,7 +116,7 @@ __msgctl_table() {
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
-            'options --exclude files Leave out the numbers in this file, one per line'
+            'options --exclude files Leave out the numbers in this file: one per line, CSV or JSON Lines'
             'option --window text Send only then, in the recipient'\''s time zone: 08:00-19:00, or co'
             'option --days text With --window: only on these days, for example mon-sat'
             'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
@@ -166,7 +166,7 @@ __msgctl_table() {
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
-            'options --exclude files Leave out the numbers in this file, one per line'
+            'options --exclude files Leave out the numbers in this file: one per line, CSV or JSON Lines'
             'option --window text Send only then, in the recipient'\''s time zone: 08:00-19:00, or co'
             'option --days text With --window: only on these days, for example mon-sat'
             'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
@@ -392,6 +392,7 @@ __msgctl_table() {
         table=(
             'argument - files '
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --phone-column text Column of the phone numbers; found by its name or content'
         ) ;;
     'profile')
         table=(

@@ -168,7 +168,7 @@ def test_a_key_typed_as_an_argument_is_not_repeated(tool: Tool, words: list[str]
 
 MISTAKES = (RuntimeError, OSError, RecursionError)
 SEND = ("sms", "send", "573001234567", "-m", "Hola")
-BULK = ("sms", "bulk", "customers.csv", "-m", "Hola", "--yes")
+BULK = ("sms", "bulk", "customers.csv", "-m", "Hola", "--yes", "--again")
 PLACES = {
     "msgctl.config.file.load": SEND,
     "msgctl.config.profiles.Profile.credential": SEND,
@@ -177,7 +177,7 @@ PLACES = {
     "msgctl.http.client.Client.fetch": ("api", "GET", "/balance"),
     "msgctl.http.client.Client._outgoing": SEND,
     "msgctl.http.transport.NetworkTransport.handle_request": SEND,
-    "msgctl.http.response.read": SEND,
+    "msgctl.http.response.parse": SEND,
     "msgctl.history.History.finish": SEND,
     "msgctl.output.printer.Printer.print": SEND,
     "msgctl.doctor._ask": ("doctor",),

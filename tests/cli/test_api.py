@@ -66,7 +66,7 @@ def test_any_other_has_its_credentials_in_the_form(method: str, tool: Tool, serv
     assert received.headers["content-type"] == "application/x-www-form-urlencoded"
 
 
-@pytest.mark.parametrize("operation", [ops.SEND_SMS, ops.SEND_CHATAPP], ids=lambda operation: operation.name)
+@pytest.mark.parametrize("operation", [ops.SEND_SMS, ops.CHATAPP_SEND], ids=lambda operation: operation.name)
 def test_an_operation_has_its_credentials_where_the_interface_has_them(
     operation: ops.Operation, tool: Tool, service: Service
 ) -> None:

@@ -28,7 +28,7 @@ def test_an_interrupt_while_a_response_is_read_says_that_the_request_was_sent(
     def interrupt(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(response, "read", interrupt)
+    monkeypatch.setattr(response, "parse", interrupt)
     service.will(answer({"id": "1", "status": 1, "data": []}))
     done = tool(*SMS)
     assert done.code == 130

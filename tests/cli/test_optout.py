@@ -64,6 +64,32 @@ def test_a_file_has_one_number_per_line(ending: str, tool: Tool, tmp_path: Path)
     assert tool("optout", "import", "-", stdin=f"{ANA}\n").code == 0
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"name;phone\nAna;300 123 4567\nLuis;+{LUIS}\n".encode(),
+        b"\xef\xbb\xbfcelular\r\n300 123 4567\r\n300 765 4321\r\n",
+        f'{{"phone": "3001234567"}}\n{{"phone": "+{LUIS}"}}\n'.encode(),
+        f"name,phone\nAna,300 123 4567\nLuis,+{LUIS}\n".encode("utf-16"),
+    ],
+)
+def test_a_file_of_recipients_can_be_imported(content: bytes, tool: Tool, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_bytes(content)
+    done = tool("optout", "import", str(file), "--country-code", "CO")
+    assert (done.code, done.err) == (0, "Added 2 numbers.\n")
+    assert listed(tool) == [ANA, LUIS]
+    assert tool("optout", "import", "-", "--country-code", "CO", stdin=content).code == 0
+
+
+def test_a_wrong_row_of_a_file_of_recipients_adds_none(tool: Tool, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text(f"name,phone\nAna,{ANA}\nLuis,57300\n")
+    refused = tool("optout", "import", str(file))
+    assert (refused.code, "Line 3 of people.csv" in refused.err) == (2, True)
+    assert listed(tool) == []
+
+
 def test_a_file_that_is_not_there_is_a_usage_error(tool: Tool) -> None:
     missing = tool("optout", "import", "nowhere.txt")
     assert (missing.code, "Cannot read" in missing.err) == (2, True)

@@ -46,11 +46,11 @@ def sms_mixed(viewer: Viewer, service: Service) -> None:
             "status": "queued",
             "credits": 12,
             "sms": "ご注文の品が届きました。お受け取りください。",
-            "phone": "81312345678",
+            "phone": "819012345678",
         },
     ]
     service.always(answer({"id": "b387be2e83b51614", "status": 1, "data": entries}))
-    viewer.run("sms", "send", "573001234567", "573001230002", "81312345678", "-m", SHORT)
+    viewer.run("sms", "send", "573001234567", "573001230002", "819012345678", "-m", SHORT)
 
 
 def balance(viewer: Viewer, service: Service) -> None:
@@ -292,7 +292,7 @@ def job_report(viewer: Viewer, _: Service) -> None:
 
 def sms_bulk(viewer: Viewer, _: Service) -> None:
     file = Path("customers.csv")
-    rows = [f"3001234{number:03},Ana\n" for number in range(100, 105)]
+    rows = [f"573001234{number:03},Ana\n" for number in range(100, 105)]
     file.write_text("phone,name\n" + "".join(rows) + "12,Luis\n" + rows[0], encoding="utf-8")
     message = ("-m", "Hello {name}, your order is ready")
     viewer.run("-p", "sandbox", "sms", "bulk", str(file), *message, typed="y\n")

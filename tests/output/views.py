@@ -57,6 +57,7 @@ class Viewer:
         if not color:
             self._environ["NO_COLOR"] = "1"
         self._color = color
+        self._width = width
         self._content = io.BytesIO()
         self._stream = _Stream(self._content, encoding=encoding, write_through=True)
         self.clock = Clock(NOW)
@@ -84,7 +85,7 @@ class Viewer:
     def print(self, result: Result) -> None:
         """Print a result as if a command had returned it."""
         tolerate_any_encoding(self._stream)
-        screen = Screen.of(self._stream, self._color)
+        screen = Screen(self._stream, self._width, self._color)
         Printer(screen, screen, Format.TABLE, clock=self.clock).print(result)
 
     def shown(self) -> str:

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from msgctl import phones
-from msgctl.cli import campaign
+from msgctl.cli import bulk, campaign
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import CountryCode, Phones
 from msgctl.cli.numbers import Numbers, country
@@ -76,8 +75,11 @@ def remove(ctx: typer.Context, phone: Phones, country_code: CountryCode = None) 
 @command(app, "import", "msgctl optout import unsubscribed.txt --country-code CO")
 def import_(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="One phone number per line; - is standard input.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="One number per line, CSV or JSON Lines; - is standard input.")
+    ],
     country_code: CountryCode = None,
+    phone_column: bulk.PhoneColumn = None,
 ) -> None:
     """Add the numbers of a file to the opt-out list, all or none."""
     from msgctl.history import optouts
@@ -85,19 +87,19 @@ def import_(
     context = Context.of(ctx)
     context.refuse_dry_run("optout import")
     context.enable_gc()
-    reader = phones.Reader(country(context, country_code))
-    given, new = optouts.add(paths.optouts_file(), _read(context, file, reader), context.clock())
+    numbers = _read(context, file, country(context, country_code), phone_column)
+    given, new = optouts.add(paths.optouts_file(), numbers, context.clock())
     _tell_added(context, given, new)
 
 
-def _read(context: Context, file: str, reader: phones.Reader) -> Iterator[str]:
+def _read(context: Context, file: str, country_code: str | None, phone_column: str | None) -> Iterator[str]:
     from msgctl.jobs.exclusions import numbers_in
 
     if file == "-":
-        yield from numbers_in(context.stdin.buffer, "Standard input", reader)
+        yield from numbers_in(context.stdin.buffer, "Standard input", country_code, phone_column)
         return
     with campaign.opened(file) as source:
-        yield from numbers_in(source, Path(file).name, reader)
+        yield from numbers_in(source, Path(file).name, country_code, phone_column)
 
 
 def _tell_added(context: Context, given: int, new: int) -> None:
