@@ -31,7 +31,7 @@ def test_numbers_are_added_listed_and_removed(tool: Tool) -> None:
 
 def test_an_empty_list_is_an_empty_result(tool: Tool) -> None:
     assert tool("optout", "list", "--json").document == []
-    assert "Nobody has opted out." in tool("optout", "list", terminal=True).err
+    assert "The opt-out list is empty." in tool("optout", "list", terminal=True).err
 
 
 def test_national_numbers_are_read_by_the_country_of_the_option_or_the_profile(tool: Tool) -> None:

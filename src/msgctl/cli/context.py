@@ -20,8 +20,7 @@ from msgctl.config import file as config
 from msgctl.config import profiles
 from msgctl.errors import UsageError
 from msgctl.operations import Operation
-from msgctl.output.form import Format
-from msgctl.output.result import OwnResult
+from msgctl.output.result import Format, OwnResult
 from msgctl.storage import paths
 
 if TYPE_CHECKING:

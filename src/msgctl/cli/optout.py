@@ -55,7 +55,7 @@ def list_(ctx: typer.Context) -> None:
     context.refuse_dry_run("optout list")
     context.check_own_fields(COLUMNS)
     found = [{"phone": each.phone, "added": timestamp(each.added)} for each in optouts.all_of(paths.optouts_file())]
-    context.show(found, COLUMNS, empty="Nobody has opted out.")
+    context.show(found, COLUMNS, empty="The opt-out list is empty.")
 
 
 @command(app, "remove", "msgctl optout remove 573005550100")
