@@ -177,7 +177,7 @@ PLACES = {
     "msgctl.http.client.Client.fetch": ("api", "GET", "/balance"),
     "msgctl.http.client.Client._outgoing": SEND,
     "msgctl.http.transport.NetworkTransport.handle_request": SEND,
-    "msgctl.http.response.parse": SEND,
+    "msgctl.http.client.parse": SEND,
     "msgctl.history.History.finish": SEND,
     "msgctl.output.printer.Printer.print": SEND,
     "msgctl.doctor._ask": ("doctor",),

@@ -207,7 +207,7 @@ def test_unknown_ones_are_resent_only_on_request(lost: Any, three: str, jobs: Jo
     done = jobs("job", "resume", job, "--resend-unknown", terminal=True, stdin="n\n")
     assert (done.code, "1 person may already have got the message. Send it again? [y/N]" in done.err) == (130, True)
     assert len(sends(service)) == 3
-    done = jobs("job", "resume", job, "--resend-unknown", "--json")
+    done = jobs("job", "resume", job, "--resend-unknown", "--json", "--yes")
     assert (done.code, counts(done.document)) == (0, {"accepted": 3})
     assert [phones(each) for each in sends(service)][3:] == [[ANA]]
     assert done.document["requests"] == 4

@@ -14,7 +14,6 @@ from typing import NoReturn
 
 import pytest
 
-from msgctl.http import response
 from support.service import Service, answer
 from support.tool import Tool
 
@@ -25,10 +24,10 @@ PATIENCE = 30.0
 def test_an_interrupt_while_a_response_is_read_says_that_the_request_was_sent(
     tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(*_: object) -> NoReturn:
+    def interrupt(*_: object, **__: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(response, "parse", interrupt)
+    monkeypatch.setattr("msgctl.http.client.parse", interrupt)
     service.will(answer({"id": "1", "status": 1, "data": []}))
     done = tool(*SMS)
     assert done.code == 130
