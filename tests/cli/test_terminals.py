@@ -15,7 +15,7 @@ import pytest
 from conftest import KEY
 from msgctl import cli
 from msgctl.cli.context import Context
-from msgctl.cli.streams import Sink
+from msgctl.cli.process import Sink
 from support.examples import OF_EACH_KIND, Example, line_of, write_files
 from support.files import table, write_config
 from support.runs import ended_well

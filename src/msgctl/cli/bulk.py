@@ -12,7 +12,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import campaign, defaults
+from msgctl.cli import campaign, inputs
 from msgctl.cli.campaign import Rules
 from msgctl.cli.context import Context
 from msgctl.errors import MsgctlError, UsageError
@@ -143,7 +143,7 @@ def start(
         **asdict(limits),
     )
     zones = campaign.zone_finder(context, rules.hours())
-    country = defaults.country_code(context, source.country_code)
+    country = inputs.country_code(context, source.country_code)
     cells = PhoneCells(country, sms=operation is ops.SEND_SMS, check=not source.no_number_check)
     store = Store(paths.jobs_folder())
     job = store.new_id(context.clock())

@@ -16,7 +16,7 @@ from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.bulk import Limits, MaxCredits, OtherConcurrency, Rate
 from msgctl.cli.context import Context
-from msgctl.cli.terminal import is_terminal
+from msgctl.cli.process import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.output.result import OwnResult
