@@ -58,7 +58,7 @@ class Report:
         return {name: finding["status"] for name, finding in self.findings.items()}
 
     def failed(self, check: str, code: int, *parts: str) -> None:
-        """Check that a check failed with these parts in its finding or fix, and that checks that need it were skipped."""
+        """Check that a check failed with these parts in its finding or fix, and that dependent checks were skipped."""
         assert self.done.code == code, self.done.out
         assert self.done.error["exit_code"] == code
         assert self.statuses[check] == "failed"

@@ -106,16 +106,10 @@ def start(
 
     ``fixed`` are the parameters that all requests have. Raises UsageError if something is wrong with the file.
     """
-    from msgctl.cli import confirmation, job_progress
     from msgctl.jobs.decode import WINDOWS_1252  # only jobs need this: 20 ms
-    from msgctl.jobs.ledger import Ledger
-    from msgctl.jobs.report import SUMMARY
     from msgctl.jobs.spec import JobSpec
-    from msgctl.jobs.store import Store
     from msgctl.jobs.template import MessageRenderer
 
-    context.enable_gc()
-    context.check_own_fields(confirmation.SUMMARY if context.options.dry_run else SUMMARY)
     spec = JobSpec(
         command=command,
         operation=operation.name,
@@ -126,18 +120,34 @@ def start(
         fixed={name: value for name, value in fixed.items() if value is not None},
         **asdict(limits),
     )
+
+    def read(importer: Importer) -> None:
+        with _opened(context, source) as reader:
+            if reader.encoding == WINDOWS_1252:
+                context.note(f"{values.quote(source.file)} is not UTF-8; reading it as {reader.encoding}")
+            renderer = MessageRenderer(
+                reader, messages.texts, messages.check, by_segments=messages.by_segments, cost=messages.cost
+            )
+            importer.read(reader, renderer)
+
+    return make(context, source, spec, read)
+
+
+def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Importer], None]) -> OwnResult:
+    """Make a job of the recipients that ``read`` imports, sum it up, ask, and send it."""
+    from msgctl.cli import confirmation, job_progress
+    from msgctl.jobs.ledger import Ledger
+    from msgctl.jobs.report import SUMMARY
+    from msgctl.jobs.store import Store
+
+    context.enable_gc()
+    context.check_own_fields(confirmation.SUMMARY if context.options.dry_run else SUMMARY)
     store = Store(paths.jobs_folder())
     job = store.new_id(context.clock())
     with store.locked(job):
         store.tidy()
         with _importer(context, store, job, spec) as importer:
-            with _opened(context, source) as reader:
-                if reader.encoding == WINDOWS_1252:
-                    context.note(f"{values.quote(source.file)} is not UTF-8; reading it as {reader.encoding}")
-                renderer = MessageRenderer(
-                    reader, messages.texts, messages.check, by_segments=messages.by_segments, cost=messages.cost
-                )
-                importer.read(reader, renderer)
+            read(importer)
             summary = confirmation.approve(context, source, spec, importer.tally)
             if context.options.dry_run:
                 return summary

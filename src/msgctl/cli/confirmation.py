@@ -9,7 +9,6 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
-from msgctl.cli.terminal import is_terminal
 from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.http.response import credits_left
 from msgctl.output.form import Format
@@ -58,12 +57,6 @@ def approve(context: Context, source: Source, spec: JobSpec, tally: Tally) -> Ow
 
 
 def _ask(context: Context, spec: JobSpec, tally: Tally) -> None:
-    if not (context.options.yes or is_terminal(context.stdin)):
-        raise UsageError(
-            "Cannot ask for confirmation: this is not a terminal",
-            "Check the summary with --dry-run, then send with --yes.",
-            consequence="nothing was sent",
-        )
     numbers = f"{tally.messages:,} {'number' if tally.messages == 1 else 'numbers'}"
     messages = f"{tally.messages:,} {'message' if tally.messages == 1 else 'messages'}"
     cost = f" for about {tally.credits:,} {'credit' if tally.credits == 1 else 'credits'}" if tally.credits else ""

@@ -5,16 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from msgctl.errors import UsageError
+from msgctl.jobs import queries
+from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reader import InvalidRow, RecipientReader, Row, RowError
 from msgctl.jobs.schema import INDEX, LEDGER, SCHEMA
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import State
 from msgctl.jobs.template import Message, MessageRenderer
+from msgctl.operations import SEND_SMS
 from msgctl.storage import database, files
 
 MOST_EXAMPLES = 20
@@ -100,6 +104,28 @@ class Importer:
         self.tally.segments += message.segments
         self.tally.credits += message.cost
         self.tally.first = self.tally.first or message
+
+    def copy(self, ledger: Ledger, lines: Iterable[int]) -> None:
+        """Write recipients of another job, whose spec this job has. Raises ConfigurationError."""
+        by_segments = ledger.spec.performs is SEND_SMS
+        copied = -1
+        with LEDGER.explained(self._new):
+            for line in lines:
+                recipient = (line, *queries.sent_to(ledger.db, line))
+                if recipient[2] != copied:
+                    copied = recipient[2]
+                    message = queries.message(ledger.db, copied)
+                    self._db.execute("INSERT OR IGNORE INTO message VALUES (?, ?, ?, ?)", (copied, *message))
+                self._db.execute(
+                    "INSERT INTO recipient (line, phone, message, state) VALUES (?, ?, ?, 'pending')", recipient[:3]
+                )
+                if recipient[3] is not None:
+                    self._db.execute("INSERT INTO cells VALUES (?, ?)", (line, recipient[3]))
+                _, text, cost = message
+                self.tally.recipients += 1
+                self.tally.credits += cost
+                self.tally.segments += cost if by_segments else 0
+                self.tally.first = self.tally.first or Message(json.loads(text), cost, cost)
 
     def _message(self, message: Message) -> int:
         """Return the number of a message; equal ones have the same."""

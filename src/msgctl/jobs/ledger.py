@@ -183,7 +183,7 @@ class Ledger:
     def _load(self, message: int) -> tuple[dict[str, Any], int]:
         """Return the parameters of a message and its estimated credits."""
         if self._message[0] != message:
-            text, cost = self.db.execute("SELECT parameters, cost FROM message WHERE id = ?", (message,)).fetchone()
+            _, text, cost = queries.message(self.db, message)
             self._message = (message, json.loads(text), cost)
         return self._message[1:]
 

@@ -67,6 +67,24 @@ def recipients(db: sqlite3.Connection, states: Collection[State]) -> Iterator[Re
         yield Recipient(*row)._replace(state=State(row[2]))
 
 
+def sent_to(db: sqlite3.Connection, line: int) -> tuple[str, int, str | None]:
+    """Return phone, message and own columns (as JSON) of a recipient."""
+    found: tuple[str, int, str | None] = db.execute(
+        """SELECT phone, message, row FROM recipient LEFT JOIN cells ON cells.line = recipient.line
+        WHERE recipient.line = ?""",
+        (line,),
+    ).fetchone()
+    return found
+
+
+def message(db: sqlite3.Connection, number: int) -> tuple[bytes, str, int]:
+    """Return digest, parameters (as JSON) and estimated credits of a message."""
+    found: tuple[bytes, str, int] = db.execute(
+        "SELECT digest, parameters, cost FROM message WHERE id = ?", (number,)
+    ).fetchone()
+    return found
+
+
 def to_check(db: sqlite3.Connection) -> Iterator[tuple[int, str]]:
     """Read line and message id of accepted messages whose delivery state is not final, the longest unchecked first."""
     for line, message, delivery in db.execute(
