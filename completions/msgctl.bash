@@ -64,6 +64,12 @@ __msgctl_table() {
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
+            'options --exclude files Leave out the numbers in this file, one per line'
+            'option --window text Send only then, in the recipient'\''s time zone: 08:00-19:00, or co'
+            'option --days text With --window: only on these days, for example mon-sat'
+            'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
+            'option --foreground - With --at: wait here, and send it then'
+            'option --again - Send even if another job has sent this to the same people'
         ) ;;
     'sms segments')
         table=(
@@ -106,6 +112,12 @@ __msgctl_table() {
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
+            'options --exclude files Leave out the numbers in this file, one per line'
+            'option --window text Send only then, in the recipient'\''s time zone: 08:00-19:00, or co'
+            'option --days text With --window: only on these days, for example mon-sat'
+            'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
+            'option --foreground - With --at: wait here, and send it then'
+            'option --again - Send even if another job has sent this to the same people'
         ) ;;
     'chatapp')
         table=(
@@ -146,12 +158,19 @@ __msgctl_table() {
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
+            'options --exclude files Leave out the numbers in this file, one per line'
+            'option --window text Send only then, in the recipient'\''s time zone: 08:00-19:00, or co'
+            'option --days text With --window: only on these days, for example mon-sat'
+            'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
+            'option --foreground - With --at: wait here, and send it then'
+            'option --again - Send even if another job has sent this to the same people'
         ) ;;
     'job')
         table=(
             'command list - List the jobs, oldest first'
             'command show - Show a job'\''s status: accepted, refused and unknown counts'
             'command resume - Resume a job without sending to anyone twice'
+            'command run-due - Send the scheduled jobs whose time has come'
             'command report - List every recipient and the result, in the order of the file'
             'command states - Check the delivery state of accepted messages'
             'command remove - Delete a job and its recipients'
@@ -175,11 +194,14 @@ __msgctl_table() {
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
         ) ;;
+    'job run-due')
+        table=(
+        ) ;;
     'job report')
         table=(
             'argument - jobs '
             'option --last - Use the newest job'
-            'options --only =accepted,refused,unknown,pending,invalid,duplicate Only these recipients: accepted, refused, unknown, pending, invalid, duplicate, or undelivered (repeatable; commas separate several)'
+            'options --only =accepted,refused,unknown,pending,invalid,duplicate,excluded Only these recipients: accepted, refused, unknown, pending, invalid, duplicate, excluded, or undelivered (repeatable; commas separate several)'
         ) ;;
     'job states')
         table=(
@@ -281,6 +303,7 @@ __msgctl_table() {
             'option --country-code countries Country to read the number in, for example CO'
             'option --state text Only this delivery state'
             'option --command text Only this command, such as '\''sms send'\'''
+            'option --job text Only this job'\''s recipients: its ID or name'
             'option --limit text Only the newest N entries'
         ) ;;
     'history list')
@@ -291,6 +314,7 @@ __msgctl_table() {
             'option --country-code countries Country to read the number in, for example CO'
             'option --state text Only this delivery state'
             'option --command text Only this command, such as '\''sms send'\'''
+            'option --job text Only this job'\''s recipients: its ID or name'
             'option --limit text Only the newest N entries'
         ) ;;
     'history clear')
@@ -527,7 +551,7 @@ __msgctl_table() {
     'option -n,--dry-run - Print the request and send nothing'
     'option -y,--yes - Skip confirmation prompts'
     'option -q,--quiet - No notes or progress on standard error'
-    'option -v,--verbose - Show each request and response on standard error'
+    'option -v,--verbose - Show each request and response on standard error; -vv adds headers and bodies'
     'option --timeout text Maximum total time per request'
     'option --no-color - No colour; NO_COLOR and TERM=dumb do the same'
     'option -h,--help - Show this page'

@@ -58,7 +58,7 @@ class Report:
         return {name: finding["status"] for name, finding in self.findings.items()}
 
     def failed(self, check: str, code: int, *parts: str) -> None:
-        """Check that a check failed with these parts in its finding or fix, and that dependent checks were skipped."""
+        """Expect a failed check with these parts in its finding or fix; those that need it were skipped."""
         assert self.done.code == code, self.done.out
         assert self.done.error["exit_code"] == code
         assert self.statuses[check] == "failed"
@@ -70,7 +70,7 @@ class Report:
                 assert (self.statuses[later], self[later]["found"]) == ("skipped", f"not checked: {check} failed")
 
     def warned(self, check: str, *parts: str) -> None:
-        """Check that a check warned with these parts, and that nothing failed."""
+        """Expect a warning with these parts, and nothing failed."""
         assert (self.done.code, self.statuses[check]) == (0, "warning"), self.done.out
         told = f"{self[check]['found']} {self[check]['fix']}"
         assert all(part in told for part in parts), told

@@ -69,6 +69,7 @@ def test_a_dry_run_reads_the_balance_and_stops(
         "recipients": 4,
         "invalid": 0,
         "duplicate": 1,
+        "excluded": 0,
         "blank": 0,
         "messages": 3,
         "segments": 3 if command == "sms bulk" else None,
@@ -77,6 +78,7 @@ def test_a_dry_run_reads_the_balance_and_stops(
         "first": firsts[command],
         "invalid_rows": [],
         "duplicate_rows": [{"line": 4, "phone": ANA, "reason": "duplicate of line 2"}],
+        "excluded_rows": [],
     }
 
 
@@ -327,7 +329,9 @@ def test_quiet_and_yes_print_only_the_result(customers: str, jobs: Jobs, service
     assert (done.code, done.err) == (0, "")
     assert list(done.document) == MEMBERS
     assert counts(done.document) == {"accepted": 3, "duplicate": 1}
-    refused(jobs.sms(customers, "--quiet", terminal=True, stdin="n\n"), 130, "messages    3", "Send 3 messages")
+    refused(
+        jobs.sms(customers, "--quiet", "--again", terminal=True, stdin="n\n"), 130, "messages    3", "Send 3 messages"
+    )
 
 
 def test_a_lost_response_about_the_balance_does_not_stop_the_job(customers: str, jobs: Jobs, service: Service) -> None:

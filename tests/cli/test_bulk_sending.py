@@ -161,6 +161,7 @@ def test_all_accepted(three: str, jobs: Jobs, service: Service) -> None:
         "pending": 0,
         "invalid": 0,
         "duplicate": 0,
+        "excluded": 0,
         "requests": 1,
         "credits": 6,
         "created": "2026-09-21T14:13:20Z",

@@ -439,6 +439,39 @@ def test_reading_creates_no_file(tool: Tool, path: Path) -> None:
     assert not path.parent.exists()
 
 
+def test_recipients_of_jobs_are_in_the_history(tool: Tool, sandbox: Sandbox, home: Path) -> None:
+    file = home / "customers.csv"
+    file.write_text(f"phone,name\n{PHONE},Ana\n{OTHER},Luis\n")
+    sandbox.done(*SEND)
+    tool.clock.now += 60
+    job = sandbox.document("sms", "bulk", str(file), "-m", "Hello {name}", "--yes", "--name", "news")["job"]
+    single, first, second = recorded(tool)
+    assert (single["job"], first["job"], second["job"]) == (None, job, job)
+    assert {each["phone"]: each["message"] for each in (first, second)} == {PHONE: "Hello Ana", OTHER: "Hello Luis"}
+    assert (first["command"], first["outcome"], first["status"], first["credits"]) == (
+        "sms bulk",
+        "accepted",
+        "queued",
+        1,
+    )
+    assert [each["job"] for each in recorded(tool, "--phone", OTHER)] == [job]
+    assert [each["phone"] for each in recorded(tool, "--job", "news")] == [each["phone"] for each in (first, second)]
+    assert recorded(tool, "--job", job, "--command", "call bulk") == []
+    assert [each["job"] for each in recorded(tool, "--limit", "1")] == [job]
+    refused(tool("history", "--job", "nothing"), 2, "nothing")
+
+
+def test_a_damaged_job_does_not_hide_the_rest(tool: Tool, sandbox: Sandbox, path: Path) -> None:
+    sandbox.done(*SEND)
+    (path.parent / "jobs").mkdir(mode=0o700)
+    ledger = path.parent / "jobs" / "20260921-aaaaaa.sqlite3"
+    ledger.write_bytes(b"not a database at all\n" * 100)
+    ledger.chmod(0o600)
+    done = tool("history", "-o", "csv")
+    assert (done.code, len(done.out.splitlines())) == (0, 2)
+    assert "Job 20260921-aaaaaa is not included" in done.err
+
+
 # --- clear
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import KEY
 from support.service import Service, answer, drip
 from support.tool import Outcome, Tool, process
 from support.tree import COMMANDS, GROUPS, NODES, Node, name_of
@@ -202,12 +203,9 @@ def test_an_unknown_field_of_a_send_is_found_out_before_it_is_sent(tool: Tool, s
     assert service.received == []
 
 
-def test_fields_do_not_go_with_json(tool: Tool, service: Service) -> None:
-    done = tool("balance", "--json", "--fields", "status")
-    assert (done.code, done.out) == (2, "")
-    assert "--fields" in done.error["message"]
-    assert "--json" in done.error["message"]
-    assert service.received == []
+def test_fields_select_from_json(tool: Tool) -> None:
+    done = tool("-p", "sandbox", "balance", "--json", "--fields", "status")
+    assert (done.code, done.document) == (0, [{"status": 1000}])
 
 
 # --- what the parser finds
@@ -283,3 +281,11 @@ def test_no_command_takes_a_key(node: Node, tool: Tool) -> None:
     done = tool(*node.words, "--key", "secret-key")
     assert done.code == 2
     assert "secret-key" not in done.err
+
+
+@pytest.mark.parametrize("options", [["-vv"], ["-v", "-v"], ["--verbose", "--verbose"]], ids=" ".join)
+def test_vv_shows_headers_and_bodies_without_the_key(options: list[str], tool: Tool, service: Service) -> None:
+    service.will(answer({"status": 7}))
+    done = tool("balance", *options)
+    assert (done.code, "> Accept: application/json" in done.err, '{"status": 7}' in done.err) == (0, True, True)
+    assert KEY not in done.err

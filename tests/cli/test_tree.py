@@ -23,7 +23,7 @@ WANTED = """
     2fa send-sms, 2fa send-call, 2fa send-chatapp, 2fa verify, url shorten, url stats, chatapp send, chatapp order,
     profile add, profile list, profile show, profile use, profile remove, profile path,
     sms bulk, call bulk, chatapp bulk, block bulk,
-    job list, job show, job resume, job report, job states, job remove,
+    job list, job show, job resume, job report, job states, job remove, job run-due,
     sandbox inbox, sandbox click, sandbox credit, sandbox reset, api, doctor
 """
 
@@ -41,8 +41,8 @@ SENDING = {"--once", "--resend-unknown", "--ignore-optout"}
 
 MORE = {
     "balance check": {"--min"},
-    "history": {"--since", "--until", "--phone", "--country-code", "--state", "--command", "--limit"},
-    "history list": {"--since", "--until", "--phone", "--country-code", "--state", "--command", "--limit"},
+    "history": {"--since", "--until", "--phone", "--country-code", "--state", "--command", "--job", "--limit"},
+    "history list": {"--since", "--until", "--phone", "--country-code", "--state", "--command", "--job", "--limit"},
     "state get": {"--last"},
     "sms send": {"--message-file", "--gsm7"} | SENDING,
     "call send": {"--message-file"} | SENDING,
@@ -58,13 +58,15 @@ MORE = {
 }
 """Options that the surface gives a command beside the fields of its operation."""
 
-OF_A_JOB = {"--phone-column", "--skip-invalid", "--concurrency", "--rate"}
+RULES = {"--exclude", "--window", "--days", "--at", "--foreground", "--again"}
+OF_A_JOB = {"--name", "--phone-column", "--skip-invalid", "--concurrency", "--rate"}
 BULK = {
-    "sms bulk": OF_A_JOB | {"-m", "--message", "--message-file", "--gsm7", "--country-code"},
+    "sms bulk": OF_A_JOB | {"-m", "--message", "--message-file", "--gsm7", "--country-code"} | RULES,
     "call bulk": OF_A_JOB
     | {"-m", "--message", "--message-file", "--voice", "--audio-code", "--retries"}
-    | {"--leave-voicemail", "--no-leave-voicemail", "--country-code"},
-    "chatapp bulk": OF_A_JOB | {"--template"},
+    | {"--leave-voicemail", "--no-leave-voicemail", "--country-code"}
+    | RULES,
+    "chatapp bulk": OF_A_JOB | {"--template"} | RULES,
     "block bulk": OF_A_JOB | {"--name"},
 }
 """Options of the commands that read a file of recipients ("Jobs")."""
@@ -105,7 +107,7 @@ def test_each_argument_and_option_is_explained_in_a_sentence_and_named_in_capita
     for parameter in node.command.params:
         # A remark in brackets may follow the sentence.
         assert re.fullmatch(r"[A-Z].*[.](?: \[.*\])?", parameter.help), parameter.name
-        if parameter.param_type_name == "argument" or not getattr(parameter, "is_flag", False):
+        if parameter.param_type_name == "argument" or not (parameter.is_flag or parameter.count):
             assert parameter.metavar, parameter.name
             assert parameter.metavar == parameter.metavar.upper()
 

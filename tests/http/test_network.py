@@ -16,6 +16,7 @@ import trustme
 from conftest import KEY
 from msgctl import __version__
 from support.commands import ALL, PHONE, READS, SENDS, Command, each
+from support.leaks import shows_key
 from support.proxy import proxying
 from support.service import Service, answer, raw, running, silent
 from support.tool import Tool
@@ -403,3 +404,16 @@ def test_localhost_by_name_is_this_machine(service: Service, monkeypatch: pytest
 def test_the_time_limit_is_the_one_given(service: Service, tool: Tool) -> None:
     service.will(silent)
     assert "0.25 seconds" in tool("sms", "send", PHONE, "-m", "x", "--timeout", "0.25").err
+
+
+@pytest.mark.parametrize("flags", [("-vv",), ("-v", "-v"), ("--verbose", "-v")])
+def test_more_verbosity_shows_headers_and_bodies_without_the_key(
+    flags: tuple[str, ...], service: Service, tool: Tool
+) -> None:
+    service.will(answer({**SENDS["sms send"].record, "note": KEY}, headers={"X-Odd": "plain"}))
+    err = tool(*flags, *SMS).err
+    assert "> Content-Type: application/x-www-form-urlencoded" in err
+    assert f"> client=12345&key=***&phone={PHONE}&sms=Hola" in err
+    assert "< X-Odd: plain" in err
+    assert '"note": "***"' in err
+    assert not shows_key(err)

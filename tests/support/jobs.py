@@ -22,7 +22,7 @@ ANA, LUIS, EVA = "573001234567", "573007654321", "573009999999"
 
 MEMBERS = [
     *("job", "name", "command", "file", "profile", "state", "recipients"),
-    *("accepted", "refused", "unknown", "pending", "invalid", "duplicate"),
+    *("accepted", "refused", "unknown", "pending", "invalid", "duplicate", "excluded"),
     *("requests", "credits", "created", "updated"),
 ]
 """What `job show` gives, in its order; `states` stands before `created` when some are known."""
@@ -147,5 +147,5 @@ class Jobs:
 
 def counts(document: Any) -> dict[str, int]:
     """The outcomes of a job that are not zero."""
-    outcomes = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate")
+    outcomes = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate", "excluded")
     return {name: document[name] for name in outcomes if document[name]}

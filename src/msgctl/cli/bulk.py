@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from msgctl import operations as ops
 from msgctl import values
+from msgctl.cli import campaign
+from msgctl.cli.campaign import Rules
 from msgctl.cli.context import Context
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.http.request import Value
@@ -19,8 +22,10 @@ from msgctl.output.result import OwnResult
 from msgctl.storage import paths
 
 if TYPE_CHECKING:
+    from msgctl.jobs.exclusions import Exclusions
     from msgctl.jobs.importer import Importer
     from msgctl.jobs.reader import RecipientReader
+    from msgctl.jobs.sending_hours import ZoneFinder
     from msgctl.jobs.spec import JobSpec
     from msgctl.jobs.store import Store
 
@@ -50,6 +55,9 @@ Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name o
 MaxCredits = Annotated[
     str | None, typer.Option("--max-credits", metavar="N", help="Stop before the job costs more than N credits.")
 ]
+
+
+NO_RULES = Rules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +109,7 @@ def start(
     limits: Limits,
     fixed: Mapping[str, Value],
     messages: Messages,
+    rules: Rules = NO_RULES,
 ) -> OwnResult:
     """Make a job of a file of recipients, sum it up, ask, send it, and return the job as ``job show`` does.
 
@@ -118,6 +127,10 @@ def start(
         profile=context.profile.name,
         base_url=context.profile.base_url,
         fixed={name: value for name, value in fixed.items() if value is not None},
+        client=context.profile.client,
+        window=rules.window,
+        days=rules.days,
+        at=rules.due(context),
         **asdict(limits),
     )
 
@@ -130,10 +143,10 @@ def start(
             )
             importer.read(reader, renderer)
 
-    return make(context, source, spec, read)
+    return make(context, source, spec, read, rules)
 
 
-def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Importer], None]) -> OwnResult:
+def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Importer], None], rules: Rules) -> OwnResult:
     """Make a job of the recipients that ``read`` imports, sum it up, ask, and send it."""
     from msgctl.cli import confirmation, job_progress
     from msgctl.jobs.ledger import Ledger
@@ -142,27 +155,53 @@ def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Import
 
     context.enable_gc()
     context.check_own_fields(confirmation.SUMMARY if context.options.dry_run else SUMMARY)
+    zones = campaign.zone_finder(context, rules.hours())
     store = Store(paths.jobs_folder())
     job = store.new_id(context.clock())
-    with store.locked(job):
+    with _exclusions(spec, rules) as found, store.locked(job):
         store.tidy()
-        with _importer(context, store, job, spec) as importer:
+        with _importer(context, store, job, spec, found, zones) as importer:
             read(importer)
+            campaign.refuse_repeat(context, store, importer, rules)
             summary = confirmation.approve(context, source, spec, importer.tally)
             if context.options.dry_run:
                 return summary
-            importer.finish()
+            with store.starting():
+                campaign.refuse_repeat(context, store, importer, rules)  # another job may have begun meanwhile
+                importer.finish()
         with closing(Ledger(store.path(job), clock=context.clock)) as ledger:
             context.note(f"job {job}; check it with: msgctl job show {job}")
+            if spec.at is not None:
+                if not rules.foreground:
+                    return campaign.scheduled(context, job, ledger)
+                campaign.wait_until(context, job, spec.at)
             return job_progress.send(context, job, ledger)
 
 
 @contextmanager
-def _importer(context: Context, store: Store, job: str, spec: JobSpec) -> Iterator[Importer]:
+def _exclusions(spec: JobSpec, rules: Rules) -> Iterator[Exclusions | None]:
+    """Yield the numbers that a job leaves out. Everyone can be blocked."""
+    if spec.performs is ops.BLOCK_PHONE:
+        yield None
+        return
+    country = spec.fixed.get("country-code")
+    with campaign.exclusions(rules, str(country) if country else None) as found:
+        yield found
+
+
+@contextmanager
+def _importer(
+    context: Context,
+    store: Store,
+    job: str,
+    spec: JobSpec,
+    exclusions: Exclusions | None,
+    zones: ZoneFinder | None,
+) -> Iterator[Importer]:
     """Yield a new ledger, which is deleted unless the block finishes it."""
     from msgctl.jobs.importer import Importer
 
-    importer = Importer(store.path(job), spec, created=context.clock())
+    importer = Importer(store.path(job), spec, created=context.clock(), exclusions=exclusions, zones=zones)
     try:
         yield importer
     except MsgctlError as error:

@@ -6,7 +6,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk, defaults, sending
+from msgctl.cli import bulk, campaign, defaults, sending
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     CountryCode,
@@ -121,6 +121,12 @@ def bulk_send(
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
     max_credits: bulk.MaxCredits = None,
+    exclude: campaign.Exclude = None,
+    window: campaign.WindowHours = None,
+    days: campaign.Days = None,
+    at: campaign.At = None,
+    foreground: campaign.Foreground = False,
+    again: campaign.Again = False,
 ) -> OwnResult:
     """Call each recipient in a file, as a job.
 
@@ -150,6 +156,7 @@ def bulk_send(
         limits,
         fixed,
         bulk.Messages(templates),
+        campaign.Rules(exclude, window, days, at, foreground, again),
     )
 
 

@@ -7,7 +7,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk, sending
+from msgctl.cli import bulk, campaign, sending
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import MOST_BODY_BYTES, PhoneCountry, option, phone_number, read
 from msgctl.cli.tree import command, group
@@ -101,6 +101,12 @@ def bulk_send(
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
     max_credits: bulk.MaxCredits = None,
+    exclude: campaign.Exclude = None,
+    window: campaign.WindowHours = None,
+    days: campaign.Days = None,
+    at: campaign.At = None,
+    foreground: campaign.Foreground = False,
+    again: campaign.Again = False,
 ) -> OwnResult:
     """Send a message to each recipient in a file, as a job.
 
@@ -119,6 +125,7 @@ def bulk_send(
         limits,
         {"template": values.words(template, "--template")},
         bulk.Messages({"body": value or ()}, lambda text: values.prose(text, "a VALUE")),
+        campaign.Rules(exclude, window, days, at, foreground, again),
     )
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LONGEST_EXAMPLE = 200
 
 SUMMARY = (
-    *("command", "file", "recipients", "invalid", "duplicate", "blank"),
+    *("command", "file", "recipients", "invalid", "duplicate", "excluded", "blank"),
     *("messages", "segments", "credits", "balance", "first"),
 )
 
@@ -76,6 +76,8 @@ def _invalid(source: Source, tally: Tally, *, is_quiet: bool) -> UsageError | No
             f"Fix them, or skip them with --skip-invalid.{where}",
             consequence="nothing was sent",
         )
+    if tally.excluded and not tally.messages:
+        return UsageError(f"All recipients in {file} are excluded", consequence="nothing was sent")
     if not tally.messages:
         return UsageError(f"{file} has no valid rows", "Fix the rows.", consequence="nothing was sent")
     return None
@@ -89,6 +91,7 @@ def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None) -> dict[str, 
         "recipients": tally.recipients,
         "invalid": tally.invalid,
         "duplicate": tally.duplicate,
+        "excluded": tally.excluded,
         "blank": tally.blank,
         "messages": tally.messages,
         "segments": tally.segments if spec.performs is ops.SEND_SMS else None,
@@ -97,6 +100,7 @@ def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None) -> dict[str, 
         "first": dict(tally.first.parameters) if tally.first else None,
         "invalid_rows": [row._asdict() for row in tally.invalid_rows],
         "duplicate_rows": [row._asdict() for row in tally.duplicate_rows],
+        "excluded_rows": [row._asdict() for row in tally.excluded_rows],
     }
 
 
@@ -107,6 +111,8 @@ def _lines(document: Mapping[str, Any], context: Context, *, left_out: bool) -> 
         rows.append(("invalid", f"{document['invalid']:,}{', left out' if left_out else ''}"))
     if document["duplicate"]:
         rows.append(("duplicate", f"{document['duplicate']:,}, left out"))
+    if document["excluded"]:
+        rows.append(("excluded", f"{document['excluded']:,}, left out"))
     if document["blank"]:
         rows.append(("blank rows", f"{document['blank']:,}, ignored"))
     rows.append(("messages", f"{document['messages']:,}"))
@@ -134,7 +140,11 @@ def _text(parameters: Mapping[str, Any]) -> str:
 
 
 def _list_rows(context: Context, tally: Tally) -> None:
-    for number, rows in ((tally.invalid, tally.invalid_rows), (tally.duplicate, tally.duplicate_rows)):
+    for number, rows in (
+        (tally.invalid, tally.invalid_rows),
+        (tally.duplicate, tally.duplicate_rows),
+        (tally.excluded, tally.excluded_rows),
+    ):
         for row in rows:
             context.note(f"line {row.line}: {row.phone + ': ' if row.phone else ''}{row.reason}")
         if number > len(rows):

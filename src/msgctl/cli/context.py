@@ -142,6 +142,7 @@ class Context:
                 credential,
                 timeout=self.options.seconds,
                 log=self.trace,
+                verbosity=self.options.verbose,
                 trace=trace,
                 sleep=self.sleep,
                 transport=self._sandbox_transport if self.profile.is_sandbox else None,

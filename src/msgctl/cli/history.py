@@ -21,8 +21,8 @@ from msgctl.times import timestamp
 app = group(
     """Messages sent from this machine, and their results.
 
-    Without a command, list the newest 20 entries, one for each number: messages, calls, verification messages (never
-    their codes) and blocked numbers. A profile with `history = false` keeps no history.
+    Without a command, list the newest 20 entries, one for each number: messages, calls, recipients of jobs,
+    verification messages (never their codes) and blocked numbers. A profile with `history = false` keeps no history.
     """
 )
 
@@ -40,6 +40,7 @@ Until = Annotated[str | None, typer.Option("--until", metavar="DATE", help="Last
 ToPhone = Annotated[str | None, typer.Option("--phone", metavar="P", help="Only this number.")]
 State = Annotated[str | None, typer.Option("--state", metavar="S", help="Only this delivery state.")]
 OfCommand = Annotated[str | None, typer.Option("--command", metavar="C", help="Only this command, such as 'sms send'.")]
+OfJob = Annotated[str | None, typer.Option("--job", metavar="J", help="Only this job's recipients: its ID or name.")]
 Limit = Annotated[
     str | None, typer.Option("--limit", metavar="N", help=f"Only the newest N entries. [default: {USUAL_LIMIT}]")
 ]
@@ -54,9 +55,10 @@ def history(
     country_code: PhoneCountry = None,
     state: State = None,
     command: OfCommand = None,
+    job: OfJob = None,
     limit: Limit = None,
 ) -> OwnResult | None:
-    given = (since, until, phone, country_code, state, command, limit)
+    given = (since, until, phone, country_code, state, command, job, limit)
     if ctx.invoked_subcommand is None:
         return _list(Context.of(ctx), *given)
     if any(each is not None for each in given):
@@ -83,6 +85,7 @@ def list_(
     country_code: PhoneCountry = None,
     state: State = None,
     command: OfCommand = None,
+    job: OfJob = None,
     limit: Limit = None,
 ) -> OwnResult:
     """List what was sent, the newest last. `msgctl history` does the same.
@@ -92,7 +95,7 @@ def list_(
 
     Days begin at midnight of this machine's time zone.
     """
-    return _list(Context.of(ctx), since, until, phone, country_code, state, command, limit)
+    return _list(Context.of(ctx), since, until, phone, country_code, state, command, job, limit)
 
 
 def _list(
@@ -103,6 +106,7 @@ def _list(
     country_code: str | None,
     state: str | None,
     command: str | None,
+    job: str | None,
     limit: str | None,
 ) -> OwnResult:
     most = USUAL_LIMIT if limit is None else values.whole_number(limit, "--limit", 1, MOST_LISTED)
@@ -118,9 +122,16 @@ def _list(
         "profile": context.options.profile,
     }
     context.check_own_fields((*FIELDS, RESPONSE))
-    with reading(paths.history_file()) as history:
-        found: list[dict[str, Any]] = [] if history is None else history.entries(most, **filters)
-    is_filtered = any(value is not None for value in filters.values())
+    found: list[dict[str, Any]] = []
+    if job is None:
+        with reading(paths.history_file()) as history:
+            found = [] if history is None else history.entries(most, **filters)
+    if paths.jobs_folder().exists() or job is not None:
+        from msgctl.cli import job_history
+
+        found += job_history.entries(most, job, filters, context.warn)
+        found = sorted(found, key=lambda entry: str(entry["time"]))[-most:]
+    is_filtered = job is not None or any(value is not None for value in filters.values())
     empty = "No matching messages in the history." if is_filtered else "The history is empty."
     if RESPONSE not in context.options.fields:
         found = [{name: entry[name] for name in FIELDS} for entry in found]

@@ -17,11 +17,9 @@ from msgctl.cli import prompts
 from msgctl.cli.bulk import Limits, MaxCredits, OtherConcurrency, Rate, Source, make
 from msgctl.cli.context import Context
 from msgctl.cli.tree import command, group
-from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.output.result import OwnResult
 from msgctl.storage import paths
-from msgctl.text import clean
 
 if TYPE_CHECKING:
     from msgctl.jobs.ledger import Ledger
@@ -33,11 +31,8 @@ app = group("Check, resume and report on bulk sends.")
 Job = Annotated[str | None, typer.Argument(metavar="JOB", help="Job id or name.")]
 Last = Annotated[bool, typer.Option("--last", help="Use the newest job.")]
 
-VARIABLES = ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY")
-"""What can hold the account in place of a profile."""
-
 LISTED = ("job", "command", "state", "recipients", "accepted", "refused", "unknown", "pending")
-OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate")
+OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate", "excluded")
 
 
 @command(app, "list", "msgctl job list", "msgctl job list -o csv --fields job,state,pending")
@@ -107,7 +102,7 @@ def resume(
     context.check_own_fields(SUMMARY)
     job = _found(_store(), job, last)
     with _locked(context, job) as ledger:
-        _check_account(context, ledger, job)
+        job_progress.check_account(context, ledger, job)
         spec = _limited(ledger.spec, concurrency, rate, max_credits)
         if context.options.dry_run:
             return job_progress.result(summary(job, ledger, running=False))
@@ -122,6 +117,23 @@ def resume(
         if not ledger.totals.unsent:
             context.note(f"job {job} has nothing pending")
         return job_progress.send(context, job, ledger)
+
+
+@command(app, "run-due", "msgctl job run-due", "msgctl -p main job run-due --quiet")
+def run_due(ctx: typer.Context) -> OwnResult | None:
+    """Send the scheduled jobs whose time has come.
+
+    Made for cron: it prints nothing if nothing is due, and two calls at once never send the same job. A job whose
+    process was killed is continued. A job outside its sending window is left for the next call.
+    """
+    from msgctl.cli import due
+    from msgctl.jobs.report import SUMMARY
+
+    context = Context.of(ctx)
+    context.refuse_dry_run("job run-due")
+    context.check_own_fields(SUMMARY)
+    context.enable_gc()
+    return due.run(context, _store(), SUMMARY)
 
 
 @command(
@@ -179,7 +191,7 @@ def states(
     context.check_own_fields(SUMMARY)
     job = _found(_store(), job, last)
     with _locked(context, job) as ledger:
-        _check_account(context, ledger, job)
+        job_progress.check_account(context, ledger, job)
         if ledger.spec.performs not in (ops.SEND_SMS, ops.SEND_CALL):
             raise UsageError(f"{ledger.spec.command} has no delivery states", "SMS and calls have.")
         spec = _limited(ledger.spec, concurrency, rate, None)
@@ -203,22 +215,27 @@ def resend(
 
     Their messages are the same. Check the delivery states first: msgctl job states.
     """
+    from msgctl.cli import job_progress
+    from msgctl.cli.campaign import Rules
     from msgctl.jobs.report import Report
+    from msgctl.jobs.resend import FormerRecipients
 
     context = Context.of(ctx)
     wanted = values.choice(only, ("undelivered", "refused"), "outcome")
     store = _store()
     job = _found(store, job, last)
     with closing(_opened(context, store, job, read_only=True)) as ledger:
-        _check_account(context, ledger, job)
+        job_progress.check_account(context, ledger, job)
         found = Report(ledger, [wanted], running=store.is_running(job))
         if not len(found):
             raise UsageError(f"No recipient of job {job} is {wanted}", f"List them all: msgctl job report {job}")
+        former = FormerRecipients(ledger, found)
         return make(
             context,
             Source(ledger.spec.file, None, skip_invalid=False),
-            replace(ledger.spec, max_credits=None),
-            lambda importer: importer.copy(ledger, (row["line"] for row in found)),
+            replace(ledger.spec, max_credits=None, at=None),
+            lambda importer: importer.read(former, former),
+            Rules(window=ledger.spec.window, days=ledger.spec.days, again=True),
         )
 
 
@@ -315,26 +332,6 @@ def _summary(context: Context, store: Store, job: str) -> dict[str, Any]:
     if running and not store.is_running(job):  # it ended meanwhile, and what was in flight is known now
         return _summary(context, store, job)
     return document
-
-
-def _check_account(context: Context, ledger: Ledger, job: str) -> None:
-    """Use the profile of the job. Raises ConfigurationError if it leads to another service."""
-    spec = ledger.spec
-    if spec.profile == profiles.ENVIRONMENT and not (
-        context.options.profile or all(map(context.environ.get, VARIABLES))
-    ):
-        raise ConfigurationError(
-            f"Job {job} was started with the environment variables {', '.join(VARIABLES)}",
-            "Set them again, or choose a profile for the same service with -p.",
-        )
-    if context.options.profile is None and spec.profile != profiles.ENVIRONMENT:
-        context.options.profile = spec.profile
-    if context.profile.base_url != spec.base_url:
-        raise ConfigurationError(
-            f"The job uses {clean(spec.base_url)}, but profile {clean(context.profile.name)} uses "
-            f"{clean(context.profile.base_url)}",
-            f"Choose the job's profile: -p {clean(spec.profile)}",
-        )
 
 
 def _limited(spec: JobSpec, concurrency: str | None, rate: str | None, max_credits: str | None) -> JobSpec:

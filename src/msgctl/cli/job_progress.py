@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgctl.cli import signals
@@ -12,6 +13,7 @@ from msgctl.cli.terminal import is_terminal
 from msgctl.config import profiles
 from msgctl.errors import (
     ConditionError,
+    ConfigurationError,
     Interrupted,
     MsgctlError,
     NotReachedError,
@@ -26,6 +28,7 @@ from msgctl.jobs.spec import JobSpec, Totals
 from msgctl.jobs.state_poller import StatePoller
 from msgctl.jobs.states import Outcome
 from msgctl.output.result import OwnResult
+from msgctl.text import clean
 
 if TYPE_CHECKING:
     from msgctl.output.progress import JobProgress
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
 REFRESH = 0.2
 """Seconds between two refreshes."""
 MINUTE = 60.0
+
+VARIABLES = ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY")
+"""What can hold the account in place of a profile."""
 
 FINISHING = "Stopping: waiting for requests in flight. Press Ctrl-C again to stop at once; they will be unknown."
 
@@ -60,20 +66,31 @@ def result(document: Mapping[str, Any], failure: MsgctlError | None = None) -> O
     return OwnResult(document, columns, SUMMARY, view="job", failures=[failure] if failure else [])
 
 
-def send(context: Context, job: str, ledger: Ledger) -> OwnResult:
-    """Send what is pending in a job and return its summary, with what stopped it or kept recipients unaccepted."""
-    runner = Runner(ledger, context.client.sibling)
+def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> OwnResult:
+    """Send what is pending in a job and return its summary, with what stopped it or kept recipients unaccepted.
+
+    Without ``waits`` it ends when its window closes, and the next `msgctl job run-due` continues it.
+    """
+    runner = Runner(ledger, context.client.sibling, clock=context.clock, waits=waits)
+    if waits and ledger.due is not None:
+        ledger.end_schedule()
     before = ledger.totals.requests
+    hint = resume_hint(job, ledger.spec)
     try:
-        error, interrupted = _attend(context, runner, lambda: _sent(runner.totals), resume_hint(job, ledger.spec))
+        error, interrupted = _attend(
+            context, runner, lambda: _sent(runner.totals), hint, lambda: _waiting(runner.waits_until)
+        )
     finally:
         sent = runner.totals.requests > before
         context.carried_out |= sent
     outcomes = ledger.totals.outcomes(running=False)
+    is_for_later = not interrupted and (error is None or isinstance(error, NotReachedError))
+    if ledger.due is not None and not (is_for_later and outcomes[Outcome.PENDING]):
+        ledger.end_schedule()
     if error:
         error = _stopped(error, job, ledger, sent=sent)
     elif interrupted and outcomes[Outcome.PENDING]:
-        error = Interrupted("interrupted", resume_hint(job, ledger.spec), consequence=_told(ledger.totals))
+        error = Interrupted("interrupted", hint, consequence=_told(ledger.totals))
     else:
         error = _not_accepted(outcomes, job)
     return result(summary(job, ledger, running=False), error)
@@ -114,18 +131,28 @@ def resume_hint(job: str, spec: JobSpec) -> str:
 
 
 def _attend(
-    context: Context, work: Work, progress: Callable[[], Progress], hint: str
+    context: Context,
+    work: Work,
+    progress: Callable[[], Progress],
+    hint: str,
+    waiting: Callable[[], str] = str,
 ) -> tuple[MsgctlError | None, bool]:
     """Let something run to its end and show its progress. Return its error, and whether a person stopped it.
 
-    The first Ctrl-C (or SIGTERM, or SIGHUP) lets requests in flight finish; the second raises Interrupted.
+    ``waiting`` says what it waits for, if it does. The first Ctrl-C (or SIGTERM, or SIGHUP) lets requests in flight
+    finish; the second raises Interrupted.
     """
     interrupted = False
+    told = ""
     try:
         with _signals() as received, _Display(context) as display:
             work.start()
             while not work.wait(REFRESH):
                 display.show(progress())
+                if (wait := waiting()) != told:
+                    told = wait or told
+                    display.clear()
+                    context.note(told)
                 if received and not interrupted:
                     interrupted = True
                     work.stop()
@@ -134,6 +161,35 @@ def _attend(
             return work.finish(), interrupted
     except KeyboardInterrupt:
         raise Interrupted("interrupted; the outcome of requests in flight is unknown", hint) from None
+
+
+def _waiting(until: float | None) -> str:
+    return "" if until is None else f"Waiting for the sending window until {local_time(until)}. Ctrl-C pauses the job."
+
+
+def local_time(seconds: float) -> str:
+    """Return a time as a clock on this machine's wall shows it: 2026-12-01 09:00."""
+    return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M}"
+
+
+def check_account(context: Context, ledger: Ledger, job: str) -> None:
+    """Use the profile of the job. Raises ConfigurationError if it leads to another service."""
+    spec = ledger.spec
+    if spec.profile == profiles.ENVIRONMENT and not (
+        context.options.profile or all(map(context.environ.get, VARIABLES))
+    ):
+        raise ConfigurationError(
+            f"Job {job} was started with the environment variables {', '.join(VARIABLES)}",
+            "Set them again, or choose a profile for the same service with -p.",
+        )
+    if context.options.profile is None and spec.profile != profiles.ENVIRONMENT:
+        context.options.profile = spec.profile
+    if context.profile.base_url != spec.base_url:
+        raise ConfigurationError(
+            f"The job uses {clean(spec.base_url)}, but profile {clean(context.profile.name)} uses "
+            f"{clean(context.profile.base_url)}",
+            f"Choose the job's profile: -p {clean(spec.profile)}",
+        )
 
 
 def _sent(totals: Totals) -> Progress:

@@ -23,7 +23,7 @@ class Options:
     dry_run: bool = False
     yes: bool = False
     quiet: bool = False
-    verbose: bool = False
+    verbose: int = 0
     seconds: float = 30.0
     no_color: bool = False
 
@@ -32,7 +32,7 @@ def _stored(name: str, convert: Callable[[Any], Any] = lambda value: value) -> C
     """Return a callback that stores an option's value in the `Options` of this run."""
 
     def store(ctx: typer.Context, value: Any) -> Any:
-        if value is not None and not ctx.resilient_parsing:
+        if value not in (None, 0) and not ctx.resilient_parsing:  # 0: a counter that was not given
             setattr(ctx.obj.options, name, convert(value))
         return value
 
@@ -121,7 +121,17 @@ def _signature(  # never called: Typer reads the signature
         bool | None, _flag("quiet", "--quiet", "-q", help="No notes or progress on standard error.")
     ] = None,
     verbose: Annotated[
-        bool | None, _flag("verbose", "--verbose", "-v", help="Show each request and response on standard error.")
+        int | None,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            help="Show each request and response on standard error; -vv adds headers and bodies.",
+            is_eager=True,
+            callback=_stored("verbose", int),
+            rich_help_panel=PANEL,
+            show_default=False,
+        ),
     ] = None,
     timeout: Annotated[
         str | None,

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from msgctl import phones, values
-from msgctl.cli import defaults
+from msgctl import phones
+from msgctl.cli import campaign, defaults
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import CountryCode, Phones
 from msgctl.cli.tree import command, group
-from msgctl.errors import ConfigurationError, UsageError
+from msgctl.errors import ConfigurationError
 from msgctl.storage import paths
 from msgctl.times import timestamp
 
@@ -111,13 +111,7 @@ def _read(context: Context, file: str, reader: phones.Reader) -> Iterator[str]:
     if file == "-":
         yield from numbers_in(context.stdin.buffer, "Standard input", reader)
         return
-    try:
-        source = Path(file).open("rb")  # noqa: SIM115 (closed below)
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"Cannot read {values.quote(file)}: {getattr(error, 'strerror', None) or 'no such name'}"
-        ) from None
-    with source:
+    with campaign.opened(file) as source:
         yield from numbers_in(source, Path(file).name, reader)
 
 

@@ -8,7 +8,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import segments as counting
 from msgctl import values
-from msgctl.cli import bulk, defaults, sending
+from msgctl.cli import bulk, campaign, defaults, sending
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     GSM7_HELP,
@@ -91,6 +91,12 @@ def bulk_send(
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
     max_credits: bulk.MaxCredits = None,
+    exclude: campaign.Exclude = None,
+    window: campaign.WindowHours = None,
+    days: campaign.Days = None,
+    at: campaign.At = None,
+    foreground: campaign.Foreground = False,
+    again: campaign.Again = False,
 ) -> OwnResult:
     """Send an SMS to each recipient in a file, as a job.
 
@@ -114,6 +120,7 @@ def bulk_send(
         limits,
         {"country-code": defaults.country_code(context, country_code)},
         bulk.Messages({"sms": template}, checked, by_segments=True),
+        campaign.Rules(exclude, window, days, at, foreground, again),
     )
 
 

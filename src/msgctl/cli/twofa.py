@@ -1,7 +1,6 @@
 """`msgctl 2fa`: send and verify codes."""
 
-import re
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -11,11 +10,7 @@ from msgctl.cli import defaults, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import AppName, CountryCode, Phone, code, option, optional
 from msgctl.cli.tree import command, group
-from msgctl.errors import OutcomeUnknownError, RefusedError
-from msgctl.http.response import Number, Response
-from msgctl.output.result import Result, ServiceResult
-from msgctl.recipients import is_failure
-from msgctl.text import shorten
+from msgctl.output.result import Result
 
 app = group("Send and verify codes by SMS, call or chat app.")
 
@@ -27,10 +22,6 @@ Voice = Annotated[
         help=f"Voice that speaks the code: {', '.join(ops.VERIFICATION_VOICES)}. [required unless in the profile]",
     ),
 ]
-NO = frozenset(
-    "no not false falso pending pendiente incorrect incorrecto wrong mismatch unverified unverifiable used".split()
-)
-"""Words in a status that mean "not verified", beside the words for failure in any response."""
 
 
 @command(app, "send-sms", "msgctl 2fa send-sms 573001234567 --app-name Shop", performs=ops.SMS_2FA)
@@ -129,30 +120,4 @@ def verify(
         "country-code": defaults.country_code(context, country_code),
     }
     given["code"] = code(context, code_text)
-    try:
-        result = requests.run(context, ops.VERIFY_2FA, given)
-    except OutcomeUnknownError as error:
-        status = error.http_status or 0
-        if status >= 300 or not isinstance(error.document, dict) or "status" not in error.document:
-            raise
-        raise _refused(error.what, status, error.body, error.document) from error
-    if isinstance(result, ServiceResult):
-        result.failures += [fault for response in result.responses if (fault := _not_verified(response))]
-    return result
-
-
-def _not_verified(response: Response) -> RefusedError | None:
-    """Return the error for a response that does not say that the code is right."""
-    status = response.document.get("status")
-    said = str(status).lower() if isinstance(status, bool) else str(status or "")
-    words = re.findall(r"[^\W\d_]+", said.lower())
-    is_number = isinstance(status, Number) or not words
-    is_no = float(said or 0) == 0 if is_number else is_failure(said) or not NO.isdisjoint(words)
-    if said and not is_no and not response.document.get("error"):
-        return None
-    body = shorten(response.body.decode(errors="replace"), 4000)
-    return _refused(f"status {shorten(said, 60) or 'missing'}", response.http_status, body, dict(response.document))
-
-
-def _refused(why: str, http_status: int, body: str, document: Any) -> RefusedError:
-    return RefusedError(f"The code was not verified: {why}", http_status=http_status, body=body, document=document)
+    return requests.run(context, ops.VERIFY_2FA, given)

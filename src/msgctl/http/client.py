@@ -25,9 +25,10 @@ from msgctl.errors import (
     OutcomeUnknownError,
     UsageError,
 )
+from msgctl.http.failure import check, outcome_unknown
 from msgctl.http.redaction import redact, redact_body
 from msgctl.http.request import Request, Value, build, encoded
-from msgctl.http.response import Response, accept, check, is_lost, outcome_unknown, parse
+from msgctl.http.response import Response, accept, is_lost, parse
 from msgctl.http.transport import Route, describe, finished
 from msgctl.operations import Effect, Operation
 

@@ -218,7 +218,7 @@ class _Backend(httpcore.SyncBackend):
         self._end = time.monotonic() + self.seconds
 
     def left(self) -> float:
-        """Return the seconds that are left. Raises httpcore.ReadTimeout if there are none."""
+        """Return the remaining seconds. Raises httpcore.ReadTimeout at the limit."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise httpcore.ReadTimeout

@@ -111,6 +111,28 @@ class NumberSet:
         yield sorted(number for run in runs for number in run.below(None))
 
 
+class Exclusions:
+    """The numbers that a job leaves out, each with a reason."""
+
+    def __init__(self) -> None:
+        self._sets: list[tuple[str, NumberSet]] = []
+
+    def add(self, reason: str, phones: Iterable[str]) -> None:
+        """Leave out some numbers. Raises what reading them raises, and ConfigurationError if the disk is full."""
+        numbers = NumberSet()
+        self._sets.append((reason, numbers))
+        numbers.add(phones)
+        numbers.seal()
+
+    def reason(self, phone: str) -> str | None:
+        """Return why a number is left out; None if it is not."""
+        return next((reason for reason, numbers in self._sets if phone in numbers), None)
+
+    def close(self) -> None:
+        for _, numbers in self._sets:
+            numbers.close()
+
+
 def numbers_in(source: BinaryIO, name: str, reader: Reader) -> Iterator[str]:
     """Yield the numbers in a file that has one per line; blank lines are ignored.
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from msgctl.errors import UsageError
-from msgctl.jobs import queries
-from msgctl.jobs.ledger import Ledger
+from msgctl.jobs import repeats
+from msgctl.jobs.exclusions import Exclusions
 from msgctl.jobs.reader import InvalidRow, RecipientReader, Row, RowError
+from msgctl.jobs.repeats import Repeat
 from msgctl.jobs.schema import INDEX, LEDGER, SCHEMA
+from msgctl.jobs.sending_hours import NoSendingHoursError, ZoneFinder
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import State
-from msgctl.jobs.template import Message, MessageRenderer
-from msgctl.operations import SEND_SMS
+from msgctl.jobs.store import Store
+from msgctl.jobs.template import Message, Renderer
 from msgctl.storage import database, files
 
 MOST_EXAMPLES = 20
@@ -30,33 +31,46 @@ _CACHE_KIB = 4096
 
 @dataclass(slots=True)
 class Tally:
-    """A file in numbers. ``invalid_rows`` and ``duplicate_rows`` are the first of each."""
+    """A file in numbers. ``invalid_rows``, ``duplicate_rows`` and ``excluded_rows`` are the first of each."""
 
     recipients: int = 0
     invalid: int = 0
     duplicate: int = 0
+    excluded: int = 0
     blank: int = 0
     segments: int = 0
     credits: int = 0
     invalid_rows: list[InvalidRow] = field(default_factory=list)
     duplicate_rows: list[InvalidRow] = field(default_factory=list)
+    excluded_rows: list[InvalidRow] = field(default_factory=list)
     first: Message | None = None
 
     @property
     def messages(self) -> int:
-        return self.recipients - self.invalid - self.duplicate
+        return self.recipients - self.invalid - self.duplicate - self.excluded
 
 
 class Importer:
     """A ledger that is being written, under a temporary name until `finish`: a job appears whole or not at all."""
 
-    def __init__(self, path: Path, spec: JobSpec, *, created: float) -> None:
+    def __init__(
+        self,
+        path: Path,
+        spec: JobSpec,
+        *,
+        created: float,
+        exclusions: Exclusions | None = None,
+        zones: ZoneFinder | None = None,
+    ) -> None:
+        """``exclusions`` are phones that are left out; ``zones`` finds time zones, for a job with a window."""
         self._path = path
         self._new = path.with_name(f".{path.name}.new")
         self._spec = spec
         self._created = created
-        self._cached: dict[str, int] = {}
-        self._last: tuple[Message, int] | None = None
+        self._exclusions = exclusions
+        self._zones = zones
+        self._cached: dict[tuple[str, str], int] = {}
+        self._last: tuple[Message, str, int] | None = None
         self.tally = Tally()
         self.is_finished = False
         with LEDGER.explained(self._new):
@@ -69,7 +83,7 @@ class Importer:
             self._db.execute("BEGIN")
             LEDGER.build(self._db, SCHEMA)
 
-    def read(self, rows: RecipientReader, renderer: MessageRenderer) -> None:
+    def read(self, rows: RecipientReader, renderer: Renderer) -> None:
         """Write every row. Raises UsageError if the file cannot be read to its end, and ConfigurationError."""
         own = [index for index, name in enumerate(rows.columns) if name and name != rows.phone_column]
         self._spec = replace(self._spec, columns=[rows.columns[index] for index in own])
@@ -85,9 +99,17 @@ class Importer:
                     self._db.execute("INSERT INTO cells VALUES (?, ?)", (row.line, cells))
         self.tally.blank = rows.blank
 
-    def _add(self, row: Row, renderer: MessageRenderer) -> None:
+    def _add(self, row: Row, renderer: Renderer) -> None:
+        if self._exclusions and (reason := self._exclusions.reason(row.phone)):
+            self.tally.excluded += 1
+            self._leave_out(InvalidRow(row.line, row.phone, reason), State.EXCLUDED, self.tally.excluded_rows)
+            return
         try:
             message = renderer.render(row)
+            zones = self._zones.zones(row.phone) if self._zones else ""
+        except NoSendingHoursError as error:
+            self._reject(InvalidRow(row.line, row.phone, str(error)))
+            return
         except RowError as error:
             self._reject(InvalidRow(row.line, row.phone, error.reason))
             return
@@ -96,7 +118,7 @@ class Importer:
             return
         added = self._db.execute(
             "INSERT OR IGNORE INTO recipient (line, phone, message, state) VALUES (?, ?, ?, 'pending')",
-            (row.line, row.phone, self._message(message)),
+            (row.line, row.phone, self._message(message, zones)),
         )
         if not added.rowcount:
             self._repeat(row)
@@ -105,47 +127,27 @@ class Importer:
         self.tally.credits += message.cost
         self.tally.first = self.tally.first or message
 
-    def copy(self, ledger: Ledger, lines: Iterable[int]) -> None:
-        """Write recipients of another job, whose spec this job has. Raises ConfigurationError."""
-        by_segments = ledger.spec.performs is SEND_SMS
-        copied = -1
-        with LEDGER.explained(self._new):
-            for line in lines:
-                recipient = (line, *queries.sent_to(ledger.db, line))
-                if recipient[2] != copied:
-                    copied = recipient[2]
-                    message = queries.message(ledger.db, copied)
-                    self._db.execute("INSERT OR IGNORE INTO message VALUES (?, ?, ?, ?)", (copied, *message))
-                self._db.execute(
-                    "INSERT INTO recipient (line, phone, message, state) VALUES (?, ?, ?, 'pending')", recipient[:3]
-                )
-                if recipient[3] is not None:
-                    self._db.execute("INSERT INTO cells VALUES (?, ?)", (line, recipient[3]))
-                _, text, cost = message
-                self.tally.recipients += 1
-                self.tally.credits += cost
-                self.tally.segments += cost if by_segments else 0
-                self.tally.first = self.tally.first or Message(json.loads(text), cost, cost)
+    def _message(self, message: Message, zones: str) -> int:
+        """Return the number of a message for recipients in some time zones; equal ones have the same."""
+        if self._last is None or self._last[0] is not message or self._last[1] != zones:
+            self._last = (message, zones, self._number(message, zones))
+        return self._last[2]
 
-    def _message(self, message: Message) -> int:
-        """Return the number of a message; equal ones have the same."""
-        if self._last is None or self._last[0] is not message:
-            self._last = (message, self._number(message))
-        return self._last[1]
-
-    def _number(self, message: Message) -> int:
+    def _number(self, message: Message, zones: str) -> int:
         text = json.dumps(message.parameters, ensure_ascii=False, separators=(",", ":"))
-        number = self._cached.get(text)
+        number = self._cached.get((text, zones))
         if number is None:
             digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
             self._db.execute(
-                "INSERT OR IGNORE INTO message (digest, parameters, cost) VALUES (?, ?, ?)",
-                (digest, text, message.cost),
+                "INSERT OR IGNORE INTO message (digest, zones, parameters, cost) VALUES (?, ?, ?, ?)",
+                (digest, zones, text, message.cost),
             )
-            (number,) = self._db.execute("SELECT id FROM message WHERE digest = ?", (digest,)).fetchone()
+            (number,) = self._db.execute(
+                "SELECT id FROM message WHERE digest = ? AND zones = ?", (digest, zones)
+            ).fetchone()
             if len(self._cached) >= _CACHED_MESSAGES:
                 self._cached.clear()
-            self._cached[text] = number
+            self._cached[text, zones] = number
         return number
 
     def _reject(self, row: InvalidRow) -> None:
@@ -165,11 +167,22 @@ class Importer:
             examples.append(row)
         self._db.execute("INSERT INTO recipient (line, phone, error, state) VALUES (?, ?, ?, ?)", (*row, state))
 
+    def repeat(self, store: Store, now: float) -> Repeat | None:
+        """Return a job that has sent, or will send, the same message to most of these recipients."""
+        with LEDGER.explained(self._new):
+            self._db.execute("COMMIT")
+            try:
+                return repeats.find(store, self._db, self._spec, self.tally.messages, now)
+            finally:
+                self._db.execute("BEGIN")
+
     def finish(self) -> None:
         """Make the ledger durable and give it its name. Raises ConfigurationError."""
         with LEDGER.explained(self._new):
             with closing(self._db) as db:
                 facts = {"spec": self._spec.dump(), "created": repr(self._created)}
+                if self._spec.at is not None:
+                    facts["due"] = repr(self._spec.at)
                 db.executemany("INSERT INTO job VALUES (?, ?)", facts.items())
                 db.execute(INDEX)
                 db.execute("COMMIT")

@@ -32,8 +32,9 @@ class Ledger:
     def __init__(self, path: Path, *, clock: Callable[[], float], read_only: bool = False) -> None:
         self.path = path
         self.is_in_use = False
-        self._clock = clock
-        self._message: tuple[int | None, dict[str, Any], int] = (None, {}, 0)
+        self.clock = clock
+        self._message: tuple[int | None, dict[str, Any], int, str] = (None, {}, 0, "")
+        self._open_zones: frozenset[str] | None = None
         with LEDGER.explained(path):
             self.db = LEDGER.connect(path, read_only=read_only)
             try:
@@ -69,7 +70,7 @@ class Ledger:
         except BaseException:
             self.totals, self._number = before, number
             self._writes.clear()
-            self._cursor.restart()
+            self._cursor.restart(self._open_zones)
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
             raise
@@ -83,6 +84,17 @@ class Ledger:
         """Return a fact about the whole job."""
         row = self.db.execute("SELECT value FROM job WHERE name = ?", (name,)).fetchone()
         return row and str(row[0])
+
+    @property
+    def due(self) -> float | None:
+        """When `msgctl job run-due` sends this job, in seconds since 1970; None if it does not."""
+        due = self.fact("due")
+        return None if due is None else float(due)
+
+    def end_schedule(self) -> None:
+        """Leave the job to its user from now on, and not to `msgctl job run-due`."""
+        with self.transaction():
+            self.db.execute("DELETE FROM job WHERE name = 'due'")
 
     def change(self, spec: JobSpec) -> None:
         """Replace the spec, whose limits may have changed."""
@@ -99,7 +111,7 @@ class Ledger:
             self.db.execute(
                 """INSERT INTO request (number, updated, error) SELECT DISTINCT request, ?, ? FROM recipient
                 WHERE state IN ('sending', 'sending again')""",
-                (self._clock(), ENDED_EARLY),
+                (self.clock(), ENDED_EARLY),
             )
             self.db.execute(
                 """UPDATE recipient SET lost = lost + (SELECT cost FROM message WHERE message.id = recipient.message)
@@ -114,6 +126,10 @@ class Ledger:
         """Have recipients who were refused, or whose outcome is unknown, sent to again."""
         with self.transaction():
             for each in outcomes:
+                self.db.execute(
+                    f"UPDATE recipient SET spent = spent + {queries.CHARGED}, credits = NULL WHERE state = ?",  # noqa: S608
+                    (State(each),),
+                )
                 self._move_all(State(each), Event.RESEND)
         self._recount()
 
@@ -123,7 +139,19 @@ class Ledger:
     def _recount(self) -> None:
         with LEDGER.explained(self.path):
             self.totals, self._number = queries.totals(self.db)
-        self._cursor.restart()
+        self._cursor.restart(self._open_zones)
+
+    def open_to(self, zones: frozenset[str]) -> None:
+        """Let only recipients in these time zones be sent to from now on, in the transaction that is open."""
+        if zones != self._open_zones:
+            self._writes.flush()
+            self._open_zones = zones
+            self._cursor.restart(zones)
+
+    def pending_zones(self) -> list[str]:
+        """Return the time zones in which somebody is pending."""
+        self._writes.flush()
+        return queries.pending_zones(self.db)
 
     def next_cost(self) -> int | None:
         """Return the estimated credits of the next recipient; None if nobody is pending."""
@@ -138,9 +166,9 @@ class Ledger:
         group = self._cursor.take(most)
         if group is None:
             return None
-        parameters, cost = self._load(group.message)
+        parameters, cost, zones = self._load(group.message)
         self._number += 1
-        intent = Intent(self._number, group, parameters, cost)
+        intent = Intent(self._number, group, parameters, cost, zones)
         after = TRANSITIONS[group.state, Event.INTENT]
         self._writes.intend(after, group.lines, self._number)
         self.totals.move(group.state, after, len(group.lines))
@@ -166,7 +194,7 @@ class Ledger:
             self.totals.lost += lost * len(ids)
         self.totals.promised -= intent.estimate
         if result.was_sent:
-            self._writes.end(intent.number, self._clock(), _why(result), result.body)
+            self._writes.end(intent.number, self.clock(), _why(result), result.body)
         else:
             self.totals.requests -= 1
             if intent.group.state is State.PENDING:
@@ -174,17 +202,19 @@ class Ledger:
 
     def note_deliveries(self, states: Iterable[tuple[int, str | None]]) -> None:
         """Write the delivery state of each line; None keeps the one that is known."""
-        now = self._clock()
+        now = self.clock()
         self.db.executemany(
             "UPDATE recipient SET delivery = coalesce(?, delivery), checked = ? WHERE line = ?",
             ((state, now, line) for line, state in states),
         )
 
-    def _load(self, message: int) -> tuple[dict[str, Any], int]:
-        """Return the parameters of a message and its estimated credits."""
+    def _load(self, message: int) -> tuple[dict[str, Any], int, str]:
+        """Return the parameters of a message, its estimated credits, and the time zones of its recipients."""
         if self._message[0] != message:
-            _, text, cost = queries.message(self.db, message)
-            self._message = (message, json.loads(text), cost)
+            text, *rest = self.db.execute(
+                "SELECT parameters, cost, zones FROM message WHERE id = ?", (message,)
+            ).fetchone()
+            self._message = (message, json.loads(text), *rest)
         return self._message[1:]
 
 
@@ -194,6 +224,14 @@ def _why(result: Result) -> str | None:
     if why and result.intent.again:
         return f"an earlier request may have been carried out; the last one: {why}"
     return why
+
+
+def due_of(path: Path) -> float | None:
+    """Return when `msgctl job run-due` sends the job in a ledger; None if it does not. Counts no recipients."""
+    with LEDGER.explained(path), closing(LEDGER.connect(path, read_only=True)) as db:
+        LEDGER.check(db, path)
+        row = db.execute("SELECT value FROM job WHERE name = 'due'").fetchone()
+    return None if row is None else float(row[0])
 
 
 def facts(path: Path) -> tuple[JobSpec, float]:

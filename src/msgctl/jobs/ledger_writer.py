@@ -15,11 +15,14 @@ from msgctl.errors import MsgctlError, unexpected
 from msgctl.jobs import queries
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.rate_limits import Budget, FailureCounter, RateLimiter
+from msgctl.jobs.sending_hours import SendingHours
 from msgctl.jobs.spec import Intent, Result
 
 MOST_TOGETHER = 20
 """Results and intents in one commit. With more, all senders would wait for the last one and then send at once."""
 
+CLOCK_CHECK = 1.0
+"""Seconds between two looks at the clock while the window is closed: it may be set, or the machine asleep."""
 LONGEST_WAIT = 60.0
 """Seconds; a queue cannot wait indefinitely long."""
 
@@ -34,8 +37,19 @@ class LedgerWriter:
     ``totals`` are those of the last commit.
     """
 
-    def __init__(self, ledger: Ledger, *, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        monotonic: Callable[[], float],
+        hours: SendingHours | None = None,
+        waits: bool = True,
+    ) -> None:
+        """``hours`` are those of the job's window, if it has one; without ``waits`` the job ends when it closes."""
         spec = ledger.spec
+        self._hours = hours
+        self._waits = waits
+        self._closed_zones: list[str] = []
         self._ledger = ledger
         self._monotonic = monotonic
         self._limiter = RateLimiter(spec.rate)
@@ -51,6 +65,8 @@ class LedgerWriter:
         self.stopped_by: MsgctlError | None = None
         self.unwritten = 0
         self.totals = ledger.totals.copy()
+        self.waits_until: float | None = None
+        """When the window opens, in seconds since 1970, while nobody who is left may be sent to."""
 
     # --- called by other threads
 
@@ -59,6 +75,10 @@ class LedgerWriter:
         turn: Waiting = SimpleQueue()
         self._handed_in.put(turn)
         return turn.get()
+
+    def may_send(self, intent: Intent) -> bool:
+        """Return whether the window of a request is still open, right before it is sent."""
+        return self._hours is None or intent.zones in self._hours.open_zones()
 
     def hand_in(self, result: Result) -> None:
         """Have a result written soon."""
@@ -96,10 +116,22 @@ class LedgerWriter:
         while not handed_in and not self._is_due():
             if self._closed:
                 return None
-            is_paced = self._waiting and not self._on_hold
-            delay = min(self._limiter.delay(self._monotonic()), LONGEST_WAIT)
-            handed_in = self._received(delay if is_paced else None)
+            handed_in = self._received(self._patience())
         return handed_in
+
+    def _patience(self) -> float | None:
+        """Return how long to wait for something to be handed in; None if nothing else can become due."""
+        if self._waiting and self._is_closed():
+            return CLOCK_CHECK
+        if not self._waiting or self._on_hold:
+            return None
+        return min(self._limiter.delay(self._monotonic()), LONGEST_WAIT)
+
+    def _is_closed(self) -> bool:
+        """Return whether all who are left must wait for their window; the clock may have been set meanwhile."""
+        if not self._closed_zones or self._hours is None:
+            return False
+        return self._hours.open_zones().isdisjoint(self._closed_zones)
 
     def _received(self, seconds: float | None) -> list[Waiting | Result]:
         """Return what was handed in, waiting at most so long for the first (None: as long as it takes)."""
@@ -117,7 +149,9 @@ class LedgerWriter:
         """Return whether a waiting sender can be served: with a request, or because there are no more."""
         if not self._waiting:
             return False
-        return self.stopping.is_set() or not (self._on_hold or self._limiter.delay(self._monotonic()))
+        if self.stopping.is_set():
+            return True
+        return not (self._on_hold or self._is_closed() or self._limiter.delay(self._monotonic()))
 
     def _commit(self, results: Sequence[Result]) -> None:
         with self._ledger.transaction():
@@ -134,6 +168,9 @@ class LedgerWriter:
     def _intents(self) -> list[Intent | None]:
         """Write intents for the senders who wait; None for one who need not wait any longer."""
         self._on_hold = False
+        if self._hours is not None:
+            self._closed_zones, self.waits_until = [], None
+            self._ledger.open_to(self._hours.open_zones())
         served: list[Intent | None] = []
         for _ in self._waiting:
             if self.stopping.is_set():
@@ -147,8 +184,21 @@ class LedgerWriter:
             intent = self._ledger.intend(size) if size else None
             if intent:
                 self._limiter.sent(len(intent.phones), now)
+            elif self._hours is not None and self._wait_for(self._hours):
+                break
             served.append(intent)
         return served
+
+    def _wait_for(self, hours: SendingHours) -> bool:
+        """Wait for the window if somebody is pending whose window is closed. Return whether that is so."""
+        if not self._ledger.totals.unsent:
+            return False
+        closed = self._ledger.pending_zones()
+        if not self._waits:
+            self.stop()
+            return False
+        self._closed_zones, self.waits_until = closed, hours.next_opening(closed)
+        return bool(closed)
 
     def _allowed(self) -> int | None:
         """Return how many recipients the next request may have; None until a request in flight has ended."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import deque
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from msgctl.jobs.states import State
@@ -13,7 +14,10 @@ _READ_AHEAD = 2_000
 
 # All groups come as one row: at every row the thread would wait for its turn among all senders. There are two searches
 # since SQLite does not use its index for (message, line) > (?, ?).
-_ROWS = "SELECT message, state, line, phone FROM recipient WHERE state IN ('pending', 'again') AND message"
+_OPEN = """?4 IS NULL OR EXISTS (SELECT 1 FROM message WHERE id = recipient.message
+    AND zones IN (SELECT value FROM json_each(?4)))"""
+_ROWS = f"""SELECT message, state, line, phone FROM recipient
+    WHERE state IN ('pending', 'again') AND ({_OPEN}) AND message"""  # noqa: S608
 _NEXT = f"""SELECT json_group_array(json_array(message, state, lines, phones, last)) FROM (
     SELECT message, state, group_concat(line) AS lines, group_concat(phone) AS phones, max(line) AS last FROM (
     SELECT * FROM ({_ROWS} = ?1 AND line > ?2 ORDER BY line LIMIT ?3) UNION ALL
@@ -36,14 +40,18 @@ class PendingCursor:
         self._db = db
         self.restart()
 
-    def restart(self) -> None:
-        """Begin again: find all who are pending in the ledger."""
+    def restart(self, zones: Iterable[str] | None = None) -> None:
+        """Begin again: find all who are pending in the ledger, or only those in some time zones."""
+        self._zones = None if zones is None else json.dumps([*zones])
         self._place = (-1, -1)
         self._groups: deque[Group] = deque()
         self._is_end = False
 
     def put_back(self, group: Group) -> None:
-        self._groups.appendleft(group)
+        """Have recipients come again, except for those who are still to be read: they would come twice."""
+        passed = [line for line in group.lines if (group.message, line) <= self._place]
+        if passed:
+            self._groups.appendleft(group._replace(lines=passed, phones=group.phones[: len(passed)]))
 
     def message(self) -> int | None:
         """Return the message of the next recipient; None at the end."""
@@ -59,7 +67,7 @@ class PendingCursor:
         if len(group.lines) < most and not self._groups:
             group = self._extended(group)
         if len(group.lines) > most:
-            self.put_back(group._replace(lines=group.lines[most:], phones=group.phones[most:]))
+            self._groups.appendleft(group._replace(lines=group.lines[most:], phones=group.phones[most:]))
         return group._replace(lines=group.lines[:most], phones=group.phones[:most])
 
     def _extended(self, group: Group) -> Group:
@@ -73,7 +81,7 @@ class PendingCursor:
     def _read(self) -> None:
         if self._is_end:
             return
-        (text,) = self._db.execute(_NEXT, (*self._place, _READ_AHEAD)).fetchone()
+        (text,) = self._db.execute(_NEXT, (*self._place, _READ_AHEAD, self._zones)).fetchone()
         found = json.loads(text)
         for message, state, lines, phones, last in found:
             group = Group(message, State(state), [*map(int, lines.split(","))], phones.split(","))

@@ -11,7 +11,7 @@ from msgctl.delivery_states import is_final
 from msgctl.jobs.spec import Totals
 from msgctl.jobs.states import IN_FLIGHT, State
 
-_CHARGED = "CASE typeof(credits) WHEN 'integer' THEN credits ELSE 0 END"
+CHARGED = "CASE typeof(credits) WHEN 'integer' THEN credits ELSE 0 END"
 
 
 class Recipient(NamedTuple):
@@ -33,7 +33,7 @@ def totals(db: sqlite3.Connection) -> tuple[Totals, int]:
     found = Totals()
     (found.requests, highest) = db.execute("SELECT count(*), coalesce(max(number), 0) FROM request").fetchone()
     for state, number, charged, lost, last in db.execute(
-        f"SELECT state, count(*), sum({_CHARGED}), sum(lost), max(request) FROM recipient GROUP BY state"  # noqa: S608
+        f"SELECT state, count(*), sum({CHARGED} + spent), sum(lost), max(request) FROM recipient GROUP BY state"  # noqa: S608
     ):
         found.states[State(state)] = number
         found.credits += charged
@@ -55,6 +55,20 @@ def updated(db: sqlite3.Connection) -> float:
     return float(latest)
 
 
+def zones(db: sqlite3.Connection) -> list[str]:
+    """Return the time zones of all messages."""
+    return [text for (text,) in db.execute("SELECT DISTINCT zones FROM message")]
+
+
+def pending_zones(db: sqlite3.Connection) -> list[str]:
+    """Return the time zones in which somebody is pending."""
+    rows = db.execute(
+        """SELECT DISTINCT zones FROM message WHERE EXISTS
+        (SELECT 1 FROM recipient WHERE message = message.id AND state IN ('pending', 'again'))"""
+    )
+    return [text for (text,) in rows]
+
+
 def recipients(db: sqlite3.Connection, states: Collection[State]) -> Iterator[Recipient]:
     """Read the rows in some states, in the order of the file."""
     marks = ",".join("?" * len(states))
@@ -67,20 +81,10 @@ def recipients(db: sqlite3.Connection, states: Collection[State]) -> Iterator[Re
         yield Recipient(*row)._replace(state=State(row[2]))
 
 
-def sent_to(db: sqlite3.Connection, line: int) -> tuple[str, int, str | None]:
-    """Return phone, message and own columns (as JSON) of a recipient."""
-    found: tuple[str, int, str | None] = db.execute(
-        """SELECT phone, message, row FROM recipient LEFT JOIN cells ON cells.line = recipient.line
-        WHERE recipient.line = ?""",
-        (line,),
-    ).fetchone()
-    return found
-
-
-def message(db: sqlite3.Connection, number: int) -> tuple[bytes, str, int]:
-    """Return digest, parameters (as JSON) and estimated credits of a message."""
-    found: tuple[bytes, str, int] = db.execute(
-        "SELECT digest, parameters, cost FROM message WHERE id = ?", (number,)
+def message_of(db: sqlite3.Connection, line: int) -> tuple[str, int]:
+    """Return the parameters (as JSON) and the estimated credits of a recipient's message."""
+    found: tuple[str, int] = db.execute(
+        "SELECT parameters, cost FROM recipient JOIN message ON message.id = message WHERE line = ?", (line,)
     ).fetchone()
     return found
 
@@ -109,7 +113,7 @@ def highest_price(db: sqlite3.Connection) -> Fraction | None:
     """Return the most that was charged for a recipient, as a multiple of its estimate; None before the first charge."""
     highest: Fraction | None = None
     for most, cost in db.execute(
-        f"""SELECT max({_CHARGED}), cost FROM recipient JOIN message ON message.id = message
+        f"""SELECT max({CHARGED}), cost FROM recipient JOIN message ON message.id = message
         WHERE state = 'accepted' AND cost > 0 GROUP BY cost"""  # noqa: S608
     ):
         if most:

@@ -11,18 +11,19 @@ from msgctl.jobs import queries
 from msgctl.jobs.ledger import ENDED_EARLY, Ledger
 from msgctl.jobs.queries import Recipient
 from msgctl.jobs.schema import LEDGER
+from msgctl.jobs.sending_hours import hours_of
 from msgctl.jobs.states import Outcome, State, outcome
 from msgctl.times import timestamp
 
 COLUMNS = ("line", "phone", "outcome", "id", "status", "state", "credits", "error")
 
 SUMMARY = (
-    *("job", "name", "command", "file", "profile", "state", "recipients", *map(str, Outcome)),
+    *("job", "name", "command", "file", "profile", "state", "until", "recipients", *map(str, Outcome)),
     *("requests", "credits", "states", "created", "updated"),
 )
 """The fields of a job's summary."""
 
-RUNNING, PAUSED, DONE = "running", "paused", "done"
+SCHEDULED, WAITING, RUNNING, PAUSED, DONE = "scheduled", "waiting", "running", "paused", "done"
 
 UNDELIVERED = "undelivered"
 _DELIVERED = {"delivered", "read", "seen", "answered", "completed"}
@@ -33,13 +34,15 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
     outcomes = ledger.totals.outcomes(running=running)
     with LEDGER.explained(ledger.path):
         states, updated = queries.deliveries(ledger.db), queries.updated(ledger.db)
+    state, until = _state(ledger, running=running, is_pending=bool(outcomes[Outcome.PENDING]))
     return {
         "job": job,
         "name": ledger.spec.name,
         "command": ledger.spec.command,
         "file": ledger.spec.file,
         "profile": ledger.spec.profile,
-        "state": RUNNING if running else PAUSED if outcomes[Outcome.PENDING] else DONE,
+        "state": state,
+        **({"until": timestamp(until)} if until is not None else {}),
         "recipients": ledger.totals.recipients,
         **{str(name): number for name, number in outcomes.items()},
         "requests": ledger.totals.requests,
@@ -48,6 +51,23 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
         "created": timestamp(ledger.created),
         "updated": timestamp(max(updated, ledger.created)),
     }
+
+
+def _state(ledger: Ledger, *, running: bool, is_pending: bool) -> tuple[str, float | None]:
+    """Return the state of a job and, if it waits, until when, in seconds since 1970."""
+    due = ledger.due if is_pending else None
+    if not running:
+        return (SCHEDULED, due) if due is not None else (PAUSED if is_pending else DONE, None)
+    now = ledger.clock()
+    if due is not None and now < due:
+        return WAITING, due
+    hours = hours_of(ledger, ledger.clock) if is_pending else None
+    if hours is not None:
+        with LEDGER.explained(ledger.path):
+            zones = queries.pending_zones(ledger.db)
+        if zones and hours.open_zones().isdisjoint(zones):
+            return WAITING, hours.next_opening(zones)
+    return RUNNING, None
 
 
 class Report:

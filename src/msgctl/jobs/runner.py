@@ -11,7 +11,9 @@ from msgctl.http.client import Client
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.ledger_writer import LedgerWriter
 from msgctl.jobs.sender import send
-from msgctl.jobs.spec import Totals
+from msgctl.jobs.sending_hours import hours_of
+from msgctl.jobs.spec import Intent, Result, Totals
+from msgctl.recipients import UNKNOWN, RecipientOutcome
 
 PAUSE = 1.0
 """Seconds that a thread waits after a request that did not reach the service."""
@@ -21,11 +23,18 @@ class Runner:
     """Sends what is pending in a ledger. `start` it, `wait` until it is done, and `finish`."""
 
     def __init__(
-        self, ledger: Ledger, connect: Callable[[], Client], *, monotonic: Callable[[], float] = time.monotonic
+        self,
+        ledger: Ledger,
+        connect: Callable[[], Client],
+        *,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+        waits: bool = True,
     ) -> None:
+        """Without ``waits`` the job ends when all who are left must wait for their window."""
         self._ledger = ledger
         self._connect = connect
-        self._writer = LedgerWriter(ledger, monotonic=monotonic)
+        self._writer = LedgerWriter(ledger, monotonic=monotonic, hours=hours_of(ledger, clock), waits=waits)
         writing = threading.Thread(target=self._writer.write, name="ledger", daemon=True)
         number = min(ledger.spec.concurrency, max(1, ledger.totals.unsent))
         senders = [threading.Thread(target=self._send, name=f"sender {n}", daemon=True) for n in range(number)]
@@ -33,6 +42,11 @@ class Runner:
         self._running = number
         self._ended = threading.Event()
         self._lock = threading.Lock()
+
+    @property
+    def waits_until(self) -> float | None:
+        """When the window opens for the next recipient, in seconds since 1970; None unless the job waits for it."""
+        return self._writer.waits_until
 
     @property
     def totals(self) -> Totals:
@@ -76,7 +90,7 @@ class Runner:
             try:
                 # A result is handed in before the next request is taken: each thread has at most one in flight.
                 while (intent := self._writer.take()) is not None:
-                    result = send(client, self._ledger.spec, intent)
+                    result = self._sent(client, intent)
                     self._writer.hand_in(result)
                     if not result.was_sent:
                         self._writer.stopping.wait(PAUSE)
@@ -86,6 +100,11 @@ class Runner:
             self._writer.stop(error if isinstance(error, MsgctlError) else unexpected(error))
         finally:
             self._leave(1)
+
+    def _sent(self, client: Client, intent: Intent) -> Result:
+        if self._writer.may_send(intent):
+            return send(client, self._ledger.spec, intent)
+        return Result(intent, [RecipientOutcome(phone, UNKNOWN) for phone in intent.phones], was_sent=False)
 
     def _leave(self, number: int) -> None:
         """Count senders that ended; with the last one, the job ends."""

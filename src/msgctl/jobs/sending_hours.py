@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
+from msgctl.jobs import queries
 from msgctl.jobs.schedule import Window, zones_of
+from msgctl.jobs.schema import LEDGER
+
+if TYPE_CHECKING:
+    from msgctl.jobs.ledger import Ledger
 
 
 class NoSendingHoursError(ValueError):
@@ -38,6 +44,14 @@ class ZoneFinder:
         return found
 
 
+def hours_of(ledger: Ledger, clock: Callable[[], float]) -> SendingHours | None:
+    """Return the hours at which a job may send; None if it has no window."""
+    if ledger.spec.window is None:
+        return None
+    with LEDGER.explained(ledger.path):
+        return SendingHours(Window.parse(ledger.spec.window, ledger.spec.days), queries.zones(ledger.db), clock)
+
+
 class SendingHours:
     """Tells whose window is open, by their zones as `ZoneFinder` writes them.
 
@@ -48,17 +62,17 @@ class SendingHours:
         self._window = window
         self._zones = {text: tuple(text.split()) for text in zones}
         self._clock = clock
-        self._second = -1
-        self._open: frozenset[str] = frozenset()
+        self._known: tuple[int, frozenset[str]] = (-1, frozenset())
 
     def open_zones(self) -> frozenset[str]:
         """Return the zones whose recipients may be sent to now."""
         second = int(self._clock())
-        if second != self._second:
+        known, found = self._known
+        if known != second:
             moment = datetime.fromtimestamp(second, UTC)
-            self._open = frozenset(text for text, names in self._zones.items() if self._window.is_open(names, moment))
-            self._second = second
-        return self._open
+            found = frozenset(text for text, names in self._zones.items() if self._window.is_open(names, moment))
+            self._known = (second, found)  # in one step: several threads ask
+        return found
 
     def next_opening(self, zones: Iterable[str]) -> float | None:
         """Return when the window opens next for one of these zones, in seconds since 1970; now, if it is open."""

@@ -13,7 +13,7 @@ from msgctl import operations
 from msgctl.errors import MsgctlError
 from msgctl.http.request import Value
 from msgctl.jobs.pending_cursor import Group
-from msgctl.jobs.states import IN_FLIGHT, Outcome, State, outcome
+from msgctl.jobs.states import IN_FLIGHT, LEFT_OUT, Outcome, State, outcome
 from msgctl.operations import Operation
 from msgctl.recipients import RecipientOutcome
 
@@ -26,7 +26,8 @@ class JobSpec:
     """A job as the user gave it; nothing in it is secret.
 
     ``fixed`` are the parameters that all its requests have, by wire name. ``rate`` is in recipients per second,
-    ``max_credits`` bounds the whole job, ``columns`` are the file's own but the phone's.
+    ``max_credits`` bounds the whole job, ``columns`` are the file's own but the phone's. ``window`` and ``days`` are
+    the hours at which it may send (see `Window`); ``at`` is when it is due, in seconds since 1970.
     """
 
     command: str
@@ -39,6 +40,10 @@ class JobSpec:
     concurrency: int = 8
     rate: float | None = None
     max_credits: int | None = None
+    client: int = 0
+    window: str | None = None
+    days: str | None = None
+    at: float | None = None
     name: str | None = None
     columns: Sequence[str] = ()
 
@@ -56,12 +61,16 @@ class JobSpec:
 
 
 class Intent(NamedTuple):
-    """A request that is about to be sent: ``parameters`` are those of its message, ``cost`` is per recipient."""
+    """A request that is about to be sent.
+
+    ``parameters`` are those of its message, ``cost`` is per recipient, ``zones`` are the recipients' time zones.
+    """
 
     number: int
     group: Group
     parameters: Mapping[str, Any]
     cost: int
+    zones: str = ""
 
     @property
     def phones(self) -> Sequence[str]:
@@ -133,7 +142,7 @@ class Totals:
     @property
     def sendable(self) -> int:
         """Rows that can be sent to, each number once."""
-        return self.recipients - self.states[State.INVALID] - self.states[State.DUPLICATE]
+        return self.recipients - sum(self.states[state] for state in LEFT_OUT)
 
     @property
     def unsent(self) -> int:

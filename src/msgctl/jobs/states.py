@@ -7,7 +7,7 @@
                                        └──the run ended───┴──any other outcome──┘
 
 A recipient that may already have got a message stays unknown until a later request is accepted. Nothing leads out of
-``accepted``. ``invalid`` and ``duplicate`` rows are never sent to.
+``accepted``. ``invalid``, ``duplicate`` and ``excluded`` rows are never sent to.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Outcome(StrEnum):
     PENDING = "pending"
     INVALID = "invalid"
     DUPLICATE = "duplicate"
+    EXCLUDED = "excluded"
 
 
 class State(StrEnum):
@@ -38,6 +39,7 @@ class State(StrEnum):
     UNKNOWN = "unknown"
     INVALID = "invalid"
     DUPLICATE = "duplicate"
+    EXCLUDED = "excluded"
 
 
 class Event(StrEnum):
@@ -70,6 +72,8 @@ TRANSITIONS = {
 }
 """Every transition there is; any other one is a bug in msgctl."""
 
+LEFT_OUT = (State.INVALID, State.DUPLICATE, State.EXCLUDED)
+"""Rows of the file that the job does not send to."""
 SENDABLE = (State.PENDING, State.AGAIN)
 IN_FLIGHT = (State.SENDING, State.SENDING_AGAIN)
 

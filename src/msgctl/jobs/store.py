@@ -93,6 +93,25 @@ class Store:
         finally:
             os.close(descriptor)
 
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """Hold the lock of the folder: jobs begin one after the other, so that each sees those before it."""
+        files.folder(self.folder)
+        with LEDGER.explained(self.folder):
+            opened = os.open(self.folder, os.O_RDONLY | os.O_CLOEXEC)
+        with _closing(opened) as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def running_due(self) -> Iterator[bool]:
+        """Hold the lock of `msgctl job run-due`; yield whether another process does not hold it."""
+        lock = self.folder / ".run-due.lock"
+        with LEDGER.explained(lock):
+            opened = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with _closing(opened) as descriptor:
+            yield _take(descriptor)
+
     def remove(self, job: str) -> None:
         """Delete a job that is not running. Raises ConfigurationError."""
         path = self.path(job)
@@ -120,6 +139,14 @@ class Store:
 
     def _lock(self, job: str) -> Path:
         return self.folder / f".{job}.lock"
+
+
+@contextmanager
+def _closing(descriptor: int) -> Iterator[int]:
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _take(descriptor: int) -> bool:

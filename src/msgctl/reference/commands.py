@@ -45,6 +45,7 @@ _OUTPUTS = {
     "job list": "jobs",
     "job report": "report",
     "job resume": "job",
+    "job run-due": "jobs",
     "job show": "job",
     "job states": "job",
     "optout list": "optouts",

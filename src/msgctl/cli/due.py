@@ -1,0 +1,94 @@
+"""`msgctl job run-due`: send the jobs whose time has come. Made for cron."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import closing, suppress
+from copy import copy
+
+from msgctl.cli import job_progress
+from msgctl.cli.context import Context
+from msgctl.errors import ConfigurationError, Interrupted, MsgctlError
+from msgctl.jobs.ledger import Ledger, due_of
+from msgctl.jobs.report import summary
+from msgctl.jobs.sending_hours import hours_of
+from msgctl.jobs.store import Store
+from msgctl.output.form import Format
+from msgctl.output.result import Document, OwnResult
+
+LISTED = ("job", "command", "state", "recipients", "accepted", "unknown", "pending")
+
+
+def run(context: Context, store: Store, fields: tuple[str, ...]) -> OwnResult | None:
+    """Send what is due, one job after the other. Return None if nothing is, or another process does it already."""
+    jobs = [job for job in store.ids() if _is_due(context, store, job)]
+    if not jobs:
+        return _result(context, [], [], fields)
+    results: list[OwnResult] = []
+    failures: list[MsgctlError] = []
+    with store.running_due() as is_alone:
+        for job in jobs if is_alone else []:
+            try:
+                if (result := _run(context, store, job)) is not None:
+                    results.append(result)
+                    failures += result.failures
+            except MsgctlError as error:
+                error.what = f"Job {job}: {error.what}"
+                failures.append(error)
+            if any(isinstance(failure, Interrupted) for failure in failures):
+                break
+    documents = [result.documents for result in results if isinstance(result.documents, dict)]
+    return _result(context, documents, failures, fields)
+
+
+def _result(
+    context: Context, documents: Collection[Document], failures: list[MsgctlError], fields: tuple[str, ...]
+) -> OwnResult | None:
+    """Return the jobs that were sent; nothing at all if none was, but in JSON an empty array."""
+    if not (documents or failures or context.options.format is Format.JSON):
+        return None
+    return OwnResult(documents, LISTED, fields, view="jobs", failures=failures)
+
+
+def _is_due(context: Context, store: Store, job: str) -> bool:
+    with suppress(ConfigurationError):  # a damaged one must not keep the others from being sent; `job list` reports it
+        due = due_of(store.path(job))
+        return due is not None and due <= context.clock() and not store.is_running(job)
+    return False
+
+
+def _run(context: Context, store: Store, job: str) -> OwnResult | None:
+    """Send a job, or continue one whose process was killed. Return None if its window is closed."""
+    with store.locked(job), closing(Ledger(store.path(job), clock=context.clock)) as ledger:
+        if context.options.profile not in (None, ledger.spec.profile) or ledger.due is None:
+            return None
+        ledger.check()
+        ledger.recover()
+        hours = hours_of(ledger, context.clock)
+        if hours is not None and hours.open_zones().isdisjoint(ledger.pending_zones()):
+            return None
+        if not ledger.totals.unsent:
+            ledger.end_schedule()
+            return job_progress.result(summary(job, ledger, running=False))
+        with closing(_of_profile(context)) as own:
+            job_progress.check_account(own, ledger, job)
+            try:
+                return job_progress.send(own, job, ledger, waits=False)
+            finally:
+                context.carried_out |= own.carried_out
+
+
+def _of_profile(context: Context) -> Context:
+    """Return a context for one job, which has a profile of its own."""
+    own = Context(
+        stdin=context.stdin,
+        stdout=context.stdout,
+        stderr=context.stderr,
+        environ=context.environ,
+        clock=context.clock,
+        monotonic=context.monotonic,
+        sleep=context.sleep,
+    )
+    own.options = copy(context.options)
+    own.operation, own.is_understood = context.operation, True
+    return own

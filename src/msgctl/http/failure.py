@@ -1,0 +1,227 @@
+"""The error that a response means, with what it says and what to do next."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urljoin, urlsplit
+
+from msgctl import operations
+from msgctl.config.base_url import is_loopback
+from msgctl.errors import (
+    RETRYABLE_STATUSES,
+    MsgctlError,
+    OutcomeUnknownError,
+    RefusedError,
+    ServiceError,
+    UnreadableError,
+)
+from msgctl.operations import Effect
+from msgctl.recipients import words
+from msgctl.text import shorten
+
+if TYPE_CHECKING:
+    import httpx
+
+    from msgctl.http.request import Request
+
+LONGEST_QUOTE = 300
+LONGEST_BODY = 4000
+"""Characters of a response that an error carries."""
+
+REFUSALS = frozenset({301, 307, 308, 400, 401, 402, 403, 404, 405, 413, 415, 422, 429})
+"""Statuses of a request that was certainly not carried out."""
+SERVICE_ERROR = 520
+"""The status of the service's own refusals; without its error record it comes from something in between."""
+SAYING = ("error", "msg", "message", "detail", "errors")
+"""Fields in which a service says what is wrong."""
+
+CHECK_BEFORE_RETRYING = {
+    operations.BLOCK_PHONE: "Block the number again: that changes nothing if it is blocked already.",
+    operations.URL_SHORT: "Before making it again, check if it exists: msgctl url stats NAME --since today",
+    operations.VERIFY_2FA: "The code may be used up: if in doubt, send a new one.",
+}
+"""What to do if it is not known whether a request was carried out; all other operations send."""
+CHECK_A_SEND = "Before sending again, check the delivery state, the balance, or the phone itself."
+CHECK_ADDRESS_TOO = (
+    "If the values are right, this machine's IP address may not be allowed: see the account's Security menu."
+)
+CHECK_CREDENTIALS = "Check client and key"
+CHECK_CREDENTIALS_TOO = f"{CHECK_CREDENTIALS}, and that the account's Security menu allows this machine's IP address."
+CHECK_URL = "Check the base URL: it ends in the version, /api/v1."
+
+_COMPLAINTS = frozenset(
+    """
+    parameter parameters param params missing required invalid format length long short empty value field fields found
+    credit credits balance funds number phone sms message voice retries template alias name url code
+    parametro parametros falta requerido requerida invalido invalida formato vacio valor campo numero telefono mensaje
+    plantilla codigo saldo creditos credito
+    """.split()
+)
+"""Words of an error that is about a parameter or the balance …"""
+_CREDENTIALS = frozenset(
+    """
+    client key ip address auth authentication authorization authorized unauthorized access forbidden denied allowed
+    credentials account cliente clave llave direccion acceso autorizado denegado permitido permitida cuenta credenciales
+    """.split()
+)
+"""… unless one of these says that it is about who asks."""
+_Error = TypeVar("_Error", bound=ServiceError)
+
+
+def check(request: Request) -> str:
+    """Return what to check before a request is made again."""
+    if request.operation.effect is Effect.READS:
+        return "Try again."
+    return CHECK_BEFORE_RETRYING.get(request.operation, CHECK_A_SEND)
+
+
+def outcome_unknown(request: Request, why: str, **response: Any) -> OutcomeUnknownError:
+    """Return the error for a request that was sent and got no usable response."""
+    consequence = "" if request.operation.effect is Effect.READS else "it may have been carried out"
+    return OutcomeUnknownError(f"The request was sent, but {why}", check(request), consequence=consequence, **response)
+
+
+class Failure:
+    """A response without the record that was asked for, and the error that it means.
+
+    ``document`` is its JSON, None if it is not whole JSON.
+    """
+
+    def __init__(
+        self, request: Request, response: httpx.Response, document: Any, base_url: str, *, is_sandbox: bool
+    ) -> None:
+        self._request = request
+        self._response = response
+        self._status = response.status_code
+        self._base_url = base_url
+        self._is_here = is_sandbox or is_loopback(urlsplit(base_url).hostname or "")
+        self._document = document
+        self._fields: Mapping[str, Any] = document if isinstance(document, dict) else {}
+
+    def of_status(self) -> MsgctlError:
+        """Return the error for a status other than 2xx."""
+        is_own = self._status == SERVICE_ERROR and any(self._fields.get(name) for name in ("error", "msg"))
+        if is_own or self._status in REFUSALS:
+            return self.refused()
+        if self._request.operation.effect is not Effect.READS:
+            return self.in_doubt(f"the response is {self._described()}")
+        return self._made(RefusedError, f"The response is {self._described()}", self._advice())
+
+    def refused(self, what: str = "The service refused the request") -> RefusedError:
+        """Return the error for a request that was certainly not carried out."""
+        consequence = {Effect.SENDS: "nothing was sent", Effect.CHANGES: "nothing was changed"}
+        if self._request.operation is operations.VERIFY_2FA:
+            consequence = {}
+        said = self._said()
+        error = self._made(RefusedError, f"{what} ({self._status}){': ' + said if said else ''}", self._advice())
+        error.consequence = consequence.get(self._request.operation.effect, "")
+        return error
+
+    def unusable(self, reason: str) -> MsgctlError:
+        """Return the error for a 2xx response without the record that was asked for."""
+        why = f"the response ({self._status}) cannot be used: {reason}"
+        if said := self._said():
+            why += f'. It says: "{said}"'
+        if self._request.operation.effect is not Effect.READS:
+            return self.in_doubt(why)
+        return self._made(UnreadableError, f"T{why[1:]}", "Check the base URL; -v shows the request.")
+
+    def in_doubt(self, why: str) -> OutcomeUnknownError:
+        """Return the error for a request that may have been carried out."""
+        error = outcome_unknown(self._request, why, **self._attached())
+        if 300 <= self._status < 400:
+            error.hint = f"{self._redirect()} {error.hint}"
+        return error
+
+    def _made(self, kind: type[_Error], what: str, hint: str | None) -> _Error:
+        return kind(what, hint, **self._attached())
+
+    def _attached(self) -> dict[str, Any]:
+        text = self._response.content.decode("utf-8", "replace")
+        return {
+            "http_status": self._status,
+            "record": {name: self._fields[name] for name in ("error", "msg") if name in self._fields},
+            "body": text[:LONGEST_BODY],
+            "document": self._document if len(text) <= LONGEST_BODY else None,
+        }
+
+    def _described(self) -> str:
+        if said := self._said():
+            return f"status {self._status}: {said}"
+        if fault := self._response.extensions.get("fault"):
+            return f"status {self._status}, and {fault}"
+        return f"status {self._status} with {'no text' if self._response.content else 'an empty body'}"
+
+    def _said(self) -> str:
+        """Return what the service or the page says, for a message."""
+        said = [_text(self._fields[name]) for name in SAYING if self._fields.get(name)]
+        if not said and self._document is not None:
+            said = [_text(self._document)]
+        elif not said:
+            text = self._response.content[:LONGEST_BODY].decode("utf-8", "replace")
+            said = [" ".join(re.sub("(?s)<(script|style)\\b.*?</\\1>|<[^>]*>", " ", text).split())]
+        return shorten(": ".join(said), LONGEST_QUOTE)
+
+    def _advice(self) -> str | None:
+        if 300 <= self._status < 400:
+            return self._redirect()
+        if self._status in (401, 403):
+            return f"{CHECK_CREDENTIALS}." if self._is_here else CHECK_CREDENTIALS_TOO
+        if self._status == SERVICE_ERROR or self._response.is_success:
+            return CHECK_ADDRESS_TOO if self._status == SERVICE_ERROR and self._could_be_the_address() else None
+        if self._status in (404, 405) and not self._fields.get("error"):
+            return CHECK_URL
+        if self._status in RETRYABLE_STATUSES:  # RFC 6585, 4
+            return "Try again a little later."
+        return "Try again." if self._status >= 500 else "Check the values and the base URL."
+
+    def _could_be_the_address(self) -> bool:
+        """Return whether the service may refuse this machine, and not a parameter."""
+        found = words(_text(self._fields.get("error") or ""))
+        return not self._is_here and (_COMPLAINTS.isdisjoint(found) or not _CREDENTIALS.isdisjoint(found))
+
+    def _redirect(self) -> str:
+        location = self._response.headers.get("location", "")
+        return (
+            "Redirects are not followed, since the key would travel along; "
+            f"this one points to {shorten(_origin(self._base_url, location)) if location else 'nowhere'}. "
+            "Check the base URL."
+        )
+
+
+def _text(value: Any) -> str:
+    """Return a JSON value as text: a string as it is, anything else as JSON."""
+    try:
+        return value if isinstance(value, str) else json.dumps(_plain(value), ensure_ascii=False)
+    except RecursionError:
+        return "JSON that is nested too deeply"
+
+
+def _plain(value: Any) -> Any:
+    """Return a JSON value whose numbers are numbers again; what is too long to be shown is left out.
+
+    A number that was read from JSON is a subclass of str.
+    """
+    if isinstance(value, str) and type(value) is not str:
+        return json.loads(value) if len(value) < LONGEST_QUOTE else "…"
+    if isinstance(value, list):
+        return [_plain(each) for each in value[:LONGEST_QUOTE]]
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in islice(value.items(), LONGEST_QUOTE)}
+    return value
+
+
+def _origin(base_url: str, location: str) -> str:
+    """Return scheme, host and port of a redirect: the rest may repeat the request, and with it the key."""
+    try:
+        parts = urlsplit(urljoin(base_url, location))
+        port = parts.port
+    except ValueError:
+        return "a malformed URL"
+    if not parts.hostname:
+        return "a malformed URL"
+    return f"{parts.scheme}://{parts.hostname}" + (f":{port}" if port else "")

@@ -1,0 +1,85 @@
+"""Find a job that sends the same message to the same people, so that nobody gets it twice by mistake."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from msgctl import operations as ops
+from msgctl.errors import ConfigurationError
+from msgctl.jobs.schema import LEDGER
+from msgctl.jobs.spec import JobSpec
+from msgctl.jobs.store import Store
+
+RECENT = 86400.0
+"""Seconds after which a finished job may be repeated."""
+
+_COMMON_MESSAGE = "SELECT 1 FROM main.message AS new JOIN old.message USING (digest) LIMIT 1"
+_UNFINISHED = "SELECT 1 FROM old.recipient WHERE state IN ('pending', 'sending', 'again', 'sending again') LIMIT 1"
+_UPDATED = """SELECT max(coalesce((SELECT max(updated) FROM old.request), 0),
+    (SELECT CAST(value AS REAL) FROM old.job WHERE name = 'created'))"""
+# A refused recipient did not get the message; every other one got it, may have got it, or will get it.
+_SAME = """SELECT count(*) FROM main.recipient AS new JOIN main.message AS new_message ON new_message.id = new.message
+    JOIN old.recipient AS before ON before.phone = new.phone AND before.message IS NOT NULL
+    JOIN old.message AS message ON message.id = before.message
+    WHERE message.digest = new_message.digest AND before.state != 'refused'"""
+
+
+class Repeat(NamedTuple):
+    """An earlier job, how many recipients of the new one it has, and whether it has sent to all of them."""
+
+    job: str
+    recipients: int
+    is_finished: bool
+
+
+def find(store: Store, db: sqlite3.Connection, spec: JobSpec, recipients: int, now: float) -> Repeat | None:
+    """Return the newest job that most of the recipients of a new one are in, with the same message and account.
+
+    ``db`` is the new job's ledger, with no transaction open. Jobs that finished more than 24 hours ago do not count.
+    """
+    if spec.performs is ops.BLOCK_PHONE:
+        return None
+    for job in reversed(store.ids()):
+        try:
+            found = _compared(store.path(job), db, spec, now)
+        except ConfigurationError:  # it is damaged, or was just removed: nothing can be said about it
+            continue
+        if found is not None and found[0] * 2 > recipients:
+            return Repeat(job, *found)
+    return None
+
+
+def _compared(path: Path, db: sqlite3.Connection, spec: JobSpec, now: float) -> tuple[int, bool] | None:
+    """Return how many recipients a job shares with the new one, and whether it is finished; None if it is no repeat."""
+    with LEDGER.explained(path), closing(LEDGER.connect(path)) as other:
+        LEDGER.check(other, path)
+        (text,) = other.execute("SELECT value FROM job WHERE name = 'spec'").fetchone()
+        if not _is_alike(JobSpec.load(text), spec):
+            return None
+    with LEDGER.explained(path), _attached(db, path):
+        if db.execute(_COMMON_MESSAGE).fetchone() is None:
+            return None
+        is_finished = db.execute(_UNFINISHED).fetchone() is None
+        if is_finished and db.execute(_UPDATED).fetchone()[0] <= now - RECENT:
+            return None
+        return db.execute(_SAME).fetchone()[0], is_finished
+
+
+def _is_alike(old: JobSpec, new: JobSpec) -> bool:
+    """Return whether two jobs use the same account in the same way; what their recipients get is in the messages."""
+    fixed = [(spec.fixed.get("template"), spec.fixed.get("audio-code")) for spec in (old, new)]
+    accounts = [(spec.operation, spec.base_url, spec.client) for spec in (old, new)]
+    return fixed[0] == fixed[1] and accounts[0] == accounts[1]
+
+
+@contextmanager
+def _attached(db: sqlite3.Connection, path: Path) -> Iterator[None]:
+    db.execute("ATTACH ? AS old", (f"{path.absolute().as_uri()}?mode=ro",))
+    try:
+        yield
+    finally:
+        db.execute("DETACH old")

@@ -1,0 +1,333 @@
+"""The right people at the right time: exclusions, repeated jobs, windows, and jobs for later."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from support.jobs import ANA, EVA, LUIS, REFUSAL, Jobs, accepting, counts, files, of_phones, phones, sends, table
+from support.service import Service
+from support.tool import Outcome, Tool, process
+
+MONDAY_MORNING = datetime(2026, 11, 23, 15, 0, tzinfo=UTC).timestamp()  # 10:00 in Bogota
+SUNDAY_NIGHT = datetime(2026, 11, 23, 4, 0, tzinfo=UTC).timestamp()  # 23:00 in Bogota
+OFFICE = ("--window", "08:00-19:00", "--days", "mon-sat")
+
+
+@pytest.fixture
+def jobs(tool: Tool, service: Service) -> Jobs:
+    service.always(accepting(service))
+    tool.clock.now = MONDAY_MORNING
+    return Jobs(tool)
+
+
+@pytest.fixture
+def everyone(home: Path) -> str:
+    return of_phones(home, [ANA, LUIS, EVA])
+
+
+def sent_to(service: Service) -> list[str]:
+    return sorted(phone for request in sends(service) for phone in phones(request))
+
+
+def usage_error(outcome: Outcome, *words: str) -> None:
+    assert (outcome.code, outcome.out) == (2, ""), outcome.err
+    assert [word for word in words if word not in outcome.err] == [], outcome.err
+
+
+# --- exclusions
+
+
+def test_excluded_and_opted_out_numbers_get_nothing_and_cost_nothing(
+    jobs: Jobs, service: Service, tool: Tool, everyone: str, home: Path
+) -> None:
+    excluded = home / "stop.txt"
+    excluded.write_text("300 765 4321\n")
+    assert tool("optout", "add", EVA).code == 0
+    job = jobs.send(everyone, "--exclude", str(excluded), "--country-code", "CO")
+    assert sent_to(service) == [ANA]
+    shown = jobs.shown(job)
+    assert counts(shown) == {"accepted": 1, "excluded": 2}
+    assert shown["credits"] == 1
+    rows = {row["phone"]: (row["outcome"], row["error"]) for row in jobs.report(job, "--only", "excluded")}
+    assert rows == {LUIS: ("excluded", "excluded by stop.txt"), EVA: ("excluded", "opted out")}
+
+
+def test_the_summary_counts_the_excluded(jobs: Jobs, tool: Tool, everyone: str) -> None:
+    assert tool("optout", "add", EVA).code == 0
+    done = jobs.sms(everyone, "--dry-run", "--json")
+    assert (done.document["excluded"], done.document["messages"], done.document["credits"]) == (1, 2, 2)
+    assert done.document["excluded_rows"] == [{"line": 4, "phone": EVA, "reason": "opted out"}]
+
+
+def test_a_job_without_anyone_left_is_a_usage_error(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
+    assert tool("optout", "add", ANA).code == 0
+    usage_error(jobs.sms(of_phones(home, [ANA]), "--yes"), "are excluded")
+    assert (sends(service), files(home)) == ([], [])
+
+
+def test_a_wrong_line_in_a_file_of_exclusions_stops_the_job(
+    jobs: Jobs, service: Service, everyone: str, home: Path
+) -> None:
+    excluded = home / "stop.txt"
+    excluded.write_text(f"{LUIS}\n57300\n")
+    usage_error(jobs.sms(everyone, "--yes", "--exclude", str(excluded)), "Line 2", "too short for Colombia")
+    usage_error(jobs.sms(everyone, "--yes", "--exclude", "nowhere.txt"), "Cannot read")
+    assert (sends(service), files(home)) == ([], [])
+
+
+def test_blocking_numbers_excludes_nobody(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
+    assert tool("optout", "add", EVA).code == 0
+    assert jobs("block", "bulk", everyone, "--yes").code == 0
+    assert len(sends(service)) == 3
+
+
+# --- the same job again
+
+
+def test_the_same_job_is_refused_for_a_day(jobs: Jobs, service: Service, tool: Tool, home: Path, everyone: str) -> None:
+    job = jobs.send(everyone)
+    shuffled = table(home, "name;phone", f"x;+{EVA}", f"y;{ANA}", "z;+57 300 765 4321", "w;573001111111", name="2.csv")
+    usage_error(jobs.sms(shuffled, "--yes"), f"Job {job} has sent this message to 3 of 4 recipients", "--again")
+    tool.clock.now += 86_399
+    usage_error(jobs.sms(everyone, "--yes"), job)
+    assert len(files(home)) == len(set(files(home))) > 0
+    assert sent_to(service) == sorted([ANA, LUIS, EVA])
+    tool.clock.now += 1
+    assert jobs.sms(everyone, "--yes").code == 0
+
+
+def test_another_text_or_other_people_are_another_job(jobs: Jobs, everyone: str, home: Path) -> None:
+    jobs.send(everyone)
+    jobs.send(everyone, text="Goodbye")
+    jobs.send(of_phones(home, [ANA, "573001111111", "573001111112"]))  # one of three
+
+
+def test_again_sends_the_same_job_again(jobs: Jobs, service: Service, everyone: str) -> None:
+    jobs.send(everyone)
+    jobs.send(everyone, "--again")
+    assert len(sent_to(service)) == 6
+
+
+def test_an_unfinished_job_counts_however_old_it_is(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
+    job = jobs.send(everyone, "--at", "2026-12-24 09:00-05:00")
+    tool.clock.now += 20 * 86_400
+    usage_error(jobs.sms(everyone, "--yes"), f"Job {job} sends this message to 3 of 3 recipients", "job resume")
+    usage_error(jobs.sms(everyone, "--dry-run"), job)
+    assert sends(service) == []
+
+
+def test_a_job_of_another_account_does_not_count(jobs: Jobs, everyone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs.send(everyone)
+    monkeypatch.setenv("MSGCTL_CLIENT", "54321")
+    jobs.send(everyone)
+
+
+def test_of_the_same_job_started_twice_at_once_one_is_refused(service: Service, everyone: str) -> None:
+    service.always(accepting(service))
+    line = [sys.executable, "-m", "msgctl", "sms", "bulk", everyone, "-m", "Hola", "--yes"]
+    started = [subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
+    for each in started:
+        each.communicate(timeout=60)
+    assert sorted(each.returncode for each in started) == [0, 2, 2]
+    assert sent_to(service) == sorted([ANA, LUIS, EVA])
+
+
+# --- windows
+
+
+def test_a_job_inside_its_window_is_sent_at_once(jobs: Jobs, service: Service, everyone: str) -> None:
+    jobs.send(everyone, *OFFICE)
+    assert len(sent_to(service)) == 3
+
+
+def test_a_number_that_can_never_be_sent_to_is_an_invalid_row(jobs: Jobs, home: Path) -> None:
+    done = jobs.sms(of_phones(home, [ANA, "80012345678"]), "--yes", *OFFICE)
+    usage_error(done, "line 3", "time zone is unknown")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--days", "mon-sat"), "--days needs --window"),
+        (("--window", "8-19"), "--window must be two times"),
+        (("--window", "08:00-19:00", "--days", "lun"), "--days must name days"),
+        (("--at", "2020-01-01 09:00"), "in the past"),
+        (("--foreground",), "--foreground needs --at"),
+    ],
+)
+def test_a_rule_that_makes_no_sense_is_a_usage_error(
+    options: tuple[str, ...], words: str, jobs: Jobs, service: Service, everyone: str
+) -> None:
+    usage_error(jobs.sms(everyone, "--yes", *options), words)
+    assert sends(service) == []
+
+
+def test_a_job_outside_its_window_waits_and_says_until_when(
+    service: Service, everyone: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a real process with a real clock: it is killed while it waits, resumed, and paused with Ctrl-C."""
+    service.always(accepting(service))
+    monkeypatch.setenv("TZ", "America/Bogota")
+    hour = (datetime.now(UTC).hour - 5) % 24  # in Bogota; the window is closed for some hours
+    window = f"{(hour + 2) % 24:02}:00-{(hour + 2) % 24:02}:30"
+    line = ["sms", "bulk", everyone, "-m", "Hola", "--yes", "--window", window]
+    job = _killed_while_it_waits(line, home)
+    shown = process("job", "show", job, "--json").document
+    assert (shown["state"], counts(shown)) == ("paused", {"pending": 3})
+
+    resumed = _waiting("job", "resume", job)
+    shown = process("job", "show", job, "--json").document
+    assert (shown["state"], shown["until"][14:]) == ("waiting", "00:00Z")
+    resumed.terminate()
+    resumed.communicate(timeout=60)
+    assert resumed.returncode == 130
+    assert process("job", "show", job, "--json").document["state"] == "paused"
+    assert sends(service) == []
+
+
+def _waiting(*arguments: str) -> subprocess.Popen[str]:
+    """Start a command and return when it says that it waits."""
+    started = subprocess.Popen([sys.executable, "-m", "msgctl", *arguments], stderr=subprocess.PIPE, text=True)
+    assert started.stderr is not None
+    line = next(line for line in started.stderr if "Waiting" in line)
+    assert "Waiting for the sending window until 20" in line
+    return started
+
+
+def _killed_while_it_waits(arguments: list[str], home: Path) -> str:
+    started = _waiting(*arguments)
+    started.kill()
+    started.communicate()
+    (ledger,) = (home / "state" / "msgctl" / "jobs").glob("*.sqlite3")
+    return ledger.stem
+
+
+# --- later
+
+
+def test_a_job_for_later_is_sent_once_by_run_due(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
+    job = jobs.send(everyone, "--at", "2026-12-01 09:00-05:00")
+    shown = jobs.shown(job)
+    assert (shown["state"], shown["until"], counts(shown)) == ("scheduled", "2026-12-01T14:00:00Z", {"pending": 3})
+    nothing = jobs("job", "run-due")
+    assert (nothing.code, nothing.out, nothing.err) == (0, "", "")
+    tool.clock.now = datetime(2026, 12, 1, 14, 0, tzinfo=UTC).timestamp()
+    done = jobs("job", "run-due", "--json")
+    assert (done.code, [each["state"] for each in done.document]) == (0, ["done"])
+    assert jobs("job", "run-due", "--json").document == []
+    assert sent_to(service) == sorted([ANA, LUIS, EVA])
+
+
+def test_a_job_for_later_can_be_sent_now(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
+    job = jobs.send(everyone, "--at", "2026-12-01 09:00-05:00")
+    assert jobs("job", "resume", job).code == 0
+    tool.clock.now += 30 * 86_400
+    assert jobs("job", "run-due").out == ""
+    assert len(sent_to(service)) == 3
+
+
+def test_waiting_in_the_foreground(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
+    done = jobs.sms(everyone, "--yes", "--at", "2026-12-01 09:00-05:00", "--foreground")
+    assert (done.code, "Waiting until 2026-12-01" in done.err) == (0, True)
+    assert tool.clock.now >= datetime(2026, 12, 1, 14, 0, tzinfo=UTC).timestamp()
+    assert len(sent_to(service)) == 3
+
+
+def test_a_due_job_outside_its_window_is_left_for_the_next_call(
+    jobs: Jobs, service: Service, tool: Tool, everyone: str
+) -> None:
+    job = jobs.send(everyone, "--at", "2026-12-01 23:00-05:00", *OFFICE)
+    tool.clock.now = datetime(2026, 12, 2, 4, 0, tzinfo=UTC).timestamp()
+    assert jobs("job", "run-due").out == ""
+    assert (jobs.shown(job)["state"], sends(service)) == ("scheduled", [])
+    tool.clock.now += 10 * 3600
+    assert jobs("job", "run-due").code == 0
+    assert len(sent_to(service)) == 3
+
+
+def test_a_window_that_closes_leaves_the_rest_for_the_next_call(
+    jobs: Jobs, service: Service, tool: Tool, everyone: str
+) -> None:
+    def until_evening() -> None:
+        tool.clock.now += 8 * 3600
+
+    service.always(accepting(service, look=until_evening))
+    job = jobs.send(everyone, "--at", "2026-12-01 09:00-05:00", "--batch-size", "1", *OFFICE)
+    tool.clock.now = datetime(2026, 12, 1, 14, 0, tzinfo=UTC).timestamp()
+    done = jobs("job", "run-due", "--json")
+    assert (done.code, done.document[0]["state"], counts(done.document[0])) == (
+        0, "scheduled", {"accepted": 2, "pending": 1},
+    )  # fmt: skip
+    tool.clock.now = datetime(2026, 12, 2, 14, 0, tzinfo=UTC).timestamp()
+    assert jobs("job", "run-due").code == 0
+    assert sent_to(service) == sorted([ANA, LUIS, EVA])
+    assert jobs.shown(job)["state"] == "done"
+
+
+def test_two_calls_at_once_send_a_job_once(service: Service, tool: Tool, everyone: str) -> None:
+    service.always(accepting(service))
+    jobs = Jobs(tool)
+    tool.clock.now = MONDAY_MORNING - 400 * 86_400  # due long before the real clock of the processes
+    jobs.send(everyone, "--at", "2025-11-01 09:00Z")
+    line = [sys.executable, "-m", "msgctl", "job", "run-due"]
+    started = [subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
+    for each in started:
+        each.communicate(timeout=60)
+    assert [each.returncode for each in started] == [0, 0, 0]
+    assert sent_to(service) == sorted([ANA, LUIS, EVA])
+
+
+def test_a_job_whose_process_was_killed_is_continued(service: Service, tool: Tool, everyone: str, home: Path) -> None:
+    service.always(accepting(service))
+    jobs = Jobs(tool)
+    tool.clock.now = MONDAY_MORNING - 400 * 86_400
+    job = jobs.send(everyone, "--at", "2025-11-01 09:00Z", "--batch-size", "1")
+    killer = (
+        "import os, signal, sys\n"
+        "from msgctl.jobs.ledger import Ledger\n"
+        "from msgctl.cli import run\n"
+        "record = Ledger.record\n"
+        "def killed(self, result):\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "Ledger.record = killed\n"
+        "run(['job', 'run-due'])\n"
+    )
+    assert subprocess.run([sys.executable, "-c", killer], check=False, timeout=60).returncode == -9
+    before = len(sends(service))
+    assert before >= 1
+    done = process("job", "run-due", "--json")
+    assert done.code == 6, done.err  # what was in flight is unknown
+    found = counts(done.document[0])
+    assert found["unknown"] + found["accepted"] == 3
+    assert sorted(set(sent_to(service))) == sent_to(service)
+    assert jobs.shown(job)["state"] == "done"
+
+
+def test_a_job_that_the_service_refuses_is_left_to_its_user(
+    jobs: Jobs, service: Service, tool: Tool, home: Path
+) -> None:
+    job = jobs.send(
+        of_phones(home, [f"57300{n:07}" for n in range(10)]), "--at", "2026-12-01 09:00-05:00", "--batch-size", "1"
+    )
+    service.always(REFUSAL)
+    tool.clock.now += 30 * 86_400
+    assert jobs("job", "run-due").code == 1
+    before = len(service.received)
+    assert jobs("job", "run-due").code == 0
+    assert (len(service.received), jobs.shown(job)["state"]) == (before, "paused")
+
+
+def test_a_service_that_cannot_be_reached_is_tried_again_by_the_next_call(
+    jobs: Jobs, service: Service, tool: Tool, everyone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msgctl.jobs.runner.PAUSE", 0.0)
+    job = jobs.send(everyone, "--at", "2026-12-01 09:00-05:00")
+    tool.clock.now += 30 * 86_400
+    service.stop()
+    assert jobs("job", "run-due").code == 4
+    assert (sends(service), jobs.shown(job)["state"]) == ([], "scheduled")

@@ -1,0 +1,166 @@
+"""Jobs with a window: nobody is sent to outside it, whatever the clock does, and nobody is forgotten."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from jobs.making import SPEC, Service, accept, miss, opened, outcomes
+from msgctl.jobs import ledger_writer, runner
+from msgctl.jobs.importer import Importer
+from msgctl.jobs.reader import Row
+from msgctl.jobs.runner import Runner
+from msgctl.jobs.schedule import Window
+from msgctl.jobs.sending_hours import ZoneFinder
+from msgctl.jobs.template import MessageRenderer
+from support.jobs import Rows
+from support.tool import Clock
+
+HOURS = replace(SPEC, window="08:00-19:00", days="mon-sat", batch_size=3, concurrency=1)
+ZONES = {"57": "America/Bogota", "81": "Asia/Tokyo", "44": "Europe/London"}
+COLOMBIAN, JAPANESE, BRITISH = "57300{:07}", "8190{:08}", "447400{:06}"
+
+
+@pytest.fixture(autouse=True)
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger_writer, "CLOCK_CHECK", 0.002)
+    monkeypatch.setattr(runner, "PAUSE", 0.0)
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def made(path: Path, phones: Sequence[str], now: float, text: str = "Hola") -> Path:
+    """Make a job that sends one text to some phones."""
+    window = Window.parse(HOURS.window or "", HOURS.days)
+    importer = Importer(path, HOURS, created=now, zones=ZoneFinder(window, None, now))
+    reader = Rows([Row(line, phone, (text,)) for line, phone in enumerate(phones, 2)])
+    importer.read(reader, MessageRenderer(reader, {"sms": "{text}"}, str, by_segments=True))
+    importer.finish()
+    return path
+
+
+class Wearing:
+    """A service that looks at the clocks of those it sends to, and lets some time pass."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock, self._seconds = clock, seconds
+        self.outside: list[str] = []
+        self.phones: list[str] = []
+
+    def __call__(self, phones: Sequence[str]) -> list[dict[str, Any]]:
+        for phone in phones:
+            local = datetime.fromtimestamp(self._clock.now, ZoneInfo(ZONES[phone[:2]]))
+            if not 8 <= local.hour < 19 or local.weekday() == 6:
+                self.outside.append(f"{phone} at {local}")
+        self.phones += phones
+        self._clock.now += self._seconds
+        return accept(phones)
+
+
+def run(path: Path, clock: Clock, service: Service, jump: float = 0.0) -> list[float]:
+    """Run a job while its clock jumps to each opening, at first ``jump`` seconds beside it; return the openings."""
+    waited: list[float] = []
+    ledger = opened(path)
+    ledger.recover()
+    work = Runner(ledger, service.connect, clock=clock)
+    work.start()
+    while not work.wait(0.001):
+        until = work.waits_until
+        if until is not None and until > clock.now:
+            clock.now = until if waited and waited[-1] == until else until + jump
+            waited.append(until)
+    error = work.finish()
+    ledger.close()
+    assert error is None, error
+    return waited
+
+
+def test_a_job_waits_for_the_window_of_each_recipient(tmp_path: Path) -> None:
+    clock = Clock(at("2026-11-21T22:00"))  # Saturday 17:00 in Bogota, Sunday 7:00 in Tokyo
+    path = made(tmp_path / "job", [pattern.format(number) for number in range(4) for pattern in (COLOMBIAN, JAPANESE)],
+                clock.now)  # fmt: skip
+    looks = Wearing(clock, 1)
+    waited = run(path, clock, Service(otherwise=looks))
+    assert looks.outside == []
+    assert sorted(looks.phones[:4]) == [COLOMBIAN.format(number) for number in range(4)]
+    assert waited == [at("2026-11-22T23:00")]  # Monday 8:00 in Tokyo
+    assert len(looks.phones) == len(set(looks.phones)) == 8
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_clock_that_jumps_sends_to_everyone_once_and_inside_the_window(seed: int, tmp_path: Path) -> None:
+    dice = random.Random(seed)
+    clock = Clock(at("2026-03-20T00:00") + dice.randrange(300) * 86400)
+    phones = [dice.choice([COLOMBIAN, JAPANESE, BRITISH]).format(number) for number in range(60)]
+    path = made(tmp_path / "job", phones, clock.now)
+    looks = Wearing(clock, dice.choice([600, 3600, 20_000]))
+
+    def unreliable(asked: Sequence[str]) -> list[dict[str, Any]]:
+        if dice.random() < 0.2:
+            clock.now += dice.choice([-7200, 30_000])
+            return miss(asked)
+        found = looks(asked)
+        clock.now += dice.choice([0, 0, -7200, 30_000])
+        return found
+
+    run(path, clock, Service(otherwise=unreliable), jump=dice.choice([0, 0, 3600, -1]))
+    assert looks.outside == []
+    assert sorted(looks.phones) == sorted(phones)
+
+
+def test_a_job_that_is_stopped_while_it_waits_continues_later(tmp_path: Path) -> None:
+    clock = Clock(at("2026-11-21T02:00"))
+    path = made(tmp_path / "job", [COLOMBIAN.format(1)], clock.now)
+    service = Service()
+    ledger = opened(path)
+    work = Runner(ledger, service.connect, clock=clock)
+    work.start()
+    while work.waits_until is None:
+        assert not work.wait(0.001)
+    assert work.waits_until == at("2026-11-21T13:00")
+    work.stop()
+    assert work.wait(30)
+    assert work.finish() is None
+    assert outcomes(ledger) == {"pending": 1}
+    ledger.close()
+    assert service.asked == []
+    assert run(path, clock, service) == [at("2026-11-21T13:00")]
+    assert service.asked == [(COLOMBIAN.format(1),)]
+
+
+def test_a_request_whose_window_closes_before_it_is_sent_goes_back(tmp_path: Path) -> None:
+    clock = Clock(at("2026-11-20T23:59:59"))
+    path = made(tmp_path / "job", [COLOMBIAN.format(number) for number in range(5)], clock.now)
+    looks = Wearing(clock, 0)
+    service = Service(otherwise=looks)
+    connect = service.connect
+    ledger = opened(path)
+    work = Runner(ledger, connect, clock=clock)
+    take = work._writer.take
+    hits: list[int] = []
+
+    def late() -> Any:
+        intent = take()
+        if not hits:
+            hits.append(1)
+            clock.now += 1.0  # 19:00 in Bogota, between the decision and the request
+        return intent
+
+    work._writer.take = late  # type: ignore[method-assign]
+    work.start()
+    while not work.wait(0.001):
+        if work.waits_until is not None:
+            clock.now = max(clock.now, work.waits_until)
+    assert work.finish() is None
+    assert looks.outside == []
+    assert outcomes(ledger) == {"accepted": 5}
+    ledger.close()
