@@ -45,6 +45,7 @@ __msgctl_table() {
             'option -m,--message text Text of the message; - reads standard input'
             'option --message-file files Read the message from a file; - is standard input'
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
@@ -60,11 +61,12 @@ __msgctl_table() {
             'option --name text Name of the job, for the job commands'
             'option --phone-column text Column of the phone numbers; found by its name or content'
             'option --skip-invalid - Skip invalid rows'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
-            'options --exclude files Leave out the numbers in this file, one per line'
+            'options --exclude files Leave out the numbers in this file: one per line, CSV or JSON Lines'
             'option --window text Send only then, in the recipient'\''s time zone: 08:00-19:00, or co'
             'option --days text With --window: only on these days, for example mon-sat'
             'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
@@ -91,6 +93,7 @@ __msgctl_table() {
             'option --retries text Number of call attempts, 1 to 3'
             'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail if the call is not answered'
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
             'option --ignore-optout - Send even to numbers that opted out'
@@ -108,11 +111,12 @@ __msgctl_table() {
             'option --name text Name of the job, for the job commands'
             'option --phone-column text Column of the phone numbers; found by its name or content'
             'option --skip-invalid - Skip invalid rows'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
-            'options --exclude files Leave out the numbers in this file, one per line'
+            'options --exclude files Leave out the numbers in this file: one per line, CSV or JSON Lines'
             'option --window text Send only then, in the recipient'\''s time zone: 08:00-19:00, or co'
             'option --days text With --window: only on these days, for example mon-sat'
             'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
@@ -132,6 +136,7 @@ __msgctl_table() {
             'option --template text Name of the template'
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
             'option --country-code countries Country to read the number in, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
             'option --ignore-optout - Send even to numbers that opted out'
@@ -143,6 +148,7 @@ __msgctl_table() {
             'option --template text Name of the template'
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
             'option --country-code countries Country to read the number in, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
             'option --ignore-optout - Send even to numbers that opted out'
@@ -155,10 +161,12 @@ __msgctl_table() {
             'option --name text Name of the job, for the job commands'
             'option --phone-column text Column of the phone numbers; found by its name or content'
             'option --skip-invalid - Skip invalid rows'
+            'option --country-code countries Country to read the number in, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
-            'options --exclude files Leave out the numbers in this file, one per line'
+            'options --exclude files Leave out the numbers in this file: one per line, CSV or JSON Lines'
             'option --window text Send only then, in the recipient'\''s time zone: 08:00-19:00, or co'
             'option --days text With --window: only on these days, for example mon-sat'
             'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
@@ -230,6 +238,7 @@ __msgctl_table() {
             'argument - - '
             'option --app-name text Name of the application the code is for'
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     '2fa send-call')
         table=(
@@ -238,6 +247,7 @@ __msgctl_table() {
             'option --voice =Mariana,Penelope,Conchita,Mia,Lucia,Enrique,Miguel Voice that speaks the code: Mariana, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
             'option --retries text Number of call attempts, 1 to 3'
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     '2fa send-chatapp')
         table=(
@@ -245,6 +255,7 @@ __msgctl_table() {
             'option --app-name text Name of the application the code is for'
             'option --template text Name of the template'
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     '2fa verify')
         table=(
@@ -252,6 +263,7 @@ __msgctl_table() {
             'option --app-name text Name of the application the code is for'
             'option --code text The code received; - reads it from standard input'
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     'state')
         table=(
@@ -343,6 +355,7 @@ __msgctl_table() {
             'argument - - '
             'option --name text Name of the contact'
             'option --country-code countries Country to read the number in, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     'block bulk')
         table=(
@@ -350,6 +363,8 @@ __msgctl_table() {
             'option --name text Name of the contact, with {column} placeholders'
             'option --phone-column text Column of the phone numbers; found by its name or content'
             'option --skip-invalid - Skip invalid rows'
+            'option --country-code countries Country to read the number in, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
         ) ;;
@@ -377,6 +392,7 @@ __msgctl_table() {
         table=(
             'argument - files '
             'option --country-code countries ISO 3166 country code, for example CO'
+            'option --phone-column text Column of the phone numbers; found by its name or content'
         ) ;;
     'profile')
         table=(
@@ -688,10 +704,9 @@ __msgctl_offer_values() {
     [[ -z $sensitive ]] || shopt -u nocasematch
 }
 
-# Set found to what msgctl lists, without the header.
+# Set found to what msgctl lists.
 __msgctl_list() {
-    found=$("${words[0]}" "$@" -q -o tsv < /dev/null 2> /dev/null) || found=
-    [[ $found == *$'\n'* ]] && found=${found#*$'\n'} || found=
+    found=$("${words[0]}" "$@" -q -o tsv --no-header < /dev/null 2> /dev/null)
 }
 
 # Leave file names to readline, if this bash can.

@@ -191,7 +191,7 @@ def test_the_disk_alarm_is_sent_once_if_a_response_is_lost(shell: Shell) -> None
 
 def test_the_2fa_script_lets_in_who_types_the_code(shell: Shell) -> None:
     for code, verdict in (
-        ("$(msgctl sandbox inbox -o csv --fields code | tail -n 1)", "Welcome"),
+        ("$(msgctl sandbox inbox -o tsv --fields code | tail -n 1)", "Welcome"),
         ("1", "Access denied"),
     ):
         child = pexpect.spawn("sh", ["-c", block("2fa").text], env=shell.environment, timeout=30, encoding="utf-8")

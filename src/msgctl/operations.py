@@ -95,7 +95,7 @@ class Operation(NamedTuple):
     answer: Record
 
     def field(self, name: str) -> Field:
-        """Return the field with a wire name. Raises KeyError if there is none."""
+        """Return the field with a wire name. Raises KeyError for an unknown one."""
         for field in self.fields:
             if field.name == name:
                 return field

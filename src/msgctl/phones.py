@@ -24,7 +24,7 @@ LEAST_DIGITS, MOST_DIGITS = 3, 15
 LONGEST_NATIONAL = 11
 """A number without + that has more digits than this hardly lacks its country code."""
 
-NAME_COUNTRY = "If it is a national number, name its country: --country-code CO"
+NAME_COUNTRY = "If it is a national number, name its country with --country-code CO."
 WRITE_IN_FULL = "Write it with + and its country code, for example '+57 300 123 4567'."
 UNCHECKED = "To send to it anyway, add --no-number-check."
 

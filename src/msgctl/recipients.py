@@ -66,7 +66,7 @@ def outcomes(operation: Operation, document: Mapping[str, Any], phones: Sequence
         return [RecipientOutcome(phone, outcome) for phone in phones]
     if [entry.get("phone") for entry in entries] == [*phones]:  # as nearly always
         return [_of(operation, phone, entry) for phone, entry in zip(phones, entries, strict=True)]
-    found = [None if place is None else entries[place] for place in places(entries, phones)]
+    found = [None if place is None else entries[place] for place in _places(entries, phones)]
     return [
         RecipientOutcome(phone, UNKNOWN) if entry is None else _of(operation, phone, entry)
         for phone, entry in zip(phones, found, strict=True)
@@ -78,7 +78,7 @@ def unclaimed(
 ) -> list[RecipientOutcome]:
     """Return the entries that belong to none of the phones, so that their ids can be stored too."""
     entries = (_entries(document) or []) if operation.answer.entries else []
-    claimed = set(places(entries, phones))
+    claimed = set(_places(entries, phones))
     rest = [entry for place, entry in enumerate(entries) if place not in claimed]
     return [_of(operation, None, entry) for entry in rest[:MOST_UNCLAIMED]]
 
@@ -144,7 +144,7 @@ def _text(value: Any) -> str | None:
     return value if value.isascii() else storable(value)
 
 
-def places(entries: Sequence[Entry], phones: Sequence[str | None]) -> list[int | None]:
+def _places(entries: Sequence[Entry], phones: Sequence[str | None]) -> list[int | None]:
     """Return the place of each phone's entry, None for a phone without one."""
     named = [_digits(entry.get("phone")) for entry in entries]
     exact = {name: place for place, name in reversed([*enumerate(named)]) if name}

@@ -144,7 +144,7 @@ def test_invalid_rows_stop_a_job(
     done = jobs(*command.split(), broken, *COMMANDS[command], "--yes", *more)
     refused(done, 2, "2 of 3 rows of", "are invalid, starting with line 3", "--skip-invalid")
     if not more:
-        assert "line 3: nobody: not a phone number" in done.err
+        assert "line 3: nobody: not a valid phone number" in done.err
         assert f"line 4: {EVA}: column name is empty" in done.err
     assert service.received == []
     assert files(home) == []
@@ -329,9 +329,7 @@ def test_quiet_and_yes_print_only_the_result(customers: str, jobs: Jobs, service
     assert (done.code, done.err) == (0, "")
     assert list(done.document) == MEMBERS
     assert counts(done.document) == {"accepted": 3, "duplicate": 1}
-    refused(
-        jobs.sms(customers, "--quiet", "--again", terminal=True, stdin="n\n"), 130, "messages    3", "Send 3 messages"
-    )
+    refused(jobs.sms(customers, "--quiet", "--again", terminal=True, stdin="n\n"), 130, "Send 3 messages for about 3")
 
 
 def test_a_lost_response_about_the_balance_does_not_stop_the_job(customers: str, jobs: Jobs, service: Service) -> None:

@@ -39,6 +39,46 @@ def usage_error(outcome: Outcome, *words: str) -> None:
     assert [word for word in words if word not in outcome.err] == [], outcome.err
 
 
+# --- numbers
+
+
+def test_three_spellings_of_a_number_are_one_person(jobs: Jobs, service: Service, home: Path) -> None:
+    file = of_phones(home, ["3001234567", "+57 300 123 4567", "0057 300 1234567", "300-765-4321"])
+    job = jobs.send(file, "--country-code", "CO")
+    assert sent_to(service) == [ANA, LUIS]
+    assert [row["error"] for row in jobs.report(job, "--only", "duplicate")] == ["duplicate of line 2"] * 2
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        ("300123456", "too short for Colombia"),
+        ("601 234 5678", "fixed line"),
+        ("34612345678", "valid only in Spain; if that is right, write it with +"),
+        ("573001234567.0", "decimal number"),
+    ],
+)
+def test_a_wrong_number_stops_the_job_with_its_line_and_reason(
+    number: str, reason: str, jobs: Jobs, service: Service, home: Path
+) -> None:
+    file = of_phones(home, [ANA, number])
+    usage_error(jobs.sms(file, "--yes", "--country-code", "CO"), "line 3", reason)
+    assert sends(service) == []
+    jobs.send(file, "--country-code", "CO", "--skip-invalid")
+    assert sent_to(service) == [ANA]
+
+
+def test_numbers_for_calls_may_be_fixed_lines(jobs: Jobs, service: Service, home: Path) -> None:
+    file = of_phones(home, ["601 234 5678"])
+    assert jobs("call", "bulk", file, "-m", "Hola", "--voice", "Mia", "--country-code", "CO", "--yes").code == 0
+    assert sent_to(service) == ["576012345678"]
+
+
+def test_unchecked_numbers_are_sent_as_they_are(jobs: Jobs, service: Service, home: Path) -> None:
+    jobs.send(of_phones(home, ["89 12 34", "57 300"]), "--no-number-check")
+    assert sent_to(service) == ["57300", "891234"]
+
+
 # --- exclusions
 
 

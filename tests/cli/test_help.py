@@ -31,6 +31,7 @@ def test_in_a_pipe_a_page_is_plain_text_of_80_columns(node: Node, tool: Tool) ->
     text = page(tool, node)
     assert text.startswith(f"Usage: {' '.join(['msgctl', *node.words])} ")
     assert "\x1b" not in text
+    assert "{" not in text.splitlines()[0]
     examples = [f"    {example}" for example in examples_of(node.command)]
     assert [line for line in text.splitlines() if len(line) > 80 and line not in examples] == []
 

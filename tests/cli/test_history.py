@@ -296,32 +296,44 @@ def entry(phone: Any, id: str = "m1") -> dict[str, Any]:
     return {"id": id, "status": "sent", "credits": 1, "phone": phone}
 
 
+ONE, TWO = "573001111111", "573002222222"
+
+
 @pytest.mark.parametrize(
     ("data", "rows"),
     [
-        ([entry("2" * 9, "b"), entry("1" * 9, "a")], [("1" * 9, "accepted", "a"), ("2" * 9, "accepted", "b")]),
-        ([entry("1" * 9, "a")], [("1" * 9, "accepted", "a"), ("2" * 9, "unknown", None)]),
+        ([entry(TWO, "b"), entry(ONE, "a")], [(ONE, "accepted", "a"), (TWO, "accepted", "b")]),
+        ([entry(ONE, "a")], [(ONE, "accepted", "a"), (TWO, "unknown", None)]),
         (
-            [entry("57" + "1" * 9, "a"), entry("57" + "2" * 9, "b")],
-            [("1" * 9, "accepted", "a"), ("2" * 9, "accepted", "b")],
+            [entry(ONE[2:], "a"), entry(TWO[2:], "b")],
+            [(ONE, "accepted", "a"), (TWO, "accepted", "b")],
         ),
         (
-            [entry("1" * 9, "a"), entry("3" * 9, "c")],
-            [("1" * 9, "accepted", "a"), ("2" * 9, "unknown", None), ("3" * 9, "accepted", "c")],
+            [entry(ONE, "a"), entry("573003333333", "c")],
+            [(ONE, "accepted", "a"), (TWO, "unknown", None), ("573003333333", "accepted", "c")],
         ),
-        ([entry(None, "a"), entry(None, "b")], [("1" * 9, "accepted", "a"), ("2" * 9, "accepted", "b")]),
-        ([entry(111111111, "a"), entry(222222222, "b")], [("1" * 9, "accepted", "a"), ("2" * 9, "accepted", "b")]),
-        ([], [("1" * 9, "unknown", None), ("2" * 9, "unknown", None)]),
-        (None, [("1" * 9, "accepted", None), ("2" * 9, "accepted", None)]),
+        ([entry(None, "a"), entry(None, "b")], [(ONE, "accepted", "a"), (TWO, "accepted", "b")]),
+        ([entry(int(ONE), "a"), entry(int(TWO), "b")], [(ONE, "accepted", "a"), (TWO, "accepted", "b")]),
+        ([], [(ONE, "unknown", None), (TWO, "unknown", None)]),
+        (None, [(ONE, "accepted", None), (TWO, "accepted", None)]),
     ],
-    ids=["another order", "one is missing", "with country code", "a stranger", "no numbers", "numbers", "none", "null"],
+    ids=[
+        "another order",
+        "one is missing",
+        "without country code",
+        "a stranger",
+        "no numbers",
+        "numbers",
+        "none",
+        "null",
+    ],
 )
 def test_entries_belong_to_the_numbers_they_name(
     data: Any, rows: list[tuple[str, str, str | None]], service: Service, tool: Tool
 ) -> None:
     service.will(answer({"id": "d1", "status": 1, "data": data}))
     code = 5 if any(outcome == "unknown" for _, outcome, _ in rows) else 0
-    assert tool("sms", "send", "1" * 9, "2" * 9, "-m", "Hola").code == code
+    assert tool("sms", "send", ONE, TWO, "-m", "Hola").code == code
     assert [(each["phone"], each["outcome"], each["id"]) for each in recorded(tool)] == rows
 
 

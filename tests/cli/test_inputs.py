@@ -30,9 +30,9 @@ def test_several_numbers_go_in_one_request_and_repeated_ones_once(
     command: tuple[str, ...], tool: Tool, service: Service
 ) -> None:
     service.will(answer(ANSWER))
-    outcome = tool(*command, OTHER, f"{PHONE},+57 300 765 4321", "(57) 311.11")
-    assert dict(service.received[0].form)["phone"] == f"{OTHER},{PHONE},5731111"
-    assert outcome.err.splitlines()[0] == f"Repeated numbers get one message: {OTHER}"
+    outcome = tool(*command, OTHER, f"{PHONE},+57 300 765 4321", "(57) 311.2345678")
+    assert dict(service.received[0].form)["phone"] == f"{OTHER},{PHONE},573112345678"
+    assert outcome.err.splitlines()[0] == f"Repeated numbers are used once: {OTHER}"
 
 
 def test_a_quiet_run_has_no_note_about_repeated_numbers(tool: Tool, service: Service) -> None:
@@ -50,11 +50,38 @@ def test_a_quiet_run_has_no_note_about_repeated_numbers(tool: Tool, service: Ser
     ],
 )
 def test_a_command_for_one_number_refuses_a_list(command: tuple[str, ...], tool: Tool, service: Service) -> None:
-    refused(tool, service, *command, f"{PHONE},{OTHER}", names=(f'"{PHONE},{OTHER}"', "5 to 15 digits"))
+    refused(tool, service, *command, f"{PHONE},{OTHER}", names=(f'"{PHONE},{OTHER}"', "give one number"))
 
 
 def test_one_bad_number_stops_all_of_them(tool: Tool, service: Service) -> None:
     refused(tool, service, *SMS, f"{OTHER},5730", "-m", "Hola", names=('"5730"',))
+
+
+def test_a_national_number_is_read_by_the_country_code_which_goes_out_only_if_the_interface_has_it(
+    tool: Tool, service: Service
+) -> None:
+    refused(tool, service, "sms", "send", "300 123 4567", "-m", "Hola", names=("--country-code CO",))
+    sent = used(tool, service, "sms", "send", "300 123 4567", "-m", "Hola", "--country-code", "co")
+    assert (sent["phone"], sent["country-code"]) == ("573001234567", "CO")
+    assert used(tool, service, "block", "add", "3001234567", "--country-code", "CO")["phone"] == "573001234567"
+
+
+def test_a_number_of_another_country_is_sent_with_a_note(tool: Tool, service: Service) -> None:
+    service.will(answer(ANSWER))
+    done = tool("call", "send", "12025550123", "-m", "Hola", "--voice", "Mia", "--country-code", "CO")
+    assert dict(service.received[0].form)["phone"] == "12025550123"
+    assert "12025550123 is a number in United States" in done.err
+
+
+def test_an_sms_to_a_fixed_line_is_refused_and_a_call_is_not(tool: Tool, service: Service) -> None:
+    refused(tool, service, "sms", "send", "+57 601 2345678", "-m", "Hola", names=("fixed line", "--no-number-check"))
+    assert (
+        used(tool, service, "call", "send", "+57 601 2345678", *CALL[3:], "--voice", "Mia")["phone"] == "576012345678"
+    )
+
+
+def test_without_the_number_check_the_digits_go_out_as_typed(tool: Tool, service: Service) -> None:
+    assert used(tool, service, "sms", "send", "87-654", "-m", "Hola", "--no-number-check")["phone"] == "87654"
 
 
 # --- choices and numbers

@@ -154,7 +154,7 @@ def test_every_recipient_is_in_the_report_in_the_order_of_the_file(mixed: str, j
     assert (accepted["id"], accepted["status"], accepted["credits"], accepted["error"]) == ("m1", "queued", 2, None)
     assert pending["error"] is None
     assert "NOT_NOW: phone: come back tomorrow" in refused["error"]
-    assert "not a phone number" in invalid["error"]
+    assert "not a valid phone number" in invalid["error"]
     assert duplicate["error"] == "duplicate of line 2"
     assert "may have been" in unknown["error"]
 

@@ -18,7 +18,7 @@ def listed(tool: Tool) -> list[str]:
 
 def test_numbers_are_added_listed_and_removed(tool: Tool) -> None:
     added = tool("optout", "add", "+57 300 123 4567", f"0057 300 1234567,{LUIS}")
-    assert (added.code, added.out, added.err) == (0, "", "Added 2 numbers.\n")
+    assert (added.code, added.out, added.err) == (0, "", f"Repeated numbers are used once: {ANA}\nAdded 2 numbers.\n")
     assert tool("optout", "list", "-o", "csv").out == (
         f"phone,added\n{ANA},2026-09-21T14:13:20Z\n{LUIS},2026-09-21T14:13:20Z\n"
     )
@@ -31,7 +31,7 @@ def test_numbers_are_added_listed_and_removed(tool: Tool) -> None:
 
 def test_an_empty_list_is_an_empty_result(tool: Tool) -> None:
     assert tool("optout", "list", "--json").document == []
-    assert "Nobody has opted out." in tool("optout", "list", terminal=True).err
+    assert "The opt-out list is empty." in tool("optout", "list", terminal=True).err
 
 
 def test_national_numbers_are_read_by_the_country_of_the_option_or_the_profile(tool: Tool) -> None:
@@ -62,6 +62,32 @@ def test_a_file_has_one_number_per_line(ending: str, tool: Tool, tmp_path: Path)
     assert (done.code, done.err) == (0, "Added 2 numbers.\n1 was in the list already.\n")
     assert listed(tool) == [ANA, LUIS]
     assert tool("optout", "import", "-", stdin=f"{ANA}\n").code == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"name;phone\nAna;300 123 4567\nLuis;+{LUIS}\n".encode(),
+        b"\xef\xbb\xbfcelular\r\n300 123 4567\r\n300 765 4321\r\n",
+        f'{{"phone": "3001234567"}}\n{{"phone": "+{LUIS}"}}\n'.encode(),
+        f"name,phone\nAna,300 123 4567\nLuis,+{LUIS}\n".encode("utf-16"),
+    ],
+)
+def test_a_file_of_recipients_can_be_imported(content: bytes, tool: Tool, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_bytes(content)
+    done = tool("optout", "import", str(file), "--country-code", "CO")
+    assert (done.code, done.err) == (0, "Added 2 numbers.\n")
+    assert listed(tool) == [ANA, LUIS]
+    assert tool("optout", "import", "-", "--country-code", "CO", stdin=content).code == 0
+
+
+def test_a_wrong_row_of_a_file_of_recipients_adds_none(tool: Tool, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text(f"name,phone\nAna,{ANA}\nLuis,57300\n")
+    refused = tool("optout", "import", str(file))
+    assert (refused.code, "Line 3 of people.csv" in refused.err) == (2, True)
+    assert listed(tool) == []
 
 
 def test_a_file_that_is_not_there_is_a_usage_error(tool: Tool) -> None:

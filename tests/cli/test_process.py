@@ -24,6 +24,7 @@ from urllib.parse import unquote_plus
 import pytest
 
 from support.commands import PHONE, SENDS
+from support.files import table, write_config
 from support.service import Service, answer, silent
 from support.tool import process
 
@@ -254,6 +255,24 @@ def test_ctrl_c_while_a_read_waits_for_its_answer(service: Service, unanswered: 
     assert "interrupted" in said.lower()
     assert "carried out" not in said
     assert "Traceback" not in said
+
+
+def test_ctrl_c_while_a_key_command_runs_says_that_nothing_was_sent(server: Service, tmp_path: Path) -> None:
+    fifo = tmp_path / "started"
+    os.mkfifo(fifo)
+    started = threading.Event()
+
+    def wait() -> None:
+        fifo.read_bytes()
+        started.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    command = f"key_command = 'echo > {fifo}; exec sleep 30'"
+    write_config(f'default_profile = "main"\n{table("main", command, base_url=server.base_url, key=None)}')
+    with interrupted(*SEND.split(), when=started) as stderr:
+        said = stderr.read().decode()
+    assert "nothing was sent" in said
+    assert server.connections == 0
 
 
 def test_ctrl_c_before_the_request_has_left(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

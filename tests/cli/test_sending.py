@@ -39,6 +39,20 @@ def test_a_key_sends_once_and_prints_the_same_result_again(command: Command, ser
     assert sends(service) == 1
 
 
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [([{"id": "m1", "status": "rejected", "phone": PHONE}], 6), ([{"id": "m9", "phone": OTHER}], 5)],
+    ids=["refused", "not mentioned"],
+)
+def test_the_exit_code_is_repeated_with_the_record(
+    data: list[dict[str, str]], code: int, service: Service, tool: Tool
+) -> None:
+    service.will(answer({"id": "d1", "status": "1", "data": data}))
+    first, again = tool(*SEND, "--json"), tool(*SEND, "--json")
+    assert (first.code, again.code, again.stdout) == (code, code, first.stdout)
+    assert sends(service) == 1
+
+
 def test_a_repeated_call_says_that_nothing_was_sent(service: Service, tool: Tool) -> None:
     service.will(ACCEPTED)
     assert "Nothing was sent" not in tool(*SEND).err

@@ -17,9 +17,8 @@ from msgctl.jobs.reader import InvalidRow, RecipientReader, Row, RowError, opene
 from msgctl.jobs.template import Template
 from msgctl.operations import OPERATIONS
 from msgctl.output import jsontext
-from msgctl.output.form import Format
 from msgctl.output.printer import Printer
-from msgctl.output.result import ServiceResult
+from msgctl.output.result import Format, ServiceResult
 from msgctl.output.screen import Screen
 from support.runs import RAW_CONTROL
 

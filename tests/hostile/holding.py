@@ -71,7 +71,7 @@ def codes(line: Line, verdict: Verdict, form: Form) -> set[int]:
 
 
 def ran(line: Line, tool: Tool, form: Form, *more: str) -> Outcome:
-    if line.path.startswith("job "):
+    if line.path.startswith("job ") or line.sends_a_job:  # the same job is not sent twice
         prepare(os.environ["MSGCTL_BASE_URL"])
     return line.run(tool, "--quiet", "--yes", "--no-color", *form, *more, screen=form != CSV)
 
@@ -83,7 +83,10 @@ def hold(name: str, verdicts: tuple[Verdict, ...], line: Line, form: Form, outco
     assert "because of a bug" not in " ".join(outcome.err.split()), said
     assert unsafe(outcome.out + outcome.err) == set(), said
     assert not shows_key(outcome.stdout + outcome.stderr), said
-    assert errors(outcome, form) == (outcome.code != 0), said
+    if line.path == "doctor" and form == TABLE:  # its table shows what failed, and what to do
+        assert errors(outcome, form) == 0, said
+    else:
+        assert errors(outcome, form) == (outcome.code != 0), said
 
 
 def unsafe(text: str) -> set[str]:

@@ -16,15 +16,15 @@ from msgctl.jobs.reader import InvalidRow, Row
 @pytest.mark.parametrize(
     ("row", "shown", "reason"),
     [
-        ("12,x", "12", "5 to 15 digits"),
-        ("Ana,x", "Ana", "5 to 15 digits"),
+        ("12,x", "12", "not a valid phone number"),
+        ("Ana,x", "Ana", "not a valid phone number"),
         (",x", "", "no phone number"),
         ("5.73E+11,x", "5.73E+11", "spreadsheet has rounded"),
         ('"5,73E+11",x', "5,73E+11", "spreadsheet has rounded"),
         (f"{ANA}.0,x", f"{ANA}.0", "decimal"),
         (f"{ANA}.00,x", f"{ANA}.00", "decimal"),
         (f"{ANA},x,y", ANA, "3 cells, but the header has 2"),
-        ("\x1b[2J\u202e,x", "\\x1b[2J\\u202e", "5 to 15 digits"),
+        ("\x1b[2J\u202e,x", "\\x1b[2J\\u202e", "not a valid phone number"),
     ],
 )
 def test_reading_continues_after_an_invalid_row(row: str, shown: str, reason: str) -> None:
@@ -52,7 +52,7 @@ def test_reading_continues_after_an_invalid_row(row: str, shown: str, reason: st
         ('{"phone": 573.001}', "573.001", "not a whole number"),
         (f'{{"phone": "{LUIS}", "phone": "{ANA}"}}', "", '"phone" appears more than once'),
         (f'{{"phone": "{ANA}", "name": "\\ud83d"}}', "", "half a character"),
-        ('{"phone": "\\u001b[2J"}', "\\x1b[2J", "5 to 15 digits"),
+        ('{"phone": "\\u001b[2J"}', "\\x1b[2J", "not a valid phone number"),
         ('{"phone": ' + "[" * 100_000 + "}", "", "nested too deeply"),
     ],
 )

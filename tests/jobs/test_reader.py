@@ -21,7 +21,7 @@ from msgctl.jobs.template import Template
 ENDS = ("\n", "\r\n", "\r")
 letters = "abzÁéñÑü€ “”'\t,;{}#=\\"
 cells = st.text(st.sampled_from(letters + '"\r\n'), max_size=8)
-phones = st.text(st.sampled_from("0123456789"), min_size=5, max_size=15)
+phones = st.integers(0, 9_999_999).map(lambda number: f"57300{number:07}")
 
 
 def as_csv(records: Iterable[Sequence[str]], delimiter: str, end: str, always: bool) -> list[str]:

@@ -14,6 +14,7 @@ from msgctl.cli.history import SPARE_COLUMNS
 from msgctl.cli.sandbox import INBOX_COLUMNS, INBOX_MORE
 from msgctl.doctor import FIELDS
 from msgctl.history import FIELDS as HISTORY
+from msgctl.jobs.report import COLUMNS, SUMMARY
 from msgctl.output.result import OwnResult, StreamResult
 from output.views import FOLDER, TERMINALS, Viewer
 from support.service import Service, answer, drop
@@ -45,11 +46,11 @@ def sms_mixed(viewer: Viewer, service: Service) -> None:
             "status": "queued",
             "credits": 12,
             "sms": "ご注文の品が届きました。お受け取りください。",
-            "phone": "81312345678",
+            "phone": "819012345678",
         },
     ]
     service.always(answer({"id": "b387be2e83b51614", "status": 1, "data": entries}))
-    viewer.run("sms", "send", "573001234567", "573001230002", "81312345678", "-m", SHORT)
+    viewer.run("sms", "send", "573001234567", "573001230002", "819012345678", "-m", SHORT)
 
 
 def balance(viewer: Viewer, service: Service) -> None:
@@ -239,6 +240,65 @@ def dry_run(viewer: Viewer, _: Service) -> None:
     viewer.run("-p", "sandbox", "sms", "send", "573001234567", "-m", SHORT, "--dry-run")
 
 
+JOB: dict[str, Any] = {
+    "job": "20261121-362e8c",
+    "name": None,
+    "command": "call bulk",
+    "file": "customers.csv",
+    "profile": "main",
+    "state": "paused",
+    "recipients": 403,
+    "accepted": 173,
+    "refused": 96,
+    "unknown": 20,
+    "pending": 111,
+    "invalid": 2,
+    "duplicate": 1,
+    "requests": 14,
+    "credits": 173,
+    "states": {"delivered": 151, "rejected": 4, "sent": 18},
+    "created": "2026-11-21T22:47:02Z",
+    "updated": "2026-11-21T22:49:02Z",
+}
+NOTHING = {"accepted": 0, "refused": 0, "unknown": 0, "pending": 0}
+DONE = {**JOB, **NOTHING, "command": "sms bulk", "state": "done", "recipients": 12400, "accepted": 12400}
+
+
+def job_list(viewer: Viewer, _: Service) -> None:
+    old = {**DONE, "job": "20261119-0af171", "created": "2026-11-19T22:46:23Z", "recipients": 2, "accepted": 2}
+    running = {**JOB, "job": "20261121-77aa01", "state": "running", "refused": 12, "unknown": 0, "pending": 48_738}
+    viewer.print(OwnResult([old, {**DONE, "job": "20261121-d31002"}, JOB, running], SUMMARY, view="jobs"))
+
+
+def job_show(viewer: Viewer, _: Service) -> None:
+    viewer.print(OwnResult(JOB, SUMMARY, view="job"))
+
+
+def job_end(viewer: Viewer, _: Service) -> None:
+    viewer.print(OwnResult({**DONE, "credits": 12912}, SUMMARY, view="job end"))
+
+
+def job_report(viewer: Viewer, _: Service) -> None:
+    told = [
+        (2, "573001234567", "accepted", ID, "queued", "delivered", "1", None, "Ana"),
+        (3, "12", "invalid", None, None, None, None, "too short for a phone number", "Luis"),
+        (4, "573001234567", "duplicate", None, None, None, None, "duplicate of line 2", "Ana"),
+        (5, "573001230009", "unknown", None, None, None, None, "msgctl ended before the response came", "María"),
+        (12400, "573001230010", "refused", None, None, None, "0", "BLOCKED", "José"),
+    ]
+    rows = [dict(zip((*COLUMNS, "name"), each, strict=True)) for each in told]
+    viewer.print(OwnResult(rows, (*COLUMNS, "name"), view="job report"))
+
+
+def sms_bulk(viewer: Viewer, _: Service) -> None:
+    file = Path("customers.csv")
+    rows = [f"573001234{number:03},Ana\n" for number in range(100, 105)]
+    file.write_text("phone,name\n" + "".join(rows) + "12,Luis\n" + rows[0], encoding="utf-8")
+    message = ("-m", "Hello {name}, your order is ready")
+    viewer.run("-p", "sandbox", "sms", "bulk", str(file), *message, typed="y\n")
+    viewer.run("-p", "sandbox", "sms", "bulk", str(file), *message, "--skip-invalid", typed="y\n")
+
+
 VIEWS: tuple[Show, ...] = (
     sms_send,
     sms_mixed,
@@ -258,6 +318,11 @@ VIEWS: tuple[Show, ...] = (
     chatapp_send,
     refusal,
     dry_run,
+    job_list,
+    job_show,
+    job_end,
+    job_report,
+    sms_bulk,
 )
 
 
@@ -275,9 +340,11 @@ def in_bogota(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_view_looks_as_in_its_file(
     show: Show, service: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     sections = []
     for number, terminal in enumerate(TERMINALS):
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / str(number)))
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / str(number)))
         monkeypatch.setenv("COLUMNS", str(terminal.width))
         viewer = Viewer(terminal)
         show(viewer, service)

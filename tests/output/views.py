@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 from msgctl import cli
 from msgctl.cli.context import Context
-from msgctl.output.form import Format
 from msgctl.output.printer import Printer
-from msgctl.output.result import Result
+from msgctl.output.result import Format, Result
 from msgctl.output.screen import Screen
 from msgctl.output.signs import tolerate_any_encoding
 from support.tool import Clock, Stream
@@ -26,6 +25,7 @@ NOW = 1_795_301_551.0
 _STYLE = re.compile(r"\x1b\[([0-9;]*)m")
 _STYLES = {"0": "", "1": "bold", "2": "dim", "31": "red", "32": "green", "33": "yellow", "36": "cyan"}
 _STYLES.update({"39": "default", "49": ""})
+_JOB = re.compile(r"\b[0-9]{8}-[0-9a-f]{6}\b")
 _ID = re.compile(r"\b[0-9a-f]{16}\b")
 
 
@@ -56,6 +56,7 @@ class Viewer:
         if not color:
             self._environ["NO_COLOR"] = "1"
         self._color = color
+        self._width = width
         self._content = io.BytesIO()
         self._stream = _Stream(self._content, encoding=encoding, write_through=True)
         self.clock = Clock(NOW)
@@ -83,15 +84,16 @@ class Viewer:
     def print(self, result: Result) -> None:
         """Print a result as if a command had returned it."""
         tolerate_any_encoding(self._stream)
-        screen = Screen.of(self._stream, self._color)
+        screen = Screen(self._stream, self._width, self._color)
         Printer(screen, screen, Format.TABLE, clock=self.clock).print(result)
 
     def shown(self) -> str:
-        """Return what the terminal shows; colours as Rich's markup, message ids as zeros."""
+        """Return what the terminal shows; colours as Rich's markup, ids as fixed ones."""
         self._stream.flush()
         text = self._content.getvalue().decode(self._stream.encoding)
         lines = [_marked_up(line).rstrip() for line in text.split("\n")]
-        return _ID.sub("0123456789abcdef", "\n".join(lines)).rstrip("\n") + "\n"
+        shown = _ID.sub("0123456789abcdef", "\n".join(lines)).rstrip("\n") + "\n"
+        return _JOB.sub("20261121-0123ab", shown)
 
     def say(self, text: str) -> None:
         self._stream.write(text)

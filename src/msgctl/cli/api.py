@@ -18,8 +18,7 @@ from msgctl.errors import MsgctlError, RefusedError, UsageError
 from msgctl.http.request import Pairs, Request
 from msgctl.http.response import ShapeError, load_json
 from msgctl.operations import Effect, Operation, Place, Record
-from msgctl.output.form import Format
-from msgctl.output.result import OwnResult, RawResult
+from msgctl.output.result import Format, OwnResult, RawResult
 from msgctl.values import quote
 
 if TYPE_CHECKING:

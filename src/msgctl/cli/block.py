@@ -8,7 +8,8 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import bulk, requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import Phone, PhoneCountry, option, optional, phone_number
+from msgctl.cli.inputs import Phone, PhoneCountry, option, optional
+from msgctl.cli.numbers import NoNumberCheck, Numbers
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult, Result
 
@@ -27,13 +28,12 @@ def add(
     phone: Phone,
     name: Annotated[str | None, option(ops.BLOCK_PHONE.field("name"), "NAME")] = None,
     country_code: PhoneCountry = None,
+    no_number_check: NoNumberCheck = False,
 ) -> Result:
     """Block a number."""
-    return requests.run(
-        Context.of(ctx),
-        ops.BLOCK_PHONE,
-        {"phone": phone_number(phone, country_code), "name": optional(name, "--name")},
-    )
+    context = Context.of(ctx)
+    number = Numbers(context, country_code, unchecked=no_number_check).one(phone)
+    return requests.run(context, ops.BLOCK_PHONE, {"phone": number, "name": optional(name, "--name")})
 
 
 @command(
@@ -52,6 +52,8 @@ def bulk_add(
     ] = None,
     phone_column: bulk.PhoneColumn = None,
     skip_invalid: bulk.SkipInvalid = False,
+    country_code: PhoneCountry = None,
+    no_number_check: NoNumberCheck = False,
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
 ) -> OwnResult:
@@ -65,7 +67,7 @@ def bulk_add(
         context,
         "block bulk",
         ops.BLOCK_PHONE,
-        bulk.Source(file, phone_column, skip_invalid),
+        bulk.Source(file, phone_column, skip_invalid, None, country_code, no_number_check),
         bulk.Limits.of(concurrency=concurrency, rate=rate),
         {},
         bulk.Messages(

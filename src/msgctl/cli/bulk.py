@@ -12,7 +12,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import campaign
+from msgctl.cli import campaign, defaults
 from msgctl.cli.campaign import Rules
 from msgctl.cli.context import Context
 from msgctl.errors import MsgctlError, UsageError
@@ -24,7 +24,7 @@ from msgctl.storage import paths
 if TYPE_CHECKING:
     from msgctl.jobs.exclusions import Exclusions
     from msgctl.jobs.importer import Importer
-    from msgctl.jobs.reader import RecipientReader
+    from msgctl.jobs.reader import PhoneCells, RecipientReader
     from msgctl.jobs.sending_hours import ZoneFinder
     from msgctl.jobs.spec import JobSpec
     from msgctl.jobs.store import Store
@@ -89,6 +89,8 @@ class Source:
     phone_column: str | None
     skip_invalid: bool
     name: str | None = None
+    country_code: str | None = None
+    no_number_check: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ def start(
     ``fixed`` are the parameters that all requests have. Raises UsageError if something is wrong with the file.
     """
     from msgctl.jobs.decode import WINDOWS_1252  # only jobs need this: 20 ms
+    from msgctl.jobs.reader import PhoneCells
     from msgctl.jobs.spec import JobSpec
     from msgctl.jobs.template import MessageRenderer
 
@@ -134,8 +137,11 @@ def start(
         **asdict(limits),
     )
 
+    country = defaults.country_code(context, source.country_code)
+    cells = PhoneCells(country, sms=operation is ops.SEND_SMS, check=not source.no_number_check)
+
     def read(importer: Importer) -> None:
-        with _opened(context, source) as reader:
+        with _opened(context, source, cells) as reader:
             if reader.encoding == WINDOWS_1252:
                 context.note(f"{values.quote(source.file)} is not UTF-8; reading it as {reader.encoding}")
             renderer = MessageRenderer(
@@ -156,9 +162,10 @@ def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Import
     context.enable_gc()
     context.check_own_fields(confirmation.SUMMARY if context.options.dry_run else SUMMARY)
     zones = campaign.zone_finder(context, rules.hours())
+    country = defaults.country_code(context, source.country_code)
     store = Store(paths.jobs_folder())
     job = store.new_id(context.clock())
-    with _exclusions(spec, rules) as found, store.locked(job):
+    with _exclusions(spec, rules, country) as found, store.locked(job):
         store.tidy()
         with _importer(context, store, job, spec, found, zones) as importer:
             read(importer)
@@ -179,13 +186,12 @@ def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Import
 
 
 @contextmanager
-def _exclusions(spec: JobSpec, rules: Rules) -> Iterator[Exclusions | None]:
+def _exclusions(spec: JobSpec, rules: Rules, country: str | None) -> Iterator[Exclusions | None]:
     """Yield the numbers that a job leaves out. Everyone can be blocked."""
     if spec.performs is ops.BLOCK_PHONE:
         yield None
         return
-    country = spec.fixed.get("country-code")
-    with campaign.exclusions(rules, str(country) if country else None) as found:
+    with campaign.exclusions(rules, country) as found:
         yield found
 
 
@@ -215,11 +221,11 @@ def _importer(
 
 
 @contextmanager
-def _opened(context: Context, source: Source) -> Iterator[RecipientReader]:
+def _opened(context: Context, source: Source, cells: PhoneCells) -> Iterator[RecipientReader]:
     from msgctl.jobs.reader import opened
 
     if source.file == "-":
-        with opened(context.stdin.buffer, "standard input", source.phone_column) as reader:
+        with opened(context.stdin.buffer, "standard input", source.phone_column, cells) as reader:
             yield reader
         return
     try:
@@ -229,5 +235,5 @@ def _opened(context: Context, source: Source) -> Iterator[RecipientReader]:
             f"{values.quote(source.file)} cannot be read: {getattr(error, 'strerror', None) or 'no such name'}",
             "Give a CSV or JSON Lines file, or - for standard input.",
         ) from None
-    with file, opened(file, values.quote(source.file), source.phone_column) as reader:
+    with file, opened(file, values.quote(source.file), source.phone_column, cells) as reader:
         yield reader

@@ -17,9 +17,9 @@ from msgctl.cli.inputs import (
     TemplateFile,
     message,
     option,
-    recipients,
     template_text,
 )
+from msgctl.cli.numbers import NoNumberCheck, Numbers
 from msgctl.cli.terminal import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
@@ -61,6 +61,7 @@ def send(
     retries: Retries = None,
     leave_voicemail: LeaveVoicemail = None,
     country_code: CountryCode = None,
+    no_number_check: NoNumberCheck = False,
     once: sending.Once = None,
     resend_unknown: sending.ResendUnknown = False,
     ignore_optout: sending.IgnoreOptout = False,
@@ -71,7 +72,7 @@ def send(
     from standard input.
     """
     context = Context.of(ctx)
-    phones = recipients(context, phone)
+    phones = Numbers(context, country_code, unchecked=no_number_check).all(phone)
     attempts = _attempts(retries)
     if audio_code is None:
         _require_speech(context, text, message_file, voice)
@@ -117,6 +118,7 @@ def bulk_send(
     name: bulk.Name = None,
     phone_column: bulk.PhoneColumn = None,
     skip_invalid: bulk.SkipInvalid = False,
+    no_number_check: NoNumberCheck = False,
     batch_size: bulk.BatchSize = "100",
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
@@ -152,7 +154,7 @@ def bulk_send(
         context,
         "call bulk",
         ops.SEND_CALL,
-        bulk.Source(file, phone_column, skip_invalid, name),
+        bulk.Source(file, phone_column, skip_invalid, name, country_code, no_number_check),
         limits,
         fixed,
         bulk.Messages(templates),

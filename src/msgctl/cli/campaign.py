@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from msgctl import phones, values
+from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.errors import Interrupted, UsageError
 from msgctl.output.result import OwnResult
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 Exclude = Annotated[
     list[str] | None,
-    typer.Option("--exclude", metavar="FILE", help="Leave out the numbers in this file, one per line. Repeatable."),
+    typer.Option(
+        "--exclude",
+        metavar="FILE",
+        help="Leave out the numbers in this file: one per line, CSV or JSON Lines. Repeatable.",
+    ),
 ]
 WindowHours = Annotated[
     str | None,
@@ -91,7 +95,7 @@ def exclusions(rules: Rules, country: str | None) -> Iterator[Exclusions]:
             found.add(OPTED_OUT, (each.phone for each in optouts.all_of(paths.optouts_file())))
         for name in rules.exclude or []:
             with opened(name) as source:
-                found.add(f"excluded by {Path(name).name}", numbers_in(source, name, phones.Reader(country)))
+                found.add(f"excluded by {Path(name).name}", numbers_in(source, name, country))
         yield found
     finally:
         found.close()

@@ -1,7 +1,7 @@
 """`msgctl chatapp`: send chat-app messages from templates."""
 
 from codecs import BOM_UTF8
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -9,7 +9,8 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import bulk, campaign, sending
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import MOST_BODY_BYTES, PhoneCountry, option, phone_number, read
+from msgctl.cli.inputs import MOST_BODY_BYTES, PhoneCountry, option, read
+from msgctl.cli.numbers import NoNumberCheck, Numbers
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.response import ShapeError, load_json
@@ -47,13 +48,22 @@ def send(
     value: Values = None,
     body: Body = None,
     country_code: PhoneCountry = None,
+    no_number_check: NoNumberCheck = False,
     once: sending.Once = None,
     resend_unknown: sending.ResendUnknown = False,
     ignore_optout: sending.IgnoreOptout = False,
 ) -> Result:
     """Send a chat-app message from a template."""
     options = sending.Options(once, resend_unknown, ignore_optout)
-    return _perform(Context.of(ctx), ops.CHATAPP_SEND, template, (phone, country_code), value or [], body, options)
+    return _perform(
+        Context.of(ctx),
+        ops.CHATAPP_SEND,
+        template,
+        Recipient(phone, country_code, no_number_check),
+        value or [],
+        body,
+        options,
+    )
 
 
 @command(
@@ -70,13 +80,22 @@ def order(
     value: Values = None,
     body: Body = None,
     country_code: PhoneCountry = None,
+    no_number_check: NoNumberCheck = False,
     once: sending.Once = None,
     resend_unknown: sending.ResendUnknown = False,
     ignore_optout: sending.IgnoreOptout = False,
 ) -> Result:
     """Send a store-order notification from a custom template."""
     options = sending.Options(once, resend_unknown, ignore_optout)
-    return _perform(Context.of(ctx), ops.CHATAPP_ORDER, template, (phone, country_code), value or [], body, options)
+    return _perform(
+        Context.of(ctx),
+        ops.CHATAPP_ORDER,
+        template,
+        Recipient(phone, country_code, no_number_check),
+        value or [],
+        body,
+        options,
+    )
 
 
 @command(
@@ -98,6 +117,8 @@ def bulk_send(
     name: bulk.Name = None,
     phone_column: bulk.PhoneColumn = None,
     skip_invalid: bulk.SkipInvalid = False,
+    country_code: PhoneCountry = None,
+    no_number_check: NoNumberCheck = False,
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
     max_credits: bulk.MaxCredits = None,
@@ -121,7 +142,7 @@ def bulk_send(
         context,
         "chatapp bulk",
         ops.CHATAPP_SEND,
-        bulk.Source(file, phone_column, skip_invalid, name),
+        bulk.Source(file, phone_column, skip_invalid, name, country_code, no_number_check),
         limits,
         {"template": values.words(template, "--template")},
         bulk.Messages({"body": value or ()}, lambda text: values.prose(text, "a VALUE")),
@@ -129,27 +150,34 @@ def bulk_send(
     )
 
 
+class Recipient(NamedTuple):
+    """A number as it was typed, with the options that say how to read it."""
+
+    phone: str | None
+    country_code: str | None
+    unchecked: bool
+
+
 def _perform(
     context: Context,
     operation: ops.Operation,
     template: str,
-    recipient: tuple[str | None, str | None],
+    recipient: Recipient,
     given: list[str],
     body: str | None,
     options: sending.Options,
 ) -> Result:
     name = values.words(template, "--template")
-    phone, country_code = recipient
     if body is not None:
-        if phone is not None:
+        if recipient.phone is not None:
             raise UsageError("Use either --body or PHONE and VALUEs, not both")
         document = _object(read(context, body, MOST_BODY_BYTES, "a JSON object"))
         return sending.send(context, operation, {"template": name}, document, options)
-    if phone is None:
+    if recipient.phone is None:
         raise UsageError("PHONE is missing", "Give PHONE and VALUEs, or --body FILE.")
     texts = [values.prose(text, "A VALUE") for text in given]
-    number = phone_number(phone, country_code)
-    return sending.send(context, operation, {"template": name, "phone": number, "body": texts}, None, options)
+    phone = Numbers(context, recipient.country_code, unchecked=recipient.unchecked).one(recipient.phone)
+    return sending.send(context, operation, {"template": name, "phone": phone, "body": texts}, None, options)
 
 
 def _object(body: bytes) -> bytes:

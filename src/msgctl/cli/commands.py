@@ -3,8 +3,7 @@
 import typer
 
 from msgctl.cli.context import Context
-from msgctl.output.form import Format
-from msgctl.output.result import OwnResult
+from msgctl.output.result import Format, OwnResult
 
 EXAMPLES = ("msgctl commands", "msgctl commands --json")
 COLUMNS = ("name", "effect", "summary")

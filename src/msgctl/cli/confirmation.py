@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
+from msgctl.cli.terminal import is_terminal
 from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.http.response import credits_left
-from msgctl.output.form import Format
-from msgctl.output.result import OwnResult
+from msgctl.output.result import Format, OwnResult
 from msgctl.text import clean, shorten
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def approve(context: Context, source: Source, spec: JobSpec, tally: Tally) -> Ow
     document = _summary(spec, tally, balance)
     is_unread = context.options.yes and (context.options.quiet or context.options.format is Format.JSON)
     if not context.options.dry_run and not is_unread:
-        context.say("\n".join(_lines(document, context, left_out=source.skip_invalid)))
+        _show(context, document, will_send=not invalid)
     _list_rows(context, tally)
     failures: list[MsgctlError] = [invalid] if invalid else []
     if not context.options.dry_run:
@@ -104,7 +105,20 @@ def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None) -> dict[str, 
     }
 
 
-def _lines(document: Mapping[str, Any], context: Context, *, left_out: bool) -> Iterator[str]:
+def _show(context: Context, document: Mapping[str, Any], *, will_send: bool) -> None:
+    """Show the summary: drawn on a terminal, in plain lines elsewhere."""
+    if not is_terminal(context.stderr):
+        context.say("\n".join(_lines(document, left_out=will_send)))
+        return
+    if not will_send:
+        return
+    from msgctl.output import jobs
+
+    host = urlsplit(context.profile.base_url).hostname or ""
+    context.printer.explain(jobs.plan_parts(document, (context.profile.name, host)))
+
+
+def _lines(document: Mapping[str, Any], *, left_out: bool) -> Iterator[str]:
     """Write the summary for a person to read before saying yes."""
     rows = [("recipients", f"{document['recipients']:,} in {clean(document['file'])}")]
     if document["invalid"]:
@@ -123,7 +137,7 @@ def _lines(document: Mapping[str, Any], context: Context, *, left_out: bool) -> 
     if document["first"]:
         rows.append(("first", shorten(_text(document["first"]), LONGEST_EXAMPLE)))
     for name, value in rows:
-        yield context.wrapped(f"{name:<11} {value}")
+        yield f"{name:<11} {value}"
 
 
 def _against(document: Mapping[str, Any]) -> str:

@@ -20,8 +20,7 @@ from msgctl.config import file as config
 from msgctl.config import profiles
 from msgctl.errors import UsageError
 from msgctl.operations import Operation
-from msgctl.output.form import Format
-from msgctl.output.result import OwnResult
+from msgctl.output.result import Format, OwnResult
 from msgctl.storage import paths
 
 if TYPE_CHECKING:
@@ -210,7 +209,7 @@ class Context:
     def note(self, text: str) -> None:
         """Print a line on standard error, unless --quiet or --json, under which it holds JSON alone."""
         if not self.options.quiet and self.options.format is not Format.JSON:
-            self.say(self.wrapped(text))
+            self.say(text if "msgctl " in text else self.wrapped(text))  # a command can be copied whole
 
     def warn(self, text: str) -> None:
         """Print a warning on standard error, even with --quiet, but not under --json."""

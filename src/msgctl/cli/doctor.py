@@ -8,8 +8,7 @@ from typing import Any
 import typer
 
 from msgctl.cli.context import Context
-from msgctl.output.form import Format
-from msgctl.output.result import Result, StreamResult
+from msgctl.output.result import Format, Result, StreamResult
 
 EXAMPLES = (
     "msgctl doctor",

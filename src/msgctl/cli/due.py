@@ -13,8 +13,7 @@ from msgctl.jobs.ledger import Ledger, due_of
 from msgctl.jobs.report import summary
 from msgctl.jobs.sending_hours import hours_of
 from msgctl.jobs.store import Store
-from msgctl.output.form import Format
-from msgctl.output.result import Document, OwnResult
+from msgctl.output.result import Document, Format, OwnResult
 
 LISTED = ("job", "command", "state", "recipients", "accepted", "unknown", "pending")
 

@@ -10,7 +10,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.terminal import is_terminal
 from msgctl.errors import Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.operations import Effect
-from msgctl.output.form import Format
+from msgctl.output.result import Format
 
 
 def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) -> int:

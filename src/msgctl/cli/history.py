@@ -8,7 +8,8 @@ import typer
 from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import PhoneCountry, optional, phone_number
+from msgctl.cli.inputs import PhoneCountry, optional
+from msgctl.cli.numbers import Numbers
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.history import FIELDS, reading
@@ -116,7 +117,7 @@ def _list(
     filters = {
         "since": None if since is None else _start(values.day(since, today)),
         "until": None if until is None else _start(values.day(until, today) + timedelta(days=1)),
-        "phone": None if phone is None else phone_number(phone, country_code),
+        "phone": None if phone is None else Numbers(context, country_code).any(phone),
         "state": optional(state, "--state"),
         "command": optional(command, "--command"),
         "profile": context.options.profile,

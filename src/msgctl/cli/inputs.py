@@ -1,6 +1,5 @@
 """Arguments and options that several commands share, and text from a file, standard input or the terminal."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,7 +33,7 @@ Phones = Annotated[
     list[str],
     typer.Argument(metavar="PHONE...", help="Phone numbers; commas between them also work.", show_default=False),
 ]
-Phone = Annotated[str, typer.Argument(metavar="PHONE", help="Phone number, with its country code.")]
+Phone = Annotated[str, typer.Argument(metavar="PHONE", help="Phone number, as people write it.")]
 Message = Annotated[
     str | None, typer.Option("--message", "-m", metavar="TEXT", help="Text of the message; - reads standard input.")
 ]
@@ -63,21 +62,6 @@ AppName = Annotated[
     ),
 ]
 GSM7_HELP = "Replace letters outside GSM-7 (á → a) so the message needs fewer segments."
-
-
-def phone_number(text: str, country_code: str | None) -> str:
-    """Return the digits of a phone number, read in a country whose code is not sent."""
-    if country_code is not None:
-        values.country_code(country_code)
-    return values.phone(text)
-
-
-def recipients(context: Context, texts: Iterable[str]) -> tuple[str, ...]:
-    """Return phone numbers, each once; a note names those given more than once."""
-    given = values.phones(texts)
-    if given.repeated:
-        context.note(f"Repeated numbers get one message: {', '.join(given.repeated)}")
-    return given.phones
 
 
 def message(context: Context, text: str | None, path: str | None, typed: str = "-m TEXT") -> str:

@@ -60,10 +60,10 @@ class Work(Protocol):
     def finish(self) -> MsgctlError | None: ...
 
 
-def result(document: Mapping[str, Any], failure: MsgctlError | None = None) -> OwnResult:
+def result(document: Mapping[str, Any], failure: MsgctlError | None = None, view: str = "job") -> OwnResult:
     """Return a job's summary, without the fields that it does not have yet."""
     columns = [name for name in SUMMARY if name in document]
-    return OwnResult(document, columns, SUMMARY, view="job", failures=[failure] if failure else [])
+    return OwnResult(document, columns, SUMMARY, view=view, failures=[failure] if failure else [])
 
 
 def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> OwnResult:
@@ -93,7 +93,7 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
         error = Interrupted("interrupted", hint, consequence=_told(ledger.totals))
     else:
         error = _not_accepted(outcomes, job)
-    return result(summary(job, ledger, running=False), error)
+    return result(summary(job, ledger, running=False), error, "job end")
 
 
 def _not_accepted(outcomes: Mapping[Outcome, int], job: str) -> MsgctlError | None:

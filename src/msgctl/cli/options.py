@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from msgctl import __version__, values
-from msgctl.output.form import Format
+from msgctl.output.result import Format
 
 PANEL = "Global options"
 

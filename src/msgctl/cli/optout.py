@@ -8,12 +8,11 @@ from typing import Annotated
 
 import typer
 
-from msgctl import phones
-from msgctl.cli import campaign, defaults
+from msgctl.cli import bulk, campaign
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import CountryCode, Phones
+from msgctl.cli.numbers import Numbers, country
 from msgctl.cli.tree import command, group
-from msgctl.errors import ConfigurationError
 from msgctl.storage import paths
 from msgctl.times import timestamp
 
@@ -42,7 +41,7 @@ def add(ctx: typer.Context, phone: Phones, country_code: CountryCode = None) -> 
 
     context = Context.of(ctx)
     context.refuse_dry_run("optout add")
-    wanted = _numbers(context, phone, country_code)
+    wanted = Numbers(context, country_code).all(phone)
     _, new = optouts.add(paths.optouts_file(), wanted, context.clock())
     _tell_added(context, len(wanted), new)
 
@@ -56,7 +55,7 @@ def list_(ctx: typer.Context) -> None:
     context.refuse_dry_run("optout list")
     context.check_own_fields(COLUMNS)
     found = [{"phone": each.phone, "added": timestamp(each.added)} for each in optouts.all_of(paths.optouts_file())]
-    context.show(found, COLUMNS, empty="Nobody has opted out.")
+    context.show(found, COLUMNS, empty="The opt-out list is empty.")
 
 
 @command(app, "remove", "msgctl optout remove 573005550100")
@@ -66,7 +65,7 @@ def remove(ctx: typer.Context, phone: Phones, country_code: CountryCode = None) 
 
     context = Context.of(ctx)
     context.refuse_dry_run("optout remove")
-    wanted = _numbers(context, phone, country_code)
+    wanted = Numbers(context, country_code).all(phone)
     removed = optouts.remove(paths.optouts_file(), wanted)
     context.note(f"Removed {_count(len(removed))}.")
     if others := [each for each in wanted if each not in removed]:
@@ -76,8 +75,11 @@ def remove(ctx: typer.Context, phone: Phones, country_code: CountryCode = None) 
 @command(app, "import", "msgctl optout import unsubscribed.txt --country-code CO")
 def import_(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="One phone number per line; - is standard input.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="One number per line, CSV or JSON Lines; - is standard input.")
+    ],
     country_code: CountryCode = None,
+    phone_column: bulk.PhoneColumn = None,
 ) -> None:
     """Add the numbers of a file to the opt-out list, all or none."""
     from msgctl.history import optouts
@@ -85,34 +87,19 @@ def import_(
     context = Context.of(ctx)
     context.refuse_dry_run("optout import")
     context.enable_gc()
-    reader = phones.Reader(_country(context, country_code))
-    given, new = optouts.add(paths.optouts_file(), _read(context, file, reader), context.clock())
+    numbers = _read(context, file, country(context, country_code), phone_column)
+    given, new = optouts.add(paths.optouts_file(), numbers, context.clock())
     _tell_added(context, given, new)
 
 
-def _numbers(context: Context, texts: list[str], country_code: str | None) -> list[str]:
-    """Return the numbers of several arguments, each of which may be a comma-separated list. Raises UsageError."""
-    reader = phones.Reader(_country(context, country_code))
-    found = [reader.read(each).digits for text in texts for each in text.split(",")]
-    return list(dict.fromkeys(found))
-
-
-def _country(context: Context, text: str | None) -> str | None:
-    """Return the country to read numbers by; no profile is needed."""
-    try:
-        return defaults.country_code(context, text)
-    except ConfigurationError:
-        return None
-
-
-def _read(context: Context, file: str, reader: phones.Reader) -> Iterator[str]:
+def _read(context: Context, file: str, country_code: str | None, phone_column: str | None) -> Iterator[str]:
     from msgctl.jobs.exclusions import numbers_in
 
     if file == "-":
-        yield from numbers_in(context.stdin.buffer, "Standard input", reader)
+        yield from numbers_in(context.stdin.buffer, "Standard input", country_code, phone_column)
         return
     with campaign.opened(file) as source:
-        yield from numbers_in(source, Path(file).name, reader)
+        yield from numbers_in(source, Path(file).name, country_code, phone_column)
 
 
 def _tell_added(context: Context, given: int, new: int) -> None:

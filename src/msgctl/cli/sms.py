@@ -20,9 +20,9 @@ from msgctl.cli.inputs import (
     TemplateFile,
     in_gsm7,
     message,
-    recipients,
     template_text,
 )
+from msgctl.cli.numbers import NoNumberCheck, Numbers
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult, Result
 
@@ -44,6 +44,7 @@ def send(
     text: Message = None,
     message_file: MessageFile = None,
     country_code: CountryCode = None,
+    no_number_check: NoNumberCheck = False,
     gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
     once: sending.Once = None,
     resend_unknown: sending.ResendUnknown = False,
@@ -54,7 +55,7 @@ def send(
     Without -m and --message-file, the message is read from standard input.
     """
     context = Context.of(ctx)
-    phones = recipients(context, phone)
+    phones = Numbers(context, country_code, sms=True, unchecked=no_number_check).all(phone)
     sms = message(context, text, message_file)
     return sending.send(
         context,
@@ -87,6 +88,7 @@ def bulk_send(
     name: bulk.Name = None,
     phone_column: bulk.PhoneColumn = None,
     skip_invalid: bulk.SkipInvalid = False,
+    no_number_check: NoNumberCheck = False,
     batch_size: bulk.BatchSize = "100",
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
@@ -116,7 +118,7 @@ def bulk_send(
         context,
         "sms bulk",
         ops.SEND_SMS,
-        bulk.Source(file, phone_column, skip_invalid, name),
+        bulk.Source(file, phone_column, skip_invalid, name, country_code, no_number_check),
         limits,
         {"country-code": defaults.country_code(context, country_code)},
         bulk.Messages({"sms": template}, checked, by_segments=True),

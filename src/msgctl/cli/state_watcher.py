@@ -6,6 +6,8 @@ Without ``--until`` the wait for a message ends at a final state; with it, anoth
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from msgctl import operations as ops
 from msgctl.cli import requests
@@ -15,6 +17,9 @@ from msgctl.errors import ConditionError, ConfigurationError, Interrupted, Msgct
 from msgctl.http.response import Response
 from msgctl.text import shorten
 from msgctl.values import quote
+
+if TYPE_CHECKING:
+    from msgctl.output.progress import StateProgress
 
 LAST_CHECK = 1.0
 """Seconds that a check may take once the time is over."""
@@ -30,6 +35,8 @@ class StateWatcher:
         self._interval = interval
         self._deadline = context.monotonic() + max_wait
         self._latest: dict[str, Response] = {}
+        self._max_wait = max_wait
+        self._display: StateProgress | None = None
         self._lost = False
         self.failures: dict[str, MsgctlError] = {}
 
@@ -41,10 +48,25 @@ class StateWatcher:
     def run(self, ids: Sequence[str]) -> None:
         """Poll until each message is done or the time is over; then poll once more."""
         self._context.enable_gc()
+        with ExitStack() as stack:
+            if self._context.printer.shows_verdicts and not self._context.options.verbose:
+                self._display = stack.enter_context(self._progress(ids))
+            self._wait(ids)
+
+    def _progress(self, ids: Sequence[str]) -> StateProgress:
+        from msgctl.output.progress import StateProgress
+
+        stream, monotonic = self._context.stderr, self._context.monotonic
+        color = self._context.has_color(stream)
+        return StateProgress(stream, color=color, ids=ids, max_wait=self._max_wait, monotonic=monotonic)
+
+    def _wait(self, ids: Sequence[str]) -> None:
         waiting = list(ids)
         while waiting:
             is_last = self._left() <= 0
             waiting = self._poll(waiting, is_last=is_last)
+            if self._display:
+                self._display.show({each: _state_of(response) for each, response in self._latest.items()}, len(waiting))
             if is_last:
                 break
             if waiting:
@@ -79,17 +101,23 @@ class StateWatcher:
                 self.failures[id] = error
                 return True
             self._lost = True
-            self._context.note(f"{shorten(id, 60)}: {error.message}; trying again")
+            self._say(f"{shorten(id, 60)}: {error.message}; trying again")
             return False
         before, state = self._state(id), _state_of(response)
         self._latest[id] = response
-        if before != state:
-            self._context.note(f"{shorten(id, 60)}: {shorten(state, 60)}")
+        if before != state and not self._display:
+            self._say(f"{shorten(id, 60)}: {shorten(state, 60)}")
         if folded(state) in self._until:
             return True
         if is_final(state) and self._until:
             self._fail(id, f"ended as {quote(state)}, not {self._wanted}")
         return is_final(state)
+
+    def _say(self, text: str) -> None:
+        if self._display:
+            self._display.say(text)
+        else:
+            self._context.note(text)
 
     def _fail(self, id: str, what: str) -> None:
         hint = f"Check again later: msgctl state get {shorten(id, 60)}"

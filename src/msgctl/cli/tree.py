@@ -63,6 +63,11 @@ class _Node:
             raise
         return rest
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line. Typer writes a required argument in braces, which is not the custom."""
+        command: Any = super()
+        return [piece.strip("{}") for piece in command.collect_usage_pieces(ctx)]
+
 
 class Command(_Node, TyperCommand):
     """A command that accepts the global options after its name."""

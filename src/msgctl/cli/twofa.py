@@ -9,6 +9,7 @@ from msgctl import values
 from msgctl.cli import defaults, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import AppName, CountryCode, Phone, code, option, optional
+from msgctl.cli.numbers import NoNumberCheck, Numbers
 from msgctl.cli.tree import command, group
 from msgctl.output.result import Result
 
@@ -25,14 +26,20 @@ Voice = Annotated[
 
 
 @command(app, "send-sms", "msgctl 2fa send-sms 573001234567 --app-name Shop", performs=ops.SMS_2FA)
-def send_sms(ctx: typer.Context, phone: Phone, app_name: AppName = None, country_code: CountryCode = None) -> Result:
+def send_sms(
+    ctx: typer.Context,
+    phone: Phone,
+    app_name: AppName = None,
+    country_code: CountryCode = None,
+    no_number_check: NoNumberCheck = False,
+) -> Result:
     """Send a verification code by SMS."""
     context = Context.of(ctx)
     return requests.run(
         context,
         ops.SMS_2FA,
         {
-            "phone": values.phone(phone),
+            "phone": Numbers(context, country_code, sms=True, unchecked=no_number_check).one(phone),
             "app-name": defaults.app_name(context, app_name),
             "country-code": defaults.country_code(context, country_code),
         },
@@ -52,6 +59,7 @@ def send_call(
     voice: Voice = None,
     retries: Annotated[str, option(ops.CALL_2FA.field("retries"), "N")] = "1",
     country_code: CountryCode = None,
+    no_number_check: NoNumberCheck = False,
 ) -> Result:
     """Send a verification code by voice call."""
     context = Context.of(ctx)
@@ -59,7 +67,7 @@ def send_call(
         context,
         ops.CALL_2FA,
         {
-            "phone": values.phone(phone),
+            "phone": Numbers(context, country_code, unchecked=no_number_check).one(phone),
             "retries": values.limited(retries, ops.CALL_2FA.field("retries")),
             "app-name": defaults.app_name(context, app_name),
             "voice": defaults.voice(context, voice, ops.CALL_2FA.field("voice")),
@@ -80,6 +88,7 @@ def send_chatapp(
     app_name: AppName = None,
     template: Annotated[str | None, option(ops.CHATAPP_2FA.field("template"), "NAME")] = None,
     country_code: CountryCode = None,
+    no_number_check: NoNumberCheck = False,
 ) -> Result:
     """Send a verification code by chat app."""
     context = Context.of(ctx)
@@ -87,7 +96,7 @@ def send_chatapp(
         context,
         ops.CHATAPP_2FA,
         {
-            "phone": values.phone(phone),
+            "phone": Numbers(context, country_code, unchecked=no_number_check).one(phone),
             "template": optional(template, "--template"),
             "app-name": defaults.app_name(context, app_name),
             "country-code": defaults.country_code(context, country_code),
@@ -108,6 +117,7 @@ def verify(
     app_name: AppName = None,
     code_text: Annotated[str | None, option(ops.VERIFY_2FA.field("code"), "CODE")] = None,
     country_code: CountryCode = None,
+    no_number_check: NoNumberCheck = False,
 ) -> Result:
     """Verify a code; exit 1 if it is not the right one.
 
@@ -115,7 +125,7 @@ def verify(
     """
     context = Context.of(ctx)
     given: dict[str, str | None] = {
-        "phone": values.phone(phone),
+        "phone": Numbers(context, country_code, unchecked=no_number_check).one(phone),
         "app-name": defaults.app_name(context, app_name),
         "country-code": defaults.country_code(context, country_code),
     }

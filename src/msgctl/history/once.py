@@ -1,8 +1,8 @@
-"""Idempotency keys: at most one request under each key of an account, whatever is killed and whoever calls at once.
+"""Idempotency keys: at most one request under each key of an account, across processes and kills.
 
 A key is reserved on disk before its request is sent, and its result is stored as soon as there is one. The sending
 process holds a lock of the key that the system releases when the process ends. So a key that is reserved but not locked
-belongs to a process that died: nobody knows the outcome of its request.
+belongs to a process that died: the outcome of its request is unknown.
 """
 
 from __future__ import annotations

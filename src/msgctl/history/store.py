@@ -90,7 +90,7 @@ class Send(NamedTuple):
 
 
 class History:
-    """An open history. Its file and folder are created if there are none (0600 in 0700), unless it is ``read_only``.
+    """An open history. Creates a missing file and folder (0600 in 0700), unless it is ``read_only``.
 
     Every method raises ConfigurationError if the file is unsafe, damaged (`BrokenError`), or cannot be used.
     """
@@ -148,7 +148,7 @@ class History:
         return found[::-1]
 
     def last(self, profile: str, base_url: str) -> list[Document]:
-        """Return the entries of the newest message of a profile to a base URL; empty if there is none."""
+        """Return the entries of the newest message of a profile to a base URL, if any."""
         return self._read(
             "dispatch = (SELECT max(number) FROM dispatches"
             " WHERE profile = :profile AND base_url = :base_url AND command <> 'block add') ORDER BY position",

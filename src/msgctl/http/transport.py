@@ -125,6 +125,7 @@ class NetworkTransport(httpx.BaseTransport):
         if self._connector is not None:
             self._connector.close()
             self._connector = None
+        self._backend.close()
 
     def _asked(self, request: httpx.Request) -> httpx.Response:
         """Return the response, its body still to be read.
@@ -209,6 +210,7 @@ class _Backend(httpcore.SyncBackend):
         self.seconds = 0.0
         self.write_failed = False
         self._end = 0.0
+        self._latest: httpcore.NetworkStream | None = None
 
     def begin(self, request: httpx.Request) -> None:
         """Begin the time of a request."""
@@ -216,6 +218,12 @@ class _Backend(httpcore.SyncBackend):
         self.seconds = request.extensions["timeout"]["read"]
         self.write_failed = False
         self._end = time.monotonic() + self.seconds
+
+    def close(self) -> None:
+        """Close the latest connection, which httpcore leaves open if a SOCKS proxy refuses it."""
+        if self._latest is not None:
+            self._latest.close()
+            self._latest = None
 
     def left(self) -> float:
         """Return the remaining seconds. Raises httpcore.ReadTimeout at the limit."""
@@ -241,6 +249,7 @@ class _Backend(httpcore.SyncBackend):
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure: Exception = error
             else:
+                self._latest = stream
                 return _Stream(stream, self)
         if isinstance(failure, httpcore.ConnectTimeout):
             raise failure

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-from msgctl import values
+from msgctl import phones
 from msgctl.errors import UsageError
 from msgctl.text import shorten
 from msgctl.values import quote
@@ -92,10 +92,9 @@ def is_phone_name(name: str) -> bool:
 def is_phone(text: str) -> bool:
     """Return whether a text can be a phone number."""
     try:
-        values.phone(text)
+        return len(phones.as_typed(text).digits) >= 5
     except UsageError:
         return False
-    return True
 
 
 def _are_phones(cells: Sequence[str]) -> bool:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from itertools import islice
 
 from msgctl.errors import UsageError
-from msgctl.jobs import columns, reader
+from msgctl.jobs import columns
 from msgctl.jobs.decode import Text
-from msgctl.jobs.reader import InvalidRow, RecipientReader, Row, RowError
+from msgctl.jobs.reader import SAMPLE, InvalidRow, PhoneCells, RecipientReader, Row, RowError
 from msgctl.values import quote
 
 DELIMITERS = (",", ";", "\t")
@@ -23,7 +23,8 @@ _DELIMITER_LINE = re.compile(r'("?)sep=(.)\1\r?\n?', re.IGNORECASE)
 class CsvReader(RecipientReader):
     """A CSV file. Its delimiter is declared by the first line (``sep=;``) or found from the header."""
 
-    def __init__(self, text: Text, phone_column: str | None) -> None:
+    def __init__(self, text: Text, phone_column: str | None, cells: PhoneCells) -> None:
+        self._cells = cells
         self.encoding = text.encoding
         self._text = text
         declared = _declared_delimiter(text)
@@ -50,7 +51,7 @@ class CsvReader(RecipientReader):
                 cells[self._phone],
             )
         cells += [""] * missing
-        return Row(line, reader.phone(cells[self._phone]), tuple(cells))
+        return Row(line, self._cells.read(cells[self._phone]), tuple(cells))
 
     def _records(self, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         """Read the records that contain text, the header first, each with the line it begins on. Raises UsageError."""
@@ -101,7 +102,7 @@ class CsvReader(RecipientReader):
     def _phone_index(self, phone_column: str | None) -> int:
         name = self._text.name
         try:
-            sample = [cells for _, cells in islice(self._records(self._delimiter), 1, 1 + reader.SAMPLE)]
+            sample = [cells for _, cells in islice(self._records(self._delimiter), 1, 1 + SAMPLE)]
             return columns.require_phone(self.columns, phone_column, name, sample)
         except UsageError:
             if any(map(columns.is_phone, self.columns)):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
@@ -12,6 +14,7 @@ from typing import BinaryIO
 
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs.decode import decoded
+from msgctl.jobs.reader import InvalidRow, PhoneCells, opened
 from msgctl.phones import InvalidPhoneError, Reader
 from msgctl.storage.files import MAKE_ROOM
 from msgctl.text import shorten
@@ -23,6 +26,8 @@ _SAMPLE = 1 << 10
 _BLOCK = 512
 """Numbers that one look-up reads: 4 KiB."""
 _SIZE = 8
+_HEAD = 4096
+_NUMBER = re.compile(r"[\s+0-9().-]*[0-9][\s+0-9().-]*", re.ASCII)
 
 
 class NumberSet:
@@ -133,11 +138,16 @@ class Exclusions:
             numbers.close()
 
 
-def numbers_in(source: BinaryIO, name: str, reader: Reader) -> Iterator[str]:
-    """Yield the numbers in a file that has one per line; blank lines are ignored.
+def numbers_in(source: BinaryIO, name: str, country: str | None, phone_column: str | None = None) -> Iterator[str]:
+    """Yield the numbers in a file: one per line, or any file of recipients.
 
-    ``name`` is what messages call the file. Raises UsageError for a line that is not a phone number.
+    ``name`` is what messages call the file, ``country`` is that of national numbers. Raises UsageError for a number
+    that is not valid.
     """
+    if not _is_list(_head(source)):
+        yield from _from_recipients(source, name, PhoneCells(country), phone_column)
+        return
+    reader = Reader(country)
     with decoded(source, shorten(name)) as text:
         for line, content in enumerate(text.lines(), 1):
             digits = reader.quick(content)
@@ -148,6 +158,29 @@ def numbers_in(source: BinaryIO, name: str, reader: Reader) -> Iterator[str]:
                     raise UsageError(f"Line {line} of {text.name}: {error.what}", error.hint) from None
             if digits is not None:
                 yield digits
+
+
+def _head(source: BinaryIO) -> bytes:
+    """Return the beginning of a source, which stays unread."""
+    if isinstance(source, io.BufferedReader):
+        return source.peek(_HEAD)
+    head = source.read(_HEAD)
+    source.seek(0)
+    return head
+
+
+def _is_list(head: bytes) -> bool:
+    """Return whether the first line that is not blank is a phone number and nothing else."""
+    lines = head.decode("latin-1").removeprefix("\u00ef\u00bb\u00bf").splitlines()
+    return _NUMBER.fullmatch(next((line for line in lines if line.strip()), "")) is not None
+
+
+def _from_recipients(source: BinaryIO, name: str, cells: PhoneCells, phone_column: str | None) -> Iterator[str]:
+    with opened(source, name, phone_column, cells) as rows:
+        for row in rows:
+            if isinstance(row, InvalidRow):
+                raise UsageError(f"Line {row.line} of {shorten(name)}: {row.phone}: {row.reason}", "Fix or remove it.")
+            yield row.phone
 
 
 class _Run:

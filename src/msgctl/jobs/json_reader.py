@@ -11,16 +11,17 @@ from typing import Any, NoReturn
 
 from msgctl.errors import UsageError
 from msgctl.http.response import Number
-from msgctl.jobs import columns, reader
+from msgctl.jobs import columns
 from msgctl.jobs.decode import Text
-from msgctl.jobs.reader import InvalidRow, Nested, RecipientReader, Row, RowError
+from msgctl.jobs.reader import SAMPLE, InvalidRow, Nested, PhoneCells, RecipientReader, Row, RowError
 from msgctl.values import quote
 
 
 class JsonReader(RecipientReader):
     """A JSON Lines file. Its columns are the fields of the first object; other fields are ignored."""
 
-    def __init__(self, text: Text, phone_column: str | None) -> None:
+    def __init__(self, text: Text, phone_column: str | None, cells: PhoneCells) -> None:
+        self._cells = cells
         self.encoding = text.encoding
         self._text = text
         self._names = tuple(self._first_object())
@@ -34,15 +35,22 @@ class JsonReader(RecipientReader):
         for number, line in self._filled_lines():
             try:
                 found = _object(line)
-                phone = _phone(found.get(self._phone_name))
+                phone = self._phone(found.get(self._phone_name))
                 yield Row(number, phone, tuple([_text(found.get(name)) for name in self._names]))
             except RowError as error:
                 yield error.row(number)
 
+    def _phone(self, value: Any) -> str:
+        if isinstance(value, Number):
+            return self._cells.read_number(value)
+        if value is None or isinstance(value, str):
+            return self._cells.read(value or "")
+        raise RowError("the phone is neither text nor a number")
+
     def _sample(self) -> list[list[str]]:
         """Return the values of the first rows."""
         found = []
-        for _, line in islice(self._filled_lines(), reader.SAMPLE):
+        for _, line in islice(self._filled_lines(), SAMPLE):
             with suppress(RowError):
                 values = _object(line)
                 found.append([str(values.get(name) or "") for name in self._names])
@@ -107,14 +115,6 @@ def _refuse_lone_surrogates(found: dict[str, Any]) -> None:
         "".join([*found, *(value for value in found.values() if isinstance(value, str))]).encode()
     except UnicodeEncodeError:
         raise RowError("half a character (a surrogate without its other half)") from None
-
-
-def _phone(value: Any) -> str:
-    if isinstance(value, Number):
-        return reader.phone_of_number(value)
-    if value is None or isinstance(value, str):
-        return reader.phone(value or "")
-    raise RowError("the phone is neither text nor a number")
 
 
 def _text(value: Any) -> str:

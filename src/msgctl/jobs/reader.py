@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple
 
-from msgctl import values
+from msgctl import phones
 from msgctl.errors import UsageError
 from msgctl.http.response import Number
 from msgctl.jobs.decode import Text, decoded
+from msgctl.phones import InvalidPhoneError
 from msgctl.text import shorten
 
 SAMPLE = 50
@@ -78,54 +79,66 @@ class RowError(ValueError):
         return InvalidRow(line, shorten(self.phone, _LONGEST_SHOWN_PHONE), self.reason)
 
 
+class PhoneCells:
+    """Reads the phones of a file: national numbers by ``country``, and no fixed lines if it is for ``sms``.
+
+    Without ``check`` the digits are used as they are, for short codes and test numbers.
+    """
+
+    def __init__(self, country: str | None = None, *, sms: bool = False, check: bool = True) -> None:
+        self._reader = phones.Reader(country, sms=sms)
+        self._check = check
+
+    def read(self, text: str) -> str:
+        """Return the international number in a cell. Raises RowError."""
+        if not text or text.isspace():
+            raise RowError("no phone number")
+        if _EXPONENT.fullmatch(text.strip()):
+            raise RowError(_ROUNDED, text)
+        if "." in text and _DECIMAL.fullmatch(text.strip()):
+            raise RowError("the phone is a decimal number; format the phone column as text in the spreadsheet", text)
+        try:
+            found = self._reader.read(text) if self._check else phones.as_typed(text)
+        except InvalidPhoneError as error:
+            raise RowError(f"not a valid phone number: {error.reason}", text) from None
+        if found.abroad:
+            raise RowError(f"valid only in {found.abroad}; if that is right, write it with +", text)
+        return found.digits
+
+    def read_number(self, number: Number) -> str:
+        """Return a phone that is a JSON number, in which a sign or a point is an error. Raises RowError."""
+        if number.isdigit():
+            return self.read(number)
+        raise RowError(_ROUNDED if _EXPONENT.fullmatch(number) else "the phone is not a whole number", number)
+
+
 @contextmanager
-def opened(source: BinaryIO, name: str, phone_column: str | None) -> Iterator[RecipientReader]:
+def opened(
+    source: BinaryIO, name: str, phone_column: str | None, cells: PhoneCells | None = None
+) -> Iterator[RecipientReader]:
     """Open the recipients in a source, which stays open; ``name`` is what messages call it.
 
     Raises UsageError if the file is not text, or has no header or no phone column.
     """
+    cells = cells or PhoneCells()
 
     def check(head: bytes) -> bool:
         """Refuse a wrong header before the rest of the source is read."""
         if phone_column is None and head.count(b"\n") < 2:
             return False  # the values could tell
-        with opened(io.BytesIO(head), name, phone_column):
+        with opened(io.BytesIO(head), name, phone_column, cells):
             return True
 
     with decoded(source, shorten(name), check) as text:
-        yield _reader(text, phone_column)
+        yield _reader(text, phone_column, cells)
 
 
-def _reader(text: Text, phone_column: str | None) -> RecipientReader:
+def _reader(text: Text, phone_column: str | None, cells: PhoneCells) -> RecipientReader:
     from msgctl.jobs.csv_reader import CsvReader
     from msgctl.jobs.json_reader import JsonReader
 
     for line in text.lines():
         if not line.isspace():
-            return JsonReader(text, phone_column) if line.lstrip().startswith("{") else CsvReader(text, phone_column)
+            kind = JsonReader if line.lstrip().startswith("{") else CsvReader
+            return kind(text, phone_column, cells)
     raise UsageError(f"{text.name} is empty", "It should hold recipients: CSV with a header, or JSON Lines.")
-
-
-def phone(text: str) -> str:
-    """Return the digits of a phone number in a file. Raises RowError."""
-    if "." in text and _DECIMAL.fullmatch(text.strip()):
-        raise RowError("the phone is a decimal number; format the phone column as text in the spreadsheet", text)
-    try:
-        return values.phone(text)
-    except UsageError:
-        raise RowError(_why_not_a_phone(text.strip()), text) from None
-
-
-def phone_of_number(number: Number) -> str:
-    """Return the digits of a phone that is a JSON number, in which a sign or a point is an error. Raises RowError."""
-    if number.isdigit():
-        return phone(number)
-    raise RowError(_ROUNDED if _EXPONENT.fullmatch(number) else "the phone is not a whole number", number)
-
-
-def _why_not_a_phone(text: str) -> str:
-    if not text:
-        return "no phone number"
-    if _EXPONENT.fullmatch(text):
-        return _ROUNDED
-    return "not a phone number: it must have 5 to 15 digits, with an optional + before them"

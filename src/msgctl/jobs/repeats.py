@@ -1,4 +1,4 @@
-"""Find a job that sends the same message to the same people, so that nobody gets it twice by mistake."""
+"""Find a job that sends the same message to the same people, so that it is not sent twice by mistake."""
 
 from __future__ import annotations
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from msgctl import operations
 from msgctl.http.response import Response, ShapeError, load_json
 from msgctl.output import fields, jsontext, plain
-from msgctl.output.cells import cell, reach, text_of
-from msgctl.output.form import Format
-from msgctl.output.result import Document, OwnResult, RawResult, Result, ServiceResult, StreamResult, TextResult
+from msgctl.output.cells import Rows, cell, reach, text_of
+from msgctl.output.result import Document, Format, OwnResult, RawResult, Result, ServiceResult, StreamResult, TextResult
 from msgctl.output.signs import writable
 from msgctl.text import clean
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from msgctl.output.screen import Screen
+    from msgctl.output.views import Verdict
 
 MOST_HIGHLIGHTED = 100_000
 """Characters of JSON up to which it is coloured: Rich takes 2 ms per KB."""
@@ -92,24 +92,18 @@ class Printer:
         return self._chosen or fields.columns_of(responses[0].operation.answer, rows), rows
 
     def _show_service(self, result: ServiceResult) -> None:
-        from msgctl.output import theme, views
+        from msgctl.output import views
 
         now, out = self._clock(), self._console(self._screen)
         verdict = views.verdict_of(result, now) if self.shows_verdicts else None
-        errors = self._console(self._errors)
         if verdict:
-            errors.print(theme.verdict(verdict.kind, *verdict.parts, aside=self.aside))
-            self.aside = ""
-            self._errors.flush()
+            self._verdict(verdict)
         written = [each._replace(document=writable(each.document, self._screen.stream)) for each in result.responses]
         parts = list(views.parts_of(written, now, out.width))
         if verdict and parts:
             out.print()
         self._draw(out, parts)
-        if hints := views.hints_of(result) if verdict and not result.failures else []:
-            out.print()
-            self._screen.flush()
-            theme.print_hints(errors, hints)
+        self._hint(out, views.hints_of(result) if verdict and not result.failures else [])
 
     def _pipe_service(self, responses: Sequence[Response]) -> None:
         answer = responses[0].operation.answer
@@ -139,7 +133,7 @@ class Printer:
         elif isinstance(result.documents, Mapping):
             self._lines(plain.listing([(cell(name), cell(reach(result.documents, name))) for name in columns]))
         elif result.documents:
-            self._lines(plain.aligned([*map(cell, columns)], _Cells(result.documents, columns)))
+            self._lines(plain.aligned([*map(cell, columns)], _cells(result.documents, columns)))
 
     def _show_own(self, result: OwnResult, columns: Sequence[str]) -> None:
         from msgctl.output import views
@@ -147,8 +141,35 @@ class Printer:
         out = self._console(self._screen)
         documents = writable(result.documents, self._screen.stream)
         view = result.view if columns is result.columns else ""
-        shown = OwnResult(documents, columns, spare=result.spare, view=view)
+        shown = OwnResult(documents, columns, spare=result.spare, view=view, failures=result.failures)
+        verdict, hints = views.own_verdict(shown) if self.shows_verdicts else (None, [])
+        if verdict:
+            self._verdict(verdict)
+        elif view == "job end":  # the end of a job without a verdict above it
+            shown.view = "job"
         self._draw(out, views.own_parts(shown, self._clock(), out.width))
+        self._hint(out, hints)
+
+    def explain(self, parts: Iterable[RenderableType]) -> None:
+        """Print something for a person to read before a question."""
+        self._draw(self._console(self._errors), parts)
+        self._errors.flush()
+
+    def _verdict(self, verdict: Verdict) -> None:
+        from msgctl.output import theme
+
+        errors = self._console(self._errors)
+        errors.print(theme.verdict(verdict.kind, *verdict.parts, aside=self.aside))
+        self.aside = ""
+        self._errors.flush()
+
+    def _hint(self, out: Console, hints: list[str]) -> None:
+        from msgctl.output import theme
+
+        if hints:
+            out.print()
+            self._screen.flush()
+            theme.print_hints(self._console(self._errors), hints)
 
     def _stream(self, result: StreamResult) -> None:
         columns = self._chosen or tuple(result.columns)
@@ -204,6 +225,8 @@ class Printer:
     def _text(self, result: TextResult) -> None:
         if self._format is Format.JSON:
             self._own_json(result.document)
+        elif self._screen.is_terminal:
+            self._screen.write(result.text)
         else:
             self._screen.write_bytes(result.text.encode())
 
@@ -255,14 +278,12 @@ class Printer:
         elif self._screen.is_drawn:
             self._show_own(OwnResult(documents, columns), columns)
         else:
-            self._lines(plain.aligned([*map(cell, columns)], _Cells(documents, columns)))
+            self._lines(plain.aligned([*map(cell, columns)], _cells(documents, columns)))
 
     def _delimited(self, columns: Sequence[str], documents: Iterable[Document]) -> Iterator[str]:
-        from msgctl.output import delimited
-
         values = ([text_of(reach(document, name)) for name in columns] for document in documents)
         rows = chain([list(columns)], values) if self._header else values
-        return (delimited.csv_lines if self._format is Format.CSV else delimited.tsv_lines)(rows)
+        return (plain.csv_lines if self._format is Format.CSV else plain.tsv_lines)(rows)
 
     def _lines(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -279,21 +300,8 @@ class Printer:
         return console(screen.stream, width=screen.width or 80, color=screen.color)
 
 
-class _Cells(Collection[Sequence[str]]):
-    """Documents as rows of clean cells, made anew at every walk, so that a long table is never held twice."""
-
-    def __init__(self, documents: Collection[Document], columns: Sequence[str]) -> None:
-        self._documents = documents
-        self._columns = columns
-
-    def __len__(self) -> int:
-        return len(self._documents)
-
-    def __iter__(self) -> Iterator[Sequence[str]]:
-        return ([cell(reach(document, name)) for name in self._columns] for document in self._documents)
-
-    def __contains__(self, row: object) -> bool:
-        return any(row == each for each in self)
+def _cells(documents: Collection[Document], columns: Sequence[str]) -> Rows:
+    return Rows(documents, lambda document: [cell(reach(document, name)) for name in columns])
 
 
 def _is_json(body: bytes) -> bool:

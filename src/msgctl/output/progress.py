@@ -1,23 +1,25 @@
-"""The progress of a job on a terminal, drawn by Rich."""
+"""What changes on a terminal while a job is sent or delivery states are awaited, drawn by Rich."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TextIO
 
-from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.live import Live
+from rich.padding import Padding
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
+from rich.spinner import Spinner
+from rich.table import Table
 from rich.text import Text
 
-SIGNS = {"accepted": ("✓", "green"), "refused": ("✗", "red"), "unknown": ("!", "yellow"), "failed": ("✗", "red")}
+from msgctl.output.jobs import OUTCOMES
+from msgctl.output.signs import SIGNS
+from msgctl.output.theme import Flow, console, state
+from msgctl.text import clean, plural
 
-
-class _Rate(ProgressColumn):
-    """Recipients per second."""
-
-    def render(self, task: Task) -> Text:
-        speed = task.speed or 0.0
-        return Text(f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.1f}/s")
+NARROW = 70
+"""Columns of a terminal below which a job's rate and the time left are not shown."""
 
 
 class JobProgress(Progress):
@@ -25,17 +27,16 @@ class JobProgress(Progress):
 
     def __init__(self, stream: TextIO, *, color: bool, monotonic: Callable[[], float]) -> None:
         self._counts: Sequence[tuple[str, int]] = ()
-        console = Console(
-            file=stream, force_terminal=True, no_color=not color, markup=False, emoji=False, highlight=False
-        )
-        super().__init__(
-            SpinnerColumn(),
+        out = console(stream, color=color)
+        columns: list[ProgressColumn] = [
+            SpinnerColumn(style="busy"),
             BarColumn(bar_width=None),
             TextColumn("{task.percentage:>3.0f}% {task.completed:,} of {task.total:,}"),
-            _Rate(),
-            TimeRemainingColumn(compact=True),
-            TextColumn("left"),
-            console=console,
+        ]
+        super().__init__(
+            *columns,
+            *([_Rate(), _TimeLeft()] if out.width >= NARROW else []),
+            console=out,
             auto_refresh=False,
             transient=True,
             redirect_stdout=False,
@@ -54,8 +55,87 @@ class JobProgress(Progress):
 
     def get_renderables(self) -> Iterable[RenderableType]:
         yield self.make_tasks_table(self.tasks)
-        line = Text("  ", no_wrap=True, overflow="ellipsis")
-        for name, number in self._counts:
-            sign, style = SIGNS.get(name, ("", ""))
-            line.append(f"{sign} {number:,} {name}".strip() + "   ", style)
-        yield line
+        yield Padding(Flow([_count(name, number) for name, number in self._counts], "   "), (0, 0, 0, 2))
+
+
+class StateProgress:
+    """The messages that are waited for, with their states, until the wait is over."""
+
+    def __init__(
+        self, stream: TextIO, *, color: bool, ids: Sequence[str], max_wait: float, monotonic: Callable[[], float]
+    ) -> None:
+        self._states: dict[str, str] = dict.fromkeys(ids, "")
+        self._since = dict.fromkeys(ids, monotonic())
+        self._waiting = len(ids)
+        self._began = monotonic()
+        self._max_wait = max_wait
+        self._monotonic = monotonic
+        self._spinner = Spinner("dots", style="busy")
+        self._live = Live(
+            self,
+            console=console(stream, color=color),
+            transient=True,
+            refresh_per_second=4,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+
+    def __enter__(self) -> StateProgress:
+        self._live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._live.stop()
+
+    def show(self, states: Mapping[str, str], waiting: int) -> None:
+        """Draw the states known now; ``waiting`` messages are not done."""
+        for each, word in states.items():
+            if self._states[each] != word:
+                self._states[each], self._since[each] = word, self._monotonic()
+        self._waiting = waiting
+        self._live.refresh()
+
+    def say(self, text: str) -> None:
+        """Print a line above the states."""
+        self._live.console.print(Text(clean(text), "dim"))
+
+    def __rich_console__(self, out: Console, options: ConsoleOptions) -> RenderResult:
+        now = self._monotonic()
+        time = f"  {_minutes(now - self._began)} of {_minutes(self._max_wait)}"
+        self._spinner.update(
+            text=Text.assemble(f"Waiting for {self._waiting:,} of {len(self._states):,}", (time, "dim"))
+        )
+        yield self._spinner
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        for each, word in list(self._states.items())[: max(out.height - 3, 1)]:
+            elapsed = f"for {_minutes(now - self._since[each])}" if word else ""
+            grid.add_row(Text(clean(each), "id"), state(word), Text(elapsed, "dim"))
+        yield Padding(grid, (0, 0, 0, 2))
+
+
+class _Rate(ProgressColumn):
+    """Recipients per second, once there are any."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.speed or 0.0
+        return Text(f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.1f}/s" if speed else "", "dim")
+
+
+class _TimeLeft(ProgressColumn):
+    """The time left, once it is known."""
+
+    def render(self, task: Task) -> Text:
+        return Text("" if task.time_remaining is None else f"{_minutes(task.time_remaining)} left", "dim")
+
+
+def _count(name: str, number: int) -> Text:
+    if name == "credits":
+        return Text(plural(number, "credit"), "dim")
+    kind = "bad" if name == "failed" else OUTCOMES.get(name, "off")
+    return Text(f"{SIGNS[kind]} {number:,} {name}", kind if number else "dim")
+
+
+def _minutes(seconds: float) -> str:
+    """Return a time as ``0:14`` or ``1:02:03``."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"

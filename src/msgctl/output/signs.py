@@ -9,7 +9,7 @@ from typing import Any, TextIO
 SIGNS = {"ok": "✓", "bad": "✗", "warn": "!", "busy": "○", "off": "–"}
 """One sign for each kind of state, so that a state can be read without colour."""
 
-_ASCII = {**dict(zip("✓✗○–·→━╸╺…─", "+xo-,>---.-", strict=True)), **dict.fromkeys("█▉▊▋▌▍▎▏", "#"), "⠋": "*", "●": "*"}
+_ASCII = {**dict(zip("✓✗○–·→━╸╺…─", "+xo-,>===.-", strict=True)), **dict.fromkeys("█▉▊▋▌▍▎▏", "#"), "⠋": "*", "●": "*"}
 """One ASCII character for each of our own, so that nothing moves in a locale without them."""
 
 _KINDS = {

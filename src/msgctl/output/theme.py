@@ -29,6 +29,7 @@ THEME = Theme(
         "bad.sign": "bold red",
         "warn.sign": "bold yellow",
         "busy.sign": "bold cyan",
+        "progress.spinner": "cyan",
         "off.sign": "dim",
         "heading": "bold",
         "name": "dim",
@@ -52,8 +53,11 @@ THEME = Theme(
 )
 
 
-def console(stream: TextIO, *, width: int, color: bool) -> Console:
-    """Return a console that shows text as it is: no markup, no emoji codes, no highlighting."""
+def console(stream: TextIO, *, color: bool, width: int | None = None) -> Console:
+    """Return a console that shows text as it is: no markup, no emoji codes, no highlighting.
+
+    Without a ``width`` it follows the terminal's.
+    """
     return Console(
         file=stream,
         width=width,

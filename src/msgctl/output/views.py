@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,7 @@ from rich.text import Text
 
 from msgctl import operations as ops
 from msgctl.output import fields
-from msgctl.output.cells import cell, reach
+from msgctl.output.cells import Rows, cell, reach
 from msgctl.output.result import ServiceResult
 from msgctl.output.tables import GAP, LEAST_TEXT, Column, Listing, card, record, shown, table
 from msgctl.recipients import ACCEPTED, is_failure
@@ -85,6 +86,12 @@ _OWN = {
         ("kind", "ago"),
         {"time": "Received", "ago": ""},
         {"ago": "ago"},
+    ),
+    "job report": View(
+        ("line", "phone", "outcome", "shown", "credits", "id", "error"),
+        ("credits", "shown", "id"),
+        {"shown": "Status", "error": "Why"},
+        {"line": "number", "shown": "state"},
     ),
     "profiles": View(("shown", "base_url", "client", "key"), ("client",), {"shown": "Profile"}),
 }
@@ -169,12 +176,20 @@ def parts_of(responses: Sequence[Response], now: float, width: int) -> Iterator[
 def own_parts(result: OwnResult, now: float, width: int) -> Iterator[RenderableType]:
     """Return a document of msgctl's own as a record, or several as a table."""
     if isinstance(result.documents, Mapping):
-        yield record_of(result.documents, result.columns, now)
+        yield from _own_record(result.view, result.documents, result.columns, now, width)
+        return
+    if result.view == "jobs":
+        from msgctl.output import jobs
+
+        yield from jobs.list_parts(result.documents, now, width)
         return
     rows: Collection[Mapping[str, Any]] = result.documents
     view = _OWN.get(result.view, View(tuple(result.columns), tuple(result.spare)))
+    if result.view == "job report":
+        own = tuple(name for name in result.columns if name not in (*view.columns, "status", "state"))
+        view = view._replace(columns=(*view.columns, *own), spare=(*own, *view.spare))
     if result.view in _OWN:
-        rows = [_own_row(result.view, row) for row in rows]
+        rows = Rows(rows, partial(_own_row, result.view))
     yield from Listing(_columns(view, view.columns, rows), rows, now, width=width).parts()
 
 
@@ -193,8 +208,36 @@ def stream_parts(result: StreamResult, clock: Callable[[], float], width: int) -
             yield Group(card(columns, document, clock()), "")
 
 
+def own_verdict(result: OwnResult) -> tuple[Verdict | None, list[str]]:
+    """Return what happened to a job, and what to do next; nothing for other documents, and if something failed."""
+    if result.view not in ("job", "job end") or result.failures or not isinstance(result.documents, Mapping):
+        return None, []
+    from msgctl.output import jobs
+
+    job = result.documents
+    return Verdict("ok", jobs.told(job)) if result.view == "job end" else None, jobs.hints(job)
+
+
+def _own_record(
+    view: str, document: Mapping[str, Any], columns: Sequence[str], now: float, width: int
+) -> Iterator[RenderableType]:
+    if not view.startswith("job"):
+        yield record_of(document, columns, now)
+        return
+    from msgctl.output import jobs
+
+    if view == "job summary":
+        yield from jobs.plan_parts(document)
+    elif view == "job end":
+        yield from jobs.result_parts(document, width)
+    else:
+        yield from jobs.parts(document, now, width)
+
+
 def _own_row(view: str, row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a row with what a view shows beside its fields."""
+    if view == "job report":
+        return {**row, "shown": row["state"] or row["status"]}
     if view == "profiles":
         return {**row, "shown": f"{'●' if row['default'] else ' '} {row['name']}"}
     return {**row, "ago": row.get("time"), "shown": _status(row)}

@@ -147,10 +147,9 @@ __msgctl_offer_values() {
     [[ -z $sensitive ]] || shopt -u nocasematch
 }
 
-# Set found to what msgctl lists, without the header.
+# Set found to what msgctl lists.
 __msgctl_list() {
-    found=$("${words[0]}" "$@" -q -o tsv < /dev/null 2> /dev/null) || found=
-    [[ $found == *$'\n'* ]] && found=${found#*$'\n'} || found=
+    found=$("${words[0]}" "$@" -q -o tsv --no-header < /dev/null 2> /dev/null)
 }
 
 # Leave file names to readline, if this bash can.

@@ -40,10 +40,9 @@ function __msgctl_values
     end
 end
 
-# Print what msgctl lists, without the header.
+# Print what msgctl lists.
 function __msgctl_list
-    set -l lines ($argv -q -o tsv </dev/null 2>/dev/null)
-    printf '%s\n' $lines[2..-1]
+    $argv -q -o tsv --no-header </dev/null 2>/dev/null
 end
 
 # Offer the options in $table that are not in $given.
