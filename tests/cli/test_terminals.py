@@ -18,7 +18,7 @@ import pytest
 from conftest import KEY
 from msgctl import cli
 from msgctl.cli.context import Context
-from msgctl.cli.streams import Sink
+from msgctl.cli.process import Sink
 from support.effort import EFFORT
 from support.examples import FIRST, Example, line_of, write_files
 from support.files import table, write_config

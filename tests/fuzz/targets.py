@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from msgctl import segments, values
+from msgctl import phones, segments, values
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.http.response import ShapeError, load_json, read
 from msgctl.jobs.reader import InvalidRow, RecipientReader, Row, RowError, opened
@@ -99,11 +99,9 @@ def typed_values(data: bytes) -> None:
     """What a person types: phones, dates, URLs, numbers, texts; and the segments of a message."""
     text = data.decode("utf-8", "surrogateescape")
     with refused(UsageError):
-        number = values.phone(text)
+        number = phones.read(text).digits
         assert number.isascii()
         assert number.isdecimal()
-    with refused(UsageError):
-        values.phones([text, text])
     with refused(UsageError):
         values.long_url(text)
     with refused(UsageError):

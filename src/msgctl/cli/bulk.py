@@ -12,7 +12,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import campaign, defaults
+from msgctl.cli import campaign, inputs
 from msgctl.cli.campaign import Rules
 from msgctl.cli.context import Context
 from msgctl.errors import MsgctlError, UsageError
@@ -137,7 +137,7 @@ def start(
         **asdict(limits),
     )
 
-    country = defaults.country_code(context, source.country_code)
+    country = inputs.country_code(context, source.country_code)
     cells = PhoneCells(country, sms=operation is ops.SEND_SMS, check=not source.no_number_check)
 
     def read(importer: Importer) -> None:
@@ -162,7 +162,7 @@ def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Import
     context.enable_gc()
     context.check_own_fields(confirmation.SUMMARY if context.options.dry_run else SUMMARY)
     zones = campaign.zone_finder(context, rules.hours())
-    country = defaults.country_code(context, source.country_code)
+    country = inputs.country_code(context, source.country_code)
     store = Store(paths.jobs_folder())
     job = store.new_id(context.clock())
     with _exclusions(spec, rules, country) as found, store.locked(job):

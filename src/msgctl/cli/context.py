@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 import typer
 
 from msgctl.cli.options import Options
-from msgctl.cli.terminal import has_color, is_terminal
+from msgctl.cli.process import has_color, is_terminal
 from msgctl.config import file as config
 from msgctl.config import profiles
 from msgctl.errors import UsageError

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from msgctl.cli import signals
+from msgctl.cli import process
 from msgctl.cli.context import Context
-from msgctl.cli.terminal import is_terminal
+from msgctl.cli.process import is_terminal
 from msgctl.config import profiles
 from msgctl.errors import (
     ConditionError,
@@ -241,7 +241,7 @@ def _signals() -> Iterator[list[int]]:
         if len(received) > 1:
             raise KeyboardInterrupt
 
-    with signals.handled_by(receive):
+    with process.signals_handled_by(receive):
         yield received
 
 

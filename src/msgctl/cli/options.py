@@ -60,9 +60,9 @@ def _version(ctx: typer.Context, value: bool | None) -> None:
 
 def _help(ctx: typer.Context, value: bool | None) -> None:
     if value and not ctx.resilient_parsing:
-        from msgctl.cli import help_pages
+        from msgctl.cli.help import show
 
-        help_pages.show(ctx)
+        show(ctx)
         raise typer.Exit
 
 

@@ -14,8 +14,7 @@ from msgctl.operations import Effect, Operation
 from msgctl.output.result import Document, Format, OwnResult, ServiceResult
 from msgctl.recipients import RecipientOutcome
 from msgctl.storage import paths
-from msgctl.text import clean
-from msgctl.times import timestamp
+from msgctl.text import clean, timestamp
 
 if TYPE_CHECKING:
     from msgctl.cli.context import Context

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from msgctl import values
-from msgctl.cli import prompts, record, serve, streams
+from msgctl.cli import process, prompts, record, serve
 from msgctl.cli.context import Context
-from msgctl.cli.terminal import is_terminal
+from msgctl.cli.process import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.config import profiles
 from msgctl.config.base_url import base_url_fault
@@ -97,13 +97,13 @@ def _arriving(context: Context, sandbox: Admin, phone: str | None, kind: str | N
     """Yield messages as they arrive, until the reader of standard output is gone."""
     last = 0
     try:
-        while streams.fault_of(context.stdout) is None and streams.has_reader(context.stdout):
+        while process.fault_of(context.stdout) is None and process.has_reader(context.stdout):
             for message in sandbox.inbox(phone, kind, last):
                 last = max(last, int(message["number"]))
                 yield message
             context.sleep(FOLLOW_SECONDS)
     except KeyboardInterrupt:  # the usual way to end it
-        streams.abandon(context.stdout)
+        process.abandon(context.stdout)
         raise typer.Exit(Interrupted.exit_code) from None
 
 

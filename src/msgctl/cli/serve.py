@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from msgctl import values
-from msgctl.cli import signals, streams
+from msgctl.cli import process
 from msgctl.cli.context import Context
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, UsageError
@@ -131,16 +131,16 @@ def serve(
 def serve_until_stopped(context: Context, server: Server, announcement: TextResult, open_page: bool = False) -> None:
     """Print where the server is, and serve until a signal ends it."""
     context.enable_gc()
-    with signals.handled_by(_stop, also_ignored=True):
+    with process.signals_handled_by(_stop, also_ignored=True):
         try:
             context.printer.print(announcement)
-            unwritten = streams.fault_of(context.stdout)
+            unwritten = process.fault_of(context.stdout)
             if open_page:
                 webbrowser.open(server.origin + "/")
             if unwritten is None or isinstance(unwritten, BrokenPipeError):  # else the caller cannot know the address
                 server.serve_forever(poll_interval=0.1)
         except KeyboardInterrupt:
-            streams.abandon(context.stdout)
+            process.abandon(context.stdout)
 
 
 def _replay(name: str) -> Callable[[SandboxRequest], SandboxResponse]:
@@ -208,7 +208,7 @@ def listen(context: Context, host: str, port: int, allowed_hosts: Iterable[str] 
 
 def _stop(_signal: int, _frame: object) -> NoReturn:
     """End the server at the first signal, and ignore further ones."""
-    for each in signals.STOPPING:
+    for each in process.STOPPING:
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt
 

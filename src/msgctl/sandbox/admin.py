@@ -17,7 +17,7 @@ from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import quoted
 from msgctl.sandbox.request_log import RequestLog
 from msgctl.sandbox.state import State
-from msgctl.times import timestamp
+from msgctl.text import timestamp
 
 MAX_CREDITS = 10**15
 MAX_CLICKS = 100_000

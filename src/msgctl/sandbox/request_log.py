@@ -11,7 +11,7 @@ from msgctl.sandbox.decode import WHERE
 from msgctl.sandbox.emulator import BASE_PATH
 from msgctl.sandbox.faults import Outcome
 from msgctl.sandbox.protocol import Refusal, SandboxRequest, masked
-from msgctl.times import timestamp
+from msgctl.text import timestamp
 
 MAX_REQUESTS = 200
 MAX_SHOWN = 2000

@@ -7,7 +7,7 @@ from msgctl.sandbox import messages
 from msgctl.sandbox.decode import Parameters
 from msgctl.sandbox.messages import Content, Message, Scope
 from msgctl.sandbox.protocol import Refusal, invalid, missing, quoted
-from msgctl.times import timestamp
+from msgctl.text import timestamp
 
 
 def balance(scope: Scope, _parameters: Parameters) -> dict[str, object]:
