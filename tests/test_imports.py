@@ -75,12 +75,11 @@ def level(part: str) -> int:
     return next(number for number, layer in enumerate(LAYERS) if part in layer)
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_imports_run_downwards(path: Path) -> None:
-    part = part_of(path)
+def test_imports_run_downwards() -> None:
     assert [
-        other
-        for other in imports(path)
+        f"{relative(path)} imports {other}"
+        for path in FILES
+        for part, other in ((part_of(path), other) for other in imports(path))
         if other != part and level(other) <= level(part) and (part, other) not in WITHIN_A_LAYER
     ] == []
 
@@ -106,15 +105,15 @@ def dotted(node: ast.AST) -> str:
     return ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_results_go_through_the_printer(path: Path) -> None:
-    called = {dotted(node.func) for node in nodes(path) if isinstance(node, ast.Call)}
-    named = {dotted(node) for node in nodes(path)}
-    assert not called & {"print", "pprint", "typer.secho"}
-    if not {relative(path), part_of(path)} & WRITE_TO_STANDARD_OUTPUT:
-        assert [name for name in called if name == "typer.echo" or "stdout.write" in name] == []
-    if relative(path) not in KNOW_STANDARD_STREAMS:
-        assert not named & {"sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__"}
+def test_results_go_through_the_printer() -> None:
+    for path in FILES:
+        called = {dotted(node.func) for node in nodes(path) if isinstance(node, ast.Call)}
+        named = {dotted(node) for node in nodes(path)}
+        assert not called & {"print", "pprint", "typer.secho"}, path
+        if not {relative(path), part_of(path)} & WRITE_TO_STANDARD_OUTPUT:
+            assert [name for name in called if name == "typer.echo" or "stdout.write" in name] == [], path
+        if relative(path) not in KNOW_STANDARD_STREAMS:
+            assert not named & {"sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__"}, path
 
 
 # --- what is loaded

@@ -14,7 +14,6 @@ from support.service import Service
 from support.tool import Outcome, Tool, process
 
 MONDAY_MORNING = datetime(2026, 11, 23, 15, 0, tzinfo=UTC).timestamp()  # 10:00 in Bogota
-SUNDAY_NIGHT = datetime(2026, 11, 23, 4, 0, tzinfo=UTC).timestamp()  # 23:00 in Bogota
 OFFICE = ("--window", "08:00-19:00", "--days", "mon-sat")
 
 

@@ -109,11 +109,11 @@ class Context:
     @cached_property
     def emulator(self) -> Emulator:
         from msgctl.sandbox.emulator import Emulator
-        from msgctl.sandbox.state import State
+        from msgctl.sandbox.state import SandboxState
 
         return self.on_close(
             Emulator(
-                State(paths.sandbox_file()),
+                SandboxState(paths.sandbox_file()),
                 clock=self.clock,
                 client=profiles.SANDBOX_CLIENT,
                 key=profiles.SANDBOX_KEY,

@@ -36,11 +36,13 @@ def text_of(value: Any) -> str:
 def reach(value: Any, name: str) -> Any:
     """Return what a dotted name leads to, through objects and indexes of arrays; None if it leads nowhere.
 
-    A whole name wins over its parts: ``dispatch.id`` may be a name of its own.
+    A whole name wins over its parts: ``dispatch.id`` may be a name of its own, and ``x.y`` the name of a form field.
     """
-    if isinstance(value, Mapping) and name in value:
-        return value[name]
-    for part in name.split("."):
+    rest = name
+    while rest:
+        if isinstance(value, Mapping) and rest in value:
+            return value[rest]
+        part, _, rest = rest.partition(".")
         if isinstance(value, Mapping):
             value = value.get(part)
         elif isinstance(value, (list, tuple)):
