@@ -58,7 +58,7 @@ def _run_to_the_end(arguments: Sequence[str], context: Context) -> int:
         streams.abandon(context.stdout)
         code = code or Interrupted.exit_code
     fault = streams.fault_of(context.stdout)
-    if fault is None or isinstance(fault, BrokenPipeError):  # the reader of a pipe has seen enough
+    if fault is None or isinstance(fault, BrokenPipeError):  # the reader closed the pipe
         return code
     told = report(_not_written(fault, context), context)
     return code or told

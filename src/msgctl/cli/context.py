@@ -156,7 +156,7 @@ class Context:
         return datetime.fromtimestamp(self.clock()).astimezone().date()
 
     def enable_gc(self) -> None:
-        """Collect garbage in this run, which may take long; a short one does without."""
+        """Turn on garbage collection, which short runs do not need."""
         gc.enable()
 
     def _sandbox_transport(self) -> SandboxTransport:
@@ -208,7 +208,7 @@ class Context:
         return has_color(stream, self.environ, refused=self.options.no_color)
 
     def note(self, text: str) -> None:
-        """Print a line on standard error, unless --quiet or --json, under which it holds JSON alone."""
+        """Print a line on standard error, unless --quiet or --json, which keeps standard error for JSON only."""
         if not self.options.quiet and self.options.format is not Format.JSON:
             self.say(text if "msgctl " in text else self.wrapped(text))  # a command can be copied whole
 

@@ -1,4 +1,4 @@
-"""Options whose default the profile may give."""
+"""Options whose default can come from the profile."""
 
 from __future__ import annotations
 

@@ -193,7 +193,9 @@ def states(
     with _locked(context, job) as ledger:
         job_progress.check_account(context, ledger, job)
         if ledger.spec.performs not in (ops.SEND_SMS, ops.SEND_CALL):
-            raise UsageError(f"{ledger.spec.command} has no delivery states", "SMS and calls have.")
+            raise UsageError(
+                f"{ledger.spec.command} has no delivery states", "Only SMS and calls have delivery states."
+            )
         spec = _limited(ledger.spec, concurrency, rate, None)
         if context.options.dry_run:
             return job_progress.result(summary(job, ledger, running=False))
@@ -233,7 +235,7 @@ def prune(
     store = _store()
     old = []
     for job in store.ids():
-        with suppress(ConfigurationError):  # a damaged one is for `job remove`
+        with suppress(ConfigurationError):  # only `job remove` deletes a damaged one
             if facts(store.path(job))[1] < since and _summary(context, store, job)["state"] == DONE:
                 old.append(job)
     if not old:

@@ -111,7 +111,7 @@ def _signature(  # never called: Typer reads the signature
         _valued("fields", "--fields", metavar="A,B", help="Show only these fields, in this order.", convert=_fields),
     ] = None,
     no_header: Annotated[
-        bool | None, _flag("no_header", "--no-header", help="Print csv and tsv without the header line.")
+        bool | None, _flag("no_header", "--no-header", help="Omit the header line of csv and tsv.")
     ] = None,
     dry_run: Annotated[
         bool | None, _flag("dry_run", "--dry-run", "-n", help="Print the request and send nothing.")

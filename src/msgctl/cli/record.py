@@ -1,4 +1,4 @@
-"""`msgctl sandbox record`: write down what the real service responds."""
+"""`msgctl sandbox record`: record the responses of the real service."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = ("msgctl sandbox record --to exchanges.jsonl -p main",)
 
-To = Annotated[str, typer.Option("--to", metavar="FILE", help="Add each exchange to this file, as one line of JSON.")]
+To = Annotated[str, typer.Option("--to", metavar="FILE", help="Append each exchange to this file, as a line of JSON.")]
 
 
 def record(
@@ -38,10 +38,10 @@ def record(
     host: serve.Host = "127.0.0.1",
     allow_host: serve.AllowHost = None,
 ) -> None:
-    """Pass requests on to the profile's service, and record each with its response.
+    """Forward requests to the profile's service, and record each exchange.
 
     These requests are real: they cost credits and send messages. Programs need the account's own client and key, which
-    are not recorded; phone numbers and texts are. `msgctl sandbox serve --replay FILE` then responds from the file.
+    are not recorded; phone numbers and texts are. `msgctl sandbox serve --replay FILE` then replays the responses.
     """
     from msgctl.sandbox.emulator import BASE_PATH
     from msgctl.sandbox.recording import Recorder
@@ -97,7 +97,7 @@ class _Lines:
         try:
             descriptor = os.open(Path(name), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "it is no file name"
+            reason = getattr(error, "strerror", None) or "invalid file name"
             raise ConfigurationError(f"Cannot write {quote(name)}: {reason}") from None
         self._file = os.fdopen(descriptor, "w", encoding="utf-8")
         self._lock = Lock()

@@ -1,6 +1,6 @@
 """A sandbox served elsewhere, used through its own endpoints (`msgctl.sandbox.endpoints`).
 
-Whatever responds there may be no sandbox at all, so responses are bounded and checked like those of the service.
+The server there may not be a sandbox, so responses are limited and checked like those of the service.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class RemoteAdmin:
     """The sandbox at a base URL. It takes no credentials, and none are sent.
 
     ``seconds`` limits each request. The first request checks that there is a sandbox: nothing else is sent to any other
-    server. Raises ConfigurationError if it is no sandbox, and NotReachedError.
+    server. Raises ConfigurationError if it is not a sandbox, and NotReachedError.
     """
 
     def __init__(self, base_url: str, *, seconds: float) -> None:

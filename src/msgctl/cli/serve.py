@@ -52,8 +52,10 @@ Port = Annotated[str, typer.Option("--port", metavar="N", help="Port to listen o
 Host = Annotated[str, typer.Option("--host", metavar="ADDR", help="Address to listen on.")]
 Client = Annotated[str, typer.Option("--client", metavar="N", help="Client ID to accept.")]
 Key = Annotated[str, typer.Option("--key", metavar="K", help="Key to accept (any value).")]
-Credits = Annotated[str | None, typer.Option("--credits", metavar="N", help="Credits of a new state; 1000 if omitted.")]
-Kept = Annotated[str, typer.Option("--state", metavar="FILE", help="Keep everything in this file.")]
+Credits = Annotated[
+    str | None, typer.Option("--credits", metavar="N", help="Credits of a new account; 1000 if omitted.")
+]
+Kept = Annotated[str, typer.Option("--state", metavar="FILE", help="Store all data in this file.")]
 AllowIp = Annotated[
     list[str] | None,
     typer.Option("--allow-ip", metavar="CIDR", help="Allow only these addresses (repeatable)."),
@@ -64,7 +66,7 @@ Fault = Annotated[
 ]
 AllowHost = Annotated[
     list[str] | None,
-    typer.Option("--allow-host", metavar="NAME", help="Accept requests to this host name, too (repeatable)."),
+    typer.Option("--allow-host", metavar="NAME", help="Also accept requests for this host name (repeatable)."),
 ]
 Clock = Annotated[
     str | None,
@@ -73,10 +75,11 @@ Clock = Annotated[
 Open = Annotated[bool, typer.Option("--open", help="Open the inbox page in a browser.")]
 ReplayFile = Annotated[
     str | None,
-    typer.Option("--replay", metavar="FILE", help="Respond from a file made by `msgctl sandbox record`."),
+    typer.Option("--replay", metavar="FILE", help="Replay responses from a file of `msgctl sandbox record`."),
 ]
 Seed = Annotated[
-    str | None, typer.Option("--seed", metavar="N", help="Give the same identifiers, codes and faults in every run.")
+    str | None,
+    typer.Option("--seed", metavar="N", help="Seed for identifiers, codes and faults: same seed, same results."),
 ]
 
 
@@ -137,14 +140,14 @@ def serve_until_stopped(context: Context, server: Server, announcement: TextResu
             unwritten = streams.fault_of(context.stdout)
             if open_page:
                 webbrowser.open(server.origin + "/")
-            if unwritten is None or isinstance(unwritten, BrokenPipeError):  # else the caller cannot know the address
+            if unwritten is None or isinstance(unwritten, BrokenPipeError):  # the caller could not know the address
                 server.serve_forever(poll_interval=0.1)
         except KeyboardInterrupt:
             streams.abandon(context.stdout)
 
 
 def _replay(name: str) -> Callable[[SandboxRequest], SandboxResponse]:
-    """Return what responds from a record. Raises ConfigurationError."""
+    """Return a service that replays a record. Raises ConfigurationError."""
     from msgctl.sandbox.recording import Replay
 
     try:
@@ -238,7 +241,7 @@ class _Log:
 
 
 def _announcement(page: str, base_url: str, client: int, key: str) -> TextResult:
-    """Return the variables with which programs, and msgctl itself, find the server; the key is no secret."""
+    """Return the variables with which programs, and msgctl itself, find the server; the key is not a secret."""
     variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(client), "MSGCTL_KEY": key}
     exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
     document = {"base_url": base_url, "page": f"{page}/", "client": client, "key": key, "pid": os.getpid()}

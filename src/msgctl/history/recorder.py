@@ -1,4 +1,4 @@
-"""Records sends in the history. A send that cannot be recorded goes out all the same."""
+"""Record sends in the history. A send that cannot be recorded is sent anyway."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Recorder:
         self._finish()
 
     def __exit__(self, _: object, error: BaseException | None, traceback: TracebackType | None) -> None:
-        # A second Ctrl-C must not replace the error that tells whether the request was sent.
+        # A second Ctrl-C must not replace the error that says whether the request was sent.
         with suppress(KeyboardInterrupt):
             if error is not None:
                 if self._result is None:

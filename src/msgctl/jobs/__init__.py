@@ -1,6 +1,6 @@
-"""Bulk sends as jobs: recipients come in from a file, stand in a ledger, and leave from there.
+"""Bulk sends as jobs: a file of recipients is imported into a ledger, and sent from there.
 
-`recipients` and `template` read what the user wrote, `intake` puts it into a ledger (`ledger`, one SQLite file a job,
-whose states are drawn in `states`), `runner` lets it leave request by request, `report` and `delivery` tell what
-became of it. Nothing here prints.
+`reader` and `template` read what the user wrote, `importer` writes it into a ledger (`ledger`: one SQLite file per job,
+whose states are in `states`), `runner` sends it request by request, `report` and `state_poller` report the outcome.
+Nothing here prints.
 """

@@ -1,4 +1,4 @@
-"""From values to the clean text of a cell."""
+"""Turn values into the clean text of cells."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def text_of(value: Any) -> str:
 
 
 def reach(value: Any, name: str) -> Any:
-    """Return what a dotted name leads to, through objects and indexes of arrays; None if it leads nowhere.
+    """Return the value at a dotted name, through objects and indexes of arrays; None if there is none.
 
     A whole name wins over its parts: ``dispatch.id`` may be a name of its own.
     """

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgctl.text import clean
 
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?![0-9 ().-]*\Z)")
-"""What a spreadsheet would evaluate: a phone number such as +57 300 and a negative number are not."""
+"""A cell that a spreadsheet would run as a formula. A phone number such as +57 300 and a negative number are not."""
 
 
 def csv_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Return rows quoted as RFC 4180 has it, but with a bare line feed at the end. A newline in a cell stays one."""
+    """Return rows quoted according to RFC 4180, but with a bare line feed at the end. A newline in a cell stays one."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     for row in rows:

@@ -1,4 +1,4 @@
-"""The forms of output, apart from what makes them: the command line names them long before anything is printed."""
+"""The output formats, in a module of their own, since the command line needs them before anything is printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times as a person reads them: local, as short as they are still plain."""
+"""Times for people: local, and as short as is still clear."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def local(stamp: str, now: float) -> str:
-    """Return a time of ours (ISO 8601, UTC) as ``22:46:23`` today, ``14 Nov 22:46`` this year, else as the date.
+    """Return a time of msgctl (ISO 8601, UTC) as ``22:46:23`` today, ``14 Nov 22:46`` this year, else as the date.
 
     A text without a time zone is returned unchanged: it is the service's own.
     """
@@ -22,7 +22,7 @@ def local(stamp: str, now: float) -> str:
 
 
 def ago(stamp: str, now: float) -> str:
-    """Return how long ago a time of ours was: ``6 min ago``. Empty for a time to come."""
+    """Return how long ago a time of msgctl was: ``6 min ago``. Empty for a future time."""
     at = _read(stamp)
     seconds = -1 if at is None else int(now - at.timestamp())
     for size, unit in _UNITS:

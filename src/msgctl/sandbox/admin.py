@@ -48,7 +48,7 @@ class Admin(Protocol):
         """Return the messages that the phones received after a number, newest last; wait until there is one."""
 
     def click(self, name: str, count: int, days: int, visitor: Mapping[str, str]) -> int:
-        """Make visits of a short URL and return their number."""
+        """Simulate visits to a short URL and return their number."""
 
     def credit(self, amount: int, *, add: bool) -> int:
         """Set the credits, or add to them, and return the new balance."""
@@ -103,7 +103,7 @@ class LocalAdmin:
                 self._state.changed.wait(min(left, _SECONDS_BETWEEN_CHECKS))
 
     def click(self, name: str, count: int, days: int, visitor: Mapping[str, str]) -> int:
-        """Make visits of the short URL with this name, at random times of so many days until now.
+        """Simulate visits to the short URL with this name, at random times in the last ``days`` days.
 
         ``visitor`` gives fields of `clicks.VISITOR`; the others are invented.
         """
@@ -122,7 +122,7 @@ class LocalAdmin:
         return count
 
     def credit(self, amount: int, *, add: bool = False) -> int:
-        """Set the credits, or add to them. Raises UsageError, with nothing changed, if fewer than 0 would be left."""
+        """Set the credits, or add to them. Raises UsageError if the balance would be below 0."""
         with self._state.writing() as db:
             (left,) = db.execute("SELECT credits FROM account").fetchone()
             balance = amount + (int(left) if add else 0)
@@ -151,7 +151,7 @@ class LocalAdmin:
         self._state.reset()
 
     def overview(self, since: str = "", wait: float = 0) -> dict[str, Any]:
-        """Return everything that the inbox page shows, as soon as its version is no longer ``since``."""
+        """Return everything that the inbox page shows, once its version differs from ``since``."""
         until = time.monotonic() + wait
         while True:
             with self._state.changed:

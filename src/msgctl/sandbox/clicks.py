@@ -114,7 +114,7 @@ def _metric(category: str, row: sqlite3.Row, of: int) -> dict[str, object]:
     return metric
 
 
-# --- visitors, as far as the headers of their request describe them
+# --- visitors, from the headers of their requests
 
 _COUNTRY = re.compile(r"[A-Za-z]{2}")
 _LANGUAGE = re.compile(r"([A-Za-z]{2,3})(?:[-;,]|$)")
@@ -136,7 +136,7 @@ def visit(headers: Mapping[str, str], at: float) -> Click:
 
 
 def _agent(agent: str) -> dict[str, Any]:
-    """Return the fields of a click that a user agent tells; none without the extra `sandbox` (ua-parser)."""
+    """Return the fields of a click that a user agent gives; none without the extra `sandbox` (ua-parser)."""
     try:
         from ua_parser import parse
     except ImportError:
@@ -191,14 +191,14 @@ _DEVICES = (
     ("desktop", "PC", "PC", "Linux", "Firefox"),
 )
 VISITOR = (*_PLACE, *_DEVICE)
-"""What a visitor can be given; the names are those of `Click`."""
+"""The fields that a visitor can be given; the names are those of `Click`."""
 
 # Any language is read anywhere, and any browser runs on any device.
 _INDEPENDENT = ("lang", "browser")
 
 
 def invent(random: Random, given: Mapping[str, str]) -> dict[str, Any]:
-    """Return a visitor with what is given and a random rest that fits it, or ``unknown`` if nothing does."""
+    """Return a visitor with the given fields and random ones that fit them, or ``unknown`` if nothing fits."""
     return {**_pick(random, _PLACE, _PLACES, given), **_pick(random, _DEVICE, _DEVICES, given), **given}
 
 

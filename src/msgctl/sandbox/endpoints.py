@@ -1,4 +1,4 @@
-"""The endpoints of a served sandbox beside the interface: its inbox and its controls, below ``/sandbox``.
+"""The endpoints of a served sandbox outside the interface: its inbox and its controls, below ``/sandbox``.
 
 They take no credentials. The server refuses requests of web pages of another origin.
 """
@@ -168,7 +168,7 @@ def _seconds(given: Mapping[str, Any], name: str) -> float:
 _VISITS = {
     "name": "name of the short URL",
     "count": "number of visits, 1 if omitted",
-    "days": "spread over the last days, 1 if omitted",
+    "days": "number of days to spread them over, 1 if omitted",
     **dict.fromkeys(clicks.VISITOR, "of the visitor; random if omitted"),
 }
 
@@ -193,7 +193,7 @@ ENDPOINTS = (
         f"{PATH}/credit",
         "Set the balance.",
         _credit,
-        {"credits": "the new balance", "add": "or a change of it"},
+        {"credits": "the new balance", "add": "or the amount to add"},
     ),
     Endpoint("GET", f"{PATH}/fault", "Return the faults.", lambda admin, _given: {"faults": admin.faults()}),
     Endpoint(
@@ -217,6 +217,6 @@ ENDPOINTS = (
         f"{PATH}/overview",
         "Return messages, short URLs, requests, balance, faults and clock, newest first.",
         _overview,
-        {"since": "wait until the version differs from this", "wait": "at most so many seconds"},
+        {"since": "wait until the version differs from this", "wait": "maximum seconds to wait"},
     ),
 )

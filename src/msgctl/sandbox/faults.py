@@ -1,4 +1,4 @@
-"""Faults that the sandbox is told to have, so that people can see how their programs react."""
+"""Faults that the sandbox simulates, so that people can see how their programs react."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SYNTAX = (
 
 
 class FaultKind(Enum):
-    """What goes wrong, by its name in a SPEC."""
+    """The kinds of fault, by their names in a SPEC."""
 
     REFUSE = "520"
     UNAVAILABLE = "503"
@@ -38,7 +38,7 @@ class FaultKind(Enum):
 
 
 INSTEAD = {FaultKind.REFUSE, FaultKind.UNAVAILABLE, FaultKind.TOO_MANY, FaultKind.HTML, FaultKind.REJECT}
-"""Faults that replace the work. With the others the operation is carried out, and its response suffers."""
+"""Faults that replace the operation. With the others it is carried out, and only its response is affected."""
 
 _PATHS = frozenset(operation.path for operation in OPERATIONS)
 _PROBABILITY = re.compile(r"0*(?:0?\.[0-9]{1,9}|[01](?:\.0*)?)")
@@ -134,7 +134,7 @@ def _met(emulator: Emulator, path: str) -> list[Fault]:
 
 
 def _response(kind: FaultKind) -> SandboxResponse:
-    """Return the response that replaces the work; for HTML it is a proxy's error page."""
+    """Return the response that replaces the operation's; for HTML it is a proxy's error page."""
     if kind is FaultKind.HTML:
         return SandboxResponse(UNKNOWN_ERROR, _PAGE, {"content-type": "text/html; charset=utf-8"})
     msg = f"the sandbox has the fault {kind.value}"

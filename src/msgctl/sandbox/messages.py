@@ -51,7 +51,7 @@ def journey(kind: str, phone: str, *, blocked: bool, voicemail: bool) -> tuple[s
 def reached(row: sqlite3.Row, now: float) -> tuple[str, ...]:
     """Return the states that a stored message has been in until now, the current one last."""
     states = journey(row["kind"], row["phone"], blocked=bool(row["blocked"]), voicemail=bool(row["voicemail"]))
-    # A clock that was set back must not fail.
+    # The clock may have been set back.
     return states[: int(min(max((now - row["created"]) / SECONDS_PER_STATE, 0), len(states) - 1)) + 1]
 
 
@@ -63,7 +63,7 @@ def is_moving(row: sqlite3.Row, now: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a handler works with. The time is in seconds since 1970; short URLs begin with the origin."""
+    """The scope of a handler. The time is in seconds since 1970; short URLs begin with the origin."""
 
     db: sqlite3.Connection
     now: float
@@ -73,7 +73,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What is sent to each number of a dispatch, and its price.
+    """The message to each number of a dispatch, and its price.
 
     ``text`` is what the phone receives; ``shown`` is what responses repeat of it, with a code masked.
     """

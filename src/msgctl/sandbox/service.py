@@ -1,4 +1,4 @@
-"""Everything that a served sandbox responds to: the interface, visits of short URLs, and its own endpoints."""
+"""The service that a served sandbox offers: the interface, visits to short URLs, and its own endpoints."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Service:
         self._files = {"/": page.html, "/openapi.json": openapi.response}
 
     def respond(self, request: SandboxRequest, address: str) -> Outcome:
-        """Return the outcome of a request from an address. No request makes it raise."""
+        """Return the outcome of a request from an address. Never raises."""
         outcome = self._respond(request, address)
         if self._emulator.stopped is None:
             return outcome

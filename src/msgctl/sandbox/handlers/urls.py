@@ -31,7 +31,7 @@ def shorten(scope: Scope, parameters: Parameters) -> dict[str, object]:
 
 
 def statistic(scope: Scope, parameters: Parameters) -> dict[str, object]:
-    """Return the clicks of a range of days, by the category asked for or by all that the URL has."""
+    """Return the clicks of a range of days, by the requested category or by all categories of the URL."""
     days = (parameters.text("since"), parameters.text("until"))
     if days[0] > days[1]:
         raise invalid("since", f"must not be after until ({days[0]} is after {days[1]})")
