@@ -28,9 +28,9 @@ from support.files import config_file, table, write_config
 from support.leaks import shows_key
 from support.names import know_no_names
 from support.proxy import proxying
-from support.service import Behaviour, Service, answer, drop, raw, running, silent
+from support.service import Behaviour, Service, answer, drop, running, silent
 from support.terminal import Terminal, in_a_terminal
-from support.tool import Outcome, Tool, process
+from support.tool import Outcome, Tool
 
 HOST = "service.invalid"
 CHECKS = [
@@ -170,11 +170,6 @@ def test_without_a_profile_it_says_how_to_add_one(tool: Tool) -> None:
     assert paths.shown(config_file()) in report["file"]["found"]
 
 
-def test_an_unknown_profile_is_named_with_the_known_ones(tool: Tool) -> None:
-    write_config(table("main"))
-    Report(tool, "-p", "other").failed("profile", 3, '"other"', "main")
-
-
 def test_the_profile_in_use_is_named_with_its_source(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     write_config(f'default_profile = "main"\n{table("main")}{table("second")}')
     assert Report(tool, "-n")["profile"]["found"] == "main (the default)"
@@ -194,12 +189,6 @@ def test_variables_that_override_the_profile_are_named(tool: Tool, monkeypatch: 
     assert "from the configuration file" in report["key"]["found"]
 
 
-@pytest.mark.parametrize("member", ["history = 5", "voice = 5"])
-def test_an_invalid_setting_is_named(member: str, tool: Tool) -> None:
-    write_config(f'default_profile = "main"\n{table("main", member)}')
-    Report(tool).failed("profile", 3, member.split(maxsplit=1)[0])
-
-
 def test_a_file_that_others_can_read_fails_with_the_command_that_fixes_it(tool: Tool) -> None:
     path = write_config(f'default_profile = "main"\n{table("main")}', mode=0o644)
     report = Report(tool)
@@ -213,11 +202,6 @@ def test_a_broken_file_fails_with_the_place(content: str, place: str, tool: Tool
     path = write_config(content)
     Report(tool).failed("file", 3, paths.shown(path), place)
     assert "main" in Report(tool, "-p", "main")["profile"]["found"]
-
-
-def test_an_invalid_path_in_msgctl_config_fails_the_file_check(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MSGCTL_CONFIG", "~nobody-of-this-name/config.toml")
-    Report(tool).failed("file", 3, "MSGCTL_CONFIG")
 
 
 def test_a_folder_open_to_others_is_a_warning(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,29 +219,13 @@ def test_a_folder_open_to_others_is_a_warning(tool: Tool, monkeypatch: pytest.Mo
 # --- base URL and key
 
 
-@pytest.mark.parametrize(
-    "url", [f"http://{HOST}/api/v1", "service.example", "https://me:s3cret@service.example/api/v1"]
-)
-@pytest.mark.parametrize("source", ["environment", "file"])
-def test_an_invalid_base_url_fails_with_what_is_allowed(
-    source: str, url: str, tool: Tool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("url", [f"http://{HOST}/api/v1", "https://me:s3cret@service.example/api/v1"])
+def test_an_invalid_base_url_fails_with_what_is_allowed(url: str, tool: Tool) -> None:
     write_config(f'default_profile = "main"\n{table("main", base_url=url)}')
-    if source == "environment":
-        write_config(f'default_profile = "main"\n{table("main")}')
-        monkeypatch.setenv("MSGCTL_BASE_URL", url)
     report = Report(tool)
     report.failed("base URL", 3, "https://HOST/api/v1")
     assert "s3cret" not in report.done.out + report.done.err
     assert report.statuses["key"] == "ok"
-
-
-@pytest.mark.parametrize(
-    "url", [f"https://service.example{path}" for path in ("", "/api", "/v1x", "/api/v2", "/api/v1/balance")]
-)
-def test_a_base_url_without_the_usual_path_is_a_warning(url: str, tool: Tool) -> None:
-    write_config(f'default_profile = "main"\n{table("main", base_url=url)}')
-    Report(tool, "-n").warned("base URL", url, "/api/v1")
 
 
 def test_plain_http_to_another_machine_is_a_warning(tool: Tool) -> None:
@@ -291,20 +259,6 @@ def test_an_unusable_key_fails_only_the_key_check(lines: list[str], parts: list[
     assert all(part in report["key"]["found"] for part in parts)
 
 
-def test_a_space_around_the_key_is_a_warning(tool: Tool) -> None:
-    write_config(f'default_profile = "main"\n{table("main", key="stored-key ")}')
-    Report(tool, "-n").warned("key", "space")
-
-
-def test_an_invalid_client_fails_the_key_check(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_config(f'default_profile = "main"\n{table("main")}')
-    monkeypatch.setenv("MSGCTL_CLIENT", "twelve")
-    report = Report(tool, "-n")
-    assert (report.done.code, report.statuses["key"]) == (3, "failed")
-    assert "MSGCTL_CLIENT" in report["key"]["found"]
-    assert "Security menu" in report["key"]["fix"]
-
-
 # --- proxy, name and connection
 
 
@@ -319,14 +273,6 @@ def elsewhere(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
 @pytest.mark.usefixtures("elsewhere")
 def test_an_unknown_name_exits_with_4(tool: Tool) -> None:
     Report(tool).failed("name", 4, HOST, "base URL")
-
-
-def test_the_addresses_of_a_name_are_shown(tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", service.port))] * 2
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-    monkeypatch.setenv("MSGCTL_BASE_URL", f"http://localhost:{service.port}/api/v1")
-    service.will(balance())
-    assert Report(tool)["name"]["found"] == "localhost is 127.0.0.1"
 
 
 def test_a_refused_connection_exits_with_4(tool: Tool, service: Service) -> None:
@@ -355,14 +301,6 @@ def test_a_proxy_that_refuses_fails_the_connection_check(tool: Tool, monkeypatch
     with proxying(1, 407) as proxy:
         monkeypatch.setenv("https_proxy", proxy.url)
         Report(tool).failed("connection", 4, "407", "HTTPS_PROXY")
-
-
-@pytest.mark.usefixtures("elsewhere")
-def test_an_invalid_proxy_exits_with_3(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", "ftp://ana:s3cret@127.0.0.1:1")
-    report = Report(tool)
-    report.failed("proxy", 3, "http://", "HTTPS_PROXY")
-    assert "s3cret" not in report.done.out + report.done.err
 
 
 @pytest.mark.usefixtures("elsewhere")
@@ -399,23 +337,13 @@ def test_an_invalid_certificate_exits_with_4(
     assert server.received == []
 
 
-@pytest.mark.usefixtures("trusted")
-def test_a_certificate_for_another_name_is_explained(
-    tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with secured(authority, monkeypatch, "other.example") as server, proxying(server.port) as proxy:
-        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
-        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
-        Report(tool).failed("TLS", 4, HOST, "base URL", "belongs to another name")
-
-
 def test_an_unknown_authority_exits_with_4(tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
     with secured(authority, monkeypatch, "127.0.0.1"):
         Report(tool).failed("TLS", 4, "certificate", "SSL_CERT_FILE")
 
 
 @pytest.mark.usefixtures("trusted")
-@pytest.mark.parametrize(("days", "told"), [(13, "(13 days)"), (1, "(1 day)"), (14, None)])
+@pytest.mark.parametrize(("days", "told"), [(13, "(13 days)"), (14, None)])
 def test_a_certificate_that_expires_soon_is_a_warning(
     days: int, told: str | None, tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -425,22 +353,6 @@ def test_a_certificate_that_expires_soon_is_a_warning(
         assert report.statuses["TLS"] == "ok"
     else:
         report.warned("TLS", told, "renew")
-
-
-def test_a_server_without_tls_fails_the_tls_check(
-    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    service.always(raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
-    monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url.replace("http:", "https:"))
-    assert Report(tool, "--timeout", "5").statuses["TLS"] == "failed"
-
-
-def test_unreadable_certificates_exit_with_3(
-    tool: Tool, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/authority.pem")
-    with secured(authority, monkeypatch, "127.0.0.1"):
-        Report(tool).failed("TLS", 3, "SSL_CERT_FILE")
 
 
 def test_plain_http_skips_the_tls_check(tool: Tool, service: Service) -> None:
@@ -454,12 +366,9 @@ def test_plain_http_skips_the_tls_check(tool: Tool, service: Service) -> None:
 @pytest.mark.parametrize(
     ("apart", "told"),
     [
-        (0, None),
         (59, None),
-        (-59, None),
         (62, "62 seconds fast"),
         (-62, "62 seconds slow"),
-        (90_000, "90000 seconds fast"),
     ],
 )
 def test_a_wrong_clock_is_a_warning(apart: int, told: str | None, tool: Tool, service: Service) -> None:
@@ -472,19 +381,10 @@ def test_a_wrong_clock_is_a_warning(apart: int, told: str | None, tool: Tool, se
         report.warned("clock", told, "NTP", "at the service (UTC)")
 
 
-@pytest.mark.parametrize(
-    "date", ["", "soon", "Mon, 99 Foo 2026 99:99:99 GMT", "Thu, 01 Jan 99999 00:00:00 GMT", "\x1b[31m"]
-)
-def test_an_invalid_date_skips_the_clock_check(date: str, tool: Tool, service: Service) -> None:
-    service.will(balance(Date=date))
-    report = Report(tool)
-    assert (report.done.code, report.statuses["clock"], report.statuses["credentials"]) == (0, "skipped", "ok")
-
-
 # --- credentials
 
 
-@pytest.mark.parametrize("status", [401, 403, 520])
+@pytest.mark.parametrize("status", [401, 520])
 def test_refused_credentials_exit_with_1_and_name_the_address_to_allow(
     status: int, tool: Tool, service: Service
 ) -> None:
@@ -499,12 +399,7 @@ def test_refused_credentials_exit_with_1_and_name_the_address_to_allow(
     ("local", "part"),
     [
         ("10.1.2.3", "router (10.1.2.3 is a private one)"),
-        ("172.16.0.9", "private"),
-        ("192.168.1.5", "private"),
-        ("100.64.0.1", "private"),
-        ("fd00::1", "private"),
         ("fe80::1%eth0", "private"),
-        ("8.8.4.4", "not allow 8.8.4.4."),
         ("2606:4700::1", "not allow 2606:4700::1."),
     ],
 )
@@ -523,8 +418,8 @@ def test_a_private_address_is_not_named_as_the_one_to_allow(local: str, part: st
 
 @pytest.mark.parametrize(
     ("behaviour", "code"),
-    [(drop, 5), (silent, 5), (answer(b"", 503), 1), (answer(b"<html>"), 1), (answer(b"", 302, {"Location": "/x"}), 1)],
-    ids=["lost", "late", "503", "page", "elsewhere"],
+    [(drop, 5), (silent, 5), (answer(b"<html>"), 1)],
+    ids=["lost", "late", "page"],
 )
 def test_another_failure_of_the_request_keeps_its_exit_code(
     behaviour: Behaviour, code: int, tool: Tool, service: Service
@@ -534,12 +429,6 @@ def test_another_failure_of_the_request_keeps_its_exit_code(
     report.failed("credentials", code)
     assert report["credentials"]["fix"]
     assert len(service.received) == 1
-
-
-@pytest.mark.parametrize("status", [404, 405])
-def test_an_unknown_path_points_to_the_base_url(status: int, tool: Tool, service: Service) -> None:
-    service.always(answer({"error": "NOT_FOUND"}, status))
-    Report(tool).failed("credentials", 1, service.base_url, "/api/v1")
 
 
 # --- secrets
@@ -589,7 +478,7 @@ def test_in_a_pipe_there_is_one_line_per_check_and_the_fix_below(tool: Tool, ser
     assert done.err.startswith("Error: credentials: ")
 
 
-@pytest.mark.parametrize("columns", [20, 40, 80, 200])
+@pytest.mark.parametrize("columns", [20, 80])
 def test_on_a_terminal_it_fits(columns: int, tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     service.always(answer({"error": "NO"}, 520))
@@ -602,24 +491,11 @@ def test_on_a_terminal_it_fits(columns: int, tool: Tool, service: Service, monke
     assert "allowitinthesamemenu" in shown
 
 
-def test_fields_can_be_chosen(tool: Tool) -> None:
-    done = tool("-p", "sandbox", "doctor", "-o", "csv", "--fields", "check,status")
-    assert lines_of(done)[:2] == ["check,status", "version,ok"]
-    assert lines_of(tool("-p", "sandbox", "doctor", "--fields", "status,check"))[1].split() == ["ok", "version"]
-    assert tool("doctor", "--fields", "nothing").code == 2
-
-
 def test_under_json_the_error_has_the_kind_of_the_first_failure(tool: Tool) -> None:
     error = Report(tool).done.error
     assert (error["kind"], error["exit_code"]) == ("configuration", 3)
     assert error["message"].startswith("profile: ")
     assert "msgctl profile add" in error["hint"]
-
-
-def test_it_works_as_a_process(service: Service) -> None:
-    service.will(balance())
-    done = process("doctor")
-    assert (done.code, done.stderr) == (0, b"")
 
 
 @in_a_terminal

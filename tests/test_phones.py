@@ -45,16 +45,16 @@ def test_one_number_is_read_in_every_spelling(text: str, country: str | None) ->
     assert phones.read(text, country) == ("573001234567", "")
 
 
-@pytest.mark.parametrize("region", REGIONS)
-def test_the_example_of_every_region_is_read_in_national_and_international_form(region: str) -> None:
-    number = example(region) or example(region, PhoneNumberType.FIXED_LINE_OR_MOBILE)
-    if number is None or phonenumbers.number_type(number) == PhoneNumberType.FIXED_LINE:
-        pytest.skip("libphonenumber has no example of a mobile number here")
-    for form in (PhoneNumberFormat.E164, PhoneNumberFormat.INTERNATIONAL):
-        assert phones.read(phonenumbers.format_number(number, form), sms=True).digits == digits(number)
-    assert phones.read("00" + digits(number)).digits == digits(number)
-    national = phonenumbers.format_number(number, PhoneNumberFormat.NATIONAL)
-    assert phones.read(national, region, sms=True) == (digits(number), "")
+def test_the_example_of_every_region_is_read_in_national_and_international_form() -> None:
+    for region in REGIONS:
+        number = example(region) or example(region, PhoneNumberType.FIXED_LINE_OR_MOBILE)
+        if number is None or phonenumbers.number_type(number) == PhoneNumberType.FIXED_LINE:
+            continue  # libphonenumber has no example of a mobile number there
+        for form in (PhoneNumberFormat.E164, PhoneNumberFormat.INTERNATIONAL):
+            assert phones.read(phonenumbers.format_number(number, form), sms=True).digits == digits(number)
+        assert phones.read("00" + digits(number)).digits == digits(number)
+        national = phonenumbers.format_number(number, PhoneNumberFormat.NATIONAL)
+        assert phones.read(national, region, sms=True) == (digits(number), "")
 
 
 def test_a_number_of_another_country_than_the_known_one_names_that_country() -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgctl import countries
 from msgctl.errors import UsageError
 from msgctl.text import shorten
 
@@ -237,6 +237,14 @@ def _fault(number: PhoneNumber | None, country: str | None) -> str:
 
 def _country_name(region: str | None) -> str:
     """Return a country's name; libphonenumber's regions without one are services that no country runs."""
-    return countries.names().get(region or "") or (
-        region if region and region.isalpha() else "an international service"
-    )
+    return country_names().get(region or "") or (region if region and region.isalpha() else "an international service")
+
+
+@cache
+def country_names() -> dict[str, str]:
+    """Return the English name of each country by its two-letter code, in upper case: 249 of them."""
+    from importlib.resources import files  # few commands need it
+
+    table = files("tzdata").joinpath("zoneinfo", "iso3166.tab").read_text(encoding="utf-8")
+    rows = (line.partition("\t") for line in table.splitlines() if not line.startswith("#"))
+    return {code: name for code, _, name in rows}

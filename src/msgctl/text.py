@@ -7,6 +7,7 @@ window or write to the clipboard, and characters that change the direction of th
 from __future__ import annotations
 
 import unicodedata
+from datetime import UTC, datetime
 from functools import lru_cache
 
 # Zero-width joiner and non-joiner: emoji and several scripts need them, and they move nothing.
@@ -58,3 +59,11 @@ def shorten(text: str, limit: int = 200) -> str:
 def plural(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun: ``1 credit``, ``2,000 credits``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def timestamp(seconds: float) -> str:
+    """Return seconds since 1970 as ``YYYY-MM-DDTHH:MM:SSZ``, in UTC (ISO 8601, RFC 3339).
+
+    Raises ValueError and OverflowError for a time that no calendar has.
+    """
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -7,16 +7,15 @@ those of the interface ("Endpoints", "Limits"). Nothing here knows about profile
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import date, timedelta
 from difflib import get_close_matches
 from math import nan
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from msgctl import countries
+from msgctl import phones
 from msgctl.errors import UsageError
-from msgctl.operations import Field, Kind
+from msgctl.operations import Field
 from msgctl.text import is_unsafe, shorten
 
 MOST_MESSAGE_BYTES = 64 * 1024
@@ -28,8 +27,6 @@ LEAST_LIKENESS = 0.65
 LONGEST_TIMEOUT = 3600.0
 LONGEST_URL = 8192
 
-_PUNCTUATION = str.maketrans("", "", " .-()\u00a0\u2010\u2011\u2013")
-_PHONE = re.compile(r"\+?([0-9]{5,15})")
 _INTEGER = re.compile(r"[0-9]{1,19}")
 _DECIMAL = re.compile(r"[0-9.eE+-]+")  # float() also accepts "1_0", " 5" and digits of other scripts
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
@@ -37,42 +34,9 @@ _NOT_IN_HOSTS = frozenset('\\<>"^`{|}')
 _DAYS_AGO = re.compile(r"([0-9]{1,6})d")
 
 
-class Recipients(NamedTuple):
-    """Phone numbers in the order given, each once, and the numbers that were given again."""
-
-    phones: tuple[str, ...]
-    repeated: tuple[str, ...]
-
-
 def quote(text: str) -> str:
     """Return a value as a message shows it: in quotes, without control characters, at most 60 characters."""
     return f'"{shorten(text, 60)}"'
-
-
-def phone(text: str, hint: str | None = None) -> str:
-    """Return the 5 to 15 digits of a phone number. Ignores a leading ``+``, spaces, dots, dashes and parentheses."""
-    match = _PHONE.fullmatch(text.translate(_PUNCTUATION))
-    if match is None:
-        raise UsageError(
-            f"{quote(text)} is not a phone number: use 5 to 15 digits, with an optional + in front",
-            hint or 'Write it with its country code, for example 573001234567 or "+57 300 123 4567".',
-        )
-    return match[1]
-
-
-def phones(texts: Iterable[str]) -> Recipients:
-    """Return the phone numbers of several arguments; each argument may be a comma-separated list."""
-    seen: dict[str, None] = {}
-    repeated: dict[str, None] = {}
-    for text in texts:
-        parts = text.split(",")
-        if len(parts) > 1 and not all(part.strip() for part in parts):
-            raise UsageError(f"{quote(text)} has a comma without a number next to it", "Remove the comma.")
-        for part in parts:
-            is_text = any(map(str.isalpha, part))
-            number = phone(part, "To give the message, use -m TEXT." if is_text else None)
-            (repeated if number in seen else seen)[number] = None
-    return Recipients(tuple(seen), tuple(repeated))
 
 
 def choice(text: str, choices: Sequence[str], what: str) -> str:
@@ -84,11 +48,6 @@ def choice(text: str, choices: Sequence[str], what: str) -> str:
         suggestion = f"Did you mean {by_lowered[near[0]]}?" if near else None
         raise UsageError(f"Unknown {what} {quote(text)}: choose from {', '.join(choices)}", suggestion)
     return found
-
-
-def voice(text: str, field: Field) -> str:
-    """Return a voice in the interface's spelling for the operation that ``field`` belongs to."""
-    return choice(text, field.choices, "voice")
 
 
 def whole_number(text: str, name: str, least: int = 0, most: int | None = None) -> int:
@@ -104,24 +63,6 @@ def whole_number(text: str, name: str, least: int = 0, most: int | None = None) 
 def limited(text: str, field: Field) -> str:
     """Return a number within the limits of ``field``, as text: the interface sends numbers as strings."""
     return str(whole_number(text, field.typed, field.least or 0, field.most))
-
-
-def is_typed(value: object, field: Field) -> bool:
-    """Tell whether these functions could have returned a value for a field (other than a phone or a date)."""
-    if field.kind is Kind.BOOLEAN:
-        return isinstance(value, bool)
-    if field.kind is Kind.ARRAY:
-        return isinstance(value, list) and all(isinstance(each, str) for each in value)
-    if not isinstance(value, str):
-        return False
-    try:
-        if field.name == "country-code":
-            return country_code(value) == value
-        if field.most is not None:
-            return limited(value, field) == value
-        return value in field.choices if field.choices else prose(value, field.typed) == value
-    except UsageError:
-        return False
 
 
 def seconds(text: str, name: str, least: float = 0.0, most: float = LONGEST_TIMEOUT) -> float:
@@ -177,7 +118,7 @@ def days(since: str, until: str | None, today: date) -> tuple[str, str]:
 def country_code(text: str) -> str:
     """Return an ISO 3166-1 alpha-2 country code in upper case."""
     code = text.upper()
-    if not text.isascii() or code not in countries.names():  # 'ß' in upper case is SS
+    if not text.isascii() or code not in phones.country_names():  # 'ß' in upper case is SS
         raise UsageError(
             f"{quote(text)} is not a country code: use a two-letter code of ISO 3166-1",
             "For example CO for Colombia, ES for Spain, US for the United States.",

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import SandboxRequest
-from msgctl.sandbox.state import State
+from msgctl.sandbox.state import SandboxState
 
 CLIENTS = 64
 SECONDS = 5.0
@@ -51,7 +51,7 @@ def main() -> None:
 
 def without_http(path: Path) -> float:
     """Dispatches a second of the emulator alone."""
-    state = State(path)
+    state = SandboxState(path)
     state.set_credits(CREDITS)
     emulator = Emulator(state, key="sandbox-key")
     call = SandboxRequest("POST", "/api/v1/send-sms", "", FORM, BODY)

@@ -13,10 +13,9 @@ from msgctl import operations as ops
 from msgctl.operations import Place
 from support.leaks import shows_key
 from support.service import Service, answer, drop, raw, silent
-from support.tool import Outcome, Tool, process
+from support.tool import Outcome, Tool
 
 CREDENTIALS = [("client", "12345"), ("key", KEY)]
-POSTED = [operation for operation in ops.OPERATIONS if operation.method == "POST"]
 BODY = b'{ "a": 1.00,\n"b": ["\\u00e1", "x"]\t}\n'
 
 
@@ -30,20 +29,13 @@ def refused(done: Outcome, service: Service, *parts: str) -> None:
 # --- the request
 
 
-@pytest.mark.parametrize("method", ["GET", "get", "POST", "Put", "PATCH", "delete"])
-def test_the_method_is_taken_in_any_case(method: str, tool: Tool, service: Service) -> None:
+@pytest.mark.parametrize("method", ["GET", "Put", "delete"])
+def test_the_case_of_the_method_does_not_matter(method: str, tool: Tool, service: Service) -> None:
     service.will(answer(BODY))
     assert tool("api", method, "/new/thing").code == 0
     (received,) = service.received
     assert (received.method, received.path) == (method.upper(), "/api/v1/new/thing")
     assert received.headers["accept"] == "application/json"
-
-
-@pytest.mark.parametrize("path", ["/new/thing", "new/thing"])
-def test_the_leading_slash_may_be_left_out(path: str, tool: Tool, service: Service) -> None:
-    service.will(answer(BODY))
-    assert tool("api", "GET", path).code == 0
-    assert service.received[0].target.startswith("/api/v1/new/thing?client=12345&key=")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +56,7 @@ def test_a_get_has_its_credentials_and_parameters_in_the_query(tool: Tool, servi
     assert (received.body, received.headers.get("content-type")) == (b"", None)
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_any_other_has_its_credentials_in_the_form(method: str, tool: Tool, service: Service) -> None:
     service.will(answer(BODY))
     assert tool("api", method, "/things", "-f", "phone=+57 300", "-f", "x=1", "-f", "x=a=b", "-q", "page=2").code == 0
@@ -74,7 +66,7 @@ def test_any_other_has_its_credentials_in_the_form(method: str, tool: Tool, serv
     assert received.headers["content-type"] == "application/x-www-form-urlencoded"
 
 
-@pytest.mark.parametrize("operation", POSTED, ids=lambda operation: operation.name)
+@pytest.mark.parametrize("operation", [ops.SEND_SMS, ops.CHATAPP_SEND], ids=lambda operation: operation.name)
 def test_an_operation_has_its_credentials_where_the_interface_has_them(
     operation: ops.Operation, tool: Tool, service: Service
 ) -> None:
@@ -89,8 +81,8 @@ def test_an_operation_has_its_credentials_where_the_interface_has_them(
     assert received.headers["content-type"] == "application/x-www-form-urlencoded"
 
 
-@pytest.mark.parametrize("path", ["/things", "/send-sms", "/chatapp/send"])
-@pytest.mark.parametrize("content", [BODY, b"[1]", b"7", b'{"a":1,"a":1e999}', b'\xef\xbb\xbf{"x":"\xc3\xb1"}'])
+@pytest.mark.parametrize("path", ["/things", "/chatapp/send"])
+@pytest.mark.parametrize("content", [BODY, b'{"a":1,"a":1e999}', b'\xef\xbb\xbf{"x":"\xc3\xb1"}'])
 def test_a_json_body_is_sent_as_it_is_with_the_credentials_in_the_query(
     content: bytes, path: str, tool: Tool, service: Service, tmp_path: Path
 ) -> None:
@@ -110,7 +102,7 @@ def test_short_q_is_the_query_after_the_command_and_quiet_before_it(tool: Tool) 
         assert (tool("-p", "sandbox", *words).code, tool("-p", "sandbox", *words).err) == (0, "")
 
 
-# --- what cannot be asked for
+# --- invalid requests
 
 
 @pytest.mark.parametrize(
@@ -121,7 +113,7 @@ def test_short_q_is_the_query_after_the_command_and_quiet_before_it(tool: Tool) 
         "/a\nb", "/\x1b[31m", "/\udcff", "/\u202e",
     ],
 )  # fmt: skip
-def test_a_path_leads_nowhere_else(path: str, tool: Tool, service: Service) -> None:
+def test_a_path_outside_the_interface_is_refused(path: str, tool: Tool, service: Service) -> None:
     done = tool("api", "GET", path)
     refused(done, service, "PATH")
     assert "\x1b[31m" not in done.err
@@ -134,7 +126,7 @@ def test_a_key_in_a_path_is_not_shown(tool: Tool, service: Service) -> None:
         assert not shows_key(done.err)
 
 
-@pytest.mark.parametrize("option", ["-f", "-q", "--form", "--query"])
+@pytest.mark.parametrize("option", ["-f", "--query"])
 @pytest.mark.parametrize(
     ("given", "parts"),
     [
@@ -151,7 +143,7 @@ def test_a_key_in_a_path_is_not_shown(tool: Tool, service: Service) -> None:
         ("key: s3cret", ['"key"', "NAME=VALUE"]),
     ],
 )
-def test_a_parameter_is_a_name_and_a_value_and_no_credential(
+def test_an_invalid_parameter_or_a_credential_is_refused(
     option: str, given: str, parts: list[str], tool: Tool, service: Service
 ) -> None:
     done = tool("api", "POST", "/things", option, given)
@@ -180,20 +172,10 @@ def test_a_body_that_is_not_json_is_not_sent(content: bytes, tool: Tool, service
         (["GET"], ["PATH"]),
     ],
 )
-def test_what_does_not_go_together_is_refused(
+def test_options_that_exclude_each_other_are_refused(
     arguments: list[str], parts: list[str], tool: Tool, service: Service
 ) -> None:
     refused(tool("api", *arguments, stdin=b"{}"), service, *parts)
-
-
-def test_a_query_that_no_server_takes_is_refused(tool: Tool, service: Service) -> None:
-    refused(tool("api", "GET", "/x", "-q", f"a={'ñ' * 20_000}"), service, "too long for a URL")
-
-
-def test_nothing_far_from_what_was_typed_is_suggested(tool: Tool, service: Service) -> None:
-    done = tool("api", "FETCH", "/x")
-    refused(done, service, '"FETCH"')
-    assert "Did you mean" not in done.err
 
 
 # --- a dry run
@@ -212,11 +194,11 @@ def test_a_dry_run_shows_the_request_and_no_key(tool: Tool, service: Service) ->
     assert service.connections == 0
 
 
-# --- the answer
+# --- the response
 
 
-@pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
-@pytest.mark.parametrize("flags", [[], ["--json"], ["-o", "table"]])
+@pytest.mark.parametrize("status", [200, 204, 299])
+@pytest.mark.parametrize("flags", [[], ["--json"]])
 def test_the_body_of_a_success_is_printed_as_it_came(
     status: int, flags: list[str], tool: Tool, service: Service
 ) -> None:
@@ -230,7 +212,7 @@ def test_the_body_of_a_success_is_printed_as_it_came(
 
 def test_on_a_terminal_json_is_indented_with_every_digit(tool: Tool, service: Service) -> None:
     service.will(answer(b'{"a":1.00,"b":["\xc2\x9b\xe2\x80\xae",10000000000000000000001]}'))
-    out = tool("api", "GET", "/x", terminal=True).out
+    out = tool("--no-color", "api", "GET", "/x", terminal=True).out
     assert out == '{\n  "a": 1.00,\n  "b": [\n    "\\u009b\\u202e",\n    10000000000000000000001\n  ]\n}\n'
 
 
@@ -255,7 +237,7 @@ HEAD = b"HTTP/1.1 201 Made\r\nX-Odd: a\x1b[31m\xe9\r\nContent-Type: text/plain\r
 
 @pytest.mark.parametrize("flag", ["-i", "--include"])
 @pytest.mark.parametrize("terminal", [False, True])
-def test_the_head_comes_first_where_asked_for(flag: str, terminal: bool, tool: Tool, service: Service) -> None:
+def test_include_prints_the_response_headers(flag: str, terminal: bool, tool: Tool, service: Service) -> None:
     service.will(raw(HEAD + b"hello"))
     out = tool("api", flag, "POST", "/x", terminal=terminal).out
     assert out.splitlines() == [
@@ -273,17 +255,17 @@ def test_the_key_is_in_no_header(tool: Tool, service: Service) -> None:
         assert not shows_key(out)
 
 
-def test_the_sandbox_answers_too(tool: Tool) -> None:
+def test_the_sandbox_responds(tool: Tool) -> None:
     done = tool("-p", "sandbox", "-q", "api", "-i", "GET", "/balance")
     assert done.out.startswith("HTTP/1.1 200 OK\ncontent-type: application/json\n")
     assert json.loads(done.out.partition("\n\n")[2]) == {"status": 1000}
 
 
-# --- what went wrong
+# --- failures
 
 
-@pytest.mark.parametrize("status", [301, 400, 401, 404, 405, 429, 500, 503, 520])
-def test_another_status_is_1_with_its_body_on_standard_output(status: int, tool: Tool, service: Service) -> None:
+@pytest.mark.parametrize("status", [301, 404, 503, 520])
+def test_another_status_exits_with_1_and_prints_the_body(status: int, tool: Tool, service: Service) -> None:
     record = {"error": "NO", "msg": "not so"}
     service.will(*[answer(record, status)] * (3 if status in (429, 503) else 1))
     done = tool("api", "GET", "/x")
@@ -292,14 +274,7 @@ def test_another_status_is_1_with_its_body_on_standard_output(status: int, tool:
     assert "not so" in done.err
 
 
-def test_under_json_the_error_is_a_line_of_json(tool: Tool, service: Service) -> None:
-    service.will(answer({"error": "NO", "msg": "not so"}, 520))
-    done = tool("api", "POST", "/x", "--json")
-    assert done.document == {"error": "NO", "msg": "not so"}
-    assert {"kind": "refused", "exit_code": 1, "http_status": 520, "msg": "not so"}.items() <= done.error.items()
-
-
-def test_a_wrong_path_is_told_where_paths_begin(tool: Tool, service: Service) -> None:
+def test_a_wrong_path_has_a_hint(tool: Tool, service: Service) -> None:
     service.will(answer(b"", 404))
     done = tool("api", "GET", "/api/v1/balance")
     assert done.code == 1
@@ -308,9 +283,7 @@ def test_a_wrong_path_is_told_where_paths_begin(tool: Tool, service: Service) ->
 
 
 @pytest.mark.parametrize("status", [200, 204, 520])
-def test_an_answer_that_repeats_the_key_is_printed_without_it_and_else_as_it_came(
-    status: int, tool: Tool, service: Service
-) -> None:
+def test_the_key_is_masked_in_a_response(status: int, tool: Tool, service: Service) -> None:
     for before, key, after in (
         ('\n{"a":1.00, "msg": "wrong key ', quote(KEY), '" ,"a":1e9}'),
         ("", KEY, ""),
@@ -321,11 +294,11 @@ def test_an_answer_that_repeats_the_key_is_printed_without_it_and_else_as_it_cam
         assert (done.stdout, shows_key(done.err)) == (expected, False)
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
 @pytest.mark.parametrize(
     "behaviour", [drop, silent, answer(b"", 503), answer(b"", 429)], ids=["lost", "late", "503", "429"]
 )
-def test_what_is_no_get_is_made_once(method: str, behaviour: object, tool: Tool, service: Service) -> None:
+def test_requests_other_than_get_are_sent_once(method: str, behaviour: object, tool: Tool, service: Service) -> None:
     service.always(behaviour)  # type: ignore[arg-type]
     done = tool("api", method, "/url/short-statistic", "-f", "x=1", "--timeout", "0.3")
     assert done.code in (1, 5)
@@ -334,7 +307,7 @@ def test_what_is_no_get_is_made_once(method: str, behaviour: object, tool: Tool,
         assert "may have been carried out" in done.err
 
 
-def test_a_get_is_made_again_as_every_request_that_reads(tool: Tool, service: Service) -> None:
+def test_a_get_is_retried(tool: Tool, service: Service) -> None:
     service.will(drop, answer(b"", 503), answer(BODY))
     assert tool("api", "GET", "/x").stdout == BODY
     service.will(drop, drop, drop)
@@ -342,7 +315,7 @@ def test_a_get_is_made_again_as_every_request_that_reads(tool: Tool, service: Se
     assert len(service.received) == 6
 
 
-def test_a_request_that_never_left_is_4(tool: Tool, service: Service) -> None:
+def test_an_unsent_request_exits_with_4(tool: Tool, service: Service) -> None:
     service.hang_up(3)
     service.stop()
     done = tool("api", "POST", "/x")
@@ -359,9 +332,3 @@ def test_a_success_whose_body_is_not_whole_is_an_error(status: int, tool: Tool, 
     assert tool("api", "POST", "/x").code == 5
     service.will(answer(b"zipped", status, {"Content-Encoding": "gzip"}))
     assert tool("api", "GET", "/x").code == 1
-
-
-def test_it_is_a_process_like_any_other(service: Service) -> None:
-    service.will(answer(BODY))
-    done = process("api", "GET", "/x")
-    assert (done.code, done.stdout, done.stderr) == (0, BODY, b"")

@@ -6,7 +6,6 @@ import json
 import re
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,7 +34,7 @@ def only_error(outcome: Outcome) -> Any:
 
 
 @each(ALL)
-def test_an_answer_that_can_be_read_is_0(command: Command, service: Service, tool: Tool) -> None:
+def test_a_success_exits_with_0(command: Command, service: Service, tool: Tool) -> None:
     service.will(answer(command.record))
     outcome = tool(*command.line)
     assert (outcome.code, outcome.err) == (0, "")
@@ -46,7 +45,7 @@ def test_an_answer_that_can_be_read_is_0(command: Command, service: Service, too
 
 
 @each(ALL)
-def test_a_520_is_1_with_the_words_of_the_service_unchanged(command: Command, service: Service, tool: Tool) -> None:
+def test_a_520_exits_with_1_and_quotes_the_service(command: Command, service: Service, tool: Tool) -> None:
     service.will(answer(RECORD, 520))
     outcome = tool(*command.line, "--json")
     error = only_error(outcome)
@@ -93,11 +92,6 @@ def test_a_status_tells_what_to_do(name: str, status: int, advice: str, service:
     assert (error["error"], error["msg"]) == ("E1", "no")
 
 
-def test_a_read_without_an_answer_is_to_be_tried_again(service: Service, tool: Tool) -> None:
-    service.always(drop)
-    assert only_error(tool("balance", "--json"))["hint"] == "Try again."
-
-
 @pytest.mark.parametrize("member", ["error", "msg"])
 def test_either_member_of_the_error_record_is_enough(member: str, service: Service, tool: Tool) -> None:
     service.will(answer({member: "not today"}, 520))
@@ -108,18 +102,14 @@ def test_either_member_of_the_error_record_is_enough(member: str, service: Servi
 
 @pytest.mark.parametrize(
     "value",
-    [None, True, 0, 7, 1.5, [], ["a", {"b": 1}], {}, {"deep": [{"er": "x"}]}, "", "\x1b[31mred\x07", "[bold]no[/]",
-     "a\nb\tc", "\u202eabc", "\ud800", "ñ€😀"],
+    [None, True, 7, 1.5, ["a", {"b": 1}], "", "\x1b[31mred\x07", "\u202eabc", "\ud800", "ñ€😀"],
     ids=repr,
 )  # fmt: skip
-@pytest.mark.parametrize("member", ["error", "msg"])
-def test_whatever_the_error_record_holds_a_script_gets_it_unchanged(
-    member: str, value: Any, service: Service, tool: Tool
-) -> None:
-    service.will(answer({**RECORD, member: value}, 520))
+def test_a_script_gets_the_error_record_unchanged(value: Any, service: Service, tool: Tool) -> None:
+    service.will(answer({"error": value, "msg": "no"}, 520))
     outcome = tool(*SMS, "--json")
-    assert only_error(outcome)[member] == value
-    assert type(only_error(outcome)[member]) is type(value)
+    assert only_error(outcome)["error"] == value
+    assert type(only_error(outcome)["error"]) is type(value)
     assert outcome.stderr.isascii()
     assert outcome.err.strip("\n").isprintable()
 
@@ -131,18 +121,13 @@ def test_a_number_in_the_error_record_keeps_every_digit(number: str, service: Se
     assert f'"error":{number},"msg":[{number}]' in line.replace(" ", "")
 
 
-@pytest.mark.parametrize("value", ["\x1b[31mred\x07", "a\nb\r\tc", "\u202eabc\u2066", "\ud800", "\x9b2J", ["\x1b"], 7])
-def test_a_person_sees_no_control_character_of_the_service(value: Any, service: Service, tool: Tool) -> None:
+@pytest.mark.parametrize("value", ["\x1b[31mred\x07a\nb", "\u202eabc\u2066", "\x9b2J", ["\x1b"]])
+def test_control_characters_of_the_service_are_not_shown(value: Any, service: Service, tool: Tool) -> None:
     service.will(answer({"error": value, "msg": value}, 520))
     outcome = tool(*SMS, terminal=True)
     assert outcome.code == 1
     said = re.sub(r"\x1b\[[0-9]+m", "", outcome.err).replace("\n", "")
     assert said.isprintable()
-
-
-def test_markup_of_the_service_is_text(service: Service, tool: Tool) -> None:
-    service.will(answer({"error": "[red]x[/red]", "msg": "[/]"}, 520))
-    assert "[red]x[/red]: [/]" in tool(*SMS, terminal=True).err
 
 
 def test_a_very_long_message_of_the_service_does_not_fill_the_screen(service: Service, tool: Tool) -> None:
@@ -153,12 +138,6 @@ def test_a_very_long_message_of_the_service_does_not_fill_the_screen(service: Se
 def test_200_000_brackets_in_an_error_record_leave_it_open(service: Service, tool: Tool) -> None:
     service.will(answer(b'{"error":' + b"[" * 200_000 + b"]" * 200_000 + b"}", 520))
     assert only_error(tool(*SMS, "--json"))["exit_code"] == 5
-
-
-@pytest.mark.parametrize("depth", [100, 500])
-def test_a_deep_error_record_is_1(depth: int, service: Service, tool: Tool) -> None:
-    service.will(answer(b'{"error":' + b"[" * depth + b'"x"' + b"]" * depth + b"}", 520))
-    assert only_error(tool(*SMS, "--json"))["exit_code"] == 1
 
 
 # --- the key
@@ -175,21 +154,6 @@ def test_an_error_record_that_holds_the_key_does_not_show_it(
     assert outcome.code == 1
     assert not shows_key(outcome.err)
     assert "refused: " in outcome.err
-
-
-@each(ALL)
-def test_a_service_that_repeats_the_request_in_its_error_does_not_get_the_key_shown(
-    command: Command, service: Service, tool: Tool
-) -> None:
-    def echo(connection: socket.socket) -> None:
-        request = service.received[-1]
-        answer({"error": request.target, "msg": request.body.decode()}, 520, {"Location": request.target})(connection)
-
-    service.will(echo)
-    outcome = tool(*command.line, "--json", "-v")
-    assert outcome.code == 1
-    assert "awkward" not in outcome.err
-    assert "12345" in outcome.err
 
 
 # --- 2 and 3
@@ -209,8 +173,8 @@ def test_a_service_that_repeats_the_request_in_its_error_does_not_get_the_key_sh
     ],
     ids=lambda line: " ".join(line)[:40],
 )  # fmt: skip
-@pytest.mark.parametrize("json_form", [("--json",), ("-o", "json"), ("-ojson",), ("--output=json",), ()])
-def test_a_usage_error_is_2_and_no_request_is_made(
+@pytest.mark.parametrize("json_form", [("--json",), ()])
+def test_a_usage_error_exits_with_2_and_makes_no_request(
     line: tuple[str, ...], json_form: tuple[str, ...], service: Service, tool: Tool
 ) -> None:
     outcome = tool(*line, *json_form)
@@ -223,27 +187,16 @@ def test_a_usage_error_is_2_and_no_request_is_made(
         assert outcome.err.startswith("Error: ")
 
 
-def test_files_given_to_a_send_are_checked_before_it_is_made(service: Service, tool: Tool, tmp_path: Path) -> None:
-    outcome = tool("sms", "send", PHONE, "--message-file", str(tmp_path / "missing"), "--json")
-    assert (outcome.code, only_error(outcome)["kind"]) == (2, "usage")
-    assert service.connections == 0
-
-
 def test_a_message_that_reads_like_an_option_does_not_ask_for_json(service: Service, tool: Tool) -> None:
     assert tool("sms", "send", "12", "-m", "Hola", "--", "--json").err.startswith("Error: ")
 
 
 @each(ALL)
-def test_without_a_profile_it_is_3(command: Command, tool: Tool) -> None:
+def test_a_missing_profile_exits_with_3(command: Command, tool: Tool) -> None:
     outcome = tool(*command.line, "--json")
     error = only_error(outcome)
     assert (outcome.code, error["kind"], error["exit_code"]) == (3, "configuration", 3)
     assert "profile add" in error["hint"]
-
-
-def test_a_missing_profile_is_one_error_for_any_number_of_messages(tool: Tool) -> None:
-    assert tool("state", "get", "m1", "m2", "m3", "--json").stderr.count(b"\n") == 1
-    assert tool("state", "watch", "m1", "m2", "m3", "--json").code == 3
 
 
 # --- 4
@@ -251,14 +204,14 @@ def test_a_missing_profile_is_one_error_for_any_number_of_messages(tool: Tool) -
 
 @pytest.fixture
 def refused_port() -> Iterator[int]:
-    """A port of this machine at which nobody listens, held for the time of a test."""
+    """Return a port on which no server listens, reserved during a test."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
 
 
 @each(ALL)
-def test_a_refused_connection_is_4_and_nothing_was_sent(
+def test_a_refused_connection_exits_with_4(
     command: Command, refused_port: int, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:
     monkeypatch.setenv("MSGCTL_BASE_URL", f"http://127.0.0.1:{refused_port}/api/v1")
@@ -269,12 +222,12 @@ def test_a_refused_connection_is_4_and_nothing_was_sent(
     assert "base URL" in error["hint"]
 
 
-def test_a_name_that_nobody_knows_is_4(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
+def test_an_unknown_host_exits_with_4(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
     know_no_names(monkeypatch)
-    monkeypatch.setenv("MSGCTL_BASE_URL", "https://nobody-knows-this-name.invalid/api/v1")
+    monkeypatch.setenv("MSGCTL_BASE_URL", "https://unknown-host.invalid/api/v1")
     outcome = tool(*SMS)
     assert outcome.code == 4
-    assert "nobody-knows-this-name.invalid" in outcome.err
+    assert "unknown-host.invalid" in outcome.err
     assert "nothing was sent" in outcome.err
 
 
@@ -291,29 +244,28 @@ LOST: dict[str, Behaviour] = {
     ),
     "half a chunk": raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n50\r\n{}"),
     "no last chunk": raw(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n{"status": 1500}\r\n'),
-    "a length that is no number": raw(b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n{}"),
+    "an invalid length": raw(b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n{}"),
     "two lengths": raw(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}"),
     "another protocol": raw(b"220 mail.example ESMTP\r\n"),
     "garbage": raw(bytes(range(256)) * 4),
-    "a status that is none": raw(b"HTTP/1.1 20 OK\r\n\r\n"),
+    "an invalid status": raw(b"HTTP/1.1 20 OK\r\n\r\n"),
     "a status below 100": raw(b"HTTP/1.1 099 OK\r\nContent-Length: 2\r\n\r\n{}"),
-    "a head without end": raw(b"HTTP/1.1 200 OK\r\n" + b"X-Filler: x\r\n" * 20_000),
+    "an endless head": raw(b"HTTP/1.1 200 OK\r\n" + b"X-Filler: x\r\n" * 20_000),
     "only 100 Continue": raw(b"HTTP/1.1 100 Continue\r\n\r\n"),
 }
 
 
 @pytest.mark.parametrize("behaviour", list(LOST.values()), ids=list(LOST))
-@each({name: ALL[name] for name in ("balance", "2fa verify", "sms send")})
-def test_a_lost_answer_is_5(command: Command, behaviour: Behaviour, service: Service, tool: Tool) -> None:
-    service.always(behaviour)
-    outcome = tool(*command.line, "--json")
+def test_a_lost_response_exits_with_5(behaviour: Behaviour, service: Service, tool: Tool) -> None:
+    service.will(behaviour)
+    outcome = tool(*SMS, "--json")
     error = only_error(outcome)
     assert (outcome.code, error["kind"], error["exit_code"]) == (5, "outcome_unknown", 5)
     assert "of its own" not in error["message"]
 
 
 @each(MADE_ONCE)
-def test_a_lost_answer_says_that_it_may_have_been_carried_out_and_what_to_check(
+def test_a_lost_response_says_that_the_request_may_have_been_carried_out(
     command: Command, service: Service, tool: Tool
 ) -> None:
     service.will(drop)
@@ -325,7 +277,7 @@ def test_a_lost_answer_says_that_it_may_have_been_carried_out_and_what_to_check(
 
 
 @each(READS)
-def test_a_read_that_was_lost_changes_nothing_and_does_not_say_it_might(
+def test_a_lost_read_does_not_say_that_it_may_have_been_carried_out(
     command: Command, service: Service, tool: Tool
 ) -> None:
     service.always(drop)
@@ -380,7 +332,7 @@ def test_balance_check_says_what_is_missing(service: Service, tool: Tool) -> Non
 
 
 @each({"balance check": Command(("balance", "check", "--min", "1"), "GET", "/balance", {})})
-def test_balance_check_that_gets_no_balance_is_not_6(command: Command, service: Service, tool: Tool) -> None:
+def test_balance_check_without_a_balance_does_not_exit_with_6(command: Command, service: Service, tool: Tool) -> None:
     service.will(answer(RECORD, 520))
     assert tool(*command.line).code == 1
     service.always(drop)

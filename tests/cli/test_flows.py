@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
 from support.sandbox import OTHER, PHONE, Sandbox, refused, shorten
 from support.tool import Tool
 
-MINUTE = 60
-
 SENDS = {
     "sms": ("2fa", "send-sms", PHONE, "--app-name", "Shop"),
     "call": ("2fa", "send-call", PHONE, "--app-name", "Shop", "--voice", "Mariana"),
     "chatapp": ("2fa", "send-chatapp", PHONE, "--app-name", "Shop"),
 }
-each_channel = pytest.mark.parametrize("channel", SENDS)
 each_stream = pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
 
 
@@ -30,8 +26,7 @@ def sandbox(tool: Tool) -> Sandbox:
 # --- a verification code, from sending it to using it up
 
 
-@each_channel
-@each_stream
+@pytest.mark.parametrize(("channel", "terminal"), [("sms", False), ("call", True), ("chatapp", False)])
 def test_a_code_is_sent_read_verified_and_used_up(channel: str, terminal: bool, tool: Tool) -> None:
     sandbox = Sandbox(tool, terminal=terminal)
     assert PHONE in sandbox.done(*SENDS[channel])
@@ -46,14 +41,6 @@ def test_a_code_is_sent_read_verified_and_used_up(channel: str, terminal: bool, 
     refused(sandbox(*verify), "INVALID_CODE")
 
 
-@each_channel
-def test_no_answer_gives_the_code_away(channel: str, sandbox: Sandbox) -> None:
-    answers = [sandbox.done(*SENDS[channel], *options) for options in ([], ["--json"], ["-o", "csv"])]
-    codes = {message["code"] for message in sandbox.document("sandbox", "inbox", PHONE)}
-    assert len(codes) >= 2, "a code is random"
-    assert not any(code in answer for code in codes for answer in answers)
-
-
 def test_the_code_is_asked_for_on_a_terminal(tool: Tool) -> None:
     sandbox = Sandbox(tool, terminal=True)
     sandbox.done(*SENDS["sms"])
@@ -65,10 +52,10 @@ def test_the_code_is_asked_for_on_a_terminal(tool: Tool) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "code"),
-    [(b"", 130), (b"\n", 2), (b" \t\n", 2), (b"\xff\xfe\n", 2), (b"\x1b[A\n", 2), (b"1" * 100_000 + b"\n", 1)],
-    ids=["end", "nothing", "blanks", "no text", "an arrow key", "a long line"],
+    [(b"", 130), (b"\n", 2), (b"\xff\xfe\n", 2), (b"\x1b[A\n", 2)],
+    ids=["end", "nothing", "not text", "an arrow key"],
 )
-def test_what_is_no_code_on_a_terminal_is_refused(typed: bytes, code: int, tool: Tool) -> None:
+def test_an_invalid_code_on_a_terminal_is_refused(typed: bytes, code: int, tool: Tool) -> None:
     done = tool("-p", "sandbox", "2fa", "verify", PHONE, "--app-name", "Shop", stdin=typed, terminal=True)
     assert (done.code, done.out) == (code, "")
     assert "\x1b[A" not in done.err
@@ -78,21 +65,6 @@ def test_a_code_goes_from_the_inbox_to_verification_through_pipes(sandbox: Sandb
     sandbox.done(*SENDS["call"])
     inbox = sandbox.done("sandbox", "inbox", PHONE, "-o", "csv", "--fields", "code")
     assert sandbox.done("2fa", "verify", PHONE, "--app-name", "Shop", "--code", "-", stdin=inbox.splitlines()[-1])
-
-
-def test_a_code_expires(sandbox: Sandbox) -> None:
-    minutes = sandbox.document(*SENDS["sms"])["minutes_to_expire"]
-    sandbox.tool.clock.now += minutes * MINUTE + 1
-    done = sandbox("2fa", "verify", PHONE, "--app-name", "Shop", "--code", sandbox.code())
-    refused(done, "EXPIRED_CODE")
-
-
-@pytest.mark.parametrize(("phone", "app_name"), [(OTHER, "Shop"), (PHONE, "Bank")])
-def test_a_code_is_for_one_phone_and_one_application(phone: str, app_name: str, sandbox: Sandbox) -> None:
-    sandbox.done(*SENDS["sms"])
-    code = sandbox.code()
-    refused(sandbox("2fa", "verify", phone, "--app-name", app_name, "--code", code), "INVALID_CODE")
-    assert sandbox.done("2fa", "verify", PHONE, "--app-name", "Shop", "--code", code)
 
 
 # --- messages
@@ -113,31 +85,12 @@ def test_a_blocked_number_gets_nothing_and_costs_nothing(terminal: bool, tool: T
     assert [message["phone"] for message in sandbox.document("sandbox", "inbox")] == [PHONE]
 
 
-def test_a_dispatch_to_a_blocked_number_alone_sends_nothing(sandbox: Sandbox) -> None:
-    sandbox.done("block", "add", OTHER)
-    done = sandbox("sms", "send", OTHER, "-m", "Hello", "--json")
-    (entry,) = done.document["data"]
-    assert (done.code, done.error["kind"]) == (6, "condition_not_met")
-    assert (entry["status"], entry["credits"]) == ("blocked", 0)
-    assert sandbox.document("sandbox", "inbox") == []
-    assert sandbox.credits() == 1000
-
-
 def test_what_another_program_prints_is_sent_as_it_is(sandbox: Sandbox) -> None:
     printed = "Filesystem      Size  Used Avail Use% Mounted on\n/dev/sda1       100G   22G   78G  22% /\n"
     shown = sandbox.done("sms", "send", PHONE, stdin=printed)
     assert r"Mounted on\n/dev/sda1" in shown, "a table has a row a line"
     (message,) = sandbox.document("sandbox", "inbox", PHONE)
     assert message["text"] == printed.rstrip("\n")
-
-
-def test_a_message_typed_and_one_piped_in_are_the_same(sandbox: Sandbox, tmp_path: Path) -> None:
-    file = tmp_path / "message.txt"
-    file.write_text("Mañana a las 8\n", encoding="utf-8")
-    sandbox.done("sms", "send", PHONE, "-m", "Mañana a las 8", stdin="not this")
-    sandbox.done("sms", "send", PHONE, stdin="Mañana a las 8\n")
-    sandbox.done("sms", "send", PHONE, "--message-file", str(file))
-    assert {message["text"] for message in sandbox.document("sandbox", "inbox")} == {"Mañana a las 8"}
 
 
 def sent(sandbox: Sandbox, *arguments: str) -> str:
@@ -224,13 +177,6 @@ def test_a_terminal_draws_forty_clicks(tool: Tool, monkeypatch: pytest.MonkeyPat
         assert sum(int(found[1]) for found in clicks if found) == 40
 
 
-def test_a_pipe_lists_forty_clicks(sandbox: Sandbox) -> None:
-    short = shorten(sandbox)
-    sandbox.done("sandbox", "click", "offers", "--count", "40", "--days", "5")
-    lines = sandbox.done("url", "stats", "offers", "--since", "7d").splitlines()
-    assert [line.split() for line in lines[:3]][::2] == [["urlShort", short], ["clicksNumber", "40"]]
-
-
 def test_forty_clicks_in_json_and_csv(sandbox: Sandbox) -> None:
     shorten(sandbox, "--premium")
     sandbox.done("sandbox", "click", "offers", "--count", "40", "--days", "5")
@@ -245,30 +191,9 @@ def test_forty_clicks_in_json_and_csv(sandbox: Sandbox) -> None:
     assert {row["clicksNumber"] for row in chosen} == {"40"}
 
 
-@pytest.mark.parametrize("category", CATEGORIES + PREMIUM)
-def test_one_category_alone(category: str, sandbox: Sandbox) -> None:
-    shorten(sandbox, "--premium")
-    sandbox.done("sandbox", "click", "offers", "--count", "40")
-    shown = sandbox.done("url", "stats", "offers", "--since", "today", "--category", category).splitlines()
-    assert {line.split()[0] for line in shown} & {*CATEGORIES, *PREMIUM} == {category}
-
-
-@pytest.mark.parametrize("category", PREMIUM)
-def test_premium_categories_are_refused_for_a_plain_url(category: str, sandbox: Sandbox) -> None:
-    shorten(sandbox)
-    done = sandbox("url", "stats", "offers", "--since", "today", "--category", category)
-    assert category in refused(done, "NOT_PREMIUM")
-
-
 def test_clicks_are_what_they_were_said_to_be(sandbox: Sandbox) -> None:
     shorten(sandbox, "--premium")
     sandbox.done("sandbox", "click", "offers", "--count", "3", "--country", "pe", "--browser", "Firefox")
     document = sandbox.document("url", "stats", "offers", "--since", "today")
     counted = {(name, each[name]["property"]): each[name]["clicks"] for each in document["metrics"] for name in each}
     assert (counted["country", "PE"], counted["browser", "Firefox"]) == (3, 3)
-
-
-def test_a_name_and_an_alias_are_taken_once(sandbox: Sandbox) -> None:
-    assert shorten(sandbox, "--alias", "sale").endswith("/sale")
-    refused(sandbox("url", "shorten", "https://example.com/", "--name", "offers"), "ALREADY_TAKEN")
-    refused(sandbox("url", "shorten", "https://example.com/", "--name", "others", "--alias", "sale"), "ALREADY_TAKEN")

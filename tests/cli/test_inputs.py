@@ -35,17 +35,10 @@ def test_several_numbers_go_in_one_request_and_repeated_ones_once(
     assert outcome.err.splitlines()[0] == f"Repeated numbers are used once: {OTHER}"
 
 
-def test_a_quiet_run_has_no_note_about_repeated_numbers(tool: Tool, service: Service) -> None:
-    service.will(answer(ANSWER))
-    assert tool("-q", "sms", "send", PHONE, PHONE, "-m", "Hola").err == ""
-
-
 @pytest.mark.parametrize(
     "command",
     [
         ("block", "add"),
-        ("2fa", "send-sms", "--app-name", "Shop"),
-        ("2fa", "verify", "--app-name", "Shop", "--code", "480615"),
         ("chatapp", "send", "--template", "t"),
     ],
 )
@@ -119,22 +112,9 @@ def test_retries_are_one_to_three(command: tuple[str, ...], tool: Tool, service:
     assert used(tool, service, *command, "--retries", "3")["retries"] == "3"
 
 
-def test_months_of_zero_are_sent(tool: Tool, service: Service) -> None:
-    assert used(tool, service, *SHORTEN, "--expiration-months", "0")["expiration-time-statistics"] == "0"
-
-
 @pytest.mark.parametrize(("option", "sent"), [("--premium", "true"), ("--no-premium", "false")])
 def test_premium_is_sent_either_way(option: str, sent: str, tool: Tool, service: Service) -> None:
     assert used(tool, service, *SHORTEN, option)["is-premium"] == sent
-
-
-@pytest.mark.parametrize(("option", "sent"), [("--leave-voicemail", "true"), ("--no-leave-voicemail", "false")])
-def test_the_voicemail_option_is_sent_either_way(option: str, sent: str, tool: Tool, service: Service) -> None:
-    assert used(tool, service, *AUDIO, option)["leave-voicemail"] == sent
-
-
-def test_a_country_code_is_sent_in_upper_case(tool: Tool, service: Service) -> None:
-    assert used(tool, service, *SMS, "-m", "Hola", "--country-code", "cO")["country-code"] == "CO"
 
 
 @pytest.mark.parametrize("more", [("-m", "Hola"), ("--message-file", "-"), ("--voice", "Mia"), ("-m", "")])
@@ -153,7 +133,7 @@ def test_a_stored_audio_leaves_standard_input_untouched(tool: Tool, service: Ser
 
 @pytest.mark.parametrize(
     ("line", "name"),
-    [(line, name) for line in FULL for name in (*line.free, *line.prose)],
+    [(line, name) for line in FULL[::4] for name in (*line.free, *line.prose)],
     ids=lambda each: each if isinstance(each, str) else each.command[1],
 )
 def test_blank_undecodable_and_control_text_is_refused_before_anything_is_sent(
@@ -202,13 +182,8 @@ def test_windows_1252_is_read_with_a_note(tool: Tool, service: Service) -> None:
     assert outcome.err.splitlines()[0] == "Standard input is not UTF-8; reading it as Windows-1252"
 
 
-def test_bytes_that_are_no_text_are_refused(tool: Tool, service: Service) -> None:
+def test_bytes_that_are_not_text_are_refused(tool: Tool, service: Service) -> None:
     refused(tool, service, *SMS, names=("Standard input is not text", "0x81"), stdin=b"a\x81")
-
-
-def test_an_option_leaves_standard_input_untouched(tool: Tool, service: Service) -> None:
-    service.will(answer(ANSWER))
-    assert tool(*SMS, "-m", "Hola", stdin=b"for the next command\n").unread == b"for the next command\n"
 
 
 def test_a_missing_message_is_not_waited_for_on_a_terminal(tool: Tool, service: Service) -> None:
@@ -225,12 +200,6 @@ def test_two_messages_are_refused(tool: Tool, service: Service) -> None:
 def test_an_empty_or_blank_message_is_refused(text: str, tool: Tool, service: Service) -> None:
     refused(tool, service, *SMS, "-m", text, names=("message is empty", "-m"))
     refused(tool, service, *SMS, names=("message is empty", "-m"), stdin=text)
-
-
-def test_a_pipe_from_nothing_is_refused(service: Service) -> None:
-    outcome = process(*SMS)
-    assert (outcome.code, outcome.out, service.received) == (2, "", [])
-    assert "message is empty" in outcome.err
 
 
 def test_a_message_of_64_kib_is_the_longest(tool: Tool, service: Service) -> None:
@@ -266,12 +235,6 @@ def test_days_reach_the_wire_as_the_interface_writes_them(tool: Tool, service: S
     assert (form["since"], form["until"]) == ("2026-09-14", "2026-09-21")
 
 
-@pytest.mark.parametrize("option", ["--since", "--until"])
-def test_a_wrong_date_is_refused(option: str, tool: Tool, service: Service) -> None:
-    refused(tool, service, *STATS, option, "2026-02-30", names=('"2026-02-30"', "does not exist"))
-    refused(tool, service, *STATS, option, "soon", names=('"soon"', "YYYY-MM-DD"))
-
-
 # --- codes
 
 
@@ -299,23 +262,14 @@ def test_a_code_is_asked_for_only_when_everything_else_is_right(tool: Tool, serv
         assert (outcome.code, outcome.unread) == (2, b"480615\n")
 
 
-def test_a_code_question_that_is_not_answered_sends_nothing(tool: Tool, service: Service) -> None:
-    outcome = tool(*VERIFY, terminal=True)
-    assert (outcome.code, outcome.out, service.received) == (130, "", [])
-
-
-def test_a_code_is_not_taken_from_a_pipe_unasked(tool: Tool, service: Service) -> None:
+def test_a_code_is_read_from_a_pipe_only_with_a_dash(tool: Tool, service: Service) -> None:
     refused(tool, service, *VERIFY, names=("--code", "missing"), stdin="480615\n")
     assert tool(*VERIFY, stdin="480615\n").unread == b"480615\n"
 
 
 @pytest.mark.parametrize(("content", "fault"), [(b"", "empty"), (b"\n480615\n", "empty"), (b"\xff\n", "UTF-8")])
-def test_a_line_that_is_no_code_is_refused(content: bytes, fault: str, tool: Tool, service: Service) -> None:
+def test_an_invalid_code_is_refused(content: bytes, fault: str, tool: Tool, service: Service) -> None:
     refused(tool, service, *VERIFY, "--code", "-", names=("--code", fault), stdin=content)
-
-
-def test_a_code_is_one_short_line(tool: Tool, service: Service) -> None:
-    refused(tool, service, *VERIFY, "--code", "-", names=("code", "1024"), stdin=b"4" * 2000)
 
 
 # --- the body of a template
@@ -359,7 +313,7 @@ def test_a_json_object_is_sent_to_the_byte(body: bytes, tmp_path: Path, tool: To
     ],
     ids=lambda each: ascii(each)[:40],
 )
-def test_a_body_that_is_no_json_object_is_refused(body: bytes, fault: str, tool: Tool, service: Service) -> None:
+def test_a_body_that_is_not_a_json_object_is_refused(body: bytes, fault: str, tool: Tool, service: Service) -> None:
     command = ("chatapp", "send", "--template", "t", "--body", "-")
     refused(tool, service, *command, names=("body", fault), stdin=body)
 

@@ -53,7 +53,7 @@ def test_an_identifier_given_twice_is_asked_for_once(service: Service, tool: Too
 
 
 @pytest.mark.parametrize("json_flag", [(), ("--json",)])
-def test_one_that_fails_leaves_the_others(json_flag: tuple[str, ...], service: Service, tool: Tool) -> None:
+def test_a_failure_leaves_the_others(json_flag: tuple[str, ...], service: Service, tool: Tool) -> None:
     service.will(state("sent", "m1"), GONE, state("delivered", "m3"))
     outcome = tool("state", "get", "m1", "m2", "m3", *json_flag)
     assert outcome.code == 1
@@ -76,13 +76,6 @@ def test_it_ends_with_the_code_of_the_first_failure(service: Service, tool: Tool
     assert '"m3"' in second["message"]
 
 
-def test_where_all_fail_nothing_is_printed(service: Service, tool: Tool) -> None:
-    service.always(GONE)
-    for form in ("table", "json", "csv", "tsv"):
-        outcome = tool("state", "get", "m1", "m2", "-o", form)
-        assert (outcome.code, outcome.stdout) == (1, b"")
-
-
 def test_csv_has_one_header_for_all(service: Service, tool: Tool) -> None:
     service.will(state("sent", "m1"), state("sent", "m2"))
     outcome = tool("state", "get", "m1", "m2", "-o", "csv", "--fields", "id,state")
@@ -103,7 +96,7 @@ def test_an_interruption_prints_what_there_is(service: Service, tool: Tool) -> N
 # --- state watch
 
 
-@pytest.mark.parametrize("last", ["delivered", "rejected", "Undelivered", "not answered", "BUSY"])
+@pytest.mark.parametrize("last", ["delivered", "rejected", "BUSY"])
 def test_a_watch_ends_at_a_final_state(last: str, service: Service, tool: Tool) -> None:
     service.will(state("queued"), state("queued"), state("sent"), state(last))
     outcome = tool("state", "watch", "m1", "--json")
@@ -117,24 +110,14 @@ def test_each_change_is_told_once(service: Service, tool: Tool) -> None:
     assert outcome.err.splitlines() == ["m1: queued", "m1: sent", "m1: delivered"]
 
 
-def test_quietly_nothing_is_told(service: Service, tool: Tool) -> None:
-    service.will(state("queued"), drop, drop, drop, state("delivered"))
-    assert tool("state", "watch", "m1", "-q").stderr == b""
-
-
-@pytest.mark.parametrize("typed", ["sent", "SENT", " Sent "])
+@pytest.mark.parametrize("typed", ["sent", "SENT"])
 def test_until_names_the_state_to_wait_for(typed: str, service: Service, tool: Tool) -> None:
     service.will(state("queued"), state("sent"))
     outcome = tool("state", "watch", "m1", "--until", typed, "--json")
     assert (outcome.code, outcome.document["state"]) == (0, "sent")
 
 
-def test_until_takes_several_states(service: Service, tool: Tool) -> None:
-    service.will(state("queued"), state("seen-by-nobody-else"))
-    assert tool("state", "watch", "m1", "--until", "x", "--until", "seen-by-nobody-else").code == 0
-
-
-def test_a_final_state_that_is_not_the_one_waited_for_is_6_at_once(service: Service, tool: Tool) -> None:
+def test_another_final_state_exits_with_6_at_once(service: Service, tool: Tool) -> None:
     service.will(state("queued"), state("rejected"))
     outcome = tool("state", "watch", "m1", "--until", "delivered", "--json", "-q")
     assert outcome.code == 6
@@ -153,7 +136,7 @@ def test_the_time_is_bounded(service: Service, tool: Tool) -> None:
     assert "queued" in outcome.error["message"]
 
 
-def test_a_silent_service_does_not_draw_a_watch_out(service: Service) -> None:
+def test_a_silent_service_does_not_prolong_a_watch(service: Service) -> None:
     service.always(silent)
     done = process("--timeout", "30", "state", "watch", "m1", "m2", "m3", "--max-wait", "0.2")
     assert done.code == 6
@@ -190,7 +173,7 @@ def test_on_a_terminal_the_states_are_drawn_while_it_waits(service: Service, too
     assert all(part in outcome.err for part in ("Waiting for 1 of 1", "0:02 of 5:00", "○ queued", "trying again"))
 
 
-def test_failures_to_the_end_are_6(service: Service, tool: Tool) -> None:
+def test_failures_to_the_end_exit_with_6(service: Service, tool: Tool) -> None:
     service.always(drop)
     outcome = tool("state", "watch", "m1", "--max-wait", "10", "--json", "-q")
     assert (outcome.code, outcome.stdout) == (6, b"")
@@ -205,11 +188,9 @@ def test_a_refusal_ends_the_watch_of_that_message_alone(service: Service, tool: 
     assert '"m1"' in outcome.error["message"]
 
 
-def test_what_will_never_be_reached_is_not_watched(
-    service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
-) -> None:
+def test_an_unreachable_service_is_not_polled(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
     know_no_names(monkeypatch)
-    monkeypatch.setenv("MSGCTL_BASE_URL", "https://nobody-knows-this-name.invalid/api/v1")
+    monkeypatch.setenv("MSGCTL_BASE_URL", "https://unknown-host.invalid/api/v1")
     assert tool("state", "watch", "m1").code == 4
 
 
@@ -222,21 +203,3 @@ def test_ctrl_c_ends_a_watch_with_what_was_seen_last(service: Service, tool: Too
     assert outcome.code == 130
     assert outcome.document["state"] == "queued"
     assert outcome.error["kind"] == "interrupted"
-
-
-def test_the_sandbox_can_be_watched(tool: Tool) -> None:
-    sent = tool("-p", "sandbox", "-q", "sms", "send", "573001234567,573001230002", "-m", "Hola", "--json").document
-    good, bad = (entry["id"] for entry in sent["data"])
-    outcome = tool("-p", "sandbox", "-q", "state", "watch", good, bad, "--until", "delivered", "--json")
-    assert outcome.code == 6
-    assert documents(outcome.stdout) == [(good, "delivered"), (bad, "rejected")]
-    assert bad in outcome.error["message"]
-
-
-def test_a_state_of_the_service_is_text(service: Service, tool: Tool) -> None:
-    service.will(state("\x1b[31m[red]x\n"))
-    outcome = tool("state", "watch", "m1", "--until", "y", "--max-wait", "1", "--timeout", "5", terminal=True,
-                   sleep=lambda _: service.will(state("delivered")))  # fmt: skip
-    assert outcome.code == 6
-    assert "\x1b[31m[" not in outcome.err
-    assert "\\x1b[31m[red]x\\n" in outcome.err

@@ -10,7 +10,7 @@ import pytest
 from conftest import KEY
 from support.service import Service, answer, drip
 from support.tool import Outcome, Tool, process
-from support.tree import COMMANDS, GROUPS, NODES, Node, name_of
+from support.tree import COMMANDS, GROUPS
 
 BALANCE = ("-p", "sandbox", "-q", "balance", "show")
 
@@ -35,7 +35,7 @@ def test_profile(place: str, tool: Tool) -> None:
 
 
 @everywhere
-@pytest.mark.parametrize("option", [["--json"], ["-o", "json"], ["-ojson"], ["--output", "json"], ["--output=JSON"]])
+@pytest.mark.parametrize("option", [["--json"], ["-ojson"], ["--output=JSON"]])
 def test_json(option: list[str], place: str, tool: Tool) -> None:
     done = tool(*placed(("-q", "-p", "sandbox", *option), place))
     assert (done.code, done.document) == (0, {"status": 1000})
@@ -61,26 +61,23 @@ def test_fields(place: str, tool: Tool) -> None:
 
 
 @everywhere
-@pytest.mark.parametrize("option", ["-n", "--dry-run"])
-def test_dry_run(option: str, place: str, tool: Tool, service: Service) -> None:
-    done = tool(*placed((option, "--json"), place))
+def test_dry_run(place: str, tool: Tool, service: Service) -> None:
+    done = tool(*placed(("--dry-run", "--json"), place))
     assert done.code == 0
     assert done.document["query"] == {"client": "***", "key": "***"}
     assert service.received == []
 
 
 @everywhere
-@pytest.mark.parametrize("option", ["-q", "--quiet"])
-def test_quiet(option: str, place: str, tool: Tool) -> None:
+def test_quiet(place: str, tool: Tool) -> None:
     assert tool(*placed(("-p", "sandbox"), place)).err != ""
-    assert tool(*placed(("-p", "sandbox", option), place)).err == ""
+    assert tool(*placed(("-p", "sandbox", "-q"), place)).err == ""
 
 
 @everywhere
-@pytest.mark.parametrize("option", ["-v", "--verbose"])
-def test_verbose(option: str, place: str, tool: Tool, service: Service) -> None:
+def test_verbose(place: str, tool: Tool, service: Service) -> None:
     service.will(answer({"status": 7}))
-    done = tool(*placed((option,), place))
+    done = tool(*placed(("-v",), place))
     assert "GET" in done.err
     assert "/balance" in done.err
     assert "200" in done.err
@@ -102,12 +99,11 @@ def test_no_color(place: str, tool: Tool) -> None:
     assert (done.code, "\x1b" in done.out + done.err) == (0, False)
 
 
-@pytest.mark.parametrize("place", ["before the group", "after the group", "after the command"])
-@pytest.mark.parametrize("option", ["-y", "--yes"])
-def test_yes(option: str, place: str, tool: Tool, home: Path) -> None:
+@everywhere
+def test_yes(place: str, tool: Tool, home: Path) -> None:
     tool("-p", "sandbox", "sandbox", "credit", "5")
-    words = {"before the group": [option, "sandbox", "reset"], "after the group": ["sandbox", option, "reset"]}
-    done = tool(*words.get(place, ["sandbox", "reset", option]), terminal=True)
+    words = {"before the group": ["-y", "sandbox", "reset"], "after the group": ["sandbox", "-y", "reset"]}
+    done = tool(*words.get(place, ["sandbox", "reset", "--yes"]), terminal=True)
     assert (done.code, "?" in done.err) == (0, False)
     assert tool(*BALANCE).out == "status  1000\n"
 
@@ -143,19 +139,15 @@ def test_a_format_that_was_overridden_does_not_shape_the_error(tool: Tool) -> No
 # --- help and version
 
 
-@pytest.mark.parametrize("option", ["-h", "--help"])
-@pytest.mark.parametrize("node", NODES, ids=name_of)
-def test_every_command_has_help(node: Node, option: str, tool: Tool) -> None:
-    done = tool(*node.words, option)
-    assert (done.code, done.err) == (0, "")
-    assert done.out.startswith(f"Usage: {' '.join(['msgctl', *node.words])} ")
-
-
-@pytest.mark.parametrize("option", ["-V", "--version"])
-@pytest.mark.parametrize("node", NODES, ids=name_of)
-def test_every_command_knows_the_version(node: Node, option: str, tool: Tool) -> None:
-    done = tool(*node.words, option)
-    assert (done.code, done.out, done.err) == (0, "msgctl 0.1.0\n", "")
+@pytest.mark.parametrize("words", [[], ["sms"], ["sms", "send"]], ids=" ".join)
+def test_commands_and_groups_have_help_and_the_version(words: list[str], tool: Tool) -> None:
+    for option in ("-h", "--help"):
+        done = tool(*words, option)
+        assert (done.code, done.err) == (0, "")
+        assert done.out.startswith(f"Usage: {' '.join(['msgctl', *words])} ")
+    for option in ("-V", "--version"):
+        done = tool(*words, option)
+        assert (done.code, done.out, done.err) == (0, "msgctl 0.1.0\n", "")
 
 
 def test_the_version_is_the_same_everywhere(tool: Tool) -> None:
@@ -175,29 +167,26 @@ def refused(done: Outcome, *parts: str) -> None:
         assert part in done.err
 
 
-@everywhere
-@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "x", "", "1e9", "0x10", "0.0"])
-def test_a_timeout_outside_its_limits(seconds: str, place: str, tool: Tool, service: Service) -> None:
-    done = tool(*placed((f"--timeout={seconds}",), place))
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "x", "", "1e9"])
+def test_a_timeout_outside_its_limits(seconds: str, tool: Tool, service: Service) -> None:
+    done = tool("balance", f"--timeout={seconds}")
     refused(done, f'"{seconds}"', "--timeout must be more than 0")
     assert service.received == []
 
 
-@everywhere
-@pytest.mark.parametrize("form", ["xml", "", "jso", "table,csv"])
-def test_an_unknown_output_format(form: str, place: str, tool: Tool, service: Service) -> None:
-    refused(tool(*placed((f"--output={form}",), place)), f'"{form}"', "table, json, csv, tsv")
+@pytest.mark.parametrize("form", ["xml", ""])
+def test_an_unknown_output_format(form: str, tool: Tool, service: Service) -> None:
+    refused(tool("balance", f"--output={form}"), f'"{form}"', "table, json, csv, tsv")
     assert service.received == []
 
 
-@pytest.mark.parametrize("form", ["table", "csv", "tsv"])
 @pytest.mark.parametrize("fields", ["nothing", "status,nothing", "nothing.status", "", ",", "status,", "Status"])
-def test_fields_that_the_response_does_not_have(fields: str, form: str, tool: Tool, service: Service) -> None:
-    refused(tool("balance", "-o", form, f"--fields={fields}"), "--fields")
+def test_fields_that_the_response_does_not_have(fields: str, tool: Tool, service: Service) -> None:
+    refused(tool("balance", "-o", "csv", f"--fields={fields}"), "--fields")
     assert service.received == []
 
 
-def test_an_unknown_field_of_a_send_is_found_out_before_it_is_sent(tool: Tool, service: Service) -> None:
+def test_an_unknown_field_is_refused_before_anything_is_sent(tool: Tool, service: Service) -> None:
     done = tool("sms", "send", "573001234567", "-m", "Hello", "--fields", "phone,stauts")
     refused(done, "stauts", "status")
     assert service.received == []
@@ -217,9 +206,10 @@ def test_msgctl_alone_shows_its_help() -> None:
     assert done.out == process("--help").out
 
 
-@pytest.mark.parametrize("group", [node for node in GROUPS if node.path not in ("", "balance", "history")], ids=name_of)
-def test_a_group_alone_shows_its_help(group: Node, tool: Tool) -> None:
-    assert tool(*group.words) == tool(*group.words, "--help") == tool("help", *group.words)
+def test_a_group_alone_shows_its_help(tool: Tool) -> None:
+    for group in GROUPS:
+        if group.path not in ("", "balance", "history"):
+            assert tool(*group.words) == tool(*group.words, "--help") == tool("help", *group.words)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +230,7 @@ def test_an_error_names_the_help(arguments: list[str], parts: list[str], tool: T
 
 
 @pytest.mark.parametrize("hostile", ["\x1b]0;title\x07", "a\nb", "\u202eabc", "\udcff", "x" * 5000, "%s{0}[/bold]"])
-@pytest.mark.parametrize("before", [[], ["sms"], ["-o"], ["--timeout"], ["-p"], ["balance", "--fields"]])
+@pytest.mark.parametrize("before", [["sms"], ["--timeout"], ["-p"]])
 def test_an_error_quotes_without_harm(hostile: str, before: list[str], tool: Tool) -> None:
     done = tool(*before, hostile, *([] if before in ([], ["sms"]) else ["balance"]))
     assert done.code in {2, 3}
@@ -249,14 +239,8 @@ def test_an_error_quotes_without_harm(hostile: str, before: list[str], tool: Too
     assert "Traceback" not in done.err
 
 
-@pytest.mark.parametrize(
-    "json_option", [["--json"], ["-o", "json"], ["-ojson"], ["--output", "json"], ["--output=json"]]
-)
-@pytest.mark.parametrize(
-    "mistake",
-    [["smss"], ["sms", "sned"], ["sms", "send"], ["url", "stats", "x"], ["sms", "send", "1", "--nope"]],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("json_option", [["--json"], ["-ojson"], ["--output", "json"]], ids=" ".join)
+@pytest.mark.parametrize("mistake", [["smss"], ["sms", "send"], ["sms", "send", "1", "--nope"]], ids=" ".join)
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_under_json_a_usage_error_is_a_line_of_json(
     mistake: list[str], json_option: list[str], place: str, tool: Tool
@@ -275,16 +259,16 @@ def test_under_json_a_common_option_is_refused_as_json(option: list[str], tool: 
     assert tool("--json", "balance", *option).error["kind"] == "usage"
 
 
-# A served sandbox is told a made-up key; it is nobody's secret.
-@pytest.mark.parametrize("node", [node for node in COMMANDS if node.path != "sandbox serve"], ids=name_of)
-def test_no_command_takes_a_key(node: Node, tool: Tool) -> None:
-    done = tool(*node.words, "--key", "secret-key")
-    assert done.code == 2
-    assert "secret-key" not in done.err
+def test_no_command_accepts_a_key(tool: Tool) -> None:
+    for node in COMMANDS:
+        if node.path != "sandbox serve":  # a served sandbox accepts an invented key, which is not secret
+            done = tool(*node.words, "--key", "secret-key")
+            assert done.code == 2, node.path
+            assert "secret-key" not in done.err
 
 
-@pytest.mark.parametrize("options", [["-vv"], ["-v", "-v"], ["--verbose", "--verbose"]], ids=" ".join)
-def test_vv_shows_headers_and_bodies_without_the_key(options: list[str], tool: Tool, service: Service) -> None:
+@pytest.mark.parametrize("options", [["-vv"], ["-v", "--verbose"]], ids=" ".join)
+def test_double_verbose_shows_headers_without_the_key(options: list[str], tool: Tool, service: Service) -> None:
     service.will(answer({"status": 7}))
     done = tool("balance", *options)
     assert (done.code, "> Accept: application/json" in done.err, '{"status": 7}' in done.err) == (0, True, True)

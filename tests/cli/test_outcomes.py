@@ -65,7 +65,7 @@ def test_the_status_of_a_blocked_number_is_not_judged(service: Service, tool: To
     assert tool("block", "add", PHONE).code == 0
 
 
-@pytest.mark.parametrize("status", [True, 1, 200, "1", "ok", "verified", "VALID", "approved", "success", "verificado"])
+@pytest.mark.parametrize("status", [True, 1, "verified", "verificado"])
 def test_a_code_is_verified(status: object, service: Service, tool: Tool) -> None:
     service.will(answer({"status": status}))
     assert tool(*VERIFY).code == 0
@@ -74,8 +74,7 @@ def test_a_code_is_verified(status: object, service: Service, tool: Tool) -> Non
 @pytest.mark.parametrize(
     "status",
     [
-        *(False, 0, "0", "0.0", "false", "no", "error", "FAILED", "invalid", "expired", "rejected", "denied"),
-        *("pending", "not verified", "expirado", "inválido", "pendiente", "", "incorrect code"),
+        *(False, 0, "0", "FAILED", "pending", "not verified", "expirado", ""),
     ],
 )
 def test_a_code_is_not_verified(status: object, service: Service, tool: Tool) -> None:

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 from urllib.parse import unquote_plus
 
 import pytest
@@ -56,38 +56,28 @@ def shell(script: str, **env: str) -> subprocess.CompletedProcess[bytes]:
 # --- closed pipes
 
 
-@pytest.mark.parametrize("form", ["table", "csv", "tsv", "json"])
-def test_a_reader_that_has_seen_enough_ends_it_quietly(form: str, service: Service) -> None:
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_a_closed_pipe_ends_quietly(form: str, service: Service) -> None:
     service.will(answer(LONG))
     done = shell(f"msgctl {SEND} -o {form} | head -c 100")
     assert (done.returncode, done.stderr) == (0, b"")
     assert len(done.stdout) == 100
 
 
-def test_help_piped_to_head_ends_quietly() -> None:
-    done = shell("msgctl sms send --help | head -1")
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
 @pytest.mark.parametrize("output", ["| true", ">&-"])
-def test_the_version_ends_quietly_where_nobody_reads_it(output: str) -> None:
+def test_the_version_ends_quietly_if_the_pipe_is_closed(output: str) -> None:
     done = shell(f"msgctl --version {output}")
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_condition_is_still_told_where_nobody_reads_the_balance(service: Service) -> None:
+def test_a_closed_pipe_does_not_change_the_exit_code(service: Service) -> None:
     service.will(answer({"status": 1}))
     done = shell("msgctl balance check --min 5 | true")
     assert done.returncode == 6
 
 
-def test_a_refusal_is_still_one_where_nobody_reads(service: Service) -> None:
-    service.will(answer({"error": "no", "msg": "no"}, 520))
-    assert shell(f"msgctl {SEND} 2>&1 | true").returncode == 1
-
-
-@pytest.mark.parametrize("stderr", ["2> >(true)", "2>&-", "2>/dev/full", "2</dev/null"])
-def test_a_send_is_made_and_shown_though_nobody_reads_what_is_noted(stderr: str, service: Service) -> None:
+@pytest.mark.parametrize("stderr", ["2> >(true)", "2>&-", "2>/dev/full"])
+def test_a_send_works_if_notes_cannot_be_written(stderr: str, service: Service) -> None:
     service.will(answer(RECORD))
     done = shell(f"exec 3>&1; sleep 0; msgctl -v {SEND} --json {stderr}")
     assert done.returncode == 0
@@ -96,7 +86,7 @@ def test_a_send_is_made_and_shown_though_nobody_reads_what_is_noted(stderr: str,
 
 
 @pytest.mark.parametrize("stderr", ["2> >(true)", "2>&-", "2>/dev/full"])
-def test_an_error_keeps_its_exit_code_though_nobody_reads_it(stderr: str, service: Service) -> None:
+def test_an_error_that_cannot_be_written_keeps_its_exit_code(stderr: str, service: Service) -> None:
     service.will(answer({"error": "no", "msg": "no"}, 520))
     assert shell(f"msgctl {SEND} {stderr}").returncode == 1
 
@@ -104,14 +94,14 @@ def test_an_error_keeps_its_exit_code_though_nobody_reads_it(stderr: str, servic
 # --- closed and full streams
 
 
-def test_standard_output_that_was_closed_is_wanted_so(service: Service) -> None:
+def test_closed_standard_output_is_not_an_error(service: Service) -> None:
     service.will(answer(RECORD), answer({"error": "no", "msg": "no"}, 520))
     assert shell(f"msgctl {SEND} >&-").returncode == 0
     refused = shell(f"msgctl {SEND} --json >&-")
     assert refused.returncode == json.loads(refused.stderr)["exit_code"] == 1
 
 
-@pytest.mark.parametrize("closed", ["<&-", "<&- >&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", ["<&-", "<&- >&- 2>&-"])
 def test_a_send_does_not_need_its_streams(closed: str, service: Service) -> None:
     service.will(answer(RECORD))
     done = shell(f"msgctl -v {SEND} {closed}")
@@ -128,10 +118,8 @@ def test_closed_standard_input_is_an_empty_one(line: str, service: Service) -> N
 
 
 @needs_full
-@pytest.mark.parametrize("form", ["table", "json", "csv"])
-def test_a_send_whose_result_cannot_be_written_does_not_look_like_a_success_nor_like_a_failure(
-    form: str, service: Service
-) -> None:
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_a_send_whose_result_cannot_be_written_exits_with_5(form: str, service: Service) -> None:
     service.will(answer(RECORD))
     done = shell(f"msgctl {SEND} -o {form} >/dev/full")
     assert done.returncode == 5
@@ -143,7 +131,7 @@ def test_a_send_whose_result_cannot_be_written_does_not_look_like_a_success_nor_
 
 
 @needs_full
-def test_that_the_result_cannot_be_written_is_json_under_json(service: Service) -> None:
+def test_a_result_that_cannot_be_written_is_a_json_error_under_json(service: Service) -> None:
     service.will(answer(RECORD))
     done = shell(f"msgctl {SEND} --json >/dev/full")
     error = json.loads(done.stderr)
@@ -151,8 +139,8 @@ def test_that_the_result_cannot_be_written_is_json_under_json(service: Service) 
 
 
 @needs_full
-@pytest.mark.parametrize("line", ["profile list", "sms segments Hola", "sms send --help", f"{SEND} -n"])
-def test_output_that_cannot_be_written_where_nothing_was_asked_for(line: str, service: Service) -> None:
+@pytest.mark.parametrize("line", ["profile list", "sms send --help", f"{SEND} -n"])
+def test_local_output_that_cannot_be_written_exits_with_3(line: str, service: Service) -> None:
     done = shell(f"msgctl {line} >/dev/full")
     assert done.returncode == 3
     assert b"No space left on device" in done.stderr
@@ -161,14 +149,14 @@ def test_output_that_cannot_be_written_where_nothing_was_asked_for(line: str, se
 
 
 @needs_full
-def test_another_failure_goes_before_a_full_disk(service: Service) -> None:
+def test_an_unmet_condition_matters_more_than_a_full_disk(service: Service) -> None:
     service.will(answer({"status": 1}))
     done = shell("msgctl balance check --min 5 >/dev/full")
     assert done.returncode == 6
     assert b"No space left on device" in done.stderr
 
 
-def test_a_pipe_that_is_never_ready_at_once_gets_all(service: Service) -> None:
+def test_a_non_blocking_pipe_gets_everything(service: Service) -> None:
     """Another program can have made the pipe non-blocking, for all who write to it."""
     service.will(answer(LONG))
     read_end, write_end = os.pipe()
@@ -190,7 +178,7 @@ def test_a_pipe_that_is_never_ready_at_once_gets_all(service: Service) -> None:
     ],
     ids=["message", "body", "code", "recipients"],
 )
-def test_a_pipe_that_holds_nothing_yet_has_not_ended(
+def test_a_non_blocking_pipe_is_read_to_its_end(
     line: str, pieces: tuple[bytes, bytes], sent: str, service: Service
 ) -> None:
     """Another program can have made it non-blocking; what is sent is the whole message, and not its beginning."""
@@ -240,21 +228,13 @@ def unanswered(service: Service) -> threading.Event:
     return received
 
 
-def test_ctrl_c_while_a_send_waits_for_its_answer(service: Service, unanswered: threading.Event) -> None:
+def test_ctrl_c_while_a_send_waits_for_its_response(service: Service, unanswered: threading.Event) -> None:
     with interrupted(*SEND.split(), "--json", when=unanswered) as stderr:
         error = json.loads(stderr.read())
     assert (error["kind"], error["exit_code"]) == ("interrupted", 130)
     assert "may have been carried out" in error["message"]
     assert "check" in error["hint"].lower()
     assert len(service.received) == 1
-
-
-def test_ctrl_c_while_a_read_waits_for_its_answer(service: Service, unanswered: threading.Event) -> None:
-    with interrupted("balance", when=unanswered) as stderr:
-        said = stderr.read().decode()
-    assert "interrupted" in said.lower()
-    assert "carried out" not in said
-    assert "Traceback" not in said
 
 
 def test_ctrl_c_while_a_key_command_runs_says_that_nothing_was_sent(server: Service, tmp_path: Path) -> None:
@@ -333,17 +313,16 @@ def test_json_is_the_bytes_of_the_service_in_every_locale(locale: dict[str, str]
     assert (outcome.code, outcome.stdout, outcome.stderr) == (0, body + b"\n", b"")
 
 
-@pytest.mark.parametrize("form", ["table", "csv", "tsv"])
 @pytest.mark.parametrize("locale", list(LOCALES.values()), ids=list(LOCALES))
-def test_no_character_is_too_much_for_a_locale(locale: dict[str, str], form: str, service: Service) -> None:
+def test_every_character_can_be_printed_in_every_locale(locale: dict[str, str], service: Service) -> None:
     record = {**RECORD, "data": [{**RECORD["data"][0], "sms": "Señor 😀 ✓ €"}]}
     service.will(answer(record))
-    outcome = process(*SEND.split(), "-o", form, env=locale)
+    outcome = process(*SEND.split(), "-o", "csv", env=locale)
     assert (outcome.code, outcome.stderr) == (0, b"")
     assert "Se" in outcome.stdout.decode(locale.get("PYTHONIOENCODING", "utf-8"))
 
 
-@pytest.mark.parametrize("locale", [LOCALES["C"], LOCALES["ASCII"], LOCALES["Latin-1"]])
+@pytest.mark.parametrize("locale", [LOCALES["ASCII"]])
 def test_an_error_is_one_line_of_json_in_every_locale(locale: dict[str, str], service: Service) -> None:
     record = {"error": "Señor 😀", "msg": "✓ € ñ"}
     service.will(answer(record, 520), answer(record, 520))
@@ -358,7 +337,7 @@ def test_a_message_typed_in_the_c_locale_arrives_as_typed(service: Service) -> N
     assert dict(service.received[0].form)["sms"] == "Mañana 😀"
 
 
-def test_arguments_that_are_no_text_are_a_usage_error(service: Service) -> None:
+def test_arguments_that_are_not_text_are_a_usage_error(service: Service) -> None:
     done = shell(f"msgctl sms send {PHONE} -m $'\\xff\\xfe' --json")
     assert done.returncode == json.loads(done.stderr)["exit_code"] == 2
 
@@ -406,21 +385,12 @@ def test_a_terminal_gets_colour(service: Service) -> None:
     ],
     ids=str,
 )
-def test_no_escape_byte_where_no_colour_is_wanted(
-    arguments: tuple[str, ...], env: dict[str, str], service: Service
-) -> None:
+def test_no_escape_byte_without_colour(arguments: tuple[str, ...], env: dict[str, str], service: Service) -> None:
     service.will(answer(RECORD))
     code, shown = on_terminal(*SEND.split(), *arguments, env=env)
     assert code == 0
     assert "\x1b" not in shown
     assert "Hola" in shown
-
-
-@pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"NO_COLOR": "1"}])
-def test_help_and_errors_have_no_escape_byte_either(env: dict[str, str], service: Service) -> None:
-    service.will(answer({"error": "no", "msg": "no"}, 520))
-    assert "\x1b" not in on_terminal("sms", "send", "--help", env=env)[1]
-    assert "\x1b" not in on_terminal(*SEND.split(), env=env)[1]
 
 
 def test_a_pipe_gets_colour_only_when_it_is_forced(service: Service) -> None:
@@ -433,19 +403,3 @@ def test_json_is_indented_on_a_terminal(service: Service) -> None:
     service.will(answer(b'{"status":1.10,"x":"\\u001b[31m\xc2\x9b"}'))
     _, shown = on_terminal("balance", "--json", "--no-color")
     assert shown == '{\n  "status": 1.10,\n  "x": "\\u001b[31m\\u009b"\n}\n'
-
-
-@pytest.mark.parametrize("columns", [40, 60, 120])
-def test_a_table_fits_the_window(columns: int, service: Service) -> None:
-    data: list[dict[str, Any]] = [{**RECORD["data"][0], "sms": "Su pedido está listo " * 5}] * 3
-    service.will(answer({**RECORD, "data": data}))
-    _, shown = on_terminal(*SEND.split(), "--no-color", columns=columns)
-    lines = shown.splitlines()
-    assert [line for line in lines if len(line) > columns and "→ " not in line] == []
-    assert shown.count(PHONE) == 3
-
-
-def test_the_sandbox_is_used_on_a_terminal_as_in_a_pipe() -> None:
-    code, shown = on_terminal("-p", "sandbox", "balance", "--no-color")
-    assert code == 0
-    assert "credit" in shown

@@ -55,20 +55,6 @@ def test_the_first_profile_becomes_the_default_and_no_later_one(tool: Tool) -> N
     assert written()["default_profile"] == "first"
 
 
-def test_a_later_profile_does_not_replace_a_removed_default(tool: Tool) -> None:
-    for name in ("first", "second", "third"):
-        assert add(tool, name).code == 0
-    assert tool("profile", "remove", "first", "--yes").code == 0
-    assert add(tool, "fourth").code == 0
-    assert "default_profile" not in written()
-
-
-def test_the_sandbox_stays_the_default_once_it_was_chosen(tool: Tool) -> None:
-    assert tool("profile", "use", "sandbox").code == 0
-    assert add(tool, "first").code == 0
-    assert written()["default_profile"] == "sandbox"
-
-
 def test_the_first_profile_replaces_a_default_that_does_not_exist(tool: Tool) -> None:
     write_config('default_profile = "gone"\n')
     assert add(tool, "first").code == 0
@@ -82,12 +68,6 @@ def test_an_existing_name_is_refused_and_the_file_is_unchanged(tool: Tool) -> No
     assert "main" in done.err
     assert "--force" in done.err
     assert config_file().read_bytes() == before
-
-
-def test_an_existing_name_is_refused_before_the_key_is_read(tool: Tool) -> None:
-    write_config(table("main"))
-    done = add(tool, "main", key=b"")  # an empty key would be refused for itself
-    assert (done.code, "already" in done.err) == (2, True)
 
 
 def test_force_replaces_a_profile_and_keeps_unknown_settings(tool: Tool) -> None:
@@ -104,12 +84,6 @@ def test_force_replaces_a_profile_and_keeps_unknown_settings(tool: Tool) -> None
     }
 
 
-def test_force_replaces_a_key_by_a_key_command(tool: Tool) -> None:
-    write_config(table("main"))
-    assert tool("profile", "add", "main", *ACCOUNT, "--key-command", "pass show sms", "--force").code == 0
-    assert written()["profiles"]["main"] == {"base_url": URL, "client": 12345, "key_command": "pass show sms"}
-
-
 @pytest.mark.parametrize("more", [(), ("--force",)])
 def test_the_name_sandbox_is_always_refused(tool: Tool, more: tuple[str, ...]) -> None:
     done = add(tool, "sandbox", *more)
@@ -119,7 +93,7 @@ def test_the_name_sandbox_is_always_refused(tool: Tool, more: tuple[str, ...]) -
 
 @pytest.mark.parametrize(
     "name",
-    ["", " ", "my profile", "a/b", "../x", ".hidden", "señal", "a\nb", "\x1b[31mred", "x" * 65, "--", "a:b"],
+    ["", "my profile", "../x", ".hidden", "señal", "\x1b[31mred", "x" * 65],
 )
 def test_an_unsafe_name_is_refused(tool: Tool, name: str) -> None:
     done = tool("profile", "add", *ACCOUNT, "--key-stdin", "--", name, stdin=KEY)
@@ -128,43 +102,24 @@ def test_an_unsafe_name_is_refused(tool: Tool, name: str) -> None:
     assert not config_file().exists()
 
 
-@pytest.mark.parametrize("name", ["a", "A.b-c_9", "x" * 64, "2fa", "default_profile", "profiles", "true"])
-def test_other_names_are_accepted(tool: Tool, name: str) -> None:
-    assert add(tool, name).code == 0
-    assert set(written()["profiles"]) == {name}
-    assert tool("-p", name, "profile", "show", "--json").document["name"] == name
-
-
 @pytest.mark.parametrize(
     ("url", "fault"),
     [
         ("", "empty"),
         ("service.example/api/v1", "https://"),
         ("ftp://service.example/api/v1", "https://"),
-        ("https://", "no host"),
         ("https:///api/v1", "no host"),
-        ("https://service.example:0/", "malformed"),
         ("https://service.example:99999/", "malformed"),
-        ("https://service.example:x/", "malformed"),
         ("https://[::1/api/v1", "malformed"),
-        ("https://1127.0.0.1/api/v1", "malformed"),
         ("https://a..b/api/v1", "malformed"),
-        ("https://" + "x" * 64 + ".example/", "malformed"),
-        ("https://faß.example/api/v1", "malformed"),
-        ("https://ｓervice.example/api/v1", "malformed"),
-        ("https://service。example/api/v1", "malformed"),
         ("https://ser\u200dvice.example/api/v1", "malformed"),
-        ('https://a"b/api/v1', "malformed"),
         ("https://service.example/api v1", "space"),
         ("https://service.example/\x1b[31m", "control"),
         ("https://ana@service.example/api/v1", "user name"),
         ("https://ana:hidden-word@service.example/api/v1", "user name"),
         ("https://service.example/api/v1?key=hidden-word", "query"),
-        ("https://service.example/api/v1?", "query"),
         ("https://service.example/api/v1#hidden-word", "fragment"),
         ("http://service.example/api/v1", "plain http"),
-        ("http://10.0.0.1/api/v1", "plain http"),
-        ("http://localhost.example/api/v1", "plain http"),
         ("http://127.0.0.1.example/api/v1", "plain http"),
         ("https://service.example/" + "x" * 3000, "longer"),
     ],
@@ -183,14 +138,9 @@ def test_an_invalid_base_url_is_refused(tool: Tool, url: str, fault: str) -> Non
     [
         "https://service.example/api/v1",
         "https://service.example:8443/api/v1/",
-        "HTTPS://service.example/api/v1",
         "https://[2001:db8::1]:8443/api/v1",
         "https://münchen.example/api/v1",
-        "https://MÜNCHEN.example./api/v1",
-        "https://xn--mnchen-3ya.example/api/v1",
-        "https://xn--fa-hia.example/api/v1",
         "http://127.0.0.1:8080/api/v1",
-        "http://127.8.9.10/api/v1",
         "http://localhost:8080/api/v1",
         "http://[::1]:8080/api/v1",
     ],
@@ -201,17 +151,11 @@ def test_a_valid_base_url_is_saved(tool: Tool, url: str) -> None:
     assert tool("balance", "-n").code == 0
 
 
-@pytest.mark.parametrize("client", ["", "x", "-5", "1.5", "1e3", " 1", "٣", "0x10", str(2**63), "9" * 30])
+@pytest.mark.parametrize("client", ["", "x", "-5", "1.5", "٣", str(2**63)])
 def test_an_invalid_client_is_refused(tool: Tool, client: str) -> None:
     done = tool("profile", "add", "main", "--base-url", URL, "--client", client, "--key-stdin", stdin=KEY)
     assert (done.code, "client" in done.err) == (2, True)
     assert not config_file().exists()
-
-
-def test_the_largest_client_is_saved_to_the_last_digit(tool: Tool) -> None:
-    done = tool("profile", "add", "main", "--base-url", URL, "--client", str(2**63 - 1), "--key-stdin", stdin=KEY)
-    assert done.code == 0
-    assert written()["profiles"]["main"]["client"] == 2**63 - 1
 
 
 # --- the key
@@ -222,7 +166,6 @@ def test_the_largest_client_is_saved_to_the_last_digit(tool: Tool) -> None:
     [
         (f"{KEY}\n", KEY),
         (KEY, KEY),
-        (f"{KEY}\r\n", KEY),
         (f"{KEY}\nanother line\n", KEY),
         (" spaces count \n", " spaces count "),
     ],
@@ -232,7 +175,7 @@ def test_key_stdin_reads_the_first_line(tool: Tool, typed: str, key: str) -> Non
     assert written()["profiles"]["main"]["key"] == key
 
 
-@pytest.mark.parametrize("typed", [b"", b"\n", b"  \n", b"a\x1b[31mb\n", b"\xff\xfe\n", b"a\x00b", b"x" * 20_000])
+@pytest.mark.parametrize("typed", [b"", b"  \n", b"a\x1b[31mb\n", b"\xff\xfe\n", b"x" * 20_000])
 def test_an_invalid_key_is_refused(tool: Tool, typed: bytes) -> None:
     done = add(tool, "main", key=typed)
     assert (done.code, "key" in done.err) == (2, True)
@@ -269,7 +212,7 @@ def test_without_a_terminal_all_missing_options_are_named_at_once(
 
 
 @in_a_terminal
-def test_on_a_terminal_what_is_missing_is_asked_for_until_it_is_valid() -> None:
+def test_on_a_terminal_missing_values_are_asked_for_until_they_are_valid() -> None:
     terminal = Terminal("profile", "add", "main")
     terminal.answer("Base URL: ", b"service.example\n")
     terminal.answer("Base URL: ", URL.encode() + b"\n")
@@ -289,9 +232,8 @@ def test_a_key_and_a_key_command_exclude_each_other(tool: Tool) -> None:
 
 
 @in_a_terminal
-@pytest.mark.parametrize("more", [(), ("--key-stdin",)])
-def test_the_key_is_asked_for_without_echo(more: tuple[str, ...]) -> None:
-    terminal = Terminal("profile", "add", "main", *ACCOUNT, *more)
+def test_the_key_is_asked_for_without_echo() -> None:
+    terminal = Terminal("profile", "add", "main", *ACCOUNT)
     terminal.answer("Key: ", KEY.encode() + b"\n")
     assert terminal.end() == 0
     assert b"Saved profile main" in terminal.shown
@@ -300,7 +242,7 @@ def test_the_key_is_asked_for_without_echo(more: tuple[str, ...]) -> None:
 
 
 @in_a_terminal
-@pytest.mark.parametrize(("typed", "code"), [(b"\x03", 130), (b"\x04", 130), (b"\n", 2), (b"\xff\xfe\n", 2)])
+@pytest.mark.parametrize(("typed", "code"), [(b"\x03", 130), (b"\n", 2)])
 def test_without_a_key_nothing_is_saved(typed: bytes, code: int) -> None:
     terminal = Terminal("profile", "add", "main", *ACCOUNT)
     terminal.answer("Key: ", typed)
@@ -310,12 +252,6 @@ def test_without_a_key_nothing_is_saved(typed: bytes, code: int) -> None:
 
 
 # --- add --dry-run and --check
-
-
-def test_a_dry_run_without_a_check_is_refused(tool: Tool) -> None:
-    done = add(tool, "main", "-n")
-    assert (done.code, done.out) == (2, "")
-    assert not config_file().exists()
 
 
 def test_a_dry_run_of_the_check_shows_its_request_and_saves_nothing(tool: Tool, server: Service, home: Path) -> None:
@@ -359,7 +295,7 @@ def test_a_check_uses_the_new_credentials_whatever_profile_is_chosen(
         (drop, 5),
     ],
 )
-@pytest.mark.parametrize("before", ["", table("main")])
+@pytest.mark.parametrize("before", [table("main")])
 def test_a_failed_check_saves_nothing(
     tool: Tool, server: Service, behaviour: Behaviour, code: int, before: str
 ) -> None:
@@ -372,10 +308,3 @@ def test_a_failed_check_saves_nothing(
     assert config_file().exists() == bool(before)
     if before:
         assert config_file().read_text() == before
-
-
-def test_a_check_without_a_connection_saves_nothing(tool: Tool, server: Service) -> None:
-    words = ["--base-url", server.base_url, "--client", "1", "--key-stdin", "--check"]
-    server.stop()
-    assert tool("profile", "add", "main", *words, stdin=KEY).code == 4
-    assert not config_file().exists()

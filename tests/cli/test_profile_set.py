@@ -31,11 +31,8 @@ def profile() -> None:
     [
         (["--base-url", "https://elsewhere.example/api/v1"], {"base_url": "https://elsewhere.example/api/v1"}),
         (["--client", "9"], {"client": 9}),
-        (["--country-code", "co"], {"country_code": "CO"}),
-        (["--app-name", "Shop"], {"app_name": "Shop"}),
         (["--voice", "mariana"], {"voice": "Mariana"}),
         (["--timezone", "America/Bogota"], {"timezone": "America/Bogota"}),
-        (["--allow-http"], {"allow_http": True}),
         (["--base-url", "http://h/v1", "--allow-http"], {"base_url": "http://h/v1", "allow_http": True}),
         (["--client", "9", "--voice", "Mia"], {"client": 9, "voice": "Mia"}),
     ],
@@ -53,9 +50,6 @@ def test_only_the_given_settings_change(tool: Tool, options: list[str], changed:
         ["--client", "x"],
         ["--base-url", "http://service.example/api/v1"],
         ["--timezone", "Bogota"],
-        ["--timezone", "../etc"],
-        ["--voice", "Nobody"],
-        ["--country-code", "XX"],
         ["--key-command", "pass", "--key-stdin"],
         ["--key-command", "pass", "--keyring"],
         ["--keyring"],
@@ -78,7 +72,7 @@ def test_plain_http_is_not_left_without_its_permission(tool: Tool) -> None:
 
 
 @pytest.mark.usefixtures("profile")
-@pytest.mark.parametrize(("name", "code"), [("nobody", 3), ("sandbox", 2)])
+@pytest.mark.parametrize(("name", "code"), [("unknown", 3), ("sandbox", 2)])
 def test_only_a_stored_profile_is_changed(tool: Tool, name: str, code: int) -> None:
     assert tool("profile", "set", name, "--client", "2").code == code
     assert name not in written()["profiles"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msgctl.cli.usage_errors import OTHER_TOOLS
+from msgctl.cli.errors import OTHER_TOOLS
 from support.tool import Tool
 from support.tree import NODES
 

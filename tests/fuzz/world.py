@@ -10,7 +10,6 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 
 from contract.requests import faults
-from support.effort import EFFORT
 from support.runs import ended_well
 from support.service import Received, Service
 from support.tool import Outcome, Tool
@@ -24,7 +23,7 @@ OUTSIDE = ("sandbox", "api")
 
 def tries(number: int) -> settings:
     """How many examples a test tries, in an environment that its examples share."""
-    return settings(max_examples=number * EFFORT, deadline=None, suppress_health_check=[*HealthCheck], print_blob=True)
+    return settings(max_examples=number, deadline=None, suppress_health_check=[*HealthCheck], print_blob=True)
 
 
 class World:

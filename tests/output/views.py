@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 from msgctl import cli
 from msgctl.cli.context import Context
-from msgctl.output.form import Format
 from msgctl.output.printer import Printer
-from msgctl.output.result import Result
+from msgctl.output.result import Format, Result
 from msgctl.output.screen import Screen
 from msgctl.output.signs import tolerate_any_encoding
 from support.tool import Clock, Stream

@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
-from msgctl.cli import commands
+from msgctl.cli.help import COLUMNS
 from msgctl.http.client import Client
 from msgctl.reference.commands import SCHEMAS, schema, schema_of
 from support.examples import JOB, goes_on, write_files
@@ -142,7 +142,7 @@ def test_the_description_is_complete() -> None:
 
 def test_a_table_lists_the_commands(tool: Tool) -> None:
     lines = tool("commands", "-o", "tsv").out.splitlines()
-    assert lines[0] == "\t".join(commands.COLUMNS)
+    assert lines[0] == "\t".join(COLUMNS)
     assert [line.partition("\t")[0] for line in lines[1:]] == list(ALL)
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import msgctl
-from msgctl import countries
 from msgctl import operations as ops
+from msgctl import phones
 from msgctl.reference import completions
 from support.examples import JOB, write_job
 from support.programs import program
@@ -127,7 +127,7 @@ OFFERED: dict[str, set[str]] = {
     "msgctl profile add new --voice ": {*ops.CALL_VOICES, *ops.VERIFICATION_VOICES},
     "msgctl url stats offers --category ": {*ops.PLAIN_CATEGORIES, *ops.PREMIUM_CATEGORIES},
     "msgctl -o ": {"table", "json", "csv", "tsv"},
-    "msgctl sms send --country-code ": set(countries.names()),
+    "msgctl sms send --country-code ": set(phones.country_names()),
     "msgctl sms send --country-code cO": {"CO"},
     "msgctl completion ": {"bash", "zsh", "fish"},
     "msgctl -p ": {"main", "with.dot", "sandbox"},

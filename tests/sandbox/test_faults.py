@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 
 from msgctl.errors import UsageError
-from msgctl.sandbox.admin import LocalAdmin
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.faults import Fault, FaultKind, parse, respond
 from msgctl.sandbox.protocol import SandboxRequest
 from msgctl.sandbox.service import Service
-from msgctl.sandbox.state import State
+from msgctl.sandbox.state import SandboxState
 
 from .served import Served, as_http, serving
-from .world import FORM, NOON, PHONE, encoded
+from .world import FORM, NOON, PHONE, Controls, encoded
 
 SMS = SandboxRequest("POST", "/api/v1/send-sms", "", FORM, encoded({"phone": PHONE, "sms": "Hola"}).encode())
 BALANCE = SandboxRequest("GET", "/api/v1/balance", encoded({}))
@@ -25,7 +24,7 @@ BALANCE = SandboxRequest("GET", "/api/v1/balance", encoded({}))
 
 @pytest.fixture
 def emulator(tmp_path: Path) -> Iterator[Emulator]:
-    emulator = Emulator(State(tmp_path / "state.db"), clock=lambda: NOON, seed=1)
+    emulator = Emulator(SandboxState(tmp_path / "state.db"), clock=lambda: NOON, seed=1)
     yield emulator
     emulator.close()
 
@@ -72,7 +71,7 @@ def test_another_spec_is_a_usage_error_that_shows_the_syntax(spec: str) -> None:
 def test_a_refusal_has_the_record_and_nothing_is_done(
     emulator: Emulator, served: Served, spec: str, status: int
 ) -> None:
-    LocalAdmin(emulator).fault(f"{spec}:/send-sms")
+    Controls(emulator).fault(f"{spec}:/send-sms")
     reply = served.answer(SMS)
     assert reply.status == status
     assert set(json.loads(reply.body)) == {"error", "msg"}
@@ -81,7 +80,7 @@ def test_a_refusal_has_the_record_and_nothing_is_done(
 
 
 def test_html_is_the_error_page_of_a_proxy(emulator: Emulator, served: Served) -> None:
-    LocalAdmin(emulator).fault("html:/send-sms")
+    Controls(emulator).fault("html:/send-sms")
     reply = served.answer(SMS)
     assert (reply.status, reply.headers["content-type"]) == (520, "text/html; charset=utf-8")
     assert b"<html>" in reply.body
@@ -92,13 +91,13 @@ def test_html_is_the_error_page_of_a_proxy(emulator: Emulator, served: Served) -
 def test_a_dropped_connection_has_done_the_work_and_a_rejected_one_has_not(
     emulator: Emulator, served: Served, spec: str, credits_left: int
 ) -> None:
-    LocalAdmin(emulator).fault(f"{spec}:/send-sms")
+    Controls(emulator).fault(f"{spec}:/send-sms")
     assert served.raw(as_http(SMS)) == b""
     assert left(served) == credits_left
 
 
 def test_a_truncated_response_is_half_of_it(emulator: Emulator, served: Served) -> None:
-    LocalAdmin(emulator).fault("truncate:/send-sms")
+    Controls(emulator).fault("truncate:/send-sms")
     head, _, body = served.raw(as_http(SMS)).partition(b"\r\n\r\n")
     length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
     assert len(body) == length // 2
@@ -106,32 +105,32 @@ def test_a_truncated_response_is_half_of_it(emulator: Emulator, served: Served) 
 
 
 def test_garbage_is_not_http(emulator: Emulator, served: Served) -> None:
-    LocalAdmin(emulator).fault("garbage:/send-sms")
+    Controls(emulator).fault("garbage:/send-sms")
     assert not served.raw(as_http(SMS)).startswith(b"HTTP")
     assert left(served) == 999
 
 
 def test_a_delay_comes_before_the_response(emulator: Emulator) -> None:
     waited: list[float] = []
-    LocalAdmin(emulator).fault("delay=2.5", "delay=1")
+    Controls(emulator).fault("delay=2.5", "delay=1")
     with serving(Service(emulator, sleep=waited.append)) as served:
         assert served.answer(SMS).status == 200
     assert waited == [3.5]
 
 
 def test_next_counts_requests_to_its_operation_only(emulator: Emulator) -> None:
-    admin = LocalAdmin(emulator)
+    admin = Controls(emulator)
     admin.fault("503:next=2:/send-sms")
     elsewhere = SandboxRequest("GET", "/api/v1/nothing")
-    statuses = [respond(emulator, each).response.status for each in (BALANCE, SMS, elsewhere)]
+    statuses = [respond(emulator, each).status for each in (BALANCE, SMS, elsewhere)]
     assert statuses == [200, 503, 404]
     assert admin.faults() == ["503:next=1:/send-sms"]
-    assert [respond(emulator, SMS).response.status for _ in range(3)] == [503, 200, 200]
+    assert [respond(emulator, SMS).status for _ in range(3)] == [503, 200, 200]
     assert admin.faults() == []
 
 
 def test_an_unreadable_fault_leaves_the_others_set(emulator: Emulator) -> None:
-    admin = LocalAdmin(emulator)
+    admin = Controls(emulator)
     admin.fault("503:next=2")
     with pytest.raises(UsageError):
         admin.fault("520", "nonsense")
@@ -141,8 +140,8 @@ def test_an_unreadable_fault_leaves_the_others_set(emulator: Emulator) -> None:
 
 def test_the_same_seed_meets_the_same_faults(tmp_path: Path) -> None:
     def run(seed: int) -> list[bool]:
-        emulator = Emulator(State(tmp_path / f"{seed}.db"), seed=seed)
-        LocalAdmin(emulator).fault("520:0.5:/balance")
+        emulator = Emulator(SandboxState(tmp_path / f"{seed}.db"), seed=seed)
+        Controls(emulator).fault("520:0.5:/balance")
         met = [bool(respond(emulator, BALANCE).faults) for _ in range(100)]
         emulator.close()
         return met

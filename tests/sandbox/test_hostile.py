@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msgctl.operations import OPERATIONS, Operation, Place
-from msgctl.sandbox.emulator import BASE_PATH
-from msgctl.sandbox.protocol import SandboxRequest
+from msgctl.sandbox.protocol import BASE_PATH, SandboxRequest
 
 from .world import FORM, JSON, World, encoded
 

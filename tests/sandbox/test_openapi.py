@@ -10,8 +10,8 @@ import pytest
 
 from msgctl.operations import OPERATIONS, Place
 from msgctl.sandbox import openapi
-from msgctl.sandbox.emulator import BASE_PATH
 from msgctl.sandbox.endpoints import ENDPOINTS
+from msgctl.sandbox.protocol import BASE_PATH
 
 from .world import PHONE, World, record
 

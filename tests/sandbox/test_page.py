@@ -13,14 +13,13 @@ from typing import Any
 
 import pytest
 
-from msgctl.sandbox.admin import LocalAdmin
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import SandboxRequest
 from msgctl.sandbox.service import Service
-from msgctl.sandbox.state import State
+from msgctl.sandbox.state import SandboxState
 
 from .served import Served, serving
-from .world import FORM, PHONE, encoded
+from .world import FORM, PHONE, Controls, encoded
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31m"
 BROWSER = os.environ.get("MSGCTL_TEST_BROWSER") == "1"
@@ -32,7 +31,7 @@ in_browser = pytest.mark.skipif(not BROWSER, reason="needs Chromium; set MSGCTL_
 
 @pytest.fixture
 def emulator(tmp_path: Path) -> Iterator[Emulator]:
-    emulator = Emulator(State(tmp_path / "state.db"), key="a-key-to-hide")
+    emulator = Emulator(SandboxState(tmp_path / "state.db"), key="a-key-to-hide")
     yield emulator
     emulator.close()
 
@@ -141,12 +140,12 @@ def test_a_code_is_copied(page: Any, served: Served, emulator: Emulator) -> None
     post(served, "/2fa/send-sms", phone=PHONE, app_name="Shop")
     page.get_by_role("button", name="Copy").click()
     page.get_by_text("Copied").wait_for()
-    assert page.evaluate("navigator.clipboard.readText()") == LocalAdmin(emulator).inbox()[0]["code"]
+    assert page.evaluate("navigator.clipboard.readText()") == Controls(emulator).inbox()[0]["code"]
 
 
 @in_browser
 def test_faults_credits_and_clock_are_set(page: Any, emulator: Emulator) -> None:
-    admin = LocalAdmin(emulator)
+    admin = Controls(emulator)
     page.get_by_label("Fault").fill("503:next=1")
     page.get_by_label("Fault").press("Enter")
     page.locator("#faults", has_text="503:next=1").wait_for()

@@ -9,7 +9,7 @@ import pytest
 
 from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError
 from msgctl.sandbox.protocol import SandboxRequest, SandboxResponse
-from msgctl.sandbox.recording import Forwarded, Recorder, Replay
+from msgctl.sandbox.recording import ExchangeRecorder, Forwarded, Replay
 
 from .world import FORM, JSON, PHONE, encoded
 
@@ -24,7 +24,7 @@ class Recording:
         self.forwarded: list[Forwarded] = []
         self.lines: list[str] = []
         self.response = response
-        self.recorder = Recorder(self._forward, self.lines.append, client=1, key="sandbox")
+        self.recorder = ExchangeRecorder(self._forward, self.lines.append, client=1, key="sandbox")
 
     def _forward(self, request: Forwarded) -> SandboxResponse:
         self.forwarded.append(request)
@@ -33,7 +33,7 @@ class Recording:
         return self.response
 
     def respond(self, request: SandboxRequest) -> SandboxResponse:
-        return self.recorder.respond(request, "127.0.0.1").response
+        return self.recorder.respond(request, "127.0.0.1")
 
 
 def sms(text: str, **more: str) -> SandboxRequest:

@@ -13,17 +13,16 @@ from pathlib import Path
 import pytest
 
 from msgctl.sandbox import server
-from msgctl.sandbox.admin import LocalAdmin
 from msgctl.sandbox.decode import MAX_BODY
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.endpoints import ENDPOINTS
 from msgctl.sandbox.protocol import SandboxRequest
 from msgctl.sandbox.server import Server
 from msgctl.sandbox.service import Service
-from msgctl.sandbox.state import State
+from msgctl.sandbox.state import SandboxState
 
 from .served import PATIENCE, Served, as_http, read_reply, serving
-from .world import FORM, NOON, PHONE, encoded
+from .world import FORM, NOON, PHONE, Controls, encoded
 
 BALANCE = SandboxRequest("GET", "/api/v1/balance", encoded({}))
 
@@ -35,7 +34,7 @@ def sms(body: bytes | None = None, **headers: str) -> SandboxRequest:
 
 @pytest.fixture
 def emulator(tmp_path: Path) -> Iterator[Emulator]:
-    emulator = Emulator(State(tmp_path / "state.db"), clock=lambda: NOON, seed=3)
+    emulator = Emulator(SandboxState(tmp_path / "state.db"), clock=lambda: NOON, seed=3)
     yield emulator
     emulator.close()
 
@@ -164,13 +163,13 @@ def test_the_log_has_a_line_a_request_and_never_the_key(served: Served) -> None:
 
 
 def test_clients_at_once_never_overspend_and_lose_nothing(emulator: Emulator) -> None:
-    LocalAdmin(emulator).credit(100)
+    Controls(emulator).credit(100)
     with serving(Service(emulator)) as served, ThreadPoolExecutor(64) as clients:
         replies = list(clients.map(lambda _: served.answer(sms()), range(160)))
     assert [reply.status for reply in replies].count(200) == 100
     assert {reply.status for reply in replies} == {200, 520}
-    assert len(LocalAdmin(emulator).inbox()) == 100
-    assert LocalAdmin(emulator).credit(0, add=True) == 0
+    assert len(Controls(emulator).inbox()) == 100
+    assert Controls(emulator).credit(0, add=True) == 0
 
 
 @pytest.mark.parametrize(
@@ -250,7 +249,7 @@ def test_a_header_that_drips_is_dropped(served: Served, monkeypatch: pytest.Monk
 
 
 def test_a_reset_may_have_an_empty_body(emulator: Emulator, served: Served) -> None:
-    LocalAdmin(emulator).credit(5)
+    Controls(emulator).credit(5)
     assert served.answer(SandboxRequest("POST", "/sandbox/reset")).status == 200
     assert json.loads(served.answer(BALANCE).body) == {"status": 1000}
 

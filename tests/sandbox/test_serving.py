@@ -22,11 +22,12 @@ from typing import Any
 import pytest
 
 from msgctl import text
-from msgctl.sandbox.admin import LocalAdmin
 from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.state import State
+from msgctl.sandbox.state import SandboxState
 from support.service import Service, answer
 from support.tool import Tool
+
+from .world import Controls
 
 PHONE = "573001234567"
 PATIENCE = 30.0
@@ -193,8 +194,8 @@ def test_a_kill_in_the_middle_of_many_clients_loses_no_credit(home: Path) -> Non
             clients.submit(client, about["base_url"])
         assert enough.wait(PATIENCE)
         process.kill()
-    state = State(path)
-    admin = LocalAdmin(Emulator(state))
+    state = SandboxState(path)
+    admin = Controls(Emulator(state))
     left, kept = admin.credit(0, add=True), len(admin.inbox())
     state.close()
     assert left + kept == 100000

@@ -19,7 +19,7 @@ import msgctl
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import SandboxRequest
-from msgctl.sandbox.state import State, reset
+from msgctl.sandbox.state import SandboxState, reset
 
 from .world import FORM, PHONE, World, encoded
 
@@ -38,19 +38,19 @@ def write_other_database(path: Path) -> None:
 
 
 def write_newer(path: Path) -> None:
-    State(path).close()
+    SandboxState(path).close()
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 99")
 
 
 def break_tables(path: Path) -> None:
-    State(path).close()
+    SandboxState(path).close()
     with closing(sqlite3.connect(path)) as db:
         db.execute("DROP TABLE account")
 
 
 def spend(path: Path) -> None:
-    with closing(State(path)) as state:
+    with closing(SandboxState(path)) as state:
         state.set_credits(1)
 
 
@@ -61,7 +61,7 @@ def test_nobody_else_can_read_it(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "state.db"
     before = os.umask(0)
     try:
-        emulator = Emulator(State(path))
+        emulator = Emulator(SandboxState(path))
         emulator.respond(SMS)
         modes = {entry.name: stat.S_IMODE(entry.stat().st_mode) for entry in path.parent.iterdir()}
         emulator.close()
@@ -110,9 +110,9 @@ def test_the_message_tells_a_newer_file_from_a_foreign_one(tmp_path: Path) -> No
     write_other_database(foreign)
 
     with pytest.raises(ConfigurationError, match=r"a newer msgctl \(schema 99\)"):
-        State(newer)
+        SandboxState(newer)
     with pytest.raises(ConfigurationError, match="not the sandbox's state"):
-        State(foreign)
+        SandboxState(foreign)
 
 
 def test_a_reset_leaves_the_database_of_another_program_alone(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_place_that_cannot_be_written_is_a_configuration_error(tmp_path: Path)
 
     for path in (tmp_path / "file" / "state.db", tmp_path):
         with pytest.raises(ConfigurationError):
-            State(path)
+            SandboxState(path)
     with pytest.raises(ConfigurationError):
         reset(tmp_path)
 
@@ -219,7 +219,7 @@ def test_threads_may_open_one_new_file_together(tmp_path: Path) -> None:
     path = tmp_path / "new" / "state.db"
 
     with ThreadPoolExecutor(16) as pool:
-        states = list(pool.map(lambda _: State(path), range(32)))
+        states = list(pool.map(lambda _: SandboxState(path), range(32)))
 
     for state in states:
         with state.reading() as db:
@@ -231,10 +231,10 @@ KILLED = """
 import sys
 from pathlib import Path
 from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.state import State
+from msgctl.sandbox.state import SandboxState
 from msgctl.sandbox.protocol import SandboxRequest
 
-emulator = Emulator(State(Path(sys.argv[1])))
+emulator = Emulator(SandboxState(Path(sys.argv[1])))
 form = {"content-type": "application/x-www-form-urlencoded"}
 call = SandboxRequest("POST", "/api/v1/send-sms", "", form, sys.argv[2].encode())
 while emulator.respond(call).status == 200:

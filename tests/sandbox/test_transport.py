@@ -8,13 +8,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from msgctl.sandbox.admin import LocalAdmin
 from msgctl.sandbox.emulator import BASE_URL, Emulator
-from msgctl.sandbox.state import State
+from msgctl.sandbox.state import SandboxState
 from msgctl.sandbox.transport import SandboxTransport
 from msgctl.storage import paths
 from support.sandbox import PHONE, Sandbox, refused
 from support.tool import Tool
+
+from .world import Controls
 
 AWKWARD = "¿Qué? & = + % ñ"
 
@@ -51,7 +52,7 @@ ACCOUNT = {"client": "1", "key": "sandbox"}
 
 @pytest.fixture
 def emulator(tmp_path: Path) -> Iterator[Emulator]:
-    emulator = Emulator(State(tmp_path / "state.db"))
+    emulator = Emulator(SandboxState(tmp_path / "state.db"))
     yield emulator
     emulator.close()
 
@@ -73,12 +74,12 @@ def test_httpx_sends_a_form_a_query_and_a_json_body(client: httpx.Client) -> Non
 
 @pytest.mark.parametrize("fault", ["drop", "reject", "truncate", "garbage"])
 def test_a_broken_response_is_a_protocol_error(fault: str, client: httpx.Client, emulator: Emulator) -> None:
-    LocalAdmin(emulator).fault(fault)
+    Controls(emulator).fault(fault)
     with pytest.raises(httpx.RemoteProtocolError):
         client.get("/balance", params=ACCOUNT)
 
 
 def test_a_delay_longer_than_the_timeout_is_a_timeout(client: httpx.Client, emulator: Emulator) -> None:
-    LocalAdmin(emulator).fault("delay=3600")
+    Controls(emulator).fault("delay=3600")
     with pytest.raises(httpx.ReadTimeout):
         client.get("/balance", params=ACCOUNT, timeout=0.05)

@@ -12,7 +12,7 @@ import pytest
 from msgctl.errors import UsageError
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import SandboxRequest
-from msgctl.sandbox.state import State
+from msgctl.sandbox.state import SandboxState
 
 from .world import FORM, NOON, World, encoded, record, refusal
 
@@ -52,7 +52,7 @@ def test_an_alias_and_a_domain_are_used(world: World) -> None:
 
 
 def test_short_urls_lead_to_where_the_emulator_is_served(tmp_path: Path) -> None:
-    state = State(tmp_path / "state.db")
+    state = SandboxState(tmp_path / "state.db")
     emulator = Emulator(state, client=7, key="k", base_url="http://127.0.0.1:8080/api/v1")
     body = encoded({"client": "7", "key": "k", "name": "n", "url_long": LONG, "alias": "a"}).encode()
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from msgctl.sandbox.admin import LocalAdmin
-from msgctl.sandbox.emulator import BASE_PATH, Emulator
-from msgctl.sandbox.protocol import SandboxRequest, SandboxResponse
-from msgctl.sandbox.state import State
+from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.endpoints import LocalSandbox
+from msgctl.sandbox.protocol import BASE_PATH, SandboxRequest, SandboxResponse
+from msgctl.sandbox.state import SandboxState
 
 NOON = 1_795_262_400.0
 """2026-11-21T12:00:00Z."""
@@ -21,6 +21,32 @@ FORM = {"content-type": "application/x-www-form-urlencoded"}
 JSON = {"content-type": "application/json"}
 ACCOUNT = {"client": "1", "key": "sandbox"}
 PHONE = "573001234567"
+
+
+class Controls:
+    """The sandbox's own endpoints, carried out in this process."""
+
+    def __init__(self, emulator: Emulator) -> None:
+        self._ask = LocalSandbox(emulator).ask
+
+    def inbox(self, **fields: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._ask("GET", "/inbox", fields)["messages"]
+        return found
+
+    def click(self, name: str, count: int = 1, days: int = 1, **visitor: str) -> None:
+        self._ask("POST", "/click", {"name": name, "count": count, "days": days, **visitor})
+
+    def credit(self, credits: int, *, add: bool = False) -> int:
+        return int(self._ask("POST", "/credit", {"add" if add else "credits": credits})["status"])
+
+    def fault(self, *specs: str) -> list[str]:
+        return list(self._ask("POST", "/fault", {"faults": list(specs)})["faults"])
+
+    def faults(self) -> list[str]:
+        return list(self._ask("GET", "/fault", {})["faults"])
+
+    def clock(self) -> Any:
+        return self._ask("GET", "/clock", {})
 
 
 @dataclass
@@ -33,12 +59,12 @@ class World:
     path: Path
     now: float = NOON
     seed: int = 7
-    state: State = field(init=False)
+    state: SandboxState = field(init=False)
     emulator: Emulator = field(init=False)
     answer: Callable[[SandboxRequest], SandboxResponse] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.state = State(self.path)
+        self.state = SandboxState(self.path)
         self.emulator = Emulator(self.state, clock=lambda: self.now, seed=self.seed)
         self.reach(self.emulator.respond)
 
@@ -63,13 +89,13 @@ class World:
         return str(record(self.get("/messages-state", id=message_id))["state"])
 
     @property
-    def admin(self) -> LocalAdmin:
-        return LocalAdmin(self.emulator)
+    def admin(self) -> Controls:
+        return Controls(self.emulator)
 
     def click(self, name: str, count: int = 1, *, days: int = 1, at: float | None = None, **visitor: str) -> None:
         """Make visits of a short URL, at another time than now if one is given."""
         now, self.now = self.now, self.now if at is None else at
-        self.admin.click(name, count, days, visitor)
+        self.admin.click(name, count, days, **visitor)
         self.now = now
 
     @property

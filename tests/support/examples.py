@@ -64,6 +64,12 @@ def goes_on(line: str) -> bool:
 
 EXAMPLES = tuple(Example(node, line) for node in COMMANDS for line in examples_of(node.command) if not goes_on(line))
 FIRST = tuple({example.node.path: example for example in reversed(EXAMPLES)}.values())
+OF_EACH_KIND = tuple(
+    example
+    for example in FIRST
+    if example.node.path in ("balance show", "sms send", "2fa verify", "sms bulk", "job show", "profile list")
+)
+"""The example of one command of each kind: reads, sends, asks, runs a job, reads a job, and is local."""
 
 
 JOB = "20261121-3f9a2c"

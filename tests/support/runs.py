@@ -1,4 +1,4 @@
-"""What holds for every run of the tool, whatever was asked of it."""
+"""Checks for every run of the tool."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ DOCUMENTED = {0, 1, 2, 3, 4, 5, 6, 130}
 RAW_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that act on a terminal; line ends and tabs are the form of a result."""
 
-COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
+COLOUR = re.compile(r"\x1b\[(?:[0-9;]*[mKAJ]|\?25[hl])")
+"""Colours, and what a progress bar does to the cursor."""
 NEVER_SAID = ("Traceback", "Exception ignored", "mistake of its own")
 
 
 def ended_well(code: int, *streams: str, coloured: bool = False) -> bool:
-    """Whether a run ended as every run should; an AssertionError names what is wrong."""
+    """Check that a run ended as every run should."""
     assert code in DOCUMENTED, f"exit {code}: {streams}"
     for text in streams:
         assert [words for words in NEVER_SAID if words in text] == [], text[-3000:]
         shown = COLOUR.sub("", text) if coloured else text
+        assert text.rfind("\x1b[?25l") <= text.rfind("\x1b[?25h"), "the cursor stays hidden"
         found = RAW_CONTROL.search(shown)
         assert found is None, f"{found[0]!r} in {shown[max(0, found.start() - 200) : found.end() + 20]!r}"
     return True

@@ -8,11 +8,10 @@ from typing import Any
 
 import typer
 
-from msgctl.cli import signals, streams
+from msgctl.cli import process
 from msgctl.cli.context import Context
 from msgctl.cli.errors import report
-from msgctl.cli.root import Root
-from msgctl.cli.tree import group
+from msgctl.cli.tree import Root, group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
 from msgctl.output.result import OwnResult, Result
 from msgctl.output.signs import tolerate_any_encoding
@@ -30,9 +29,9 @@ def build() -> Any:
 def _greet(ctx: typer.Context) -> None:
     """Show the help for `msgctl` alone."""
     if ctx.invoked_subcommand is None:
-        from msgctl.cli import help_pages
+        from msgctl.cli.help import show
 
-        help_pages.show(ctx)
+        show(ctx)
 
 
 def run(arguments: Sequence[str], context: Context | None = None) -> int:
@@ -43,8 +42,8 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
     """
     if context is not None:
         return _run_to_the_end(arguments, context)
-    with signals.heeded():
-        stdin, stdout, stderr = streams.standard()
+    with process.interruptible():
+        stdin, stdout, stderr = process.standard_streams()
         return _run_to_the_end(arguments, Context(stdin=stdin, stdout=stdout, stderr=stderr))
 
 
@@ -55,9 +54,9 @@ def _run_to_the_end(arguments: Sequence[str], context: Context) -> int:
     try:
         context.stdout.flush()
     except KeyboardInterrupt:
-        streams.abandon(context.stdout)
+        process.abandon(context.stdout)
         code = code or Interrupted.exit_code
-    fault = streams.fault_of(context.stdout)
+    fault = process.fault_of(context.stdout)
     if fault is None or isinstance(fault, BrokenPipeError):  # the reader closed the pipe
         return code
     told = report(_not_written(fault, context), context)
@@ -73,11 +72,11 @@ def _run(arguments: Sequence[str], context: Context) -> int:
     except MsgctlError as error:
         return report(error, context, arguments)
     except typer.TyperException as error:
-        from msgctl.cli import usage_errors
+        from msgctl.cli import errors
 
-        return report(usage_errors.usage(error), context, arguments)
+        return report(errors.usage(error), context, arguments)
     except (KeyboardInterrupt, typer.Abort, EOFError):
-        streams.abandon(context.stdout)
+        process.abandon(context.stdout)
         return report(_interrupted(context), context, arguments)
     except Exception as error:  # noqa: BLE001 (a traceback may leak request data)
         return report(unexpected(error), context, arguments)

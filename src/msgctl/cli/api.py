@@ -13,13 +13,13 @@ from msgctl import operations, values
 from msgctl.cli import requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import MOST_BODY_BYTES, read
+from msgctl.cli.tree import ACCOUNT, command, group
 from msgctl.config.base_url import path_fault, percent_encoded, without_secrets
 from msgctl.errors import MsgctlError, RefusedError, UsageError
 from msgctl.http.request import Pairs, Request
 from msgctl.http.response import ShapeError, load_json
 from msgctl.operations import Effect, Operation, Place, Record
-from msgctl.output.form import Format
-from msgctl.output.result import OwnResult, RawResult
+from msgctl.output.result import Format, OwnResult, RawResult
 from msgctl.values import quote
 
 if TYPE_CHECKING:
@@ -28,12 +28,9 @@ if TYPE_CHECKING:
     from msgctl.http.client import Client
 
 
-EXAMPLES = (
-    "msgctl api GET /balance",
-    "msgctl api POST /send-sms -f phone=573001234567 -f sms=Hello",
-    "msgctl api POST /chatapp/send -q template=appointment --input body.json",
-    "msgctl api -i GET /balance",
-)
+app = group("")
+
+
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ADDED = ("client", "key")
 """Parameters that come from the profile."""
@@ -46,6 +43,15 @@ CHECK_PATH = (
 Parameters = list[str] | None
 
 
+@command(
+    app,
+    "api",
+    "msgctl api GET /balance",
+    "msgctl api POST /send-sms -f phone=573001234567 -f sms=Hello",
+    "msgctl api POST /chatapp/send -q template=appointment --input body.json",
+    "msgctl api -i GET /balance",
+    panel=ACCOUNT,
+)
 def api(
     ctx: typer.Context,
     method: Annotated[str, typer.Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE.")],

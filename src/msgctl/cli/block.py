@@ -8,8 +8,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import bulk, requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import Phone, PhoneCountry, option, optional
-from msgctl.cli.numbers import NoNumberCheck, Numbers
+from msgctl.cli.inputs import NoNumberCheck, Numbers, Phone, PhoneCountry, option, optional
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult, Result
 

@@ -12,7 +12,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import campaign, defaults
+from msgctl.cli import campaign, inputs
 from msgctl.cli.campaign import Rules
 from msgctl.cli.context import Context
 from msgctl.errors import MsgctlError, UsageError
@@ -145,7 +145,7 @@ def start(
         **asdict(limits),
     )
     zones = campaign.zone_finder(context, rules.hours())
-    country = defaults.country_code(context, source.country_code)
+    country = inputs.country_code(context, source.country_code)
     cells = PhoneCells(country, sms=operation is ops.SEND_SMS, check=not source.no_number_check)
     store = Store(paths.jobs_folder())
     job = store.new_id(context.clock())
@@ -222,7 +222,7 @@ def _opened(context: Context, source: Source, cells: PhoneCells) -> Iterator[Rec
         file = Path(source.file).open("rb")  # noqa: SIM115 (closed below)
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"{values.quote(source.file)} cannot be read: {getattr(error, 'strerror', None) or 'invalid file name'}",
+            f"Cannot read {values.quote(source.file)}: {getattr(error, 'strerror', None) or 'invalid file name'}",
             "Give a CSV or JSON Lines file, or - for standard input.",
         ) from None
     with file, opened(file, values.quote(source.file), source.phone_column, cells) as reader:

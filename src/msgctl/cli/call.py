@@ -6,12 +6,14 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk, campaign, defaults, sending
+from msgctl.cli import bulk, campaign, inputs, sending
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     CountryCode,
     Message,
     MessageFile,
+    NoNumberCheck,
+    Numbers,
     Phones,
     Template,
     TemplateFile,
@@ -19,8 +21,7 @@ from msgctl.cli.inputs import (
     option,
     template_text,
 )
-from msgctl.cli.numbers import NoNumberCheck, Numbers
-from msgctl.cli.terminal import is_terminal
+from msgctl.cli.process import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http import request
@@ -78,7 +79,7 @@ def send(
         _require_speech(context, text, message_file, voice)
         spoken = {
             "message": message(context, text, message_file),
-            "voice": defaults.voice(context, voice, ops.SEND_CALL.field("voice")),
+            "voice": inputs.voice(context, voice, ops.SEND_CALL.field("voice")),
         }
     else:
         spoken = {"audio-code": _audio(audio_code, text, message_file, voice)}
@@ -89,7 +90,7 @@ def send(
             "phone": phones,
             "retries": attempts,
             "leave-voicemail": leave_voicemail,
-            "country-code": defaults.country_code(context, country_code),
+            "country-code": inputs.country_code(context, country_code),
             **spoken,
         },
         None,
@@ -142,12 +143,12 @@ def bulk_send(
     fixed: dict[str, request.Value] = {
         "retries": _attempts(retries),
         "leave-voicemail": leave_voicemail,
-        "country-code": defaults.country_code(context, country_code),
+        "country-code": inputs.country_code(context, country_code),
     }
     templates: dict[str, str] = {}
     if audio_code is None:
         templates["message"] = template_text(context, text, message_file)
-        fixed["voice"] = defaults.voice(context, voice, ops.SEND_CALL.field("voice"))
+        fixed["voice"] = inputs.voice(context, voice, ops.SEND_CALL.field("voice"))
     else:
         fixed["audio-code"] = _audio(audio_code, text, message_file, voice)
     return bulk.start(

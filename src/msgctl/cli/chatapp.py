@@ -9,8 +9,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import bulk, campaign, sending
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import MOST_BODY_BYTES, PhoneCountry, option, read
-from msgctl.cli.numbers import NoNumberCheck, Numbers
+from msgctl.cli.inputs import MOST_BODY_BYTES, NoNumberCheck, Numbers, PhoneCountry, option, read
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.response import ShapeError, load_json

@@ -10,11 +10,10 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
-from msgctl.cli.terminal import is_terminal
+from msgctl.cli.process import is_terminal
 from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.http.response import credits_left
-from msgctl.output.form import Format
-from msgctl.output.result import OwnResult
+from msgctl.output.result import Format, OwnResult
 from msgctl.text import clean, shorten
 
 if TYPE_CHECKING:

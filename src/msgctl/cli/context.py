@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 import typer
 
 from msgctl.cli.options import Options
-from msgctl.cli.terminal import has_color, is_terminal
+from msgctl.cli.process import has_color, is_terminal
 from msgctl.config import file as config
 from msgctl.config import profiles
 from msgctl.errors import UsageError
 from msgctl.operations import Operation
-from msgctl.output.form import Format
-from msgctl.output.result import OwnResult
+from msgctl.output.result import Format, OwnResult
 from msgctl.storage import paths
 
 if TYPE_CHECKING:
@@ -111,11 +110,11 @@ class Context:
     @cached_property
     def emulator(self) -> Emulator:
         from msgctl.sandbox.emulator import Emulator
-        from msgctl.sandbox.state import State
+        from msgctl.sandbox.state import SandboxState
 
         return self.on_close(
             Emulator(
-                State(paths.sandbox_file()),
+                SandboxState(paths.sandbox_file()),
                 clock=self.clock,
                 client=profiles.SANDBOX_CLIENT,
                 key=profiles.SANDBOX_KEY,

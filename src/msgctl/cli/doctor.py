@@ -8,16 +8,20 @@ from typing import Any
 import typer
 
 from msgctl.cli.context import Context
-from msgctl.output.form import Format
-from msgctl.output.result import Result, StreamResult
+from msgctl.cli.tree import HELP, command, group
+from msgctl.output.result import Format, Result, StreamResult
 
-EXAMPLES = (
+app = group("")
+
+
+@command(
+    app,
+    "doctor",
     "msgctl doctor",
     "msgctl doctor --json",
     "msgctl doctor --dry-run",
+    panel=HELP,
 )
-
-
 def doctor(ctx: typer.Context) -> Result:
     """Diagnose problems and suggest fixes.
 

@@ -13,14 +13,13 @@ from msgctl.jobs.ledger import Ledger, due_of
 from msgctl.jobs.report import summary
 from msgctl.jobs.sending_hours import hours_of
 from msgctl.jobs.store import Store
-from msgctl.output.form import Format
-from msgctl.output.result import Document, OwnResult
+from msgctl.output.result import Document, Format, OwnResult
 
 LISTED = ("job", "command", "state", "recipients", "accepted", "unknown", "pending")
 
 
 def run(context: Context, store: Store, fields: tuple[str, ...]) -> OwnResult | None:
-    """Send the jobs that are due, one by one. Return None if there are none, or if another process sends them."""
+    """Send the jobs that are due, one by one. Return None without any, or if another process sends them."""
     jobs = [job for job in store.ids() if _is_due(context, store, job)]
     if not jobs:
         return _result(context, [], [], fields)

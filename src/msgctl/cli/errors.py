@@ -1,16 +1,26 @@
-"""Print an error for a person or a script: one message on standard error, and an exit code."""
+"""Print an error for a person or a script: one message on standard error, and an exit code.
+
+Errors of the command-line parser are told in plain words, with suggestions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
+import typer
+from typer.core import TyperGroup
+
 from msgctl.cli.context import Context
-from msgctl.cli.terminal import is_terminal
+from msgctl.cli.process import is_terminal
 from msgctl.errors import Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.operations import Effect
-from msgctl.output.form import Format
+from msgctl.output.result import Format
+from msgctl.text import shorten
+from msgctl.values import LEAST_LIKENESS, quote
 
 
 def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) -> int:
@@ -65,3 +75,165 @@ def _asks_for_json(arguments: Sequence[str]) -> bool:
         elif argument.startswith(("--json", "-o", "--output=")):
             asked = argument.lower() in ("--json", "-ojson", "--output=json")
     return asked
+
+
+_EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
+
+OTHER_TOOLS = {
+    "msgctl login": "profile add",
+    "msgctl auth": "profile add",
+    "msgctl configure": "profile add",
+    "msgctl config": "profile list",
+    "msgctl init": "profile add",
+    "msgctl logout": "profile remove",
+    "msgctl whoami": "profile show",
+    "msgctl credits": "balance",
+    "msgctl status": "doctor",
+    "msgctl ping": "doctor",
+    "msgctl logs": "history",
+    "msgctl otp": "2fa",
+    "msgctl verify": "2fa verify",
+    "msgctl voice": "call",
+    "msgctl whatsapp": "chatapp",
+    "msgctl text": "sms send",
+    "msgctl message": "sms send",
+    "msgctl messages": "history",
+    "msgctl jobs": "job list",
+    "msgctl request": "api",
+    "msgctl shorten": "url shorten",
+    "msgctl watch": "state watch",
+    "msgctl serve": "sandbox serve",
+    "msgctl sms status": "state get",
+    "msgctl call status": "state get",
+    "msgctl job status": "job show",
+    "msgctl job retry": "job resume",
+    "msgctl 2fa check": "2fa verify",
+    "msgctl profile switch": "profile use",
+}
+"""Commands that users of other tools type, and those of msgctl."""
+SYNONYMS = {
+    **dict.fromkeys(("ls", "all"), ("list",)),
+    **dict.fromkeys(("rm", "delete", "del", "forget", "destroy"), ("remove", "clear", "reset")),
+    **dict.fromkeys(("get", "view", "info", "describe", "cat"), ("show", "list")),
+    **dict.fromkeys(("create", "new", "make"), ("add", "send", "shorten", "serve")),
+    **dict.fromkeys(("edit", "update", "change"), ("set",)),
+    **dict.fromkeys(("start", "run", "continue"), ("resume", "serve")),
+}
+"""Words that other tools use for commands, in any group."""
+CANCEL = "To stop a running job press Ctrl-C in its terminal; to delete one: msgctl job remove JOB."
+OPTION_SYNONYMS = {
+    **dict.fromkeys(("--text", "--body", "--msg", "--content", "--sms"), "-m/--message"),
+    **dict.fromkeys(("--to", "--phone", "--number", "--recipient"), "PHONE, without an option"),
+    **dict.fromkeys(("--format", "--out"), "-o/--output"),
+    **dict.fromkeys(("--debug", "--trace"), "-v/--verbose"),
+    **dict.fromkeys(("--force", "--no-input", "--assume-yes"), "-y/--yes"),
+    **dict.fromkeys(("--account", "--env"), "-p/--profile"),
+    "--app": "--app-name",
+    "--country": "--country-code",
+    "--file": "--message-file",
+    "--columns": "--fields",
+}
+"""Options that users of other tools type, and those of msgctl."""
+
+
+def usage(error: typer.TyperException) -> UsageError:
+    """Return an error of the parser as a UsageError."""
+    ctx = getattr(error, "ctx", None)
+    what, hint = _told(error, ctx)
+    see = f"See: {ctx.command_path if ctx else 'msgctl'} --help"
+    return UsageError(what, " ".join(filter(None, (hint, see))))
+
+
+def no_command(ctx: Any, name: str) -> UsageError:
+    """Return the error for a name that is not a command of a group."""
+    names = ctx.command.list_commands(ctx)
+    path = ctx.command_path
+    typed = f"{path} {name.lower()}"
+    near = get_close_matches(name.lower(), names, n=1, cutoff=LEAST_LIKENESS)
+    if typed in OTHER_TOOLS:
+        meant = [f"msgctl {OTHER_TOOLS[typed]}"]
+    elif found := [each for each in SYNONYMS.get(name.lower(), ()) if each in names]:
+        meant = [f"{path} {found[0]}"]
+    elif near:
+        meant = [f"{path} {near[0]}"]
+    else:
+        meant = [f"{path} {each.name} {name}" for each in _children(ctx) if name in getattr(each, "commands", ())]
+    hints = [f"Did you mean {_either(meant)}?" if meant else "", f"Commands: {', '.join(names)}"]
+    if typed in ("msgctl job cancel", "msgctl job stop", "msgctl job kill", "msgctl cancel"):
+        hints = [CANCEL]
+    return UsageError(f"Unknown command {quote(name)}", " ".join(filter(None, hints)))
+
+
+def missing(ctx: Any, args: Sequence[str]) -> UsageError | None:
+    """Return the error that names every required parameter that a command line lacks; None if that is unclear."""
+    try:
+        given, _, _ = ctx.command.make_parser(ctx).parse_args(args=list(args))
+    except typer.TyperException:
+        return None
+    lacking = [each for each in ctx.command.params if each.required and not _is_given(given.get(each.name))]
+    if not lacking:
+        return None
+    names = [_shown(each) for each in lacking]
+    what = f"{names[0]} is missing" if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} are missing"
+    return UsageError(what, f"See: {ctx.command_path} --help")
+
+
+def _is_given(value: Any) -> bool:
+    return bool(value) if isinstance(value, (str, list, tuple)) else False
+
+
+def _shown(parameter: Any) -> str:
+    """Return how a parameter is typed: ``PHONE``, ``--since DATE``."""
+    metavar = re.sub(r"[^A-Z_]", "", parameter.metavar or "")
+    return metavar if parameter.param_type_name == "argument" else f"{max(parameter.opts, key=len)} {metavar}".strip()
+
+
+def _told(error: typer.TyperException, ctx: Any) -> tuple[str, str | None]:
+    """Return what is wrong, and a hint."""
+    said = error.format_message().strip().rstrip(".")
+    option = getattr(error, "option_name", None)
+    if hasattr(error, "possibilities"):
+        return f"Unknown option {shorten(str(option), 60)}", _meant(str(option), ctx)
+    if option is not None:
+        return f"{shorten(option, 60)} {'takes no' if 'not take' in said else 'needs a'} value", None
+    if extra := _EXTRA.fullmatch(said):
+        may_be_a_key = ctx is not None and "--key-stdin" in _options(ctx.command)
+        return f"Unexpected argument{'' if may_be_a_key else ' ' + quote(extra[1])}", _arguments(ctx)
+    return shorten(said, 400) or "The command line cannot be understood", None
+
+
+def _arguments(ctx: Any) -> str | None:
+    """Return the arguments that a command takes, as a sentence."""
+    if ctx is None:
+        return None
+    names = [each.metavar for each in ctx.command.params if each.param_type_name == "argument"]
+    return f"{ctx.command_path} takes {' '.join(names) if names else 'no arguments'}."
+
+
+def _meant(option: str, ctx: Any) -> str | None:
+    """Return a suggestion: a longer option, else a synonym, else the nearest, else an option of a command below."""
+    if ctx is None or not option.startswith("--"):
+        return None
+    known = list(_options(ctx.command))
+    meant = [name for name in known if name.startswith(option)]
+    synonym = OPTION_SYNONYMS.get(option.lower())
+    if not meant and synonym and (synonym[0] != "-" or synonym.split("/")[-1] in known):
+        meant = [synonym]
+    meant = meant or get_close_matches(option.lower(), known, n=1, cutoff=LEAST_LIKENESS)
+    meant = meant or [f"{ctx.command_path} {each.name} {option}" for each in _children(ctx) if option in _options(each)]
+    return f"Did you mean {_either(meant)}?" if meant else None
+
+
+def _options(command: Any) -> Iterator[str]:
+    """Return every long option of a command."""
+    for parameter in command.params:
+        if parameter.param_type_name == "option":
+            yield from (name for name in (*parameter.opts, *parameter.secondary_opts) if name.startswith("--"))
+
+
+def _children(ctx: Any) -> Iterable[Any]:
+    return ctx.command.commands.values() if isinstance(ctx.command, TyperGroup) else ()
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))

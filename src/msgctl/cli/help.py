@@ -1,14 +1,101 @@
-"""`msgctl help`: the help of any command."""
+"""Help pages, and the commands that explain msgctl: help, commands, completion, version.
 
-from typing import Annotated
+The pages are Typer's own, with Rich on a terminal and plain elsewhere.
+"""
+
+import copy
+import io
+from contextlib import redirect_stdout
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from msgctl.cli.tree import show_help
+from msgctl import __version__, values
+from msgctl.cli.context import Context
+from msgctl.cli.options import PANEL
+from msgctl.cli.process import is_terminal
+from msgctl.cli.tree import HELP, asks, command, examples_of, group, operation_of, show_help
+from msgctl.output.result import Format, OwnResult, TextResult
 
-EXAMPLES = ("msgctl help", "msgctl help sms send")
+WIDTH = 80
+"""Columns of a help page at most: longer lines are hard to read."""
+EXAMPLES = ("msgctl -p sandbox sms send 573001234567 -m 'Hello'", "msgctl sms bulk customers.csv -m 'Hello {name}' -n")
+EXIT_CODES = (
+    "0 done, 1 refused, 2 usage, 3 configuration, 4 not reached,",
+    "5 outcome unknown, 6 condition not met, 130 interrupted",
+)
+COLUMNS = ("name", "effect", "summary")
+"""The columns of `msgctl commands`."""
+GLOBAL_OPTIONS = "Global options (-p -o --json --fields -q -v --timeout …): msgctl --help"
 
 
+def show(ctx: typer.Context) -> None:
+    """Print the help page of the command that ``ctx`` belongs to."""
+    context = Context.of(ctx)
+    command: Any = copy.copy(ctx.command)
+    is_root = ctx.parent is None
+    if is_root:
+        command.commands = {part: _named(part, text, panel) for panel, part, text in command.listing(ctx)}
+    command.params = [_shown(each, command, is_root=is_root) for each in command.params]
+    ctx.command = command
+    if is_terminal(context.stdout) or context.environ.get("FORCE_COLOR"):
+        _show_rich(ctx, context, is_root=is_root)
+        return
+    ctx.max_content_width = WIDTH
+    command.epilog = "\b\n" + "\n".join(_epilog(command, is_root=is_root))
+    context.stdout.write(command.get_help(ctx) + "\n")
+
+
+def _named(name: str, text: str, panel: str | None) -> TyperGroup:
+    """Return a placeholder for a part of the tree on the root's page, so that the part need not be loaded."""
+    return TyperGroup(name=name, help=text, rich_help_panel=panel)
+
+
+def _shown(option: Any, command: Any, *, is_root: bool) -> Any:
+    """Return a copy of an option for one page, which shows only those global options that matter to the command."""
+    shown = copy.copy(option)
+    if option.rich_help_panel == PANEL and not is_root:
+        matters = (option.name == "dry_run" and operation_of(command)) or (option.name == "yes" and asks(command))
+        shown.hidden, shown.rich_help_panel = not matters, None
+    return shown
+
+
+def _epilog(command: Any, *, is_root: bool) -> list[str]:
+    examples = EXAMPLES if is_root else examples_of(command)
+    lines = ["Examples:", *(f"  {example}" for example in examples), ""] if examples else []
+    if is_root:
+        return [*lines, "Exit codes:", *(f"  {line}" for line in EXIT_CODES), "", "See also: man msgctl"]
+    return [*lines, GLOBAL_OPTIONS]
+
+
+def _show_rich(ctx: typer.Context, context: Context, *, is_root: bool) -> None:
+    from rich.markup import escape
+    from typer import rich_utils
+
+    from msgctl.output.screen import Screen
+
+    screen = Screen.of(context.stdout, color=context.has_color(context.stdout))
+    rich_utils.COLOR_SYSTEM = "standard" if screen.color else None
+    rich_utils.FORCE_TERMINAL = screen.color
+    rich_utils.MAX_WIDTH = min(screen.width or WIDTH, WIDTH)
+    rich_utils.STYLE_HELPTEXT = rich_utils.STYLE_USAGE = ""
+    rich_utils.STYLE_OPTION = rich_utils.STYLE_SWITCH = rich_utils.STYLE_COMMANDS_TABLE_FIRST_COLUMN = "cyan"
+    command: Any = ctx.command
+    command.epilog = "\n\n".join(escape(line) for line in _epilog(command, is_root=is_root))
+    command.help = escape(command.help or "")
+    for param in command.params:
+        param.help = escape(param.help or "")
+    page = io.StringIO()
+    with redirect_stdout(page):
+        rich_utils.rich_format_help(obj=command, ctx=ctx, markup_mode="rich")
+    context.stdout.write(page.getvalue())
+
+
+app = group("")
+
+
+@command(app, "help", "msgctl help", "msgctl help sms send", panel=HELP)
 def help(  # noqa: A001
     ctx: typer.Context,
     command: Annotated[
@@ -17,3 +104,54 @@ def help(  # noqa: A001
 ) -> None:
     """Show help for a command."""
     show_help(ctx.find_root(), command or ())
+
+
+@command(app, "version", "msgctl version", panel=HELP)
+def version(ctx: typer.Context) -> TextResult:
+    """Show the version; `msgctl --version` does the same."""
+    Context.of(ctx).check_own_fields(())
+    return TextResult(f"msgctl {__version__}\n", {"version": __version__})
+
+
+@command(app, "commands", "msgctl commands", "msgctl commands --json", panel=HELP)
+def commands(ctx: typer.Context) -> OwnResult:
+    """Describe every command, its options and its output.
+
+    With --json, a program that knows only this description can use all of msgctl. `effect` says what a command does to
+    the service: it reads, changes or sends something; a local command makes no request.
+    """
+    from msgctl.reference.commands import document
+    from msgctl.reference.description import describe
+
+    context = Context.of(ctx)
+    description = document(describe(ctx.find_root().command))
+    listed = description["commands"]
+    more = [name for name in listed[0] if name not in COLUMNS]
+    if context.options.format is Format.JSON and not context.options.fields:
+        return OwnResult(description, (), has_fields=False)
+    return OwnResult(listed, COLUMNS, more=more)
+
+
+@command(
+    app,
+    "completion",
+    'eval "$(msgctl completion bash)"',
+    "msgctl completion zsh",
+    "msgctl completion fish | source",
+    panel=HELP,
+)
+def completion(
+    ctx: typer.Context, shell: Annotated[str, typer.Argument(metavar="SHELL", help="The shell: bash, zsh or fish.")]
+) -> TextResult:
+    """Print the shell completion script.
+
+    Load it with eval in bash and zsh, and with source in fish. `man msgctl-completion` shows how to install it.
+    """
+    from msgctl.reference import completions
+    from msgctl.reference.description import describe
+
+    context = Context.of(ctx)
+    name = values.choice(shell, list(completions.FILES), "shell")
+    context.check_own_fields(())
+    script = completions.script(name, describe(ctx.find_root().command))
+    return TextResult(script, {"shell": name, "script": script})

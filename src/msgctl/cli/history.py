@@ -8,16 +8,14 @@ import typer
 from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import PhoneCountry, optional
-from msgctl.cli.numbers import Numbers
+from msgctl.cli.inputs import Numbers, PhoneCountry, optional
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.history import FIELDS, reading
 from msgctl.history import clear as clear_file
 from msgctl.output.result import OwnResult
 from msgctl.storage import paths
-from msgctl.text import plural
-from msgctl.times import timestamp
+from msgctl.text import plural, timestamp
 
 app = group(
     """Messages sent from this machine, and their results.

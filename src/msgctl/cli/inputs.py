@@ -1,16 +1,17 @@
-"""Arguments and options that several commands share, and text from a file, standard input or the terminal."""
+"""Arguments and options that several commands share: phone numbers, defaults of the profile, text from files."""
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from msgctl import operations as ops
-from msgctl import segments, values
+from msgctl import phones, segments, values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
-from msgctl.cli.terminal import is_terminal
-from msgctl.errors import UsageError
+from msgctl.cli.process import is_terminal
+from msgctl.errors import ConfigurationError, UsageError
 from msgctl.operations import Field
 from msgctl.values import MOST_MESSAGE_BYTES, quote
 
@@ -136,13 +137,117 @@ def code(context: Context, text: str | None) -> str:
             raise UsageError("--code is missing", "Give --code CODE, or --code - to read it from standard input.")
         text = prompts.ask(context, "Code: ")
     elif text == "-":
-        text = read_line(context, 1024, "the code")
+        text = prompts.read_line(context, 1024, "the code")
     return values.words("".join(text.split()), "--code")
 
 
-def read_line(context: Context, most: int, what: str) -> str:
-    """Return the first line of standard input, and leave the rest unread."""
-    line = b"" if context.stdin is None else context.stdin.buffer.readline(most + 1)
-    if len(line) > most:
-        raise UsageError(f"{what[0].upper()}{what[1:]} on standard input is longer than {most} bytes")
-    return line.decode("utf-8", "surrogateescape").rstrip("\r\n")
+NoNumberCheck = Annotated[
+    bool, typer.Option("--no-number-check", help="Send the digits as typed, for short codes and test numbers.")
+]
+
+
+class Numbers:
+    """Reads the phone numbers of one command line. ``sms`` refuses fixed lines, ``unchecked`` takes any digits."""
+
+    def __init__(
+        self, context: Context, country_code: str | None, *, sms: bool = False, unchecked: bool = False
+    ) -> None:
+        self._context = context
+        self._country = known_country(context, country_code)
+        self._sms = sms
+        self._unchecked = unchecked
+
+    def one(self, text: str) -> str:
+        """Return the digits of a number; a note says so if it belongs to another country than the known one."""
+        if "," in text:
+            raise UsageError(f"{quote(text)} is a list: give one number")
+        if self._unchecked:
+            return phones.as_typed(text).digits
+        found = phones.read(text, self._country, sms=self._sms)
+        if found.abroad:
+            self._context.note(f"{found.digits} is a number in {found.abroad}")
+        return found.digits
+
+    def any(self, text: str) -> str:
+        """Return the digits of a number to look up. It may have been sent to without a check."""
+        try:
+            return self.one(text)
+        except phones.InvalidPhoneError:
+            return phones.as_typed(text).digits
+
+    def all(self, texts: Iterable[str]) -> tuple[str, ...]:
+        """Return the digits of several numbers, each once; an argument may be a comma-separated list."""
+        seen: dict[str, None] = {}
+        repeated: dict[str, None] = {}
+        for part in _parts(texts):
+            number = self.one(part)
+            (repeated if number in seen else seen)[number] = None
+        if repeated:
+            self._context.note(f"Repeated numbers are used once: {', '.join(repeated)}")
+        return tuple(seen)
+
+
+def known_country(context: Context, text: str | None) -> str | None:
+    """Return the country to read numbers by, of the option or of the profile. No profile is needed."""
+    try:
+        return country_code(context, text)
+    except ConfigurationError:
+        return None
+
+
+def _parts(texts: Iterable[str]) -> Iterable[str]:
+    for text in texts:
+        parts = text.split(",")
+        if len(parts) > 1 and not all(part.strip() for part in parts):
+            raise UsageError(f"{quote(text)} has a comma without a number beside it")
+        if not any(map(str.isdigit, text)) and any(map(str.isalpha, text)):
+            raise UsageError(f"{quote(text)} is not a phone number", "Give the message with -m TEXT.")
+        yield from parts
+
+
+SAME_VOICE = {"marian": "Mariana", "mariana": "Marian"}
+"""The one voice that the interface spells in two ways: Marian in calls, Mariana in verification calls."""
+
+
+def country_code(context: Context, text: str | None) -> str | None:
+    """Return the country code of the option or of the profile, if any."""
+    return _given(context, "country_code", text, values.country_code)
+
+
+def app_name(context: Context, text: str | None) -> str:
+    """Return the application name of the option or of the profile."""
+    name = _given(context, "app_name", text, lambda name: values.words(name, "--app-name"))
+    if name is None:
+        profile = context.profile
+        stored = "" if profile.is_sandbox else f", or store it as app_name in profile {profile.name}"
+        raise UsageError("--app-name is missing", f"Give --app-name NAME, the application the code is for{stored}.")
+    return name
+
+
+def voice(context: Context, text: str | None, field: Field) -> str:
+    """Return the voice of the option or of the profile; a profile may use either spelling of Marian."""
+
+    def spelled(name: str) -> str:
+        other = SAME_VOICE.get(name.lower())
+        return values.choice(other if text is None and other in field.choices else name, field.choices, "voice")
+
+    name = _given(context, "voice", text, spelled)
+    if name is None:
+        raise UsageError("--voice is missing", f"Give --voice NAME: choose from {', '.join(field.choices)}.")
+    return name
+
+
+def _given(context: Context, setting: str, text: str | None, convert: Callable[[str], str]) -> str | None:
+    """Return the value of an option, else that of the profile, which is loaded only then."""
+    if text is not None:
+        return convert(text)
+    default: str | None = getattr(context.profile, setting)
+    if default is None:
+        return None
+    try:
+        return convert(default)
+    except UsageError as error:
+        raise ConfigurationError(
+            f"{setting} of profile {context.profile.name} cannot be used: {error.message}",
+            f"Fix it, or give --{setting.replace('_', '-')}.",
+        ) from error

@@ -16,7 +16,7 @@ from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.bulk import Limits, MaxCredits, OtherConcurrency, Rate
 from msgctl.cli.context import Context
-from msgctl.cli.terminal import is_terminal
+from msgctl.cli.process import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.output.result import OwnResult
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 app = group("Check, resume and report on bulk sends.")
 
-Job = Annotated[str | None, typer.Argument(metavar="JOB", help="Job id or name.")]
+Job = Annotated[str | None, typer.Argument(metavar="JOB", help="Job ID or name.")]
 Last = Annotated[bool, typer.Option("--last", help="Use the newest job.")]
 
 LISTED = ("job", "command", "state", "recipients", "accepted", "refused", "unknown", "pending")
@@ -205,7 +205,7 @@ def states(
 
 
 @command(app, "remove", "msgctl job remove 20261121-3f9a2c --yes")
-def remove(ctx: typer.Context, job: Annotated[str, typer.Argument(metavar="JOB", help="Job id or name.")]) -> None:
+def remove(ctx: typer.Context, job: Annotated[str, typer.Argument(metavar="JOB", help="Job ID or name.")]) -> None:
     """Delete a job and its recipients."""
     context = Context.of(ctx)
     context.refuse_dry_run("job remove")

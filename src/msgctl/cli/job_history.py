@@ -17,7 +17,7 @@ from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.store import Store
 from msgctl.recipients import ACCEPTED, REFUSED, UNKNOWN
 from msgctl.storage import paths
-from msgctl.times import timestamp
+from msgctl.text import timestamp
 
 _QUERY = """
     SELECT request.updated, phone, state, recipient.id, status, delivery, credits, parameters, request.body

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from msgctl.cli import signals
+from msgctl.cli import process
 from msgctl.cli.context import Context
-from msgctl.cli.terminal import is_terminal
+from msgctl.cli.process import is_terminal
 from msgctl.config import profiles
 from msgctl.errors import (
     ConditionError,
@@ -117,7 +117,7 @@ def poll_states(context: Context, job: str, ledger: Ledger) -> OwnResult:
     )
     if error:
         error.what = f"Stopped after checking {poller.checked:,} messages: {error.what}"
-        error.hint = f"{error.hint or ''} {hint}".strip()
+        error.hint = f"{error.hint or ''}\n{hint}".strip()
     elif interrupted:
         error = Interrupted(f"interrupted after checking {poller.checked:,} messages", hint)
     elif error := poller.first_error:
@@ -243,7 +243,7 @@ def _signals() -> Iterator[list[int]]:
         if len(received) > 1:
             raise KeyboardInterrupt
 
-    with signals.handled_by(receive):
+    with process.signals_handled_by(receive):
         yield received
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from msgctl import __version__, values
-from msgctl.output.form import Format
+from msgctl.output.result import Format
 
 PANEL = "Global options"
 
@@ -60,9 +60,9 @@ def _version(ctx: typer.Context, value: bool | None) -> None:
 
 def _help(ctx: typer.Context, value: bool | None) -> None:
     if value and not ctx.resilient_parsing:
-        from msgctl.cli import help_pages
+        from msgctl.cli.help import show
 
-        help_pages.show(ctx)
+        show(ctx)
         raise typer.Exit
 
 

@@ -10,11 +10,10 @@ import typer
 
 from msgctl.cli import bulk, campaign
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import CountryCode, Phones
-from msgctl.cli.numbers import Numbers, country
+from msgctl.cli.inputs import CountryCode, Numbers, Phones, known_country
 from msgctl.cli.tree import command, group
 from msgctl.storage import paths
-from msgctl.times import timestamp
+from msgctl.text import timestamp
 
 app = group(
     """People who must not get your messages.
@@ -87,7 +86,7 @@ def import_(
     context = Context.of(ctx)
     context.refuse_dry_run("optout import")
     context.enable_gc()
-    numbers = _read(context, file, country(context, country_code), phone_column)
+    numbers = _read(context, file, known_country(context, country_code), phone_column)
     given, new = optouts.add(paths.optouts_file(), numbers, context.clock())
     _tell_added(context, given, new)
 

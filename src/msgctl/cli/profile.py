@@ -7,10 +7,10 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import key_input, prompts, requests
+from msgctl.cli import prompts, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import optional
-from msgctl.cli.terminal import is_terminal
+from msgctl.cli.process import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.config import file as config_file
 from msgctl.config import keychain, profiles
@@ -84,14 +84,14 @@ def add(
     _check_new(config_file.load(context.config_path), name, force=force)
     settings = _given(base_url, client, country_code, app_name, voice, timezone, allow_http)
     has_key = key_stdin or key_command is not None
-    key_input.check_options(key_stdin, key_command, keyring)
+    prompts.check_key_options(key_stdin, key_command, keyring)
     if not check:
         context.refuse_dry_run("profile add")
     if is_terminal(context.stdin):
         settings |= _ask_for_missing(context, settings)
     else:
         _refuse_missing(settings, has_key=has_key)
-    settings |= key_input.read(context, key_stdin, key_command, keyring)
+    settings |= prompts.read_key(context, key_stdin, key_command, keyring)
     balance = _check_account(context, name, settings) if check else None
     if context.options.dry_run:
         return balance
@@ -132,7 +132,7 @@ def set_(
     context = Context.of(ctx)
     if name == profiles.SANDBOX:
         raise _built_in()
-    key_input.check_options(key_stdin, key_command, keyring)
+    prompts.check_key_options(key_stdin, key_command, keyring)
     before = profiles.stored(config_file.load(context.config_path), name).settings
     if allow_http is False and base_url is None:
         base_url = before.get("base_url")  # it may not be allowed any more
@@ -147,7 +147,7 @@ def set_(
     if not check:
         context.refuse_dry_run("profile set")
     if has_key:
-        settings |= key_input.read(context, key_stdin, key_command, keyring)
+        settings |= prompts.read_key(context, key_stdin, key_command, keyring)
     balance = _check_account(context, name, _merged(before, settings)) if check else None
     if context.options.dry_run:
         return balance

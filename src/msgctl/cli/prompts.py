@@ -1,14 +1,19 @@
-"""Ask a person at the terminal."""
+"""Ask a person at the terminal, and read the key of an account."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import getpass
+import warnings
+from typing import TYPE_CHECKING, Any
 
-from msgctl.cli.terminal import is_terminal
+from msgctl import values
+from msgctl.cli.process import echo_kept_off, is_terminal
+from msgctl.config import profiles
 from msgctl.errors import Cancelled, UsageError
 
 if TYPE_CHECKING:
     from msgctl.cli.context import Context
+
 
 LONGEST_LINE = 4096
 """The longest line that is read from a terminal, in bytes; terminals themselves accept no longer ones."""
@@ -38,3 +43,49 @@ def ask(context: Context, prompt: str) -> str:
         context.stderr.write("\n")
         raise Cancelled("Cancelled", consequence="nothing was done")
     return line
+
+
+def read_line(context: Context, most: int, what: str) -> str:
+    """Return the first line of standard input, and leave the rest unread."""
+    line = b"" if context.stdin is None else context.stdin.buffer.readline(most + 1)
+    if len(line) > most:
+        raise UsageError(f"{what[0].upper()}{what[1:]} on standard input is longer than {most} bytes")
+    return line.decode("utf-8", "surrogateescape").rstrip("\r\n")
+
+
+def check_key_options(key_stdin: bool, key_command: str | None, keyring: bool) -> None:
+    """Check that the options for the key go together. Raises UsageError."""
+    if key_command is not None and (key_stdin or keyring):
+        raise UsageError(f"Use either --key-command or {'--key-stdin' if key_stdin else '--keyring'}, not both")
+
+
+def read_key(context: Context, key_stdin: bool, key_command: str | None, keyring: bool) -> dict[str, Any]:
+    """Return the settings of a profile for the key, which is read or asked for. Raises UsageError and Cancelled.
+
+    A key for the keychain is also under ``key``; the caller moves it there.
+    """
+    if key_command is not None:
+        return {"key_command": values.words(key_command, "--key-command")}
+    if is_terminal(context.stdin):  # even with --key-stdin, since the terminal would show what is typed
+        key = _ask_key()
+    elif key_stdin:
+        key = read_line(context, profiles.LONGEST_KEY * 4, "the key")
+    else:
+        raise UsageError("Missing option: --key-stdin", "On a terminal, msgctl asks for the key.")
+    if fault := profiles.key_fault(key):
+        raise UsageError(f"The key {fault}", profiles.KEY_HINT)
+    return {"key": key, "keyring": True} if keyring else {"key": key}
+
+
+def _ask_key() -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", getpass.GetPassWarning)
+            with echo_kept_off():
+                return getpass.getpass("Key: ")
+    except EOFError:
+        raise Cancelled("Cancelled", consequence="nothing was saved") from None
+    except UnicodeDecodeError:
+        raise UsageError("The key is not UTF-8 text", profiles.KEY_HINT) from None
+    except getpass.GetPassWarning:
+        raise UsageError("This terminal would show the key", "Use --key-stdin or --key-command.") from None

@@ -11,12 +11,10 @@ from msgctl.http import request
 from msgctl.http.request import Value
 from msgctl.http.response import Response
 from msgctl.operations import Effect, Operation
-from msgctl.output.form import Format
-from msgctl.output.result import Document, OwnResult, ServiceResult
+from msgctl.output.result import Document, Format, OwnResult, ServiceResult
 from msgctl.recipients import RecipientOutcome
 from msgctl.storage import paths
-from msgctl.text import clean
-from msgctl.times import timestamp
+from msgctl.text import clean, timestamp
 
 if TYPE_CHECKING:
     from msgctl.cli.context import Context

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from msgctl import values
-from msgctl.cli import prompts, record, serve, streams
+from msgctl.cli import process, prompts, serve
 from msgctl.cli.context import Context
-from msgctl.cli.terminal import is_terminal
+from msgctl.cli.process import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.config import profiles
 from msgctl.config.base_url import base_url_fault
@@ -19,8 +19,8 @@ from msgctl.output.result import OwnResult, StreamResult
 from msgctl.storage import paths
 
 if TYPE_CHECKING:
-    from msgctl.cli.remote_sandbox import RemoteAdmin
-    from msgctl.sandbox.admin import Admin
+    from msgctl.cli.remote_sandbox import RemoteSandbox
+    from msgctl.sandbox.endpoints import LocalSandbox
 
 app = group(
     """The emulator behind `-p sandbox`: nothing is really sent.
@@ -44,8 +44,8 @@ BaseUrl = Annotated[
     typer.Option("--base-url", metavar="URL", help="URL of a running sandbox, as printed by `msgctl sandbox serve`."),
 ]
 
-command(app, "serve", *serve.EXAMPLES)(serve.serve)
-command(app, "record", *record.EXAMPLES)(record.record)
+command(app, "serve", *serve.SERVE_EXAMPLES)(serve.serve)
+command(app, "record", *serve.RECORD_EXAMPLES)(serve.record)
 
 
 @command(
@@ -68,53 +68,55 @@ def inbox(
     base_url: BaseUrl = None,
 ) -> OwnResult | StreamResult:
     """Show the messages that phones received, with their codes, newest last."""
-    from msgctl.sandbox.admin import MAX_WAIT
+    from msgctl.sandbox.endpoints import MAX_WAIT
     from msgctl.sandbox.messages import KINDS
 
     context = Context.of(ctx)
-    number = None if phone is None else values.words(phone, "PHONE")
-    wanted = None if kind is None else values.choice(kind, KINDS, "--kind")
-    seconds = 0.0 if wait is None else values.seconds(wait, "--wait", most=MAX_WAIT)
+    fields: dict[str, Any] = {}
+    if phone is not None:
+        fields["phone"] = values.words(phone, "PHONE")
+    if kind is not None:
+        fields["kind"] = values.choice(kind, KINDS, "--kind")
+    if wait is not None:
+        fields["wait"] = values.seconds(wait, "--wait", most=MAX_WAIT)
     if follow and wait is not None:
         raise UsageError("Use either --follow or --wait, not both")
     context.check_own_fields((*INBOX_COLUMNS, *INBOX_MORE))
     sandbox = _sandbox(context, base_url)
     context.enable_gc()
-    if not follow:
-        found = sandbox.inbox(number, wanted, wait=seconds)
-        if wait is not None and not found:
-            raise ConditionError(f"No message arrived in {seconds:g} s")
-        return OwnResult(found, INBOX_COLUMNS, INBOX_MORE, view="inbox", empty=_empty(number, wanted))
-    return StreamResult(_arriving(context, sandbox, number, wanted), INBOX_COLUMNS, view="inbox")
+    if follow:
+        return StreamResult(_arriving(context, sandbox, fields), INBOX_COLUMNS, view="inbox")
+    found = sandbox.ask("GET", "/inbox", fields)["messages"]
+    if wait is not None and not found:
+        raise ConditionError(f"No message arrived in {fields['wait']:g} s")
+    empty = f"No {kind + ' ' if kind else ''}messages{f' to {phone}' if phone else ''} yet."
+    return OwnResult(found, INBOX_COLUMNS, INBOX_MORE, view="inbox", empty=empty)
 
 
-def _empty(phone: str | None, kind: str | None) -> str:
-    """Return the note for an inbox without messages."""
-    return f"No {kind + ' ' if kind else ''}messages{f' to {phone}' if phone else ''} yet."
-
-
-def _arriving(context: Context, sandbox: Admin, phone: str | None, kind: str | None) -> Iterator[Mapping[str, Any]]:
+def _arriving(
+    context: Context, sandbox: LocalSandbox | RemoteSandbox, fields: Mapping[str, Any]
+) -> Iterator[Mapping[str, Any]]:
     """Yield messages as they arrive, until the reader of standard output is gone."""
     last = 0
     try:
-        while streams.fault_of(context.stdout) is None and streams.has_reader(context.stdout):
-            for message in sandbox.inbox(phone, kind, last):
-                last = max(last, int(message["number"]))
+        while process.fault_of(context.stdout) is None and process.has_reader(context.stdout):
+            for message in sandbox.ask("GET", "/inbox", {**fields, "after": last})["messages"]:
+                last = message.get("number", last)
                 yield message
             context.sleep(FOLLOW_SECONDS)
     except KeyboardInterrupt:  # the usual way to end it
-        streams.abandon(context.stdout)
+        process.abandon(context.stdout)
         raise typer.Exit(Interrupted.exit_code) from None
 
 
-def _sandbox(context: Context, base_url: str | None) -> Admin:
+def _sandbox(context: Context, base_url: str | None) -> LocalSandbox | RemoteSandbox:
     """Return the sandbox in use: a served one, else this machine's."""
-    from msgctl.sandbox.admin import LocalAdmin
+    from msgctl.sandbox.endpoints import LocalSandbox
 
-    return _served(context, base_url) or LocalAdmin(context.emulator)
+    return _served(context, base_url) or LocalSandbox(context.emulator)
 
 
-def _served(context: Context, base_url: str | None) -> RemoteAdmin | None:
+def _served(context: Context, base_url: str | None) -> RemoteSandbox | None:
     """Return the sandbox at --base-url, or of the profile or the environment in use, if any.
 
     The default profile does not count: it may be the real service's.
@@ -127,9 +129,9 @@ def _served(context: Context, base_url: str | None) -> RemoteAdmin | None:
         base_url = context.profile.base_url
     if base_url is None:
         return None
-    from msgctl.cli.remote_sandbox import RemoteAdmin
+    from msgctl.cli.remote_sandbox import RemoteSandbox
 
-    return context.on_close(RemoteAdmin(base_url, seconds=context.options.seconds))
+    return context.on_close(RemoteSandbox(base_url, seconds=context.options.seconds))
 
 
 @command(
@@ -157,11 +159,17 @@ def click(
     base_url: BaseUrl = None,
 ) -> OwnResult:
     """Simulate visits to a short URL; options you omit get random values."""
-    from msgctl.sandbox import admin
+    from msgctl.sandbox import endpoints
 
     context = _checked(ctx, "click", CLICK_COLUMNS)
-    given = {
-        "country": None if country is None else values.country_code(country),
+    fields: dict[str, Any] = {
+        "name": values.words(name, "NAME"),
+        "count": values.whole_number(count, "--count", 1, endpoints.MAX_CLICKS),
+        "days": values.whole_number(days, "--days", 1, endpoints.MAX_DAYS),
+    }
+    if country is not None:
+        fields["country"] = values.country_code(country)
+    visitor = {
         "region": region,
         "city": city,
         "device": device,
@@ -171,14 +179,10 @@ def click(
         "browser": browser,
         "lang": lang,
     }
-    visitor = {
-        field: values.words(text, f"--{field.replace('_', '-')}") for field, text in given.items() if text is not None
-    }
-    wanted = values.words(name, "NAME")
-    visits = values.whole_number(count, "--count", 1, admin.MAX_CLICKS)
-    span = values.whole_number(days, "--days", 1, admin.MAX_DAYS)
-    made = _sandbox(context, base_url).click(wanted, visits, span, visitor)
-    return OwnResult({"name": name, "clicks": made}, CLICK_COLUMNS)
+    for field, text in visitor.items():
+        if text is not None:
+            fields[field] = values.words(text, f"--{field.replace('_', '-')}")
+    return OwnResult(_sandbox(context, base_url).ask("POST", "/click", fields), CLICK_COLUMNS)
 
 
 @command(app, "credit", "msgctl sandbox credit 500", "msgctl sandbox credit +50", "msgctl sandbox credit 0")
@@ -188,12 +192,12 @@ def credit(
     base_url: BaseUrl = None,
 ) -> OwnResult:
     """Set the balance of the sandbox account."""
-    from msgctl.sandbox.admin import MAX_CREDITS
+    from msgctl.sandbox.endpoints import MAX_CREDITS
 
     context = _checked(ctx, "credit", CREDIT_COLUMNS)
     number = values.whole_number(amount.removeprefix("+"), "N", most=MAX_CREDITS)
-    left = _sandbox(context, base_url).credit(number, add=amount.startswith("+"))
-    return OwnResult({"status": left}, CREDIT_COLUMNS)
+    fields = {"add" if amount.startswith("+") else "credits": number}
+    return OwnResult(_sandbox(context, base_url).ask("POST", "/credit", fields), CREDIT_COLUMNS)
 
 
 @command(
@@ -212,15 +216,11 @@ def fault(
     base_url: BaseUrl = None,
 ) -> OwnResult:
     """Make requests fail on purpose, or show the faults that are set."""
-    from msgctl.sandbox import faults
-
     context = _checked(ctx, "fault", FAULT_COLUMNS)
-    wanted = [] if specs == ["clear"] else specs or []
-    for spec in wanted:
-        faults.parse(spec)
+    wanted = [] if specs == ["clear"] else specs
     sandbox = _sandbox(context, base_url)
-    found = sandbox.fault(*wanted) if specs else sandbox.faults()
-    return OwnResult([{"fault": spec} for spec in found], FAULT_COLUMNS, empty="No faults are set.")
+    done = sandbox.ask("POST", "/fault", {"faults": wanted}) if specs else sandbox.ask("GET", "/fault", {})
+    return OwnResult([{"fault": spec} for spec in done["faults"]], FAULT_COLUMNS, empty="No faults are set.")
 
 
 @command(app, "clock", "msgctl sandbox clock +10m", "msgctl sandbox clock stop")
@@ -236,8 +236,9 @@ def clock(
 ) -> OwnResult:
     """Change or show the clock that delivery states and expiry follow."""
     context = _checked(ctx, "clock", CLOCK_COLUMNS)
-    wanted = None if change is None else values.words(change, "CHANGE")
-    return OwnResult(_sandbox(context, base_url).clock(wanted), CLOCK_COLUMNS)
+    fields = {} if change is None else {"change": values.words(change, "CHANGE")}
+    done = _sandbox(context, base_url).ask("POST" if fields else "GET", "/clock", fields)
+    return OwnResult({name: done[name] for name in CLOCK_COLUMNS}, CLOCK_COLUMNS)
 
 
 @command(app, "reset", "msgctl sandbox reset", "msgctl sandbox reset --yes", asks=True)
@@ -256,7 +257,7 @@ def reset(ctx: typer.Context, base_url: BaseUrl = None) -> None:
     if remote is None:
         state.reset(paths.sandbox_file())  # even a damaged one
     else:
-        remote.reset()
+        remote.ask("POST", "/reset", {})
     context.note("The sandbox is empty, with 1000 credits.")
 
 

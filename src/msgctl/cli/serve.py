@@ -1,4 +1,4 @@
-"""`msgctl sandbox serve`: the sandbox over HTTP, for programs in any language."""
+"""`msgctl sandbox serve` and `record`: the sandbox over HTTP, and what the real service responds."""
 
 from __future__ import annotations
 
@@ -10,27 +10,31 @@ import tempfile
 import threading
 import webbrowser
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from msgctl import values
-from msgctl.cli import signals, streams
+from msgctl import operations, values
+from msgctl.cli import process
 from msgctl.cli.context import Context
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, UsageError
+from msgctl.http.request import Request
+from msgctl.operations import Effect, Operation, Record
 from msgctl.output.result import TextResult
 from msgctl.text import clean
 from msgctl.values import quote
 
 if TYPE_CHECKING:
+    from msgctl.http.client import Client as HttpClient
     from msgctl.sandbox.protocol import SandboxRequest, SandboxResponse
+    from msgctl.sandbox.recording import Forwarded
     from msgctl.sandbox.server import Server
     from msgctl.sandbox.service import Network
-    from msgctl.sandbox.state import State
+    from msgctl.sandbox.state import SandboxState
 
 MEMORY = "memory"
 MAX_LINES = 10_000
@@ -41,13 +45,15 @@ FAULT_HELP = (
     "truncate, garbage."
 )
 
-
-EXAMPLES = (
+SERVE_EXAMPLES = (
     "msgctl sandbox serve --port 8520 --client 12345 --key test --credits 100",
     "msgctl sandbox serve --port 0 --json",
     "msgctl sandbox serve --fault 503:0.1 --fault drop:0.05:/send-sms --seed 7",
 )
 
+RECORD_EXAMPLES = ("msgctl sandbox record --to exchanges.jsonl -p main",)
+
+To = Annotated[str, typer.Option("--to", metavar="FILE", help="Append each exchange to this file, as a line of JSON.")]
 Port = Annotated[str, typer.Option("--port", metavar="N", help="Port to listen on; 0 for a free one.")]
 Host = Annotated[str, typer.Option("--host", metavar="ADDR", help="Address to listen on.")]
 Client = Annotated[str, typer.Option("--client", metavar="N", help="Client ID to accept.")]
@@ -105,8 +111,9 @@ def serve(
     export. It writes one log line per request on standard error.
     """
     from msgctl.sandbox import faults
-    from msgctl.sandbox.admin import LocalAdmin
-    from msgctl.sandbox.emulator import BASE_PATH, Emulator
+    from msgctl.sandbox.emulator import Emulator
+    from msgctl.sandbox.endpoints import LocalSandbox
+    from msgctl.sandbox.protocol import BASE_PATH
     from msgctl.sandbox.service import Service
 
     context = Context.of(ctx)
@@ -126,24 +133,58 @@ def serve(
         base_url = listening.origin + BASE_PATH
         emulator = Emulator(kept, clock=context.clock, seed=chosen, client=account, key=key, base_url=base_url)
         faults.replace_all(kept, *(fault or []))
-        LocalAdmin(emulator).clock(clock)
+        if clock is not None:
+            LocalSandbox(emulator).set_clock(clock)
         listening.service = Service(emulator, allowed=allowed, operate=operate)
         serve_until_stopped(context, listening, _announcement(listening.origin, base_url, account, key), open_page)
+
+
+def record(
+    ctx: typer.Context,
+    to: To,
+    port: Port = "8521",
+    host: Host = "127.0.0.1",
+    allow_host: AllowHost = None,
+) -> None:
+    """Forward requests to the profile's service, and record each exchange.
+
+    These requests are real: they cost credits and send messages. Programs need the account's own client and key, which
+    are not recorded; phone numbers and texts are. `msgctl sandbox serve --replay FILE` then replays the responses.
+    """
+    from msgctl.sandbox.protocol import BASE_PATH
+    from msgctl.sandbox.recording import ExchangeRecorder
+
+    context = Context.of(ctx)
+    context.refuse_dry_run("sandbox record")
+    number = values.whole_number(port, "--port", most=65535)
+    profile = context.profile
+    if profile.is_sandbox:
+        raise UsageError("The sandbox itself cannot be recorded", "Choose the profile of a service with -p.")
+    credential = profile.credential()
+    forwarder = _Forwarder(context.connect(credential))
+    with closing(_Lines(to)) as lines, listen(context, host, number, allow_host or ()) as server:
+        server.service = ExchangeRecorder(
+            forwarder.forward, lines.add, client=credential.client, key=credential.key.reveal()
+        )
+        base_url = server.origin + BASE_PATH
+        text = f"# recording to {clean(to)}\nexport MSGCTL_BASE_URL={shlex.quote(base_url)}\n"
+        document = {"base_url": base_url, "service": profile.base_url, "file": to, "pid": os.getpid()}
+        serve_until_stopped(context, server, TextResult(text, document))
 
 
 def serve_until_stopped(context: Context, server: Server, announcement: TextResult, open_page: bool = False) -> None:
     """Print where the server is, and serve until a signal ends it."""
     context.enable_gc()
-    with signals.handled_by(_stop, also_ignored=True):
+    with process.signals_handled_by(_stop, also_ignored=True):
         try:
             context.printer.print(announcement)
-            unwritten = streams.fault_of(context.stdout)
+            unwritten = process.fault_of(context.stdout)
             if open_page:
                 webbrowser.open(server.origin + "/")
             if unwritten is None or isinstance(unwritten, BrokenPipeError):  # the caller could not know the address
                 server.serve_forever(poll_interval=0.1)
         except KeyboardInterrupt:
-            streams.abandon(context.stdout)
+            process.abandon(context.stdout)
 
 
 def _replay(name: str) -> Callable[[SandboxRequest], SandboxResponse]:
@@ -169,10 +210,10 @@ def _network(text: str) -> Network:
 
 
 @contextmanager
-def _state(where: str, credits: str | None) -> Iterator[State]:
+def _state(where: str, credits: str | None) -> Iterator[SandboxState]:
     """Open the state in the file, or in a temporary one, and set the credits of a new one."""
-    from msgctl.sandbox.admin import MAX_CREDITS
-    from msgctl.sandbox.state import State
+    from msgctl.sandbox.endpoints import MAX_CREDITS
+    from msgctl.sandbox.state import SandboxState
 
     amount = None if credits is None else values.whole_number(credits, "--credits", most=MAX_CREDITS)
     values.words(where, "--state")
@@ -186,7 +227,7 @@ def _state(where: str, credits: str | None) -> Iterator[State]:
             hint = "Set TMPDIR, or use --state with an absolute path."
             raise ConfigurationError(f"Cannot keep the sandbox's state in {quote(where)}: {reason}", hint) from None
         is_new = not path.is_file() or path.stat().st_size == 0
-        state = State(path)
+        state = SandboxState(path)
         stack.callback(state.close)
         if amount is not None and is_new:  # a restarted server continues with what was left
             state.set_credits(amount)
@@ -211,7 +252,7 @@ def listen(context: Context, host: str, port: int, allowed_hosts: Iterable[str] 
 
 def _stop(_signal: int, _frame: object) -> NoReturn:
     """End the server at the first signal, and ignore further ones."""
-    for each in signals.STOPPING:
+    for each in process.STOPPING:
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt
 
@@ -246,3 +287,52 @@ def _announcement(page: str, base_url: str, client: int, key: str) -> TextResult
     exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
     document = {"base_url": base_url, "page": f"{page}/", "client": client, "key": key, "pid": os.getpid()}
     return TextResult(f"# inbox page: {page}/\n{exports}", document)
+
+
+class _Forwarder:
+    """Makes the requests of any number of threads, one at a time, by the rules of every other request of msgctl."""
+
+    def __init__(self, client: HttpClient) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+
+    def forward(self, asked: Forwarded) -> SandboxResponse:
+        from msgctl.sandbox.protocol import SandboxResponse
+
+        request = Request(_operation(asked), asked.query, asked.form, asked.json)
+        with self._lock:
+            reply = self._client.fetch(request)
+        content_type = reply.headers.get("content-type")
+        headers = {"content-type": content_type} if content_type else {}
+        return SandboxResponse(reply.status_code, reply.content, headers)
+
+
+def _operation(asked: Forwarded) -> Operation:
+    """Return the operation of a request. Of an unknown one only a GET may be retried."""
+    for known in operations.OPERATIONS:
+        if (known.method, known.path) == (asked.method, asked.path):
+            return known._replace(credentials=asked.credentials)
+    effect = Effect.READS if asked.method == "GET" else Effect.SENDS
+    name = f"{asked.method} {asked.path}"
+    return Operation(name, asked.method, asked.path, effect, asked.credentials, (), Record("response", ()))
+
+
+class _Lines:
+    """A private file to which any number of threads add lines."""
+
+    def __init__(self, name: str) -> None:
+        try:
+            descriptor = os.open(Path(name), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "invalid file name"
+            raise ConfigurationError(f"Cannot write {quote(name)}: {reason}") from None
+        self._file = os.fdopen(descriptor, "w", encoding="utf-8")
+        self._lock = threading.Lock()
+
+    def add(self, line: str) -> None:
+        with self._lock:
+            self._file.write(line)
+            self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()

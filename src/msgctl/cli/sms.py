@@ -8,13 +8,15 @@ import typer
 from msgctl import operations as ops
 from msgctl import segments as counting
 from msgctl import values
-from msgctl.cli import bulk, campaign, defaults, sending
+from msgctl.cli import bulk, campaign, inputs, sending
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     GSM7_HELP,
     CountryCode,
     Message,
     MessageFile,
+    NoNumberCheck,
+    Numbers,
     Phones,
     Template,
     TemplateFile,
@@ -22,7 +24,6 @@ from msgctl.cli.inputs import (
     message,
     template_text,
 )
-from msgctl.cli.numbers import NoNumberCheck, Numbers
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult, Result
 
@@ -63,7 +64,7 @@ def send(
         {
             "phone": phones,
             "sms": in_gsm7(sms) if gsm7 else sms,
-            "country-code": defaults.country_code(context, country_code),
+            "country-code": inputs.country_code(context, country_code),
         },
         None,
         sending.Options(once, resend_unknown, ignore_optout),
@@ -120,7 +121,7 @@ def bulk_send(
         ops.SEND_SMS,
         bulk.Source(file, phone_column, skip_invalid, name, country_code, no_number_check),
         limits,
-        {"country-code": defaults.country_code(context, country_code)},
+        {"country-code": inputs.country_code(context, country_code)},
         bulk.Messages({"sms": template}, checked, by_segments=True),
         campaign.Rules(exclude, window, days, at, foreground, again),
     )

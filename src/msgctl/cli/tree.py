@@ -6,8 +6,9 @@ every annotation of the command in each run, a tenth of a short one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -55,9 +56,9 @@ class _Node:
             rest: list[str] = command.parse_args(ctx, args)
         except typer.TyperException as error:
             if type(error).__name__ == "MissingParameter":
-                from msgctl.cli import usage_errors
+                from msgctl.cli import errors
 
-                if missing := usage_errors.missing(ctx, given):
+                if missing := errors.missing(ctx, given):
                     raise missing from None
             vars(error).update(ctx=getattr(error, "ctx", None) or ctx)
             raise
@@ -92,9 +93,9 @@ class Group(_Node, TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the first argument names."""
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            from msgctl.cli import usage_errors
+            from msgctl.cli import errors
 
-            raise usage_errors.no_command(ctx, args[0])
+            raise errors.no_command(ctx, args[0])
         return super().resolve_command(ctx, args)
 
     def listing(self, ctx: Any) -> Iterator[tuple[str | None, str, str]]:
@@ -144,3 +145,78 @@ def command(
         return function
 
     return decorate
+
+
+SEND, VERIFY, TRACK, ACCOUNT, HELP, TEST = "Send", "Verify", "Track", "Account", "Help", "Test"
+
+
+class Part(NamedTuple):
+    """A group or a single command: its heading in the help, name, module in `msgctl.cli`, and one line of help."""
+
+    panel: str
+    name: str
+    module: str
+    help: str
+
+
+PARTS = (
+    Part(SEND, "sms", "sms", "Send text messages."),
+    Part(SEND, "call", "call", "Make voice calls."),
+    Part(SEND, "chatapp", "chatapp", "Send chat-app messages from templates."),
+    Part(SEND, "job", "job", "Check, resume and report on bulk sends."),
+    Part(VERIFY, "2fa", "twofa", "Send and verify codes by SMS, call or chat app."),
+    Part(TRACK, "state", "message_state", "Check the delivery state of SMS and calls."),
+    Part(TRACK, "url", "url", "Create short URLs and count their clicks."),
+    Part(TRACK, "history", "history", "Messages sent from this machine, and their results."),
+    Part(ACCOUNT, "balance", "balance", "Show the credits left in the account."),
+    Part(ACCOUNT, "block", "block", "Block numbers from receiving messages."),
+    Part(ACCOUNT, "optout", "optout", "Manage numbers that must not get your messages."),
+    Part(ACCOUNT, "profile", "profile", "Manage stored accounts: base URL, client and key."),
+    Part(ACCOUNT, "api", "api", "Make any request with the profile's credentials."),
+    Part(TEST, "sandbox", "sandbox", "Test with an emulator of the service on this machine."),
+    Part(HELP, "doctor", "doctor", "Diagnose problems and suggest fixes."),
+    Part(HELP, "commands", "help", "Describe every command, also as JSON for programs."),
+    Part(HELP, "completion", "help", "Print the shell completion script."),
+    Part(HELP, "help", "help", "Show help for a command."),
+    Part(HELP, "version", "help", "Show the version."),
+)
+
+
+class Root(Group):
+    """The root of the command tree. Its help needs no other module."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = _Children()  # type: ignore[assignment]
+
+    def listing(self, ctx: Any) -> Iterator[tuple[str | None, str, str]]:  # noqa: ARG002
+        return ((part.panel, part.name, part.help) for part in PARTS)
+
+
+class _Children(Mapping[str, Any]):
+    """Groups and commands by name, each created at its first use."""
+
+    def __init__(self) -> None:
+        self._parts = {part.name: part for part in PARTS}
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = _load(self._parts[name])
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+
+def _load(part: Part) -> Any:
+    """Return the group of a module, or the one command that it has under the name of the part."""
+    module = import_module(f"msgctl.cli.{part.module}")
+    holder = group("")
+    holder.add_typer(module.app, name=part.name, rich_help_panel=part.panel)
+    tree: Any = typer.main.get_command(holder)
+    found = tree.commands[part.name]
+    return found.commands.get(part.name, found)

@@ -6,10 +6,9 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import defaults, requests
+from msgctl.cli import inputs, requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import AppName, CountryCode, Phone, code, option, optional
-from msgctl.cli.numbers import NoNumberCheck, Numbers
+from msgctl.cli.inputs import AppName, CountryCode, NoNumberCheck, Numbers, Phone, code, option, optional
 from msgctl.cli.tree import command, group
 from msgctl.output.result import Result
 
@@ -40,8 +39,8 @@ def send_sms(
         ops.SMS_2FA,
         {
             "phone": Numbers(context, country_code, sms=True, unchecked=no_number_check).one(phone),
-            "app-name": defaults.app_name(context, app_name),
-            "country-code": defaults.country_code(context, country_code),
+            "app-name": inputs.app_name(context, app_name),
+            "country-code": inputs.country_code(context, country_code),
         },
     )
 
@@ -69,9 +68,9 @@ def send_call(
         {
             "phone": Numbers(context, country_code, unchecked=no_number_check).one(phone),
             "retries": values.limited(retries, ops.CALL_2FA.field("retries")),
-            "app-name": defaults.app_name(context, app_name),
-            "voice": defaults.voice(context, voice, ops.CALL_2FA.field("voice")),
-            "country-code": defaults.country_code(context, country_code),
+            "app-name": inputs.app_name(context, app_name),
+            "voice": inputs.voice(context, voice, ops.CALL_2FA.field("voice")),
+            "country-code": inputs.country_code(context, country_code),
         },
     )
 
@@ -98,8 +97,8 @@ def send_chatapp(
         {
             "phone": Numbers(context, country_code, unchecked=no_number_check).one(phone),
             "template": optional(template, "--template"),
-            "app-name": defaults.app_name(context, app_name),
-            "country-code": defaults.country_code(context, country_code),
+            "app-name": inputs.app_name(context, app_name),
+            "country-code": inputs.country_code(context, country_code),
         },
     )
 
@@ -126,8 +125,8 @@ def verify(
     context = Context.of(ctx)
     given: dict[str, str | None] = {
         "phone": Numbers(context, country_code, unchecked=no_number_check).one(phone),
-        "app-name": defaults.app_name(context, app_name),
-        "country-code": defaults.country_code(context, country_code),
+        "app-name": inputs.app_name(context, app_name),
+        "country-code": inputs.country_code(context, country_code),
     }
     given["code"] = code(context, code_text)
     return requests.run(context, ops.VERIFY_2FA, given)

@@ -117,7 +117,7 @@ def _copy(chunk: bytes, copy: IO[bytes], name: str) -> None:
         copy.write(chunk)
     except OSError as error:
         raise UsageError(
-            f"{name} cannot be copied to a temporary file: {error.strerror or error}",
+            f"Cannot copy {name} to a temporary file: {error.strerror or error}",
             "Give a file, or set TMPDIR to a folder with enough space.",
         ) from None
 
@@ -194,6 +194,6 @@ class _Scan:
 
 def _unreadable(name: str, error: OSError) -> UsageError:
     return UsageError(
-        f"{name} cannot be read: {error.strerror or 'it is not a file of recipients'}",
+        f"Cannot read {name}: {error.strerror or 'it is not a file of recipients'}",
         "Give a CSV or JSON Lines file, or - for standard input.",
     )

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
-from msgctl.delivery_states import is_final
 from msgctl.jobs.spec import Totals
 from msgctl.jobs.states import IN_FLIGHT, State
+from msgctl.recipients import is_final
 
 _CHARGED = "CASE typeof(credits) WHEN 'integer' THEN credits ELSE 0 END"
 

@@ -6,14 +6,14 @@ import json
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from msgctl.delivery_states import folded, is_final
 from msgctl.jobs import queries
 from msgctl.jobs.ledger import ENDED_EARLY, Ledger
 from msgctl.jobs.queries import Recipient
 from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.sending_hours import hours_of
 from msgctl.jobs.states import Outcome, State, outcome
-from msgctl.times import timestamp
+from msgctl.recipients import folded, is_final
+from msgctl.text import timestamp
 
 COLUMNS = ("line", "phone", "outcome", "id", "status", "state", "credits", "error")
 

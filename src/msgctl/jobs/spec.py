@@ -27,8 +27,7 @@ class JobSpec:
 
     ``fixed`` are the parameters that all its requests have, by wire name. ``rate`` is in recipients per second,
     ``max_credits`` limits the whole job, ``columns`` are those of the file without the phone's. ``window`` and ``days``
-    are
-    the hours at which it may send (see `Window`); ``at`` is when it is due, in seconds since 1970.
+    are the hours at which it may send (see `Window`); ``at`` is when it is due, in seconds since 1970.
     """
 
     command: str

@@ -1,4 +1,1 @@
-"""The only place that prints a result: as a table, as JSON, as csv or tsv.
-
-`printer` is the way in, `form` names the formats. Rich is loaded only for tables on a terminal.
-"""
+"""Print results: as a table, as JSON, as csv or tsv. Only what a terminal shows loads Rich."""

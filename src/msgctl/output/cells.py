@@ -1,11 +1,16 @@
-"""Turn values into the clean text of cells."""
+"""From values to the clean text of a cell, and times as a person reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from msgctl.text import clean
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def cell(value: Any) -> str:
@@ -29,13 +34,15 @@ def text_of(value: Any) -> str:
 
 
 def reach(value: Any, name: str) -> Any:
-    """Return the value at a dotted name, through objects and indexes of arrays; None if there is none.
+    """Return the value at a dotted name, through objects and indexes of arrays; None if it does not exist.
 
-    A whole name wins over its parts: ``dispatch.id`` may be a name of its own.
+    A whole name wins over its parts: ``dispatch.id`` may be a name of its own, and ``x.y`` the name of a form field.
     """
-    if isinstance(value, Mapping) and name in value:
-        return value[name]
-    for part in name.split("."):
+    rest = name
+    while rest:
+        if isinstance(value, Mapping) and rest in value:
+            return value[rest]
+        part, _, rest = rest.partition(".")
         if isinstance(value, Mapping):
             value = value.get(part)
         elif isinstance(value, (list, tuple)):
@@ -43,3 +50,56 @@ def reach(value: Any, name: str) -> Any:
         else:
             return None
     return value
+
+
+def local_time(stamp: str, now: float) -> str:
+    """Return a time of msgctl (ISO 8601, UTC) as ``22:46:23`` today, ``14 Nov 22:46`` this year, else as the date.
+
+    A text without a time zone is returned unchanged: it is the service's own.
+    """
+    at = _read(stamp)
+    if at is None:
+        return stamp
+    from datetime import datetime
+
+    there, today = at.astimezone(), datetime.fromtimestamp(now).astimezone()
+    if there.date() == today.date():
+        return f"{there:%H:%M:%S}"
+    return f"{there.day} {there:%b %H:%M}" if there.year == today.year else f"{there:%Y-%m-%d}"
+
+
+def time_ago(stamp: str, now: float) -> str:
+    """Return how long ago a time of msgctl was: ``6 min ago``. Empty for a future time."""
+    at = _read(stamp)
+    seconds = -1 if at is None else int(now - at.timestamp())
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return f"{seconds // size} {unit} ago"
+    return "now" if seconds == 0 else ""
+
+
+def _read(stamp: str) -> datetime | None:
+    from datetime import datetime  # pipes have times as they are
+
+    try:
+        at = datetime.fromisoformat(stamp)
+    except ValueError:
+        return None
+    return at if at.tzinfo else None
+
+
+class Rows(Collection[Any]):
+    """What is made of each of several documents, made anew at every walk, so that a long list is never held."""
+
+    def __init__(self, documents: Collection[Any], row: Callable[[Any], Any]) -> None:
+        self._documents = documents
+        self._row = row
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._row, self._documents)
+
+    def __contains__(self, row: object) -> bool:
+        return any(row == each for each in self)

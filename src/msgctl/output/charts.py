@@ -31,7 +31,7 @@ _TITLES = {"date": "Days", "hour": "Hours", "operatingSystem": "Operating system
 _COUNT = re.compile(r"[0-9]{1,15}")
 
 
-class Count(NamedTuple):
+class ClickCount(NamedTuple):
     """A bar: what is counted, and how many clicks it had."""
 
     label: str
@@ -58,7 +58,7 @@ def statistics(document: Mapping[str, Any], width: int) -> Iterator[RenderableTy
     yield from _side_by_side([part for part in parts if part[1]], width)
 
 
-def chart(counts: Sequence[Count], width: int, of: Sequence[Count] = ()) -> Table:
+def chart(counts: Sequence[ClickCount], width: int, of: Sequence[ClickCount] = ()) -> Table:
     """Return one line per count: label, number, percent, bar. ``of`` are all counts of which these are a part."""
     scale = max((each.clicks for each in of or counts), default=0) or 1
     whole = sum(each.clicks for each in of or counts) or 1
@@ -81,7 +81,7 @@ def _percent(clicks: int, whole: int) -> str:
     return "<1%" if 0 < share < 1 else f"{share:.0f}%"
 
 
-def _total(document: Mapping[str, Any], days: Sequence[Count], period: str) -> Flow:
+def _total(document: Mapping[str, Any], days: Sequence[ClickCount], period: str) -> Flow:
     clicks = cell(document.get("clicksNumber"))
     number = int(clicks) if _COUNT.fullmatch(clicks) else None
     parts = [Text(f"{clicks} clicks" if number is None else plural(number, "click"), "bold")]
@@ -114,10 +114,10 @@ def _by_category(document: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any
     return found
 
 
-def _counts(found: Sequence[Mapping[str, Any]]) -> list[Count]:
-    counts = [Count(_label(each), _clicks(each)) for each in found[:MOST_ROWS]]
+def _counts(found: Sequence[Mapping[str, Any]]) -> list[ClickCount]:
+    counts = [ClickCount(_label(each), _clicks(each)) for each in found[:MOST_ROWS]]
     rest = found[MOST_ROWS:]
-    return [*counts, Count(f"{len(rest):,} others", sum(map(_clicks, rest)))] if rest else counts
+    return [*counts, ClickCount(f"{len(rest):,} others", sum(map(_clicks, rest)))] if rest else counts
 
 
 def _label(each: Mapping[str, Any]) -> str:
@@ -130,7 +130,7 @@ def _clicks(each: Mapping[str, Any]) -> int:
     return int(text) if _COUNT.fullmatch(text) else 0
 
 
-def _days(found: Sequence[Mapping[str, Any]]) -> list[Count]:
+def _days(found: Sequence[Mapping[str, Any]]) -> list[ClickCount]:
     """Return every day from the first to the last, even those without clicks; as they came if a date is malformed."""
     clicks: dict[date, int] = {}
     for each in found:
@@ -143,12 +143,12 @@ def _days(found: Sequence[Mapping[str, Any]]) -> list[Count]:
         return []
     first, last = min(clicks), max(clicks)
     if (last - first).days > MOST_DAYS:
-        return [Count(day.isoformat(), clicks[day]) for day in sorted(clicks)]
+        return [ClickCount(day.isoformat(), clicks[day]) for day in sorted(clicks)]
     days = (first + timedelta(days=number) for number in range((last - first).days + 1))
-    return [Count(f"{day:%a} {day.day} {day:%b}", clicks.get(day, 0)) for day in days]
+    return [ClickCount(f"{day:%a} {day.day} {day:%b}", clicks.get(day, 0)) for day in days]
 
 
-def _hours(found: Sequence[Mapping[str, Any]]) -> list[Count]:
+def _hours(found: Sequence[Mapping[str, Any]]) -> list[ClickCount]:
     """Return the 24 hours of the day; as they came if an hour is malformed."""
     clicks = dict.fromkeys(range(24), 0)
     for each in found:
@@ -156,7 +156,7 @@ def _hours(found: Sequence[Mapping[str, Any]]) -> list[Count]:
         if not (hour.isdecimal() and len(hour) < 3 and int(hour) < 24):
             return _counts(found)
         clicks[int(hour)] += _clicks(each)
-    return [Count(f"{hour:02}:00", number) for hour, number in clicks.items()] if found else []
+    return [ClickCount(f"{hour:02}:00", number) for hour, number in clicks.items()] if found else []
 
 
 def _title(name: str) -> str:
@@ -167,7 +167,7 @@ def _titled(title: str, body: RenderableType, aside: str = "") -> Group:
     return Group(Text.assemble((title, "bold"), (f"  {aside}" if aside else "", "dim")), body)
 
 
-def _in_two(counts: Sequence[Count], width: int) -> RenderableType:
+def _in_two(counts: Sequence[ClickCount], width: int) -> RenderableType:
     """Return a chart in two columns of the same scale if there is room."""
     if width < TWO_COLUMNS or len(counts) != 24:
         return chart(counts, width)
@@ -175,7 +175,7 @@ def _in_two(counts: Sequence[Count], width: int) -> RenderableType:
     return _pair([chart(counts[:12], half, counts), chart(counts[12:], half, counts)])
 
 
-def _side_by_side(parts: Sequence[tuple[str, list[Count]]], width: int) -> Iterator[RenderableType]:
+def _side_by_side(parts: Sequence[tuple[str, list[ClickCount]]], width: int) -> Iterator[RenderableType]:
     """Return charts in pairs if there is room, else below each other."""
     paired = width >= TWO_COLUMNS
     size = (width - 4) // 2 if paired else width

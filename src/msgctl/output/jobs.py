@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from msgctl.config.profiles import ENVIRONMENT
-from msgctl.output import times
-from msgctl.output.cells import cell
+from msgctl.output.cells import cell, local_time, time_ago
 from msgctl.output.signs import SIGNS, kind_of
 from msgctl.output.tables import Column, Listing, record
 from msgctl.output.theme import Flow, state
@@ -51,14 +50,14 @@ def list_parts(jobs: Collection[Document], now: float, width: int) -> Iterator[R
     for number, job in enumerate(jobs):
         if number:
             yield Text("")
-        yield Flow([Text(cell(job["job"]), "bold"), state(job["state"]), Text(times.ago(job["created"], now), "dim")])
+        yield Flow([Text(cell(job["job"]), "bold"), state(job["state"]), Text(time_ago(job["created"], now), "dim")])
         yield bar(job, width)
         yield Flow(counts(job), "   ")
 
 
 def parts(job: Document, now: float, width: int) -> Iterator[RenderableType]:
     """Return one job: its state, how far it is, and the outcome of its recipients."""
-    started, ago = times.local(job["created"], now), times.ago(job["created"], now)
+    started, ago = local_time(job["created"], now), time_ago(job["created"], now)
     source = [f"{cell(job['command'])} of {cell(job['file'])}", f"account {cell(job['profile'])}"]
     yield Flow([Text(cell(each), "bold") for each in (job["job"], job.get("name")) if each] + [state(job["state"])])
     yield Flow([Text(each, "dim") for each in (*source, f"started {started}, {ago}")], " · ")

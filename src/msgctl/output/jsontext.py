@@ -66,8 +66,7 @@ def escape(text: str, *, ascii_only: bool = False) -> str:
 
 
 def dump(value: Any) -> str:
-    """Return compact JSON of a value: plain Python data, or what `msgctl.http.response` read; numbers stay as they
-    came."""
+    """Return compact JSON of plain Python data, or of what `msgctl.http.response` read; numbers stay as they came."""
     return "".join(_pieces(value))
 
 

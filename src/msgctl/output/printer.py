@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from msgctl import operations
 from msgctl.http.response import Response, ShapeError, load_json
 from msgctl.output import fields, jsontext, plain
-from msgctl.output.cells import cell, reach, text_of
-from msgctl.output.form import Format
-from msgctl.output.result import Document, OwnResult, RawResult, Result, ServiceResult, StreamResult, TextResult
+from msgctl.output.cells import Rows, cell, reach, text_of
+from msgctl.output.result import Document, Format, OwnResult, RawResult, Result, ServiceResult, StreamResult, TextResult
 from msgctl.output.signs import writable
 from msgctl.text import clean
 
@@ -134,7 +133,7 @@ class Printer:
         elif isinstance(result.documents, Mapping):
             self._lines(plain.listing([(cell(name), cell(reach(result.documents, name))) for name in columns]))
         elif result.documents:
-            self._lines(plain.aligned([*map(cell, columns)], _Cells(result.documents, columns)))
+            self._lines(plain.aligned([*map(cell, columns)], _cells(result.documents, columns)))
 
     def _show_own(self, result: OwnResult, columns: Sequence[str]) -> None:
         from msgctl.output import views
@@ -279,14 +278,12 @@ class Printer:
         elif self._screen.is_drawn:
             self._show_own(OwnResult(documents, columns), columns)
         else:
-            self._lines(plain.aligned([*map(cell, columns)], _Cells(documents, columns)))
+            self._lines(plain.aligned([*map(cell, columns)], _cells(documents, columns)))
 
     def _delimited(self, columns: Sequence[str], documents: Iterable[Document]) -> Iterator[str]:
-        from msgctl.output import delimited
-
         values = ([text_of(reach(document, name)) for name in columns] for document in documents)
         rows = chain([list(columns)], values) if self._header else values
-        return (delimited.csv_lines if self._format is Format.CSV else delimited.tsv_lines)(rows)
+        return (plain.csv_lines if self._format is Format.CSV else plain.tsv_lines)(rows)
 
     def _lines(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -303,21 +300,8 @@ class Printer:
         return console(screen.stream, width=screen.width or 80, color=screen.color)
 
 
-class _Cells(Collection[Sequence[str]]):
-    """Documents as rows of clean cells, made anew at every walk, so that a long table is never held twice."""
-
-    def __init__(self, documents: Collection[Document], columns: Sequence[str]) -> None:
-        self._documents = documents
-        self._columns = columns
-
-    def __len__(self) -> int:
-        return len(self._documents)
-
-    def __iter__(self) -> Iterator[Sequence[str]]:
-        return ([cell(reach(document, name)) for name in self._columns] for document in self._documents)
-
-    def __contains__(self, row: object) -> bool:
-        return any(row == each for each in self)
+def _cells(documents: Collection[Document], columns: Sequence[str]) -> Rows:
+    return Rows(documents, lambda document: [cell(reach(document, name)) for name in columns])
 
 
 def _is_json(body: bytes) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,6 +13,15 @@ if TYPE_CHECKING:
     from msgctl.recipients import RecipientOutcome
 
 Document = Mapping[str, Any]
+
+
+class Format(Enum):
+    """How a result is printed; the values are those of ``--output``."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    TSV = "tsv"
 
 
 @dataclass(kw_only=True)

@@ -14,8 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from msgctl.output import times
-from msgctl.output.cells import cell
+from msgctl.output.cells import cell, local_time, time_ago
 from msgctl.output.theme import Flow, state
 from msgctl.text import plural
 
@@ -170,7 +169,7 @@ def shown(value: Any, kind: str, now: float) -> Text:
     if kind == "number":
         return Text(number(text), "zero" if text == "0" else "")
     if kind in ("time", "ago"):
-        tell: Callable[[str, float], str] = times.local if kind == "time" else times.ago
+        tell: Callable[[str, float], str] = local_time if kind == "time" else time_ago
         return Text(tell(text, now), "dim" if kind == "ago" else "")
     return Text(text, {"id": "id", "strong": "bold"}.get(kind, ""))
 
@@ -180,7 +179,7 @@ def number(text: str) -> str:
     return f"{int(text):,}" if text.isascii() and text.isdecimal() and len(text) < 16 else text
 
 
-class Record:
+class FieldList:
     """Names with their values beside them, or below them if a word would be broken."""
 
     def __init__(self, pairs: Sequence[tuple[str, Text]]) -> None:
@@ -204,7 +203,7 @@ class Record:
 
 def record(pairs: Sequence[tuple[str, Text]]) -> RenderableType:
     """Return names with their values."""
-    return Record(pairs)
+    return FieldList(pairs)
 
 
 def _is_filled(value: Any) -> bool:

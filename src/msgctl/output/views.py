@@ -14,7 +14,7 @@ from rich.text import Text
 
 from msgctl import operations as ops
 from msgctl.output import fields
-from msgctl.output.cells import cell, reach
+from msgctl.output.cells import Rows, cell, reach
 from msgctl.output.result import ServiceResult
 from msgctl.output.tables import GAP, LEAST_TEXT, Column, Listing, card, record, shown, table
 from msgctl.recipients import ACCEPTED, is_failure
@@ -189,7 +189,7 @@ def own_parts(result: OwnResult, now: float, width: int) -> Iterator[RenderableT
         own = tuple(name for name in result.columns if name not in (*view.columns, "status", "state"))
         view = view._replace(columns=(*view.columns, *own), spare=(*own, *view.spare))
     if result.view in _OWN:
-        rows = _Rows(rows, partial(_own_row, result.view))
+        rows = Rows(rows, partial(_own_row, result.view))
     yield from Listing(_columns(view, view.columns, rows), rows, now, width=width).parts()
 
 
@@ -232,25 +232,6 @@ def _own_record(
         yield from jobs.result_parts(document, width)
     else:
         yield from jobs.parts(document, now, width)
-
-
-class _Rows(Collection[Mapping[str, Any]]):
-    """Documents as rows of a view, made anew at every walk, so that a long list is never held."""
-
-    def __init__(
-        self, documents: Collection[Mapping[str, Any]], row: Callable[[Mapping[str, Any]], Mapping[str, Any]]
-    ) -> None:
-        self._documents = documents
-        self._row = row
-
-    def __len__(self) -> int:
-        return len(self._documents)
-
-    def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        return map(self._row, self._documents)
-
-    def __contains__(self, row: object) -> bool:
-        return any(row == each for each in self)
 
 
 def _own_row(view: str, row: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from msgctl.cli import job
 from msgctl.cli.options import global_options
 from msgctl.cli.tree import examples_of, is_bulk, operation_of
 from msgctl.operations import Operation
-from msgctl.output.form import Format
+from msgctl.output.result import Format
 from msgctl.sandbox.faults import FaultKind
 from msgctl.sandbox.messages import KINDS
 

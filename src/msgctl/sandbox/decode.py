@@ -10,15 +10,14 @@ import hmac
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import date
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from msgctl.operations import Field, Kind, Operation, Place
 from msgctl.sandbox.protocol import Refusal, SandboxRequest, invalid, missing, quoted
 
-Source = Mapping[str, list[Any]]
+Pairs = Mapping[str, list[Any]]
 """What was sent in the query or the body: each name with all its values."""
 
 MAX_BODY = 1024 * 1024
@@ -35,31 +34,11 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 _BOOLEANS = {"true": True, "false": False}
 
 
-@dataclass(frozen=True, slots=True)
-class Parameters:
-    """The parameters of a request by their names on the wire, checked and converted."""
+def read(operation: Operation, request: SandboxRequest, client: int, key: str) -> dict[str, Any]:
+    """Return the parameters of an operation's request by their names, checked and converted.
 
-    values: Mapping[str, Any]
-
-    def text(self, name: str) -> str:
-        """Return a required parameter."""
-        return cast(str, self.values[name])
-
-    def optional(self, name: str) -> str | None:
-        """Return an optional parameter, or None."""
-        return cast("str | None", self.values.get(name))
-
-    def flag(self, name: str) -> bool:
-        """Return a boolean parameter; false if it was not sent."""
-        return bool(self.values.get(name, False))
-
-    def several(self, name: str) -> tuple[str, ...]:
-        """Return the values of a parameter that takes several."""
-        return cast("tuple[str, ...]", self.values[name])
-
-
-def read(operation: Operation, request: SandboxRequest, client: int, key: str) -> Parameters:
-    """Return the parameters of an operation's request. Raises Refusal for the first that breaks a rule."""
+    An optional parameter that was not sent is missing. Raises Refusal for the first that breaks a rule.
+    """
     if len(request.body) > MAX_BODY:
         raise invalid("the body", f"must not be larger than {MAX_BODY} bytes")
     sources = {operation.credentials: _source(operation.credentials, request)}
@@ -73,10 +52,10 @@ def read(operation: Operation, request: SandboxRequest, client: int, key: str) -
             values[field.name] = _checked(field, value)
         elif field.required:
             raise missing(field.name, WHERE[field.place])
-    return Parameters(values)
+    return values
 
 
-def _check_credentials(source: Source, place: Place, client: int, key: str) -> None:
+def _check_credentials(source: Pairs, place: Place, client: int, key: str) -> None:
     sent_client = _single(source, "client")
     if sent_client is None:
         raise missing("client", WHERE[place])
@@ -89,7 +68,7 @@ def _check_credentials(source: Source, place: Place, client: int, key: str) -> N
         raise Refusal("UNAUTHORIZED", "client or key is wrong")
 
 
-def _source(place: Place, request: SandboxRequest) -> Source:
+def _source(place: Place, request: SandboxRequest) -> Pairs:
     if place is Place.QUERY:
         return _pairs("the query string", request.query)
     if place is Place.FORM:
@@ -115,7 +94,7 @@ def _text(body: bytes) -> str:
         raise invalid("the body", "must be UTF-8 text") from None
 
 
-def _pairs(where: str, text: str) -> Source:
+def _pairs(where: str, text: str) -> Pairs:
     """Read ``name=value&name=value`` (WHATWG URL standard), refusing what a browser would silently repair."""
     found: dict[str, list[str]] = {}
     for pair in filter(None, text.split("&")):
@@ -137,14 +116,14 @@ def _unquoted(what: str, text: str) -> str:
         raise invalid(what, "must be percent-encoded UTF-8") from None
 
 
-def _json_fields(text: str) -> Source:
+def _json_fields(text: str) -> Pairs:
     """Read a JSON object (RFC 8259); a repeated field has several values."""
     try:
         # No parameter is a number, and converting a very long one to an integer fails: read them all as floats.
-        document = json.loads(text, object_pairs_hook=_Pairs, parse_int=float, parse_constant=_refuse_constant)
+        document = json.loads(text, object_pairs_hook=_JsonObject, parse_int=float, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise invalid("the body", "must be JSON") from None
-    if not isinstance(document, _Pairs):
+    if not isinstance(document, _JsonObject):
         raise invalid("the body", "must be a JSON object")
     found: dict[str, list[Any]] = {}
     for name, value in document:
@@ -152,7 +131,7 @@ def _json_fields(text: str) -> Source:
     return found
 
 
-class _Pairs(list[tuple[str, Any]]):
+class _JsonObject(list[tuple[str, Any]]):
     """The fields of a JSON object in order, so that a repeated one is seen."""
 
 
@@ -160,7 +139,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise invalid("the body", f"must be JSON, which has no {name}")
 
 
-def _single(source: Source, name: str) -> Any:
+def _single(source: Pairs, name: str) -> Any:
     """Return the value of a parameter, or None if it was not sent or is empty."""
     values = source.get(name, [])
     if len(values) > 1:
@@ -197,7 +176,7 @@ def _string(name: str, value: object) -> str:
 
 
 def _strings(name: str, value: object) -> tuple[str, ...]:
-    # An object is a `_Pairs` here, which is a list as well.
+    # An object is a `_JsonObject` here, which is a list as well.
     if type(value) is not list or not all(isinstance(element, str) for element in value):
         raise invalid(name, "must be an array of strings")
     return tuple(_string(name, element) for element in value)

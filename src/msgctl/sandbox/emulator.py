@@ -9,10 +9,11 @@ from sqlite3 import Connection
 from urllib.parse import urlsplit
 
 from msgctl.operations import OPERATIONS, Effect, Operation
-from msgctl.sandbox.decode import Parameters, read
+from msgctl.sandbox.decode import read
 from msgctl.sandbox.handlers import HANDLERS
 from msgctl.sandbox.messages import Scope
 from msgctl.sandbox.protocol import (
+    BASE_PATH,
     Refusal,
     SandboxRequest,
     SandboxResponse,
@@ -21,12 +22,13 @@ from msgctl.sandbox.protocol import (
     quoted,
     wrong_method,
 )
-from msgctl.sandbox.state import State
+from msgctl.sandbox.state import SandboxState
 
-BASE_PATH = "/api/v1"
 BASE_URL = f"https://sandbox.invalid{BASE_PATH}"
 CLIENT = 1
 KEY = "sandbox"
+
+_BY_PATH: Mapping[str, Operation] = {BASE_PATH + operation.path: operation for operation in OPERATIONS}
 
 
 class Emulator:
@@ -38,7 +40,7 @@ class Emulator:
 
     def __init__(
         self,
-        state: State,
+        state: SandboxState,
         *,
         clock: Callable[[], float] = time.time,
         seed: int | None = None,
@@ -64,7 +66,12 @@ class Emulator:
         """
         try:
             operation = _route(request)
-            return self._perform(operation, read(operation, request, self._client, self._key))
+            given = read(operation, request, self._client, self._key)
+            begin = self.state.reading if operation.effect is Effect.READS else self.state.writing
+            with begin() as db:
+                # The time is read inside the transaction, so that messages are stored in the order of their times.
+                scope = Scope(db, self.now(db), self.random, self.origin)
+                return json_response(HANDLERS[operation.name](scope, given))
         except Refusal as refusal:
             return refusal.response()
 
@@ -77,16 +84,6 @@ class Emulator:
     def close(self) -> None:
         """Close the state's connections; the next request opens one again."""
         self.state.close()
-
-    def _perform(self, operation: Operation, parameters: Parameters) -> SandboxResponse:
-        begin = self.state.reading if operation.effect is Effect.READS else self.state.writing
-        with begin() as db:
-            # The time is read inside the transaction, so that messages are stored in the order of their times.
-            scope = Scope(db, self.now(db), self.random, self.origin)
-            return json_response(HANDLERS[operation.name](scope, parameters))
-
-
-_BY_PATH: Mapping[str, Operation] = {BASE_PATH + operation.path: operation for operation in OPERATIONS}
 
 
 def _route(request: SandboxRequest) -> Operation:

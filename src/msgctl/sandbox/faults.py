@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from enum import Enum
+from dataclasses import replace
+from enum import StrEnum
 from typing import NamedTuple
 
 from msgctl.errors import UsageError
 from msgctl.operations import OPERATIONS
-from msgctl.sandbox.emulator import BASE_PATH, Emulator
-from msgctl.sandbox.protocol import UNKNOWN_ERROR, Refusal, SandboxRequest, SandboxResponse, quoted
-from msgctl.sandbox.state import State
+from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.protocol import BASE_PATH, UNKNOWN_ERROR, Refusal, SandboxRequest, SandboxResponse, quoted
+from msgctl.sandbox.state import SandboxState
 
 MAX_DELAY = 3600.0
 MAX_NEXT = 1_000_000
@@ -23,7 +24,7 @@ SYNTAX = (
 )
 
 
-class FaultKind(Enum):
+class FaultKind(StrEnum):
     """The kinds of fault, by their names in a SPEC."""
 
     REFUSE = "520"
@@ -37,16 +38,29 @@ class FaultKind(Enum):
     GARBAGE = "garbage"
 
 
-INSTEAD = {FaultKind.REFUSE, FaultKind.UNAVAILABLE, FaultKind.TOO_MANY, FaultKind.HTML, FaultKind.REJECT}
-"""Faults that replace the operation. With the others it is carried out, and only its response is affected."""
-
 _PATHS = frozenset(operation.path for operation in OPERATIONS)
 _PROBABILITY = re.compile(r"0*(?:0?\.[0-9]{1,9}|[01](?:\.0*)?)")
 _SECONDS = re.compile(r"[0-9]{1,4}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}")
+_COUNT = re.compile(r"next=0*([1-9][0-9]{0,6})")
 _PAGE = (
     b"<!DOCTYPE html>\n<html><head><title>520: unknown error</title></head>"
     b"<body><h1>Error 520</h1><p>The web server returned an unknown error.</p></body></html>\n"
 )
+
+
+def _refuse(error: str, kind: FaultKind, **more: str) -> SandboxResponse:
+    status = int(kind)
+    return Refusal(error, f"the sandbox has the fault {kind}", status=status, headers=more).response()
+
+
+INSTEAD = {
+    FaultKind.REFUSE: _refuse("UNKNOWN", FaultKind.REFUSE),
+    FaultKind.UNAVAILABLE: _refuse("UNAVAILABLE", FaultKind.UNAVAILABLE),
+    FaultKind.TOO_MANY: _refuse("TOO_MANY_REQUESTS", FaultKind.TOO_MANY, **{"retry-after": "1"}),
+    FaultKind.HTML: SandboxResponse(UNKNOWN_ERROR, _PAGE, {"content-type": "text/html; charset=utf-8"}),
+    FaultKind.REJECT: SandboxResponse(UNKNOWN_ERROR, b""),
+}
+"""Responses that replace the work. With the other faults the operation is carried out, and its response suffers."""
 
 
 class Fault(NamedTuple):
@@ -59,43 +73,46 @@ class Fault(NamedTuple):
     next: int | None = None
 
 
-class Outcome(NamedTuple):
-    """A response, and the faults that it met."""
-
-    response: SandboxResponse
-    faults: tuple[FaultKind, ...] = ()
-
-
 def parse(spec: str) -> Fault:
     """Return the fault of a SPEC (see `SYNTAX`). Raises UsageError."""
+
+    def malformed(why: str) -> UsageError:
+        return UsageError(f"Cannot read the fault {quoted(spec)}: {why}", SYNTAX)
+
     head, *rest = spec.split(":", 2)
     name, equals, seconds = head.partition("=")
-    kind = next((kind for kind in FaultKind if kind.value == name), None)
-    if kind is None or (kind is FaultKind.DELAY) != bool(equals):
-        raise _malformed(spec, f"unknown kind of fault {quoted(head)}")
+    if name not in list(FaultKind) or (name == FaultKind.DELAY) != bool(equals):
+        raise malformed(f"unknown kind of fault {quoted(head)}")
     if equals and not (_SECONDS.fullmatch(seconds) and float(seconds) <= MAX_DELAY):
-        raise _malformed(spec, f"the delay must be a number of seconds up to {MAX_DELAY:g}, not {quoted(seconds)}")
+        raise malformed(f"the delay must be a number of seconds up to {MAX_DELAY:g}, not {quoted(seconds)}")
     how_often = rest.pop(0) if rest and not rest[0].startswith("/") else "1"
-    count = None
-    if how_often.startswith("next="):
-        count, how_often = _count(spec, how_often.removeprefix("next=")), "1"
-    if not _PROBABILITY.fullmatch(how_often):
-        raise _malformed(spec, f"the probability must be between 0 and 1, not {quoted(how_often)}")
+    count = _COUNT.fullmatch(how_often)
+    if how_often.startswith("next=") and not (count and int(count[1]) <= MAX_NEXT):
+        raise malformed(f"next must be a whole number from 1 to {MAX_NEXT}, not {quoted(how_often[5:])}")
+    if not count and not _PROBABILITY.fullmatch(how_often):
+        raise malformed(f"the probability must be between 0 and 1, not {quoted(how_often)}")
     path = ":".join(rest).removeprefix(BASE_PATH) if rest else None
     if path is not None and path not in _PATHS:
-        near = f"/{path}" if f"/{path}" in _PATHS else None
-        raise _malformed(spec, f"unknown path {quoted(path)}" + (f". Did you mean {near}?" if near else ""))
-    return Fault(kind, float(how_often), path, float(seconds) if equals else 0.0, count)
+        hint = f". Did you mean /{path}?" if f"/{path}" in _PATHS else ""
+        raise malformed(f"unknown path {quoted(path)}{hint}")
+    probability = 1.0 if count else float(how_often)
+    return Fault(FaultKind(name), probability, path, float(seconds or 0), int(count[1]) if count else None)
 
 
-def replace_all(state: State, *specs: str) -> None:
+def replace_all(state: SandboxState, *specs: str) -> None:
     """Set exactly these faults. Raises UsageError, with nothing changed, if one cannot be read."""
-    faults = [parse(spec) for spec in specs]
+    rows = [(spec, parse(spec).next) for spec in specs]
     with state.writing() as db:
         db.execute("DELETE FROM faults")
-        rows = [(spec, fault.next) for spec, fault in zip(specs, faults, strict=True)]
         db.executemany("INSERT INTO faults (spec, remaining) VALUES (?, ?)", rows)
     state.check_faults()
+
+
+def stored(state: SandboxState) -> list[str]:
+    """Return the faults that are set, with the number of requests that are left for each."""
+    with state.reading() as db:
+        rows = db.execute("SELECT spec, remaining FROM faults ORDER BY number").fetchall()
+    return [spec if left is None else re.sub("next=[0-9]+", f"next={left}", spec) for spec, left in rows]
 
 
 def respond(
@@ -103,16 +120,15 @@ def respond(
     request: SandboxRequest,
     sleep: Callable[[float], None] = time.sleep,
     operate: Callable[[SandboxRequest], SandboxResponse] | None = None,
-) -> Outcome:
+) -> SandboxResponse:
     """Carry out an operation with the faults that the state has; ``operate`` replaces the emulator."""
     operate = operate or emulator.respond
     met = _met(emulator, request.path.removeprefix(BASE_PATH))
     if not met:
-        return Outcome(operate(request))
-    kinds = tuple(fault.kind for fault in met)
+        return operate(request)
     sleep(sum(fault.seconds for fault in met))
-    instead = next((kind for kind in kinds if kind in INSTEAD), None)
-    return Outcome(_response(instead) if instead else operate(request), kinds)
+    instead = next((INSTEAD[fault.kind] for fault in met if fault.kind in INSTEAD), None)
+    return replace(instead or operate(request), faults=tuple(fault.kind for fault in met))
 
 
 def _met(emulator: Emulator, path: str) -> list[Fault]:
@@ -131,25 +147,3 @@ def _met(emulator: Emulator, path: str) -> list[Fault]:
             elif remaining:
                 db.execute("UPDATE faults SET remaining = remaining - 1 WHERE number = ?", (number,))
     return met
-
-
-def _response(kind: FaultKind) -> SandboxResponse:
-    """Return the response that replaces the operation's; for HTML it is a proxy's error page."""
-    if kind is FaultKind.HTML:
-        return SandboxResponse(UNKNOWN_ERROR, _PAGE, {"content-type": "text/html; charset=utf-8"})
-    msg = f"the sandbox has the fault {kind.value}"
-    if kind is FaultKind.UNAVAILABLE:
-        return Refusal("UNAVAILABLE", msg, status=503).response()
-    if kind is FaultKind.TOO_MANY:
-        return Refusal("TOO_MANY_REQUESTS", msg, status=429, headers={"retry-after": "1"}).response()
-    return Refusal("UNKNOWN", msg).response()
-
-
-def _count(spec: str, text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 1 <= len(text) <= 7 and 1 <= int(text) <= MAX_NEXT):
-        raise _malformed(spec, f"next must be a whole number from 1 to {MAX_NEXT}, not {quoted(text)}")
-    return int(text)
-
-
-def _malformed(spec: str, why: str) -> UsageError:
-    return UsageError(f"Cannot read the fault {quoted(spec)}: {why}", SYNTAX)

@@ -11,9 +11,8 @@ from msgctl import __version__
 from msgctl.operations import OPERATIONS, Field, Kind, Member, Operation, Place
 from msgctl.sandbox import endpoints
 from msgctl.sandbox.decode import FORM_TYPE, JSON_TYPE
-from msgctl.sandbox.emulator import BASE_PATH
 from msgctl.sandbox.endpoints import Endpoint
-from msgctl.sandbox.protocol import SandboxResponse
+from msgctl.sandbox.protocol import BASE_PATH, SandboxResponse
 
 Schema = dict[str, Any]
 
@@ -118,12 +117,13 @@ def _endpoint(endpoint: Endpoint) -> Schema:
     }
     if endpoint.method == "GET":
         described["parameters"] = [
-            {"name": name, "in": "query", "description": text, "schema": {"type": "string"}}
-            for name, text in endpoint.parameters.items()
+            {"name": name, "in": "query", "description": each.help, "schema": {"type": each.kind}}
+            for name, each in endpoint.parameters.items()
         ]
     elif endpoint.parameters:
-        properties = {name: {"description": text} for name, text in endpoint.parameters.items()}
-        schema = {"type": "object", "properties": properties}
+        properties = {name: {"type": each.kind, "description": each.help} for name, each in endpoint.parameters.items()}
+        required = [name for name, each in endpoint.parameters.items() if each.required]
+        schema = {"type": "object", "properties": properties, "required": required}
         described["requestBody"] = {"content": {JSON_TYPE: {"schema": schema}}}
     return described
 

@@ -7,6 +7,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+BASE_PATH = "/api/v1"
+"""The path of the interface, below which the operations are."""
+
 UNKNOWN_ERROR = 520
 """The status of a refused operation (interface, "Errors")."""
 
@@ -28,12 +31,13 @@ class SandboxRequest:
 
 @dataclass(frozen=True, slots=True)
 class SandboxResponse:
-    """One response; ``refusal`` is the reason if the request was refused."""
+    """One response; ``refusal`` is the reason if the request was refused, ``faults`` names the faults that it met."""
 
     status: int
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
     refusal: Refusal | None = None
+    faults: tuple[str, ...] = ()
 
 
 class Refusal(Exception):  # noqa: N818 - a response of the service, not a failure of the emulator

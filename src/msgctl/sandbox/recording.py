@@ -14,9 +14,7 @@ from urllib.parse import parse_qsl
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError
 from msgctl.operations import Place
 from msgctl.sandbox.decode import FORM_TYPE, JSON_TYPE
-from msgctl.sandbox.emulator import BASE_PATH
-from msgctl.sandbox.faults import Outcome
-from msgctl.sandbox.protocol import Refusal, SandboxRequest, SandboxResponse, json_response
+from msgctl.sandbox.protocol import BASE_PATH, Refusal, SandboxRequest, SandboxResponse, json_response
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -37,7 +35,7 @@ class Forwarded(NamedTuple):
         return json.dumps([self.method, self.path, sorted(self.query), sorted(self.form), document], sort_keys=True)
 
 
-class Recorder:
+class ExchangeRecorder:
     """Forwards requests to the service, and records each one with its response.
 
     A request must carry the account's own client and key, so that no other program spends its credits.
@@ -56,20 +54,20 @@ class Recorder:
         self._client = str(client)
         self._key = key
 
-    def respond(self, request: SandboxRequest, _address: str) -> Outcome:
+    def respond(self, request: SandboxRequest, _address: str) -> SandboxResponse:
         """Return the service's response; its body is not changed."""
         try:
             forwarded, client, key = _read(request)
             if client != self._client or not hmac.compare_digest(key.encode(), self._key.encode()):
-                return Outcome(Refusal("UNAUTHORIZED", "client or key is wrong; nothing was forwarded").response())
+                return Refusal("UNAUTHORIZED", "client or key is wrong; nothing was forwarded").response()
             response = self._forward(forwarded)
         except Refusal as refusal:
-            return Outcome(refusal.response())
+            return refusal.response()
         except MsgctlError as error:
             status = 502 if isinstance(error, NotReachedError) else 504
-            return Outcome(json_response({"error": error.kind, "msg": error.message}, status=status))
+            return json_response({"error": error.kind, "msg": error.message}, status=status)
         self._write(_line(forwarded, response))
-        return Outcome(response)
+        return response
 
 
 class Replay:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote_plus
 
-from msgctl.operations import OPERATIONS, SEND_CALL, Operation
+from msgctl.operations import OPERATIONS, SEND_CALL
 from msgctl.sandbox.decode import WHERE
-from msgctl.sandbox.emulator import BASE_PATH
-from msgctl.sandbox.faults import Outcome
-from msgctl.sandbox.protocol import Refusal, SandboxRequest, masked
-from msgctl.times import timestamp
+from msgctl.sandbox.protocol import BASE_PATH, Refusal, SandboxRequest, SandboxResponse, masked
+from msgctl.text import timestamp
 
 MAX_REQUESTS = 200
 MAX_SHOWN = 2000
@@ -20,7 +18,6 @@ MAX_SHOWN = 2000
 _RULES = {
     "UNAUTHORIZED": "Every request carries the account's client and key as parameters, from an allowed address.",
     "NOT_FOUND": "The path, the message id or the short URL must exist.",
-    "METHOD_NOT_ALLOWED": "Each operation has one method.",
     "NOT_ENOUGH_CREDITS": "The balance must cover all numbers of a dispatch, or nothing is sent.",
     "ALREADY_TAKEN": "In the sandbox, names and aliases of short URLs are unique.",
     "INVALID_CODE": "A code is for one phone and app name, and can be used once.",
@@ -29,50 +26,38 @@ _RULES = {
 }
 
 
-class _Entry(NamedTuple):
-    number: int
-    at: float
-    request: SandboxRequest
-    outcome: Outcome
-
-
 class RequestLog:
-    """Remembers requests, and describes them without their keys; any number of threads may use it."""
+    """Remembers requests without their keys, as JSON objects; any number of threads may use it."""
 
     def __init__(self) -> None:
-        self._entries: deque[_Entry] = deque(maxlen=MAX_REQUESTS)
+        self._entries: deque[dict[str, Any]] = deque(maxlen=MAX_REQUESTS)
         self.count = 0
 
-    def add(self, request: SandboxRequest, outcome: Outcome, at: float) -> None:
+    def add(self, request: SandboxRequest, response: SandboxResponse, at: float) -> None:
         self.count += 1
-        kept = SandboxRequest(request.method, request.path, request.query, {}, request.body[:MAX_SHOWN])
-        self._entries.append(_Entry(self.count, at, kept, outcome))
+        body = request.body[:MAX_SHOWN].decode("utf-8", "replace")
+        parameters = "&".join(filter(None, (request.query, body)))
+        entry: dict[str, Any] = {
+            "number": self.count,
+            "time": timestamp(at),
+            "method": request.method,
+            "path": masked(request.path).encode("utf-8", "replace").decode(),
+            "parameters": unquote_plus(masked(parameters)[:MAX_SHOWN]).encode("utf-8", "replace").decode(),
+            "status": response.status,
+            "faults": list(response.faults),
+        }
+        if response.refusal is not None:
+            entry |= {"error": response.refusal.error, "msg": response.refusal.msg}
+            if not response.faults:
+                entry["rule"] = _rule(request.path, response.refusal)
+        self._entries.append(entry)
 
     def described(self) -> list[dict[str, Any]]:
-        """Return the requests as JSON objects, newest first."""
-        return [_described(entry) for entry in reversed(self._entries.copy())]
+        """Return the requests, newest first."""
+        return list(reversed(self._entries.copy()))
 
 
-def _described(entry: _Entry) -> dict[str, Any]:
-    request, response = entry.request, entry.outcome.response
-    parameters = "&".join(filter(None, (request.query, request.body.decode("utf-8", "replace"))))
-    described: dict[str, Any] = {
-        "number": entry.number,
-        "time": timestamp(entry.at),
-        "method": request.method,
-        "path": masked(request.path).encode("utf-8", "replace").decode(),
-        "parameters": unquote_plus(masked(parameters)[:MAX_SHOWN]).encode("utf-8", "replace").decode(),
-        "status": response.status,
-        "faults": [kind.value for kind in entry.outcome.faults],
-    }
-    if response.refusal is not None:
-        described |= {"error": response.refusal.error, "msg": response.refusal.msg}
-        if not entry.outcome.faults:
-            described["rule"] = rule_of(request.path, response.refusal)
-    return described
-
-
-def rule_of(path: str, refusal: Refusal) -> str:
+def _rule(path: str, refusal: Refusal) -> str:
     """Return the rule that a refused request broke, in words of the interface."""
     operation = next((each for each in OPERATIONS if BASE_PATH + each.path == path), None)
     if operation is None:
@@ -81,20 +66,14 @@ def rule_of(path: str, refusal: Refusal) -> str:
         return f"{operation.path} is a {operation.method} operation."
     if refusal.error in _RULES:
         return _RULES[refusal.error]
-    name = refusal.parameter or ""
+    name = refusal.parameter
     if operation is SEND_CALL and (
         name == "audio-code" or (refusal.error == "MISSING_PARAMETER" and name in ("message", "voice"))
     ):
         return "message and voice are required without audio-code, and must not be combined with it."
-    return _rule_of_parameter(operation, name)
-
-
-def _rule_of_parameter(operation: Operation, name: str) -> str:
-    if name in ("client", "key"):
-        return f"{name} is required {WHERE[operation.credentials]} of every request."
     field = next((field for field in operation.fields if field.name == name), None)
     if field is None:
-        return f"{operation.method} {operation.path} takes its parameters {WHERE[operation.credentials]}."
+        return f"{operation.method} {operation.path} takes client and key {WHERE[operation.credentials]}."
     parts = [
         field.kind.value,
         "required" if field.required else "optional",

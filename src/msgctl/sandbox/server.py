@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 
 from msgctl.sandbox.decode import MAX_BODY
-from msgctl.sandbox.faults import FaultKind, Outcome
+from msgctl.sandbox.faults import FaultKind
 from msgctl.sandbox.protocol import Refusal, SandboxRequest, SandboxResponse, masked
 from msgctl.text import shorten
 
@@ -37,10 +37,10 @@ Log = Callable[[str], None]
 
 
 class Responder(Protocol):
-    """What a server serves: `service.Service`, or `recording.Recorder`."""
+    """What a server serves: `service.Service`, or `recording.ExchangeRecorder`."""
 
-    def respond(self, request: SandboxRequest, address: str) -> Outcome:
-        """Return the outcome of a request from an address. Never raises."""
+    def respond(self, request: SandboxRequest, address: str) -> SandboxResponse:
+        """Respond to a request from an address. Never raises."""
 
 
 class Server(ThreadingHTTPServer):
@@ -121,15 +121,15 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             self._check_host(target)
             request = SandboxRequest(self.command, path, query, headers, self._body())
-            outcome = self.server.service.respond(request, self.client_address[0])
+            response = self.server.service.respond(request, self.client_address[0])
         except Refusal as refusal:
             self.close_connection = True
-            outcome = Outcome(refusal.response())
+            response = refusal.response()
         milliseconds = (time.perf_counter() - started) * 1000
-        fault = f" fault {', '.join(kind.value for kind in outcome.faults)}" if outcome.faults else ""
+        fault = f" fault {', '.join(response.faults)}" if response.faults else ""
         asked = f"{shorten(self.command, 20)} {shorten(masked(path), 100)}"
-        self.server.log(f"{asked} {outcome.response.status} {milliseconds:.0f} ms{fault}")
-        self._send(outcome)
+        self.server.log(f"{asked} {response.status} {milliseconds:.0f} ms{fault}")
+        self._send(response)
 
     def _check_host(self, target: str) -> None:
         hosts = self.headers.get_all("host", [])
@@ -191,8 +191,8 @@ class _Handler(BaseHTTPRequestHandler):
         while left > 0 and (data := self.rfile.read(min(left, 65536))):
             left -= len(data)
 
-    def _send(self, outcome: Outcome) -> None:
-        response, kinds = outcome.response, outcome.faults
+    def _send(self, response: SandboxResponse) -> None:
+        kinds = response.faults
         whole = b"" if self.command == "HEAD" else response.body
         if FaultKind.DROP in kinds or FaultKind.REJECT in kinds:
             self.close_connection = True
@@ -204,7 +204,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._write(self._head(response) + whole[: len(whole) // 2])
         else:
             self._write(self._head(response) + whole)
-
         self._source.restart(None)
 
     def _write(self, data: bytes) -> None:
@@ -228,7 +227,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self.command = getattr(self, "command", None) or "GET"
         with contextlib.suppress(OSError):
-            self._send(Outcome(Refusal("MALFORMED", "the request is not valid HTTP", status=code).response()))
+            self._send(Refusal("MALFORMED", "the request is not valid HTTP", status=code).response())
         self.server.log(f"- - {code} {shorten(masked(message or ''), 80)}")
 
     def log_message(self, *_arguments: Any) -> None:

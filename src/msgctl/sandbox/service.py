@@ -1,25 +1,55 @@
-"""The service that a served sandbox offers: the interface, visits to short URLs, and its own endpoints."""
+"""What a served sandbox responds to: the interface, visits of short URLs, its own endpoints, and its page."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from email.utils import formatdate
+from functools import cache
+from importlib.resources import files
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from urllib.parse import quote
 
 from msgctl.errors import ConfigurationError
-from msgctl.sandbox import clicks, endpoints, faults, openapi, page
-from msgctl.sandbox.admin import LocalAdmin
+from msgctl.sandbox import clicks, endpoints, faults, openapi
 from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.faults import Outcome
+from msgctl.sandbox.endpoints import LocalSandbox
 from msgctl.sandbox.protocol import Refusal, SandboxRequest, SandboxResponse, quoted, wrong_method
 
 Network = IPv4Network | IPv6Network
 
 VISITS = "/u/"
 _KEPT_IN_LOCATION = "%/:=&?~#+!$,;'@()*[]"
+
+
+@cache
+def page() -> SandboxResponse:
+    """Return the inbox page. Its policy allows only its own script and style, by their hashes, and its own server."""
+    text = files("msgctl.sandbox").joinpath("page.html").read_text(encoding="utf-8")
+
+    def source(element: str) -> str:
+        (content,) = re.findall(f"<{element}>(.*?)</{element}>", text, re.DOTALL)
+        return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+    policy = (
+        f"default-src 'none'; script-src {source('script')}; style-src {source('style')}; "
+        "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    headers = {
+        "content-type": "text/html; charset=utf-8",
+        "content-security-policy": policy,
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cache-control": "no-store",
+    }
+    return SandboxResponse(200, text.encode(), headers)
+
+
+_FILES = {"/": page, "/openapi.json": openapi.response}
 
 
 class Service:
@@ -38,42 +68,38 @@ class Service:
         operate: Callable[[SandboxRequest], SandboxResponse] | None = None,
     ) -> None:
         self._emulator = emulator
-        self._admin = LocalAdmin(emulator)
+        self._sandbox = LocalSandbox(emulator)
         self._allowed = tuple(allowed)
         self._sleep = sleep
         self._operate = operate
-        self._files = {"/": page.html, "/openapi.json": openapi.response}
 
-    def respond(self, request: SandboxRequest, address: str) -> Outcome:
-        """Return the outcome of a request from an address. Never raises."""
-        outcome = self._respond(request, address)
+    def respond(self, request: SandboxRequest, address: str) -> SandboxResponse:
+        """Respond to a request from an address. Never raises."""
+        response = self._respond(request, address)
         if self._emulator.stopped is None:
-            return outcome
-        headers = {**outcome.response.headers, "date": formatdate(self._emulator.stopped, usegmt=True)}
-        return outcome._replace(response=replace(outcome.response, headers=headers))
+            return response
+        return replace(response, headers={**response.headers, "date": formatdate(self._emulator.stopped, usegmt=True)})
 
-    def _respond(self, request: SandboxRequest, address: str) -> Outcome:
+    def _respond(self, request: SandboxRequest, address: str) -> SandboxResponse:
         own = request.path == endpoints.PATH or request.path.startswith(endpoints.PATH + "/")
         try:
             if own:
-                return Outcome(endpoints.respond(self._admin, request))
-            if request.path in self._files and request.method in ("GET", "HEAD"):
-                return Outcome(self._files[request.path]())
-            outcome = self._carry_out(request, address)
+                return endpoints.respond(self._sandbox, request)
+            if request.path in _FILES and request.method in ("GET", "HEAD"):
+                return _FILES[request.path]()
+            if request.path.startswith(VISITS):
+                response = self._visit(request)
+            else:
+                self._check_address(address)
+                response = faults.respond(self._emulator, request, self._sleep, self._operate)
         except Refusal as refusal:
-            outcome = Outcome(refusal.response())
+            response = refusal.response()
         except ConfigurationError as error:
-            return Outcome(Refusal("SANDBOX_FAILURE", error.message, status=500).response())
+            return Refusal("SANDBOX_FAILURE", error.message, status=500).response()
         if not own:
-            self._admin.requests.add(request, outcome, self._emulator.clock())
+            self._sandbox.requests.add(request, response, self._emulator.clock())
             self._emulator.state.notify()
-        return outcome
-
-    def _carry_out(self, request: SandboxRequest, address: str) -> Outcome:
-        if request.path.startswith(VISITS):
-            return Outcome(self._visit(request))
-        self._check_address(address)
-        return faults.respond(self._emulator, request, self._sleep, self._operate)
+        return response
 
     def _check_address(self, address: str) -> None:
         if not self._allowed:
@@ -95,6 +121,6 @@ class Service:
             if not row:
                 raise Refusal("NOT_FOUND", f"no short URL ends in {quoted(alias)}", status=404)
             if request.method == "GET":
-                clicks.add(db, row, [clicks.visit(request.headers, self._emulator.now(db))])
+                clicks.add(db, row, [(self._emulator.now(db), clicks.visitor_of(request.headers))])
         location = quote(row["url_long"], safe=_KEPT_IN_LOCATION)
         return SandboxResponse(302, b"", {"location": location, "cache-control": "no-store"})

@@ -15,8 +15,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import Condition, Lock
 
-from msgctl.storage import database
-from msgctl.storage import files as private
+from msgctl.storage import database, files
 from msgctl.storage.database import BrokenError, transaction
 
 STATE = database.FileFormat(
@@ -112,7 +111,7 @@ _SCHEMA = (
 )
 
 
-class State:
+class SandboxState:
     """An open state file. A missing one is created, with its folder (0600 in 0700).
 
     Raises ConfigurationError, here and from both kinds of transaction, if the file is not a sandbox state, comes from
@@ -210,7 +209,7 @@ def reset(path: Path) -> None:
     if not path.exists():
         return
     try:
-        with closing(State(path)) as state:
+        with closing(SandboxState(path)) as state:
             state.reset()
     except BrokenError:
         with STATE.explained(path):
@@ -234,7 +233,7 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
     """Hold a lock on the folder: SQLite fails if two processes change the journal mode of a new file."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        private.take(descriptor, folder)
+        files.take(descriptor, folder)
         yield
     finally:
         os.close(descriptor)

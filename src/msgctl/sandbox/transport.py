@@ -7,16 +7,14 @@ from collections.abc import Callable
 
 import httpx
 
-from msgctl.sandbox import faults
 from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.faults import FaultKind
 from msgctl.sandbox.protocol import SandboxRequest
 
 _BROKEN = {
-    FaultKind.DROP: "Server disconnected without sending a response.",
-    FaultKind.REJECT: "Server disconnected without sending a response.",
-    FaultKind.TRUNCATE: "peer closed connection without sending complete message body",
-    FaultKind.GARBAGE: "illegal status line",
+    "drop": "Server disconnected without sending a response.",
+    "reject": "Server disconnected without sending a response.",
+    "truncate": "peer closed connection without sending complete message body",
+    "garbage": "illegal status line",
 }
 
 
@@ -31,11 +29,15 @@ class SandboxTransport(httpx.BaseTransport):
         path, _, query = request.url.raw_path.decode().partition("?")
         headers = {name.lower(): value for name, value in request.headers.items()}
         asked = SandboxRequest(request.method, path, query, headers, request.read())
-        outcome = faults.respond(self._emulator, asked, lambda seconds: self._wait(request, seconds))
-        for kind in outcome.faults:
+        if self._emulator.state.has_faults():
+            from msgctl.sandbox import faults
+
+            response = faults.respond(self._emulator, asked, lambda seconds: self._wait(request, seconds))
+        else:
+            response = self._emulator.respond(asked)
+        for kind in response.faults:
             if kind in _BROKEN:
                 raise httpx.RemoteProtocolError(_BROKEN[kind], request=request)
-        response = outcome.response
         return httpx.Response(response.status, headers=dict(response.headers), content=response.body, request=request)
 
     def _wait(self, request: httpx.Request, seconds: float) -> None:

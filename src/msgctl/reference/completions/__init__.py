@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from msgctl import countries
+from msgctl import phones
 from msgctl.reference.description import Description, Node, Parameter
 
 FILES = {"bash": "msgctl.bash", "zsh": "_msgctl", "fish": "msgctl.fish"}
@@ -22,7 +22,7 @@ def script(shell: str, description: Description) -> str:
     places = {
         "TABLE": [line for node in description.nodes for line in branch(node.path, map(row, _rows(node)))],
         "COMMON": [row(_option(each)) for each in description.options],
-        "COUNTRIES": [" ".join(sorted(countries.names()))],
+        "COUNTRIES": [" ".join(sorted(phones.country_names()))],
     }
     text = (Path(__file__).parent / FILES[shell]).read_text(encoding="utf-8")
     for place, lines in places.items():

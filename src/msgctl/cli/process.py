@@ -1,0 +1,221 @@
+"""The process: its terminal, its signals, and its standard streams, which work to the end of a run.
+
+A closed pipe or a full disk must not stop a run between a request and its exit code. SIGINT (Ctrl-C), SIGTERM (kill)
+and SIGHUP (the terminal was closed) ask a run to stop.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Tell whether a stream is a terminal; false for a closed one."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:
+        return False
+
+
+def has_color(stream: TextIO | None, environ: Mapping[str, str], *, refused: bool) -> bool:
+    """Tell whether to colour a stream, by --no-color (``refused``), NO_COLOR, FORCE_COLOR and TERM, in this order."""
+    if refused or environ.get("NO_COLOR"):
+        return False
+    if environ.get("FORCE_COLOR"):
+        return True
+    return is_terminal(stream) and environ.get("TERM", "") not in ("", "dumb", "unknown")
+
+
+@contextmanager
+def echo_kept_off() -> Iterator[None]:
+    """Keep the echo off even after Ctrl-Z and fg: the shell turns it on in between.
+
+    The caller turns the echo off before it reads, and on afterwards.
+    """
+    import signal  # most commands do not need it
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGCONT, lambda *_: _turn_echo_off())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGCONT, before)
+
+
+def _turn_echo_off() -> None:
+    import os
+    import termios
+
+    with suppress(OSError, termios.error):
+        descriptor = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            settings = termios.tcgetattr(descriptor)
+            settings[3] &= ~termios.ECHO
+            termios.tcsetattr(descriptor, termios.TCSANOW, settings)
+        finally:
+            os.close(descriptor)
+
+
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SOON = 0.01
+"""Seconds after which an interrupt that Python could not raise is raised again."""
+
+
+@contextmanager
+def signals_handled_by(handler: Callable[[int, Any], object], *, also_ignored: bool = False) -> Iterator[None]:
+    """Handle the stopping signals with ``handler`` in the block.
+
+    A signal that was ignored before (by nohup, or by a shell for a background command) stays ignored, unless
+    ``also_ignored``. Outside the main thread, where Python cannot set handlers, nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {each: signal.getsignal(each) for each in STOPPING}
+    try:
+        for each in STOPPING:
+            if also_ignored or before[each] is not signal.SIG_IGN:
+                signal.signal(each, handler)
+        yield
+    finally:
+        for each in STOPPING:
+            signal.signal(each, before[each])
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise KeyboardInterrupt in the block at the first stopping signal; a second one ends the process at once.
+
+    After the block the exit code is known, so signals are ignored.
+    """
+    sys.unraisablehook = _unraisable
+    try:
+        for each in STOPPING:
+            if signal.getsignal(each) is not signal.SIG_IGN:
+                signal.signal(each, _interrupt)
+        yield
+    finally:
+        for each in STOPPING:
+            signal.signal(each, signal.SIG_IGN)
+
+
+def _interrupt(_number: int, _frame: object) -> NoReturn:
+    for each in STOPPING:
+        if signal.getsignal(each) is _interrupt:
+            signal.signal(each, signal.SIG_DFL)
+    raise KeyboardInterrupt
+
+
+def _unraisable(unraisable: UnraisableHookArgs) -> None:
+    """Interrupt again if an interrupt came where Python cannot raise it, and print no traceback.
+
+    Callbacks of the import system are such a place: they would print the interrupt and drop it.
+    """
+    if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+        return
+    signal.signal(signal.SIGALRM, _interrupt)
+    signal.setitimer(signal.ITIMER_REAL, _SOON)
+
+
+class Sink(io.FileIO):
+    """A file descriptor to write to. An error is stored in ``fault`` instead of raised; later output is dropped."""
+
+    fault: OSError | None = None
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        while self.fault is None:
+            try:
+                written: int | None = super().write(data)
+            except OSError as error:
+                self.fault = error
+            else:
+                if written is not None:
+                    return written
+                select.select([], [self], [])  # another process made the descriptor non-blocking
+        return memoryview(data).nbytes
+
+
+class Source(io.FileIO):
+    """A file descriptor to read from that waits for data even if it is non-blocking."""
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        while (count := super().readinto(buffer)) is None:
+            select.select([self], [], [])  # another process made the descriptor non-blocking
+        return count
+
+
+def standard_streams() -> tuple[TextIO, TextIO, TextIO]:
+    """Return standard input, output and error of this process, and set them in ``sys``.
+
+    A closed one (``>&-``) reads as empty and accepts everything. Its number stays in use, so that no connection or
+    file opened later becomes standard output.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 (open to the end)
+    sys.stdin = _waiting(sys.stdin)
+    sys.stdout = _patient(sys.stdout)
+    sys.stderr = _patient(sys.stderr)
+    return sys.stdin, sys.stdout, sys.stderr
+
+
+def _waiting(stream: TextIO) -> TextIO:
+    """Return the stream over a `Source`, unless a caller has replaced the process's own."""
+    if stream is not sys.__stdin__:
+        return stream
+    source = Source(stream.fileno(), "rb", closefd=False)
+    return io.TextIOWrapper(io.BufferedReader(source), encoding=stream.encoding, errors=stream.errors)
+
+
+def _patient(stream: TextIO) -> TextIO:
+    """Return the stream over a `Sink`, unless a caller has replaced the process's own."""
+    if stream not in (sys.__stdout__, sys.__stderr__):
+        return stream
+    sink = Sink(stream.fileno(), "wb", closefd=False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(sink), encoding=stream.encoding, errors=stream.errors, line_buffering=stream.isatty()
+    )
+
+
+def fault_of(stream: TextIO) -> OSError | None:
+    """Return the error of the first write that failed, if any."""
+    raw = getattr(getattr(stream, "buffer", None), "raw", None)
+    return raw.fault if isinstance(raw, Sink) else None
+
+
+def abandon(stream: TextIO) -> None:
+    """Drop unwritten output when a run is interrupted.
+
+    A reader that does not read must not delay the end, and output in progress would be written twice.
+    """
+    raw = getattr(getattr(stream, "buffer", None), "raw", None)
+    if isinstance(raw, Sink) and raw.fault is None:
+        raw.fault = BrokenPipeError()
+
+
+def has_reader(stream: TextIO) -> bool:
+    """Tell whether a stream may still have a reader; false for a pipe closed at the other end."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):
+        return True
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return not any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))

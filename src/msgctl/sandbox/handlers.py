@@ -1,0 +1,266 @@
+"""The handler of each operation: it takes the scope and the checked parameters, and returns the record.
+
+A handler raises `protocol.Refusal` to refuse the request; its transaction is then rolled back.
+"""
+
+from __future__ import annotations
+
+import hmac
+import string
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgctl import operations, segments
+from msgctl.operations import PREMIUM_CATEGORIES
+from msgctl.sandbox import messages
+from msgctl.sandbox.messages import CALL, CHATAPP, SMS, Scope, SentMessage
+from msgctl.sandbox.protocol import Refusal, invalid, missing, quoted
+
+MINUTES_TO_EXPIRE = 10
+DEFAULT_TEMPLATE = "verification-code"
+ALIAS_LENGTH = 7
+
+_DIGITS = 6
+_ALPHABET = string.ascii_letters + string.digits
+
+Given = Mapping[str, Any]
+"""The parameters of a request by their names, as `decode.read` returns them."""
+
+
+# --- balance, blocked numbers, SMS, calls, message states
+
+
+def balance(scope: Scope, _given: Given) -> dict[str, object]:
+    (left,) = scope.db.execute("SELECT credits FROM account").fetchone()
+    return {"status": left}
+
+
+def block_phone(scope: Scope, given: Given) -> dict[str, object]:
+    """Block a number. Blocking it again only changes its name."""
+    phone = given["phone"]
+    known = scope.db.execute("SELECT id, name FROM blocked WHERE phone = ?", (phone,)).fetchone()
+    block_id = known["id"] if known else messages.new_id(scope.random)
+    name = given.get("name") or (known["name"] if known else "")
+    scope.db.execute("REPLACE INTO blocked (phone, id, name) VALUES (?, ?, ?)", (phone, block_id, name))
+    return {"id": block_id, "status": "blocked", "phone": phone, "name": name}
+
+
+def send_sms(scope: Scope, given: Given) -> dict[str, object]:
+    text = given["sms"]
+    sent = messages.send(scope, given["phone"], SMS, text, credits=segments.count(text).segments)
+    accepted = int(messages.status(sent) == "accepted")
+    return {"id": sent[0].dispatch_id, "status": accepted, "data": [_sms_entry(message) for message in sent]}
+
+
+def send_call(scope: Scope, given: Given) -> dict[str, object]:
+    _check_speech(given)
+    sent = messages.send(
+        scope,
+        given["phone"],
+        CALL,
+        given.get("message", ""),
+        voice=given.get("voice"),
+        audio_code=given.get("audio-code"),
+        voicemail=given.get("leave-voicemail", False),
+    )
+    data = [
+        {
+            "id": message.id,
+            "state": message.states[0],
+            "credits": message.credits,
+            "message": message.shown,
+            "phone": message.phone,
+            "voice": message.voice or "",
+        }
+        for message in sent
+    ]
+    return {"status": messages.status(sent), "id": sent[0].dispatch_id, "data": data}
+
+
+def messages_state(scope: Scope, given: Given) -> dict[str, object]:
+    """Return the state of one message, with its text; a code in it is masked."""
+    from msgctl.text import timestamp
+
+    found = messages.find(scope.db, "WHERE id = ?", given["id"])
+    if not found:
+        raise Refusal("NOT_FOUND", f"id: no message {quoted(given['id'])}", parameter="id")
+    (message,) = found
+    return {
+        "state": message.reached(scope.now)[-1],
+        "credits": message.credits,
+        "phone": int(message.phone),
+        "created": timestamp(message.created),
+        "sms": message.shown,
+        "dispatch_id": message.dispatch_id,
+        "id": message.id,
+    }
+
+
+def _check_speech(given: Given) -> None:
+    """Refuse a call that has neither speech nor audio, or both (interface, "POST /call/send")."""
+    spoken = [name for name in ("message", "voice") if name in given]
+    if "audio-code" in given:
+        if spoken:
+            raise invalid("audio-code", f"must not be combined with {' and '.join(spoken)}")
+        return
+    for name in ("message", "voice"):
+        if name not in spoken:
+            raise missing(name, "when audio-code is not sent")
+
+
+def _sms_entry(message: SentMessage) -> dict[str, object]:
+    return {
+        "id": message.id,
+        "status": message.states[0],
+        "credits": message.credits,
+        "sms": message.shown,
+        "phone": message.phone,
+    }
+
+
+# --- chat-app messages from templates
+
+
+def send_template(scope: Scope, given: Given) -> dict[str, object]:
+    """Send a chat-app message. Both operations do the same: any template name is accepted."""
+    template, values = given["template"], given["body"]
+    text = ": ".join(filter(None, (template, ", ".join(values))))
+    (message,) = messages.send(scope, [given["phone"]], CHATAPP, text, template=template, values=values)
+    return _chatapp_record(message)
+
+
+def _chatapp_record(message: SentMessage) -> dict[str, object]:
+    """Return the record of a chat-app message. It has no entries, so ``id`` is the message's."""
+    return {
+        "id": message.id,
+        "status": messages.status([message]),
+        "phone": message.phone,
+        "name": message.template or "",
+    }
+
+
+# --- verification codes: one for each phone and app name, used once, valid for ten minutes
+
+
+def send_code_by_sms(scope: Scope, given: Given) -> dict[str, object]:
+    message = _send_code(scope, given, SMS)
+    return {
+        "id": message.dispatch_id,
+        "status": messages.status([message]),
+        "minutes_to_expire": MINUTES_TO_EXPIRE,
+        "data": [_sms_entry(message)],
+    }
+
+
+def send_code_by_call(scope: Scope, given: Given) -> dict[str, object]:
+    message = _send_code(scope, given, CALL, voice=given["voice"])
+    entry = {
+        "id": message.id,
+        "state": message.states[0],
+        "credits": message.credits,
+        "phone": int(message.phone),
+        "voice": message.voice,
+    }
+    return {
+        "status": messages.status([message]),
+        "id": message.dispatch_id,
+        "minutes_to_expire": MINUTES_TO_EXPIRE,
+        "data": [entry],
+    }
+
+
+def send_code_by_chatapp(scope: Scope, given: Given) -> dict[str, object]:
+    return _chatapp_record(_send_code(scope, given, CHATAPP, template=given.get("template", DEFAULT_TEMPLATE)))
+
+
+def verify(scope: Scope, given: Given) -> dict[str, object]:
+    """Accept a code once. Raises Refusal if it is wrong, used, expired, or was never sent."""
+    key = (given["phone"], given["app-name"])
+    row = scope.db.execute("SELECT code, expires FROM codes WHERE phone = ? AND app_name = ?", key).fetchone()
+    if row is None or not hmac.compare_digest(row["code"].encode(), given["code"].encode()):
+        raise Refusal("INVALID_CODE", "code: not the last code sent, or already used", parameter="code")
+    if scope.now >= row["expires"]:
+        raise Refusal("EXPIRED_CODE", f"code: expired {MINUTES_TO_EXPIRE} minutes after it was sent", parameter="code")
+    scope.db.execute("DELETE FROM codes WHERE phone = ? AND app_name = ?", key)
+    return {"status": "verified"}
+
+
+def _send_code(scope: Scope, given: Given, kind: str, **more: str) -> SentMessage:
+    """Send a new code, which replaces an older one. A blocked phone keeps its older code."""
+    app_name = given["app-name"]
+    code = f"{scope.random.randrange(10**_DIGITS):0{_DIGITS}}"
+    ending = f" is your {app_name} code. It expires in {MINUTES_TO_EXPIRE} minutes."
+    text = code + ending
+    price = segments.count(text).segments if kind == SMS else 1
+    (message,) = messages.send(
+        scope, [given["phone"]], kind, text, shown="*" * _DIGITS + ending, credits=price, code=code, **more
+    )
+    if not message.blocked:
+        row = (message.phone, app_name, code, scope.now + MINUTES_TO_EXPIRE * 60)
+        scope.db.execute("REPLACE INTO codes (phone, app_name, code, expires) VALUES (?, ?, ?, ?)", row)
+    return message
+
+
+# --- short URLs and the statistics of their clicks
+
+
+def shorten(scope: Scope, given: Given) -> dict[str, object]:
+    """Create a short URL. Raises Refusal if its name or alias is taken."""
+    name, url_long, domain = given["name"], given["url-long"], given.get("domain-name")
+    if _is_taken(scope, "name", name):
+        raise Refusal("ALREADY_TAKEN", f"name: there is already a short URL {quoted(name)}", parameter="name")
+    alias = given.get("alias")
+    if alias is not None and _is_taken(scope, "alias", alias):
+        raise Refusal("ALREADY_TAKEN", f"alias: there is already a short URL ending in {quoted(alias)}")
+    while alias is None or _is_taken(scope, "alias", alias):
+        alias = "".join(scope.random.choices(_ALPHABET, k=ALIAS_LENGTH))
+    url_short = f"https://{domain}/{alias}" if domain else f"{scope.origin}/u/{alias}"
+    scope.db.execute(
+        "INSERT INTO urls (name, alias, url_short, url_long, premium) VALUES (?, ?, ?, ?, ?)",
+        (name, alias, url_short, url_long, given.get("is-premium", False)),
+    )
+    return {"urlShort": url_short, "urlLong": url_long, "msg": "The short URL was created."}
+
+
+def statistic(scope: Scope, given: Given) -> dict[str, object]:
+    """Return the clicks of a range of days, by the requested category or by all categories of the URL."""
+    from msgctl.sandbox import clicks
+
+    days = (given["since"], given["until"])
+    if days[0] > days[1]:
+        raise invalid("since", f"must not be after until ({days[0]} is after {days[1]})")
+    name, category = given["name-url"], given.get("category")
+    url = scope.db.execute("SELECT * FROM urls WHERE name = ?", (name,)).fetchone()
+    if url is None:
+        raise Refusal("NOT_FOUND", f"name-url: no short URL {quoted(name)}", parameter="name-url")
+    available = [each for each in clicks.CATEGORIES if url["premium"] or each not in PREMIUM_CATEGORIES]
+    if category is not None and category not in available:
+        raise Refusal("NOT_PREMIUM", f"category: {category} is available for premium URLs only", parameter="category")
+    return {
+        "urlShort": url["url_short"],
+        "urlLong": url["url_long"],
+        "clicksNumber": clicks.total(scope.db, url["number"], days),
+        "metrics": clicks.metrics(scope.db, url["number"], days, [category] if category else available),
+    }
+
+
+def _is_taken(scope: Scope, column: str, value: str) -> bool:
+    return scope.db.execute(f"SELECT 1 FROM urls WHERE {column} = ?", (value,)).fetchone() is not None  # noqa: S608
+
+
+HANDLERS: Mapping[str, Callable[[Scope, Given], dict[str, object]]] = {
+    operations.BALANCE.name: balance,
+    operations.BLOCK_PHONE.name: block_phone,
+    operations.SEND_SMS.name: send_sms,
+    operations.SEND_CALL.name: send_call,
+    operations.MESSAGES_STATE.name: messages_state,
+    operations.SMS_2FA.name: send_code_by_sms,
+    operations.CALL_2FA.name: send_code_by_call,
+    operations.CHATAPP_2FA.name: send_code_by_chatapp,
+    operations.VERIFY_2FA.name: verify,
+    operations.URL_SHORT.name: shorten,
+    operations.URL_STATISTIC.name: statistic,
+    operations.CHATAPP_SEND.name: send_template,
+    operations.CHATAPP_ORDER.name: send_template,
+}
+"""The handlers by the name of their operation."""
