@@ -31,14 +31,10 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
     Without a ``context`` this is the only run of the process, with its streams and signals. Raises KeyboardInterrupt
     if even the end of the run is interrupted.
     """
-    if context is not None:
-        return _run_to_the_end(arguments, context)
-    with process.interruptible():
-        stdin, stdout, stderr = process.standard_streams()
-        return _run_to_the_end(arguments, Context(stdin=stdin, stdout=stdout, stderr=stderr))
-
-
-def _run_to_the_end(arguments: Sequence[str], context: Context) -> int:
+    if context is None:
+        with process.interruptible():
+            stdin, stdout, stderr = process.standard_streams()
+            return run(arguments, Context(stdin=stdin, stdout=stdout, stderr=stderr))
     for stream in (context.stdout, context.stderr):
         tolerate_any_encoding(stream)
     code = _run(arguments, context)
