@@ -22,16 +22,7 @@ NOT_AGAIN = "Do not send again to see the result: that would send a second messa
 def build() -> Any:
     """Return the whole command tree."""
     root = group("SMS, calls, verification codes, short URLs and chat-app messages from the command line.", cls=Root)
-    root.callback(invoke_without_command=True)(_greet)
     return typer.main.get_command(root)
-
-
-def _greet(ctx: typer.Context) -> None:
-    """Show the help for `msgctl` alone."""
-    if ctx.invoked_subcommand is None:
-        from msgctl.cli.help import show
-
-        show(ctx)
 
 
 def run(arguments: Sequence[str], context: Context | None = None) -> int:
@@ -40,14 +31,10 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
     Without a ``context`` this is the only run of the process, with its streams and signals. Raises KeyboardInterrupt
     if even the end of the run is interrupted.
     """
-    if context is not None:
-        return _run_to_the_end(arguments, context)
-    with process.interruptible():
-        stdin, stdout, stderr = process.standard_streams()
-        return _run_to_the_end(arguments, Context(stdin=stdin, stdout=stdout, stderr=stderr))
-
-
-def _run_to_the_end(arguments: Sequence[str], context: Context) -> int:
+    if context is None:
+        with process.interruptible():
+            stdin, stdout, stderr = process.standard_streams()
+            return run(arguments, Context(stdin=stdin, stdout=stdout, stderr=stderr))
     for stream in (context.stdout, context.stderr):
         tolerate_any_encoding(stream)
     code = _run(arguments, context)

@@ -18,7 +18,6 @@ from msgctl.text import clean, timestamp
 
 if TYPE_CHECKING:
     from msgctl.cli.context import Context
-    from msgctl.history.recorder import Recorder
 
 Values = Mapping[str, Value]
 
@@ -75,62 +74,46 @@ def check_fields(context: Context, operation: Operation) -> None:
 
 
 def judged(operation: Operation, response: Response, phones: Sequence[str | None]) -> ServiceResult:
-    """Return the result of a send: the outcome of each recipient decides its exit code."""
+    """Return the result of a send: the recipients that are refused or not mentioned decide its exit code."""
     found = recipients.outcomes(operation, response.document, phones)
-    return ServiceResult([response], outcomes=found, failures=_failures(found))
+    failures: list[MsgctlError] = []
+    if unknown := [each for each in found if each.outcome == recipients.UNKNOWN]:
+        what = f"The response does not say whether {_names(unknown)} was accepted"
+        failures = [OutcomeUnknownError(what, "Before sending again, check the message's delivery or the balance.")]
+    elif refused := [each for each in found if each.outcome == recipients.REFUSED]:
+        what = f"The service refused {_names(refused)} ({len(refused)} of {len(found)} recipients)"
+        failures = [ConditionError(what)]
+    return ServiceResult([response], outcomes=found, failures=failures)
 
 
 def _send(context: Context, operation: Operation, values: Values, body: bytes | None) -> ServiceResult:
     """Make a request that sends or changes something, and record it in the history."""
-    from msgctl.history.recorder import COMMANDS, phones_of
+    from msgctl.history.recorder import COMMANDS, message_of, phones_of, recorded
+    from msgctl.history.store import Send
+
+    def warn(error: ConfigurationError) -> None:
+        hint = f"\n{error.hint}" if error.hint else ""
+        context.warn(f"Not recorded in the history: {error.message}.{hint}")
 
     client = context.client  # before anything is recorded: there may be no credential
     if operation.name not in COMMANDS:
         response = client.send(operation, values, body=body)
         context.carried_out = True
         return ServiceResult([response])
-    phones = phones_of(values, body)
-    with _recorder(context, operation, values, body, phones) as recorder:
+    profile, phones = context.profile, phones_of(values, body)
+    message = message_of(operation, values, body)
+    sent = Send(timestamp(context.clock()), profile.name, profile.base_url, COMMANDS[operation.name], message)
+    with recorded(paths.history_file() if profile.history else None, sent, phones, warn) as record:
         response = client.send(operation, values, body=body)
         context.carried_out = True
         result = judged(operation, response, phones)
         others = recipients.unclaimed(operation, response.document, phones)
         in_doubt = any(each.outcome == recipients.UNKNOWN for each in result.outcomes)
-        recorder.result([*result.outcomes, *others], response.body.decode(errors="replace") if in_doubt else "")
+        record([*result.outcomes, *others], response.body.decode(errors="replace") if in_doubt else "")
     return result
-
-
-def _failures(found: Sequence[RecipientOutcome]) -> list[MsgctlError]:
-    """Return the error for recipients that the service refused or did not mention; it decides the exit code."""
-    by_outcome = {
-        outcome: [each for each in found if each.outcome == outcome]
-        for outcome in (recipients.UNKNOWN, recipients.REFUSED)
-    }
-    if unknown := by_outcome[recipients.UNKNOWN]:
-        what = f"The response does not say whether {_names(unknown)} was accepted"
-        return [OutcomeUnknownError(what, "Before sending again, check the message's delivery or the balance.")]
-    if refused := by_outcome[recipients.REFUSED]:
-        return [ConditionError(f"The service refused {_names(refused)} ({len(refused)} of {len(found)} recipients)")]
-    return []
 
 
 def _names(found: Sequence[RecipientOutcome]) -> str:
     """Return at most five recipients, each with the service's word for it."""
     named = [f"{each.phone or 'the message'}{f' [{clean(each.status)}]' if each.status else ''}" for each in found[:5]]
     return ", ".join(named) + (f" and {len(found) - 5:,} more" if len(found) > 5 else "")
-
-
-def _recorder(
-    context: Context, operation: Operation, values: Values, body: bytes | None, phones: Sequence[str | None]
-) -> Recorder:
-    from msgctl.history import Send
-    from msgctl.history.recorder import COMMANDS, Recorder, message_of
-
-    def warn(error: ConfigurationError) -> None:
-        hint = f"\n{error.hint}" if error.hint else ""
-        context.warn(f"Not recorded in the history: {error.message}.{hint}")
-
-    profile = context.profile
-    message = message_of(operation, values, body)
-    sent = Send(timestamp(context.clock()), profile.name, profile.base_url, COMMANDS[operation.name], message)
-    return Recorder(paths.history_file() if profile.history else None, sent, phones, warn)

@@ -1,6 +1,5 @@
-"""Bulk sends as jobs: a file of recipients is imported into a ledger, and sent from there.
+"""Bulk sends as jobs: a file of recipients becomes a ledger, one SQLite file per job, which is sent step by step.
 
-`reader` and `template` read what the user wrote, `importer` writes it into a ledger (`ledger`: one SQLite file per job,
-whose states are in `states`), `runner` sends it request by request, `report` and `state_poller` report the outcome.
-Nothing here prints.
+`reader` and `template` read what the user wrote, `importer` writes it into a `ledger`, `runner` sends it,
+`state_poller` checks delivery states, and `report` tells the results. Nothing here prints.
 """
