@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from support.jobs import (
     accepting,
     counts,
     files,
-    folder,
     numbers,
     of_phones,
     phones,
@@ -61,21 +59,6 @@ def test_recipients_of_one_text_share_requests(
     assert [len(phones(each)) for each in sends(service)] == sizes
     assert [phone for each in sends(service) for phone in phones(each)] == numbers(250)
     assert jobs.shown(job)["requests"] == len(sizes)
-
-
-def test_recipients_of_different_texts_do_not(jobs: Jobs, service: Service, home: Path) -> None:
-    service.always(accepting(service))
-    lines = [
-        f"{phone},{name}" for phone, name in zip(numbers(6), ["Ana", "Luis", "Ana", "Ana", "Eva", "Luis"], strict=True)
-    ]
-    jobs.send(table(home, "phone,name", *lines), "--batch-size", "2", text="Hello {name}")
-    first, second, third, fourth, fifth, sixth = numbers(6)
-    assert {(dict(each.form)["sms"], tuple(phones(each))) for each in sends(service)} == {
-        ("Hello Ana", (first, third)),
-        ("Hello Ana", (fourth,)),
-        ("Hello Luis", (second, sixth)),
-        ("Hello Eva", (fifth,)),
-    }
 
 
 @pytest.mark.parametrize(
@@ -213,27 +196,6 @@ def test_unknown_ones_are_resent_only_on_request(lost: Any, three: str, jobs: Jo
     assert done.document["requests"] == 4
 
 
-@pytest.mark.parametrize("again", [REFUSAL, None], ids=["refused", "not sent"])
-def test_a_doubt_remains_until_a_message_is_accepted(
-    again: Behaviour | None, three: str, jobs: Jobs, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    service.always(accepting(service))
-    service.will(answer({"status": 1000}), drop)
-    job = jobs.send(three, "--batch-size", "1", "--concurrency", "1", code=6)
-    if again:
-        service.will(again)
-        jobs("job", "resume", job, "--resend-unknown", "--yes")
-    else:
-        jobs("job", "resume", job, "--resend-unknown", "--yes", "--max-credits", "0")
-    assert jobs.outcomes(job) == {ANA: "unknown", LUIS: "accepted", EVA: "accepted"}
-    asked = len(sends(service))
-    for more in ([], ["--resend-refused"]):
-        assert jobs("job", "resume", job, "--yes", "--max-credits", "100", *more).code == 6
-    assert len(sends(service)) == asked
-    assert jobs("job", "resume", job, "--resend-unknown", "--yes", "--max-credits", "100").code == 0
-    assert jobs.outcomes(job) == {ANA: "accepted", LUIS: "accepted", EVA: "accepted"}
-
-
 def test_a_number_missing_from_the_response_is_unknown(three: str, jobs: Jobs, service: Service) -> None:
     entry = {"id": "m1", "status": "queued", "credits": 1, "phone": LUIS}
     service.will(BALANCE, answer({"id": "d1", "status": "1", "data": [entry]}))
@@ -255,19 +217,6 @@ def test_a_budget_stops_a_job_and_a_larger_one_continues_it(jobs: Jobs, service:
     done = jobs("job", "resume", job, "--max-credits", "60", "--json")
     assert (done.code, done.document["credits"]) == (0, 60)
     assert sorted(phone for each in sends(service) for phone in phones(each)) == numbers(20)
-
-
-def test_an_account_that_runs_out_of_credits(jobs: Jobs, tool: Tool, home: Path) -> None:
-    sandbox = Jobs(tool, "-p", "sandbox")
-    assert sandbox("sandbox", "reset", "--yes").code == 0
-    balance = sandbox("balance", "--json").document["status"]
-    file = of_phones(home, numbers(int(balance) + 100))
-    done = sandbox("sms", "bulk", file, "-m", "Hello", "--yes", "--batch-size", "10", "--concurrency", "1", "--json")
-    assert (done.code, done.document["accepted"], done.document["credits"]) == (1, balance, balance)
-    assert "NOT_ENOUGH_CREDITS" in done.error["message"]
-    assert sandbox("sandbox", "credit", "100").code == 0
-    done = sandbox("job", "resume", done.document["job"], "--resend-refused", "--json")
-    assert (done.code, counts(done.document)) == (0, {"accepted": balance + 100})
 
 
 # --- what is kept
@@ -294,19 +243,6 @@ def test_no_file_of_a_job_holds_the_key(three: str, jobs: Jobs, service: Service
     assert KEY not in refused["error"]
 
 
-def test_the_files_of_a_job_are_private(three: str, jobs: Jobs, service: Service, home: Path) -> None:
-    modes: dict[str, int] = {}
-
-    def look() -> None:
-        modes.update({path.name: stat.S_IMODE(path.stat().st_mode) for path in folder(home).iterdir()})
-
-    service.always(accepting(service, look=look))
-    jobs.send(three)
-    assert len(modes) == 4
-    assert set(modes.values()) == {0o600}
-    assert stat.S_IMODE(folder(home).stat().st_mode) == 0o700
-
-
 @pytest.mark.parametrize("text", ["\x1b[2J\x1b]0;x\x07"])
 def test_text_from_the_service_cannot_control_the_terminal(text: str, three: str, jobs: Jobs, service: Service) -> None:
     entry = {"id": text, "status": text, "credits": text, "phone": ANA}
@@ -318,3 +254,24 @@ def test_text_from_the_service_cannot_control_the_terminal(text: str, three: str
         shown = jobs("job", "report", job, "-o", form)
         assert "\x1b" not in shown.out
         assert "\u202e" not in shown.out
+
+
+@pytest.mark.parametrize("again", [REFUSAL, None], ids=["refused", "not sent"])
+def test_a_doubt_remains_until_a_message_is_accepted(
+    again: Behaviour | None, three: str, jobs: Jobs, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.always(accepting(service))
+    service.will(answer({"status": 1000}), drop)
+    job = jobs.send(three, "--batch-size", "1", "--concurrency", "1", code=6)
+    if again:
+        service.will(again)
+        jobs("job", "resume", job, "--resend-unknown", "--yes")
+    else:
+        jobs("job", "resume", job, "--resend-unknown", "--yes", "--max-credits", "0")
+    assert jobs.outcomes(job) == {ANA: "unknown", LUIS: "accepted", EVA: "accepted"}
+    asked = len(sends(service))
+    for more in ([], ["--resend-refused"]):
+        assert jobs("job", "resume", job, "--yes", "--max-credits", "100", *more).code == 6
+    assert len(sends(service)) == asked
+    assert jobs("job", "resume", job, "--resend-unknown", "--yes", "--max-credits", "100").code == 0
+    assert jobs.outcomes(job) == {ANA: "accepted", LUIS: "accepted", EVA: "accepted"}
