@@ -245,7 +245,7 @@ def test_without_a_terminal_yes_is_needed(
 ) -> None:
     service.always(accepting(service))
     done = jobs(*command.split(), "-", *COMMANDS[command], stdin=f"phone,name\n{ANA},Ana\n")
-    refused(done, 2, "Cannot ask for confirmation: this is not a terminal", "nothing was sent", "--dry-run", "--yes")
+    refused(done, 2, "Cannot ask for confirmation: this is not a terminal", "nothing was sent", "--yes")
     assert (sends(service), files(home)) == ([], [])
 
 

@@ -381,7 +381,7 @@ def test_prune_deletes_finished_jobs_before_a_date(
 ) -> None:
     refused(jobs("job", "prune", "--before", "today"), 0, "No finished jobs are that old")
     tool.clock.now += 3 * 86_400
-    refused(jobs("job", "prune", "--before", "1d"), 2, "This deletes 2 jobs", "--yes")
+    refused(jobs("job", "prune", "--before", "1d"), 2, "Cannot ask", "--yes")
     assert jobs("job", "prune", "--before", "1d", "--yes").code == 0
     assert [each["job"] for each in jobs("job", "list", "--json").document] == [mixed], "an unfinished job stays"
 
@@ -389,3 +389,32 @@ def test_prune_deletes_finished_jobs_before_a_date(
 def test_remove_without_a_terminal_needs_yes(mixed: str, jobs: Jobs) -> None:
     refused(jobs("job", "remove", mixed), 2, "--yes")
     assert jobs.shown(mixed)["job"] == mixed
+
+
+# --- resend
+
+
+def test_resend_makes_a_job_of_the_undelivered(sent: str, jobs: Jobs, service: Service) -> None:
+    Deliveries(service, {f"m{LUIS}": "rejected", f"m{EVA}": "delivered"})
+    jobs("job", "states", sent)
+    service.always(accepting(service))
+    refused(jobs("job", "resend", sent), 2, "this is not a terminal", "--yes")
+    done = jobs("job", "resend", sent, "--yes", "--json")
+    assert (done.code, counts(done.document)) == (0, {"accepted": 1})
+    assert done.document["job"] != sent
+    assert phones(sends(service)[-1]) == [LUIS]
+    assert jobs.shown(sent)["accepted"] == 3
+    refused(jobs("job", "resend", sent, "--only", "refused", "--yes"), 2, f"No recipient of job {sent} is refused")
+
+
+def test_resend_sends_each_their_own_message(jobs: Jobs, service: Service, home: Path) -> None:
+    file = table(home, "phone,name", f"{ANA},Ana", f"{LUIS},Luis", f"{EVA},Ana")
+    service.will(BALANCE, REFUSAL, REFUSAL)
+    job = jobs.send(file, text="Hello {name}", code=6)
+    service.always(accepting(service))
+    before = len(sends(service))
+    done = jobs("job", "resend", job, "--only", "refused", "--yes", "--json")
+    assert counts(done.document) == {"accepted": 3}
+    again = {dict(each.form)["sms"]: phones(each) for each in sends(service)[before:]}
+    assert again == {"Hello Ana": [ANA, EVA], "Hello Luis": [LUIS]}
+    assert [row["name"] for row in jobs.report(done.document["job"])] == ["Ana", "Luis", "Ana"]

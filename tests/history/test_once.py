@@ -15,12 +15,12 @@ import pytest
 
 from msgctl.errors import ConfigurationError
 from msgctl.history import once
-from msgctl.history.once import Result, fingerprint, reserved
+from msgctl.history.once import StoredResult, fingerprint, reserved
 
 NOW = 1_790_000_000.0
 ACCOUNT, KEY, WANTED = "https://service.example/api/v1 1", "disk-2026-11-21", "f" * 64
-ACCEPTED = Result(0, 200, b'{"id": "m1"}')
-UNKNOWN = Result(5, what="no response came", hint="Look.")
+ACCEPTED = StoredResult(0, 200, b'{"id": "m1"}')
+UNKNOWN = StoredResult(5, what="no response came", hint="Look.")
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "once.sqlite3"
 
 
-def send(path: Path, result: Result | None = ACCEPTED, **changed: Any) -> Result | None:
+def send(path: Path, result: StoredResult | None = ACCEPTED, **changed: Any) -> StoredResult | None:
     """Send once, and return the earlier result; a ``result`` of None is a request that was refused."""
     options = {"account": ACCOUNT, "key": KEY, "wanted": WANTED, "now": NOW, **changed}
     with reserved(path, **options) as reservation:
@@ -48,8 +48,8 @@ def sent(path: Path) -> int:
     return len(counter.read_text()) if counter.exists() else 0
 
 
-@pytest.mark.parametrize("result", [ACCEPTED, UNKNOWN, Result(6, 200, b"\xff\x00")])
-def test_the_earlier_result_is_returned_as_it_was(path: Path, result: Result) -> None:
+@pytest.mark.parametrize("result", [ACCEPTED, UNKNOWN, StoredResult(6, 200, b"\xff\x00")])
+def test_the_earlier_result_is_returned_as_it_was(path: Path, result: StoredResult) -> None:
     assert send(path, result) is None
     assert [send(path), send(path)] == [result, result]
     assert sent(path) == 1

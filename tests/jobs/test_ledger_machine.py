@@ -65,7 +65,7 @@ class Person:
             self.state = "unknown"
         self.is_in_doubt |= event is Event.LOST
         charged = PRICES[price]
-        self.credits = charged or 0
+        self.credits += charged or 0
         if event is Event.LOST or (event is Event.ACCEPTED and charged is None):
             self.lost += self.cost
 
@@ -128,6 +128,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert (cost, waiting) == (None, [])
             return
         people = [self.people[line] for line in intent.group.lines]
+        assert len({*intent.group.lines}) == len(people), "somebody is twice in one request"
         assert [person.phone for person in people] == list(intent.phones)
         assert set(intent.group.lines) <= set(waiting), "somebody gets a second message"
         (text,) = {person.text for person in people}

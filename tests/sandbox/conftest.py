@@ -2,20 +2,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from msgctl.sandbox.service import Service
-
-from .served import serving
 from .world import World
 
 
 @pytest.fixture(autouse=True)
 def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The calendar of the tests, wherever they run."""
+    """Use one calendar, wherever the tests run."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield
@@ -23,12 +19,8 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-@pytest.fixture(params=["in this process", "served"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    """One suite for both: what the emulator answers, it answers over HTTP too."""
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
     world = World(tmp_path / "sandbox" / "state.db")
-    with ExitStack() as stack:
-        stack.callback(world.emulator.close)
-        if request.param == "served":
-            world.reach(stack.enter_context(serving(Service(world.emulator))).answer)
-        yield world
+    yield world
+    world.emulator.close()

@@ -22,31 +22,11 @@ def sandbox(tool: Tool) -> Sandbox:
 # --- credits
 
 
-def test_a_dispatch_that_costs_more_than_is_left_is_refused_whole(sandbox: Sandbox) -> None:
-    sandbox.done("sandbox", "credit", "3")
-    dispatch = ("sms", "send", PHONE, OTHER, "-m", "x" * 161)
-    assert "4 credits" in refused(sandbox(*dispatch), "NOT_ENOUGH_CREDITS")
-    assert sandbox.credits() == 3
-    assert sandbox.document("sandbox", "inbox") == []
-
-    assert sandbox.done("sandbox", "credit", "+1") == "status  4\n"
-    assert [entry["credits"] for entry in sandbox.document(*dispatch)["data"]] == [2, 2]
-    assert sandbox.credits() == 0
-
-
 def test_under_json_a_refusal_holds_what_the_service_said(sandbox: Sandbox) -> None:
     sandbox.done("sandbox", "credit", "0")
     done = sandbox("--json", "sms", "send", PHONE, "-m", "Hello")
     assert (done.code, done.out) == (1, "")
     assert (done.error["http_status"], done.error["error"]) == (520, "NOT_ENOUGH_CREDITS")
-
-
-def test_credits_can_be_watched_over(sandbox: Sandbox) -> None:
-    assert sandbox("balance", "check", "--min", "1000").code == 0
-    sandbox.done("sandbox", "credit", "999")
-    done = sandbox("balance", "check", "--min", "1000")
-    assert done.code == 6
-    assert "999 credits" in done.err
 
 
 @pytest.mark.parametrize("amount", ["-1", "many", "1.5", "+", "++1", "1e3", "9" * 30])
@@ -87,12 +67,6 @@ def test_who_looks_into_an_empty_inbox_is_told_so(line: tuple[str, ...], told: s
     assert tool("sandbox", "inbox", *line).err == ""
 
 
-def test_reset_forgets_everything(sandbox: Sandbox) -> None:
-    fill(sandbox)
-    assert sandbox.done("sandbox", "reset", "--yes") == ""
-    assert_empty(sandbox)
-
-
 @pytest.mark.parametrize("answer", ["y\n", "Yes\n"])
 def test_reset_asks_on_a_terminal(answer: str, tool: Tool) -> None:
     fill(Sandbox(tool))
@@ -100,13 +74,6 @@ def test_reset_asks_on_a_terminal(answer: str, tool: Tool) -> None:
     assert (done.code, done.out) == (0, "")
     assert "?" in done.err
     assert_empty(Sandbox(tool))
-
-
-@pytest.mark.parametrize("answer", ["\n", "n\n", "nonsense\n", ""])
-def test_reset_does_nothing_without_a_yes(answer: str, tool: Tool) -> None:
-    fill(Sandbox(tool))
-    assert tool("sandbox", "reset", stdin=answer, terminal=True).code == 130
-    assert Sandbox(tool).credits() == 999
 
 
 @pytest.mark.parametrize(
@@ -119,12 +86,6 @@ def test_what_makes_no_request_has_no_dry_run(command: list[str], sandbox: Sandb
     assert sandbox.document("url", "stats", "offers", "--since", "today")["clicksNumber"] == 0
 
 
-def test_a_dry_run_leaves_no_trace(sandbox: Sandbox) -> None:
-    sandbox.done("-n", "sms", "send", PHONE, "-m", "Hello")
-    assert sandbox.document("sandbox", "inbox") == []
-    assert sandbox.credits() == 1000
-
-
 @each_stream
 @pytest.mark.parametrize("form", ["table", "json", "csv", "tsv"])
 def test_the_sandbox_says_that_it_is_one(form: str, terminal: bool, tool: Tool) -> None:
@@ -132,12 +93,6 @@ def test_the_sandbox_says_that_it_is_one(form: str, terminal: bool, tool: Tool) 
     loud, quiet = sandbox("-o", form, "balance"), sandbox("-o", form, "balance", "-q")
     assert ("sandbox: " in loud.err, quiet.err) == (form != "json", "")
     assert loud.out == quiet.out
-
-
-def test_the_sandbox_says_so_where_it_refuses(sandbox: Sandbox) -> None:
-    done = sandbox("state", "get", "nothing")
-    assert done.err.startswith(NOTE)
-    assert done.code == 1
 
 
 @pytest.mark.parametrize("variable", ["MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY"])
@@ -207,14 +162,6 @@ def test_a_lost_response_in_this_process_is_in_doubt(sandbox: Sandbox) -> None:
     sandbox.done("sandbox", "fault", "drop:next=1")
     assert sandbox("sms", "send", PHONE, "-m", "Hello").code == 5
     assert len(sandbox.document("sandbox", "inbox")) == 1
-
-
-def test_a_mistyped_fault_changes_nothing(sandbox: Sandbox) -> None:
-    sandbox.done("sandbox", "fault", "520")
-    done = sandbox("sandbox", "fault", "503", "drop:2")
-    assert done.code == 2
-    assert "between 0 and 1" in done.err
-    assert [each["fault"] for each in sandbox.document("sandbox", "fault")] == ["520"]
 
 
 def test_states_and_codes_follow_the_clock(sandbox: Sandbox) -> None:

@@ -79,14 +79,6 @@ def test_a_refusal_has_the_record_and_nothing_is_done(
     assert served.log[0].endswith(f"fault {spec}")
 
 
-def test_html_is_the_error_page_of_a_proxy(emulator: Emulator, served: Served) -> None:
-    Controls(emulator).fault("html:/send-sms")
-    reply = served.answer(SMS)
-    assert (reply.status, reply.headers["content-type"]) == (520, "text/html; charset=utf-8")
-    assert b"<html>" in reply.body
-    assert left(served) == 1000
-
-
 @pytest.mark.parametrize(("spec", "credits_left"), [("drop", 999), ("reject", 1000)])
 def test_a_dropped_connection_has_done_the_work_and_a_rejected_one_has_not(
     emulator: Emulator, served: Served, spec: str, credits_left: int

@@ -79,11 +79,3 @@ def test_any_values_with_the_right_credentials_are_answered(
     else:
         call = SandboxRequest(operation.method, BASE_PATH + operation.path, pairs, JSON, json.dumps(document).encode())
     hold(shared, call)
-
-
-@settings(deadline=None)
-@given(text=unicode_text.filter(bool))
-def test_any_text_arrives_as_it_was_sent(shared: World, text: str) -> None:
-    shared.admin.credit(1000)
-
-    assert shared.sms(text=text)["data"][0]["sms"] == text

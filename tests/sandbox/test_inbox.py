@@ -45,26 +45,6 @@ def test_an_sms_is_shown_whole(world: World) -> None:
     ]
 
 
-def test_calls_and_templates_show_what_they_have(world: World) -> None:
-    call(world, message="Hola", voice="Mia")
-    call(world, audio_code="a1")
-    world.post_json("/chatapp/send", {"phone": PHONE, "body": []}, template="hello")
-
-    spoken, stored, chat = received(world)
-
-    assert (spoken["text"], spoken["voice"], "audio_code" in spoken) == ("Hola", "Mia", False)
-    assert (stored["text"], stored["audio_code"], "voice" in stored) == ("", "a1", False)
-    assert (chat["text"], chat["template"]) == ("hello", "hello")
-
-
-def test_the_newest_is_last_and_the_limit_keeps_it(world: World) -> None:
-    for text in ("one", "two", "three"):
-        world.sms(text=text)
-
-    assert [message["text"] for message in received(world)] == ["one", "two", "three"]
-    assert [message["text"] for message in received(world, limit=2)] == ["two", "three"]
-
-
 def test_only_a_long_number_without_plus_may_lack_its_country_code(world: World) -> None:
     world.sms(f"{PHONE},34567,3001234567")
 
@@ -83,16 +63,6 @@ def test_it_is_narrowed_by_phone_and_kind(world: World) -> None:
     assert [message["kind"] for message in received(world, phone=f"+{PHONE}")] == ["sms", "call"]
     assert [message["phone"] for message in received(world, kind="sms")] == [PHONE, OTHER]
     assert received(world, phone=OTHER, kind="call") == []
-
-
-@pytest.mark.parametrize("ending", ["0001", "0002", "0003"])
-def test_what_never_arrives_is_not_shown(world: World, ending: str) -> None:
-    phone = f"57300123{ending}"
-    world.sms(phone)
-    call(world, phone, message="Hola", voice="Mia")
-    world.post_json("/chatapp/send", {"phone": phone, "body": []}, template="t")
-
-    assert received(world) == []
 
 
 def test_a_voicemail_is_shown(world: World) -> None:

@@ -39,53 +39,27 @@ def test_a_required_parameter_must_be_there_and_not_empty(
     assert name in msg.split()
 
 
-def test_the_identifier_of_a_message_is_required(world: World) -> None:
-    assert refusal(world.get("/messages-state")) == (
-        "MISSING_PARAMETER",
-        "id is required in the query string",
-    )
-
-
 @pytest.mark.parametrize(
     ("path", "parameters", "name", "value"),
     [
         ("/send-sms", SMS, "phone", "1234"),
-        ("/send-sms", SMS, "phone", "1234567890123456"),
-        ("/send-sms", SMS, "phone", "57 300 1234567"),
-        ("/send-sms", SMS, "phone", "++573001234567"),
         ("/send-sms", SMS, "phone", "٥٧٣٠٠١٢٣٤٥٦٧"),
         ("/send-sms", SMS, "phone", "573001234567,"),
-        ("/send-sms", SMS, "phone", "573001234567, 573001234568"),
         ("/send-sms", SMS, "country-code", "COL"),
-        ("/send-sms", SMS, "country-code", "57"),
         ("/block-phone", {}, "phone", "573001234567,573001234568"),
-        ("/2fa/send-sms", CODE, "phone", "573001234567,573001234568"),
         ("/call/send", CALL, "voice", "Mariana"),
-        ("/call/send", CALL, "voice", "mia"),
         ("/call/send", CALL, "retries", "0"),
         ("/call/send", CALL, "retries", "4"),
-        ("/call/send", CALL, "retries", "two"),
-        ("/call/send", CALL, "retries", "9" * 5000),
         ("/call/send", CALL, "leave-voicemail", "yes"),
         ("/call/2fa/send-call", SPOKEN_CODE, "voice", "Marian"),
         ("/call/2fa/send-call", SPOKEN_CODE, "retries", "-1"),
         ("/url/short", URL, "is-premium", "TRUE"),
         ("/url/short", URL, "expiration-time-statistics", "-1"),
-        ("/url/short", URL, "expiration-time-statistics", "1.5"),
         ("/url/short", URL, "alias", "a b"),
-        ("/url/short", URL, "alias", "a" * 65),
-        ("/url/short", URL, "alias", "../x"),
         ("/url/short", URL, "domain-name", "a..b"),
-        ("/url/short", URL, "domain-name", "a/b"),
         ("/url/short", URL, "url-long", "shop.example"),
-        ("/url/short", URL, "url-long", "ftp://shop.example"),
-        ("/url/short", URL, "url-long", "https://"),
-        ("/url/short", URL, "url-long", "https://[shop"),
-        ("/url/short", URL, "url-long", "https://shop.example:port/"),
         ("/url/short", URL, "url-long", "https://shop.example/\r\nSet-Cookie: a=b"),
         ("/url/short-statistic", STATISTIC, "since", "2026-02-29"),
-        ("/url/short-statistic", STATISTIC, "since", "20261101"),
-        ("/url/short-statistic", STATISTIC, "until", "2026-W01-1"),
         ("/url/short-statistic", STATISTIC, "category", "operatingsystem"),
     ],
 )
@@ -101,13 +75,6 @@ def test_a_value_that_breaks_a_rule_is_refused_by_its_name(
 
 def test_an_empty_optional_parameter_counts_as_not_sent(world: World) -> None:
     assert world.post("/send-sms", **SMS, country_code="").status == 200
-
-
-def test_a_plus_before_a_number_is_dropped(world: World) -> None:
-    assert [entry["phone"] for entry in world.sms("+573001234567,573001234568")["data"]] == [
-        "573001234567",
-        "573001234568",
-    ]
 
 
 @pytest.mark.parametrize("name", ["message", "voice"])

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import urllib.error
 import urllib.request
@@ -57,12 +56,6 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         yield about
 
 
-def test_it_says_where_it_is_and_how_to_get_there(served: Any, tool: Tool) -> None:
-    assert set(served) == {"base_url", "page", "client", "key", "pid"}
-    assert served["base_url"].startswith("http://127.0.0.1:")
-    assert tool("balance", "--json").document == {"status": 20}
-
-
 def test_the_lines_to_export_can_be_read_by_a_shell() -> None:
     command = [sys.executable, "-m", "msgctl", "sandbox", "serve", "--port", "0", "--key", "a'b c"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -86,21 +79,6 @@ def test_it_ends_with_0_when_it_is_told_to(number: int) -> None:
         assert (process.returncode, out, err) == (0, b"", b"")
 
 
-def test_it_ends_though_a_client_is_still_connected() -> None:
-    with serving("--fault", "delay=60") as (process, about):
-        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
-            stack.enter_context(urllib.request.urlopen(about["base_url"] + "/balance", timeout=0.2))
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=PATIENCE)
-        assert process.returncode == 0
-
-
-def test_other_credentials_are_refused(served: Any, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MSGCTL_KEY", "another one")
-    refused = tool("balance", "--json")
-    assert (refused.code, refused.error["error"]) == (1, "UNAUTHORIZED")
-
-
 def test_the_sandbox_commands_reach_it(served: Any, tool: Tool) -> None:
     assert tool("sms", "send", PHONE, "-m", "Hola").code == 0
     assert tool("url", "shorten", "https://example.com/x", "--name", "x").code == 0
@@ -111,12 +89,6 @@ def test_the_sandbox_commands_reach_it(served: Any, tool: Tool) -> None:
     assert tool("sandbox", "credit", "+5", "--json").document == {"status": 24}
     assert tool("sandbox", "reset", "--yes").code == 0
     assert tool("balance", "--json").document == {"status": 1000}
-
-
-def test_base_url_leads_to_it_without_any_account(tool: Tool) -> None:
-    with serving() as (_, about):
-        assert tool("sandbox", "credit", "7", "--base-url", about["base_url"], "--json").document == {"status": 7}
-    assert tool("sandbox", "credit", "+0", "--json").document == {"status": 1000}
 
 
 def test_the_profile_sandbox_stays_the_one_of_this_machine(served: Any, tool: Tool) -> None:
@@ -155,26 +127,6 @@ def test_a_followed_inbox_prints_what_arrives(served: Any, tool: Tool) -> None:
     assert [json.loads(line)["text"] for line in followed.out.splitlines()] == ["one", "two", "three"]
 
 
-@pytest.mark.parametrize("form", ["table", "csv", "tsv"])
-def test_a_followed_inbox_has_every_form(form: str, served: Any, tool: Tool) -> None:
-    def stop(_: float) -> None:
-        raise KeyboardInterrupt
-
-    assert tool("sms", "send", PHONE, "-m", "one").code == 0
-    followed = tool("sandbox", "inbox", "--follow", "-o", form, sleep=stop)
-    assert followed.out.splitlines()[-1].endswith("one")
-
-
-def test_a_lost_answer_is_exit_5_and_the_message_was_sent(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving("--fault", "drop:1:/send-sms", "--fault", "reject:1:/call/send") as (_, about):
-        monkeypatch.setenv("MSGCTL_BASE_URL", about["base_url"])
-        monkeypatch.setenv("MSGCTL_CLIENT", "1")
-        monkeypatch.setenv("MSGCTL_KEY", "sandbox-key")
-        assert tool("sms", "send", PHONE, "-m", "Hola").code == 5
-        assert tool("call", "send", PHONE, "-m", "Hola", "--voice", "Mia").code == 5
-        assert [each["kind"] for each in tool("sandbox", "inbox", "--json").document] == ["sms"]
-
-
 def test_a_kill_in_the_middle_of_many_clients_loses_no_credit(home: Path) -> None:
     path = home / "state.sqlite3"
     enough = threading.Event()
@@ -200,17 +152,6 @@ def test_a_kill_in_the_middle_of_many_clients_loses_no_credit(home: Path) -> Non
     state.close()
     assert left + kept == 100000
     assert kept >= len(answered)  # whoever got an answer was charged, and perhaps some who got none
-
-
-def test_a_log_that_nobody_reads_holds_up_no_request() -> None:
-    with serving("--key", "made-up-key") as (process, about):
-        url = f"{about['base_url']}/{'x' * 90}"
-        for _ in range(1500):  # over 64 KiB of log, which is what a pipe holds
-            with contextlib.suppress(urllib.error.HTTPError):
-                urllib.request.urlopen(url, timeout=PATIENCE)
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=PATIENCE)
-        assert process.returncode == 0
 
 
 def test_a_key_that_is_typed_into_a_path_is_not_logged() -> None:
@@ -241,20 +182,6 @@ def test_a_log_acts_on_no_terminal() -> None:
     assert [char for char in log.decode().replace("\n", "") if text.is_unsafe(char)] == []
 
 
-def test_an_inbox_is_followed_beyond_a_reset(served: Any, tool: Tool) -> None:
-    steps = iter([("sandbox", "reset", "--yes"), ("sms", "send", PHONE, "-m", "after")])
-
-    def go_on(_: float) -> None:
-        step = next(steps, None)
-        if step is None:
-            raise KeyboardInterrupt
-        assert tool(*step).code == 0
-
-    assert tool("sms", "send", PHONE, "-m", "before").code == 0
-    followed = tool("sandbox", "inbox", "--follow", "-o", "tsv", "--fields", "text", sleep=go_on)
-    assert followed.out.split() == ["text", "before", "after"]
-
-
 def test_a_followed_inbox_ends_when_its_reader_goes(served: Any, tool: Tool) -> None:
     assert tool("sms", "send", PHONE, "-m", "one").code == 0
     command = [sys.executable, "-m", "msgctl", "sandbox", "inbox", "--follow", "--json"]
@@ -263,22 +190,6 @@ def test_a_followed_inbox_ends_when_its_reader_goes(served: Any, tool: Tool) -> 
         assert b"one" in process.stdout.readline()
         process.stdout.close()
         assert process.wait(PATIENCE) == 0
-
-
-def test_a_state_that_is_served_again_goes_on_with_what_was_left(home: Path, tool: Tool) -> None:
-    for left in ({"status": 7}, {"status": 5}):
-        with serving("--state", str(home / "state.sqlite3"), "--credits", "7") as (_, about):
-            base_url = about["base_url"]
-            with urllib.request.urlopen(f"{base_url}/balance?client=1&key=sandbox-key", timeout=PATIENCE) as reply:
-                assert json.load(reply) == left
-            assert tool("sandbox", "credit", "5", "--base-url", base_url).code == 0
-
-
-def test_a_server_that_cannot_say_where_it_is_ends() -> None:
-    with Path("/dev/full").open("wb") as full:
-        command = [sys.executable, "-m", "msgctl", "sandbox", "serve", "--port", "0"]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
-    assert done.returncode == 3
 
 
 @pytest.mark.parametrize(
@@ -306,22 +217,6 @@ def test_what_cannot_be_served_is_one_message(options: list[str], code: int, nam
     assert refused.code == code, refused.err
     assert named in refused.err
     assert refused.out == ""
-
-
-def test_without_a_folder_for_temporary_files_another_is_asked_for(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", "/proc/nowhere")
-    refused = tool("sandbox", "serve", "--port", "0")
-    assert (refused.code, refused.out) == (3, "")
-    assert "TMPDIR" in refused.err
-
-
-def test_a_state_beside_nothing_is_refused(tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "gone").mkdir()
-    monkeypatch.chdir(tmp_path / "gone")
-    (tmp_path / "gone").rmdir()
-    refused = tool("sandbox", "serve", "--port", "0", "--state", "kept.sqlite3")
-    assert (refused.code, refused.out) == (3, "")
-    assert "kept.sqlite3" in refused.err
 
 
 def test_a_port_that_is_taken_is_named(service: Service, tool: Tool) -> None:
@@ -378,15 +273,6 @@ def test_another_host_name_is_accepted_if_it_is_allowed() -> None:
         assert b" 403 " in raw(about, one_request("/sandbox", host="other:8520"))
 
 
-def test_two_hundred_slow_connections_hold_up_nobody(served: Any, tool: Tool) -> None:
-    host, _, port = served["page"].split("/")[2].rpartition(":")
-    with contextlib.ExitStack() as stack:
-        for _ in range(200):
-            slow = stack.enter_context(socket.create_connection((host, int(port)), PATIENCE))
-            slow.sendall(b"POST /api/v1/send-sms HTTP/1.1\r\nHost: 127.0.0.1\r\n")
-        assert tool("balance", "--json").document == {"status": 20}
-
-
 def test_a_recorded_service_is_replayed(served: Any, home: Path, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     file = home / "exchanges.jsonl"
     with serving("--to", str(file), verb="record") as (process, about):
@@ -407,20 +293,6 @@ def test_a_recorded_service_is_replayed(served: Any, home: Path, tool: Tool, mon
         assert tool("sms", "send", PHONE, "-m", "¿Qué tal?", "--json").out == sent.out
         missing = tool("sms", "send", PHONE, "-m", "Something else")
         assert (missing.code, "not in the record" in missing.err) == (1, True)
-
-
-def test_a_service_that_is_not_reached_is_a_502_and_is_not_recorded(
-    home: Path, tool: Tool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MSGCTL_BASE_URL", "http://127.0.0.1:9/api/v1")
-    monkeypatch.setenv("MSGCTL_CLIENT", "1")
-    monkeypatch.setenv("MSGCTL_KEY", "a key of mine")
-    with serving("--to", str(home / "file"), verb="record") as (_, about):
-        response = raw(
-            {**about, "page": about["base_url"]}, one_request("/api/v1/balance?client=1&key=a%20key%20of%20mine")
-        )
-    assert response.startswith(b"HTTP/1.1 502 ")
-    assert (home / "file").read_bytes() == b""
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from msgctl.sandbox.emulator import BASE_URL, Emulator
 from msgctl.sandbox.state import SandboxState
 from msgctl.sandbox.transport import SandboxTransport
 from msgctl.storage import paths
-from support.sandbox import PHONE, Sandbox, refused
+from support.sandbox import PHONE, Sandbox
 from support.tool import Tool
 
 from .world import Controls
@@ -23,19 +23,6 @@ AWKWARD = "¿Qué? & = + % ñ"
 @pytest.fixture
 def sandbox(tool: Tool) -> Sandbox:
     return Sandbox(tool)
-
-
-def test_a_form_a_query_and_a_json_body_arrive(sandbox: Sandbox) -> None:
-    sms = sandbox.document("sms", "send", PHONE, "-m", AWKWARD)
-    state = sandbox.document("state", "get", sms["data"][0]["id"])
-    chat = sandbox.document("chatapp", "send", PHONE, AWKWARD, "--template", AWKWARD)
-    assert state["sms"] == AWKWARD
-    assert chat["name"] == AWKWARD
-    assert AWKWARD in sandbox.document("sandbox", "inbox", PHONE)[-1]["text"]
-
-
-def test_a_refusal_keeps_its_status(sandbox: Sandbox) -> None:
-    assert "520" in refused(sandbox("state", "get", "unknown"), "NOT_FOUND")
 
 
 def test_a_finished_run_leaves_no_file_open(sandbox: Sandbox) -> None:

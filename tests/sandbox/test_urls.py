@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from msgctl.errors import UsageError
-from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.protocol import SandboxRequest
-from msgctl.sandbox.state import SandboxState
 
-from .world import FORM, NOON, World, encoded, record, refusal
+from .world import NOON, World, record, refusal
 
 LONG = "https://shop.example/sale?utm=sms#top"
 DAY = 24 * 60 * 60
@@ -51,17 +46,6 @@ def test_an_alias_and_a_domain_are_used(world: World) -> None:
     assert shorten(world, "b", alias="x", domain_name="go.example")["urlShort"] == "https://go.example/x"
 
 
-def test_short_urls_lead_to_where_the_emulator_is_served(tmp_path: Path) -> None:
-    state = SandboxState(tmp_path / "state.db")
-    emulator = Emulator(state, client=7, key="k", base_url="http://127.0.0.1:8080/api/v1")
-    body = encoded({"client": "7", "key": "k", "name": "n", "url_long": LONG, "alias": "a"}).encode()
-
-    answer = record(emulator.respond(SandboxRequest("POST", "/api/v1/url/short", "", FORM, body)))
-
-    emulator.close()
-    assert answer["urlShort"] == "http://127.0.0.1:8080/u/a"
-
-
 def test_names_and_aliases_are_taken_once(world: World) -> None:
     shorten(world, alias="a")
 
@@ -69,42 +53,6 @@ def test_names_and_aliases_are_taken_once(world: World) -> None:
         error, msg = refusal(world.post("/url/short", url_long=LONG, **more))
         assert error == "ALREADY_TAKEN"
         assert msg.startswith(f"{taken}:")
-
-
-def test_a_refused_short_url_leaves_its_name_free(world: World) -> None:
-    shorten(world, alias="a")
-    world.post("/url/short", name="other", url_long=LONG, alias="a")
-
-    assert shorten(world, "other", alias="b")["urlShort"].endswith("/b")
-
-
-def test_a_url_without_clicks_has_an_empty_statistic(world: World) -> None:
-    short = shorten(world)["urlShort"]
-
-    assert statistic(world) == {"urlShort": short, "urlLong": LONG, "clicksNumber": 0, "metrics": []}
-
-
-def test_clicks_are_counted_in_every_category(world: World) -> None:
-    shorten(world, is_premium="true")
-    world.click("sale", 40)
-
-    answer = statistic(world)
-
-    assert answer["clicksNumber"] == 40
-    assert {category for metric in answer["metrics"] for category in metric} == PREMIUM
-    for category in PREMIUM:
-        assert sum(clicks_of(answer, category)) == 40
-
-
-def clicks_of(answer: Any, category: str) -> list[int]:
-    return [metric[category]["clicks"] for metric in answer["metrics"] if category in metric]
-
-
-def test_each_element_of_the_metrics_has_one_category(world: World) -> None:
-    shorten(world, is_premium="true")
-    world.click("sale", 10)
-
-    assert Counter(len(metric) for metric in statistic(world)["metrics"]).keys() == {1}
 
 
 def test_a_click_is_what_was_asked_for(world: World) -> None:
@@ -186,25 +134,6 @@ def test_since_and_until_are_included_and_days_are_utc(world: World) -> None:
     assert counted(today, "hour") == {"00": 1, "23": 1}
 
 
-def test_one_category_can_be_asked_for(world: World) -> None:
-    shorten(world)
-    world.click("sale", 5, device="desktop")
-
-    assert statistic(world, category="device") == {
-        **statistic(world),
-        "metrics": [{"device": {"property": "desktop", "clicks": 5}}],
-    }
-
-
-def test_a_plain_url_keeps_and_shows_the_plain_categories_alone(world: World) -> None:
-    shorten(world)
-    world.click("sale", 5, city="Brest")
-
-    assert {category for metric in statistic(world)["metrics"] for category in metric} == PLAIN
-    with world.state.reading() as db:
-        assert db.execute("SELECT count(*) FROM clicks WHERE city IS NULL").fetchone()[0] == 5
-
-
 @pytest.mark.parametrize("category", sorted(PREMIUM - PLAIN))
 def test_a_premium_category_of_a_plain_url_is_refused(world: World, category: str) -> None:
     shorten(world)
@@ -230,15 +159,6 @@ def test_the_statistic_of_an_unknown_name_is_refused(world: World) -> None:
 
     assert error == "NOT_FOUND"
     assert msg.startswith("name-url:")
-
-
-def test_a_range_runs_forwards(world: World) -> None:
-    shorten(world)
-
-    error, msg = refusal(world.post("/url/short-statistic", name_url="sale", since="2026-11-22", until="2026-11-21"))
-
-    assert error == "INVALID_PARAMETER"
-    assert msg.startswith("since ")
 
 
 def test_clicks_can_be_spread_over_days_that_end_today(world: World) -> None:
@@ -270,11 +190,6 @@ def test_clicks_that_cannot_be_made_are_a_usage_error(world: World, name: str, o
         world.click(name, **options)
 
     assert statistic(world)["clicksNumber"] == 0
-
-
-def test_the_unknown_name_is_named(world: World) -> None:
-    with pytest.raises(UsageError, match="nope"):
-        world.click("nope")
 
 
 def test_clicks_are_counted_by_the_days_of_this_machines_calendar(

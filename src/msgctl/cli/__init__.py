@@ -22,16 +22,7 @@ NOT_AGAIN = "Do not send again to see the result: that would send a second messa
 def build() -> Any:
     """Return the whole command tree."""
     root = group("SMS, calls, verification codes, short URLs and chat-app messages from the command line.", cls=Root)
-    root.callback(invoke_without_command=True)(_greet)
     return typer.main.get_command(root)
-
-
-def _greet(ctx: typer.Context) -> None:
-    """Show the help for `msgctl` alone."""
-    if ctx.invoked_subcommand is None:
-        from msgctl.cli.help import show
-
-        show(ctx)
 
 
 def run(arguments: Sequence[str], context: Context | None = None) -> int:

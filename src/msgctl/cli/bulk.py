@@ -117,17 +117,11 @@ def start(
 
     ``fixed`` are the parameters that all requests have. Raises UsageError if something is wrong with the file.
     """
-    from msgctl.cli import confirmation, job_progress
     from msgctl.jobs.decode import WINDOWS_1252  # only jobs need this: 20 ms
-    from msgctl.jobs.ledger import Ledger
     from msgctl.jobs.reader import PhoneCells
-    from msgctl.jobs.report import SUMMARY
     from msgctl.jobs.spec import JobSpec
-    from msgctl.jobs.store import Store
     from msgctl.jobs.template import MessageRenderer
 
-    context.enable_gc()
-    context.check_own_fields(confirmation.SUMMARY if context.options.dry_run else SUMMARY)
     spec = JobSpec(
         command=command,
         operation=operation.name,
@@ -142,21 +136,39 @@ def start(
         at=rules.due(context),
         **asdict(limits),
     )
-    zones = campaign.zone_finder(context, rules.hours())
+
     country = inputs.country_code(context, source.country_code)
     cells = PhoneCells(country, sms=operation is ops.SEND_SMS, check=not source.no_number_check)
+
+    def read(importer: Importer) -> None:
+        with _opened(context, source, cells) as reader:
+            if reader.encoding == WINDOWS_1252:
+                context.note(f"{values.quote(source.file)} is not UTF-8; reading it as {reader.encoding}")
+            renderer = MessageRenderer(
+                reader, messages.texts, messages.check, by_segments=messages.by_segments, cost=messages.cost
+            )
+            importer.read(reader, renderer)
+
+    return make(context, source, spec, read, rules)
+
+
+def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Importer], None], rules: Rules) -> OwnResult:
+    """Make a job of the recipients that ``read`` imports, sum it up, ask, and send it."""
+    from msgctl.cli import confirmation, job_progress
+    from msgctl.jobs.ledger import Ledger
+    from msgctl.jobs.report import SUMMARY
+    from msgctl.jobs.store import Store
+
+    context.enable_gc()
+    context.check_own_fields(confirmation.SUMMARY if context.options.dry_run else SUMMARY)
+    zones = campaign.zone_finder(context, rules.hours())
+    country = inputs.country_code(context, source.country_code)
     store = Store(paths.jobs_folder())
     job = store.new_id(context.clock())
     with _exclusions(spec, rules, country) as found, store.locked(job):
         store.tidy()
         with _importer(context, store, job, spec, found, zones) as importer:
-            with _opened(context, source, cells) as reader:
-                if reader.encoding == WINDOWS_1252:
-                    context.note(f"{values.quote(source.file)} is not UTF-8; reading it as {reader.encoding}")
-                renderer = MessageRenderer(
-                    reader, messages.texts, messages.check, by_segments=messages.by_segments, cost=messages.cost
-                )
-                importer.read(reader, renderer)
+            read(importer)
             campaign.refuse_repeat(context, store, importer, rules)
             summary = confirmation.approve(context, source, spec, importer.tally)
             if context.options.dry_run:

@@ -58,12 +58,6 @@ def approve(context: Context, source: Source, spec: JobSpec, tally: Tally) -> Ow
 
 
 def _ask(context: Context, spec: JobSpec, tally: Tally) -> None:
-    if not (context.options.yes or is_terminal(context.stdin)):
-        raise UsageError(
-            "Cannot ask for confirmation: this is not a terminal",
-            "Check the summary with --dry-run, then send with --yes.",
-            consequence="nothing was sent",
-        )
     numbers = f"{tally.messages:,} {'number' if tally.messages == 1 else 'numbers'}"
     messages = f"{tally.messages:,} {'message' if tally.messages == 1 else 'messages'}"
     cost = f" for about {tally.credits:,} {'credit' if tally.credits == 1 else 'credits'}" if tally.credits else ""

@@ -6,21 +6,21 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 import typer
 
 from msgctl.cli.options import Options
-from msgctl.cli.process import has_color, is_terminal
+from msgctl.cli.process import is_terminal
 from msgctl.config import file as config
 from msgctl.config import profiles
 from msgctl.errors import UsageError
 from msgctl.operations import Operation
-from msgctl.output.result import Format, OwnResult
+from msgctl.output.result import Format
 from msgctl.storage import paths
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from msgctl.http.client import Client
     from msgctl.output.printer import Printer
     from msgctl.sandbox.emulator import Emulator
-    from msgctl.sandbox.transport import SandboxTransport
 
 
 class SupportsClose(Protocol):
@@ -130,7 +129,11 @@ class Context:
         """Return a client of the profile's service, closed at the end of the run; ``trace`` gets httpcore's events."""
         from msgctl.http.client import Client
 
+        transport = None
         if self.profile.is_sandbox:
+            from msgctl.sandbox.transport import SandboxTransport
+
+            transport = partial(SandboxTransport, self.emulator, self.sleep)
             if self.printer.shows_verdicts:
                 self.printer.aside = "(sandbox: not really sent)"
             else:
@@ -144,7 +147,7 @@ class Context:
                 verbosity=self.options.verbose,
                 trace=trace,
                 sleep=self.sleep,
-                transport=self._sandbox_transport if self.profile.is_sandbox else None,
+                transport=transport,
             )
         )
 
@@ -158,11 +161,6 @@ class Context:
         """Collect garbage in this run, which may take long; a short one does without."""
         gc.enable()
 
-    def _sandbox_transport(self) -> SandboxTransport:
-        from msgctl.sandbox.transport import SandboxTransport
-
-        return SandboxTransport(self.emulator, self.sleep)
-
     def on_close(self, opened: Closeable) -> Closeable:
         """Close something at the end of the run, and return it."""
         self._stack.callback(opened.close)
@@ -173,21 +171,6 @@ class Context:
         self._stack.close()
 
     # --- printing
-
-    def show(
-        self,
-        document: Mapping[str, Any] | Collection[Mapping[str, Any]],
-        columns: Sequence[str],
-        more: Sequence[str] = (),
-        *,
-        spare: Sequence[str] = (),
-        empty: str = "",
-    ) -> None:
-        """Print a document of msgctl's own at once. Commands return an `OwnResult` instead."""
-        self.check_own_fields((*columns, *more))
-        self.printer.print(OwnResult(document, tuple(columns), tuple(more), spare))
-        if empty and not document and self.shows_tables:
-            self.note(empty)
 
     @property
     def shows_tables(self) -> bool:
@@ -204,7 +187,12 @@ class Context:
     # --- standard error
 
     def has_color(self, stream: TextIO) -> bool:
-        return has_color(stream, self.environ, refused=self.options.no_color)
+        """Tell whether to colour a stream, by --no-color, NO_COLOR, FORCE_COLOR and TERM, in this order."""
+        if self.options.no_color or self.environ.get("NO_COLOR"):
+            return False
+        if self.environ.get("FORCE_COLOR"):
+            return True
+        return is_terminal(stream) and self.environ.get("TERM", "") not in ("", "dumb", "unknown")
 
     def note(self, text: str) -> None:
         """Print a line on standard error, unless --quiet or --json, under which it holds JSON alone."""

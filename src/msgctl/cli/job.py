@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, time
@@ -14,9 +14,8 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import prompts
-from msgctl.cli.bulk import Limits, MaxCredits, OtherConcurrency, Rate
+from msgctl.cli.bulk import Limits, MaxCredits, OtherConcurrency, Rate, Source, make
 from msgctl.cli.context import Context
-from msgctl.cli.process import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.output.result import OwnResult
@@ -110,10 +109,11 @@ def resume(
         ledger.check()
         ledger.change(spec)
         ledger.recover()
-        if resend_unknown and (unknown := ledger.totals.states[State.UNKNOWN]):
-            prompts.confirm(context, _warning(unknown), "nothing was sent")
         asked = {Outcome.UNKNOWN: resend_unknown, Outcome.REFUSED: resend_refused}
-        ledger.resend(*(outcome for outcome, is_asked in asked.items() if is_asked))
+        again = {str(each): ledger.totals.states[State(each)] for each, is_asked in asked.items() if is_asked}
+        if any(again.values()):
+            prompts.confirm(context, _question(again), "nothing was sent")
+        ledger.resend(*map(Outcome, again))
         if not ledger.totals.unsent:
             context.note(f"job {job} has nothing pending")
         return job_progress.send(context, job, ledger)
@@ -202,6 +202,43 @@ def states(
         return job_progress.poll_states(context, job, ledger)
 
 
+@command(app, "resend", "msgctl job resend 20261121-3f9a2c --only undelivered --dry-run")
+def resend(
+    ctx: typer.Context,
+    job: Job = None,
+    last: Last = False,
+    only: Annotated[
+        str, typer.Option("--only", metavar="OUTCOME", help="Who gets the message again: undelivered or refused.")
+    ] = "undelivered",
+) -> OwnResult:
+    """Make a new job of the undelivered or refused recipients of a job, and send it.
+
+    Their messages are the same. Check the delivery states first: msgctl job states.
+    """
+    from msgctl.cli import job_progress
+    from msgctl.cli.campaign import Rules
+    from msgctl.jobs.report import Report
+    from msgctl.jobs.resend import FormerRecipients
+
+    context = Context.of(ctx)
+    wanted = values.choice(only, ("undelivered", "refused"), "outcome")
+    store = _store()
+    job = _found(store, job, last)
+    with closing(_opened(context, store, job, read_only=True)) as ledger:
+        job_progress.check_account(context, ledger, job)
+        found = Report(ledger, [wanted], running=store.is_running(job))
+        if not len(found):
+            raise UsageError(f"No recipient of job {job} is {wanted}", f"List them all: msgctl job report {job}")
+        former = FormerRecipients(ledger, found)
+        return make(
+            context,
+            Source(ledger.spec.file, None, skip_invalid=False),
+            replace(ledger.spec, max_credits=None, at=None),
+            lambda importer: importer.read(former, former),
+            Rules(window=ledger.spec.window, days=ledger.spec.days, again=True),
+        )
+
+
 @command(app, "remove", "msgctl job remove 20261121-3f9a2c --yes")
 def remove(ctx: typer.Context, job: Annotated[str, typer.Argument(metavar="JOB", help="Job id or name.")]) -> None:
     """Delete a job and its recipients."""
@@ -209,7 +246,6 @@ def remove(ctx: typer.Context, job: Annotated[str, typer.Argument(metavar="JOB",
     context.refuse_dry_run("job remove")
     store = _store()
     job = store.find(job)
-    _require_yes(context, f"This deletes job {job}")
     prompts.confirm(context, f"Delete job {job} and its recipient list?{_open_ends(context, store, job)}")
     store.remove(job)
     context.note(f"Deleted job {job}.")
@@ -240,16 +276,10 @@ def prune(
         context.note("No finished jobs are that old.")
         return
     jobs = "1 job" if len(old) == 1 else f"{len(old):,} jobs"
-    _require_yes(context, f"This deletes {jobs}")
     prompts.confirm(context, f"Delete {jobs} and their recipient lists?")
     for job in old:
         store.remove(job)
     context.note(f"Deleted {jobs}.")
-
-
-def _require_yes(context: Context, what: str) -> None:
-    if not (context.options.yes or is_terminal(context.stdin)):
-        raise UsageError(f"{what}. Not a terminal: confirm with --yes")
 
 
 def _found(store: Store, job: str | None, last: bool) -> str:
@@ -315,6 +345,7 @@ def _limited(spec: JobSpec, concurrency: str | None, rate: str | None, max_credi
     )
 
 
-def _warning(unknown: int) -> str:
-    people = "1 person" if unknown == 1 else f"{unknown:,} people"
-    return f"{people} may already have got the message. Send it again?"
+def _question(again: Mapping[str, int]) -> str:
+    numbers = " and ".join(f"{number:,} {outcome}" for outcome, number in again.items() if number)
+    risk = " Some people may get it twice." if again.get("unknown") else ""
+    return f"Resend the message to {numbers}?{risk}"

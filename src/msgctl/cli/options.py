@@ -66,29 +66,22 @@ def _help(ctx: typer.Context, value: bool | None) -> None:
         raise typer.Exit
 
 
-def _flag(name: str, *names: str, help: str, convert: Callable[[Any], Any] = bool) -> Any:
-    return typer.Option(*names, help=help, is_eager=True, callback=_stored(name, convert), rich_help_panel=PANEL)
-
-
-def _valued(name: str, *names: str, metavar: str, help: str, convert: Callable[[Any], Any] = str) -> Any:
-    return typer.Option(
-        *names,
-        metavar=metavar,
-        help=help,
-        is_eager=True,
-        callback=_stored(name, convert),
-        rich_help_panel=PANEL,
-    )
+def _option(name: str, *names: str, help: str, metavar: str | None = None, convert: Callable[[Any], Any] = bool) -> Any:
+    """Return a global option: with a value if it has a ``metavar``, else a flag."""
+    store = _stored(name, convert)
+    return typer.Option(*names, help=help, metavar=metavar, is_eager=True, callback=store, rich_help_panel=PANEL)
 
 
 def _signature(  # never called: Typer reads the signature
     profile: Annotated[
         str | None,
-        _valued("profile", "--profile", "-p", metavar="NAME", help="Stored profile to use (MSGCTL_PROFILE)."),
+        _option(
+            "profile", "--profile", "-p", metavar="NAME", help="Stored profile to use (MSGCTL_PROFILE).", convert=str
+        ),
     ] = None,
     json: Annotated[
         bool | None,
-        _flag(
+        _option(
             "format",
             "--json",
             help="Print the service's JSON unchanged; same as -o json.",
@@ -97,7 +90,7 @@ def _signature(  # never called: Typer reads the signature
     ] = None,
     output: Annotated[
         str | None,
-        _valued(
+        _option(
             "format",
             "--output",
             "-o",
@@ -108,17 +101,17 @@ def _signature(  # never called: Typer reads the signature
     ] = None,
     fields: Annotated[
         str | None,
-        _valued("fields", "--fields", metavar="A,B", help="Show only these fields, in this order.", convert=_fields),
+        _option("fields", "--fields", metavar="A,B", help="Show only these fields, in this order.", convert=_fields),
     ] = None,
     no_header: Annotated[
-        bool | None, _flag("no_header", "--no-header", help="Print csv and tsv without the header line.")
+        bool | None, _option("no_header", "--no-header", help="Print csv and tsv without the header line.")
     ] = None,
     dry_run: Annotated[
-        bool | None, _flag("dry_run", "--dry-run", "-n", help="Print the request and send nothing.")
+        bool | None, _option("dry_run", "--dry-run", "-n", help="Print the request and send nothing.")
     ] = None,
-    yes: Annotated[bool | None, _flag("yes", "--yes", "-y", help="Skip confirmation prompts.")] = None,
+    yes: Annotated[bool | None, _option("yes", "--yes", "-y", help="Skip confirmation prompts.")] = None,
     quiet: Annotated[
-        bool | None, _flag("quiet", "--quiet", "-q", help="No notes or progress on standard error.")
+        bool | None, _option("quiet", "--quiet", "-q", help="No notes or progress on standard error.")
     ] = None,
     verbose: Annotated[
         int | None,
@@ -135,7 +128,7 @@ def _signature(  # never called: Typer reads the signature
     ] = None,
     timeout: Annotated[
         str | None,
-        _valued(
+        _option(
             "seconds",
             "--timeout",
             metavar="SECONDS",
@@ -144,7 +137,7 @@ def _signature(  # never called: Typer reads the signature
         ),
     ] = None,
     no_color: Annotated[
-        bool | None, _flag("no_color", "--no-color", help="No colour; NO_COLOR and TERM=dumb do the same.")
+        bool | None, _option("no_color", "--no-color", help="No colour; NO_COLOR and TERM=dumb do the same.")
     ] = None,
     help: Annotated[
         bool | None,

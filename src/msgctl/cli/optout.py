@@ -12,6 +12,7 @@ from msgctl.cli import bulk, campaign
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import CountryCode, Numbers, Phones, known_country
 from msgctl.cli.tree import command, group
+from msgctl.output.result import OwnResult
 from msgctl.storage import paths
 from msgctl.text import timestamp
 
@@ -46,7 +47,7 @@ def add(ctx: typer.Context, phone: Phones, country_code: CountryCode = None) -> 
 
 
 @command(app, "list", "msgctl optout list", "msgctl optout list -o csv > optouts.csv")
-def list_(ctx: typer.Context) -> None:
+def list_(ctx: typer.Context) -> OwnResult:
     """List the numbers that opted out."""
     from msgctl.history import optouts
 
@@ -54,7 +55,7 @@ def list_(ctx: typer.Context) -> None:
     context.refuse_dry_run("optout list")
     context.check_own_fields(COLUMNS)
     found = [{"phone": each.phone, "added": timestamp(each.added)} for each in optouts.all_of(paths.optouts_file())]
-    context.show(found, COLUMNS, empty="The opt-out list is empty.")
+    return OwnResult(found, COLUMNS, empty="The opt-out list is empty.")
 
 
 @command(app, "remove", "msgctl optout remove 573005550100")

@@ -12,7 +12,7 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
@@ -28,15 +28,6 @@ def is_terminal(stream: TextIO | None) -> bool:
         return stream is not None and stream.isatty()
     except ValueError:
         return False
-
-
-def has_color(stream: TextIO | None, environ: Mapping[str, str], *, refused: bool) -> bool:
-    """Tell whether to colour a stream, by --no-color (``refused``), NO_COLOR, FORCE_COLOR and TERM, in this order."""
-    if refused or environ.get("NO_COLOR"):
-        return False
-    if environ.get("FORCE_COLOR"):
-        return True
-    return is_terminal(stream) and environ.get("TERM", "") not in ("", "dumb", "unknown")
 
 
 @contextmanager
@@ -170,28 +161,18 @@ def standard_streams() -> tuple[TextIO, TextIO, TextIO]:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 (open to the end)
-    sys.stdin = _waiting(sys.stdin)
-    sys.stdout = _patient(sys.stdout)
-    sys.stderr = _patient(sys.stderr)
+    for name in ("stdin", "stdout", "stderr"):
+        stream: TextIO = getattr(sys, name)
+        if stream is not getattr(sys, f"__{name}__"):
+            continue  # a caller has replaced it
+        if name == "stdin":
+            buffer: Any = io.BufferedReader(Source(stream.fileno(), "rb", closefd=False))
+        else:
+            buffer = io.BufferedWriter(Sink(stream.fileno(), "wb", closefd=False))
+        by_line = name != "stdin" and stream.isatty()
+        wrapped = io.TextIOWrapper(buffer, encoding=stream.encoding, errors=stream.errors, line_buffering=by_line)
+        setattr(sys, name, wrapped)
     return sys.stdin, sys.stdout, sys.stderr
-
-
-def _waiting(stream: TextIO) -> TextIO:
-    """Return the stream over a `Source`, unless a caller has replaced the process's own."""
-    if stream is not sys.__stdin__:
-        return stream
-    source = Source(stream.fileno(), "rb", closefd=False)
-    return io.TextIOWrapper(io.BufferedReader(source), encoding=stream.encoding, errors=stream.errors)
-
-
-def _patient(stream: TextIO) -> TextIO:
-    """Return the stream over a `Sink`, unless a caller has replaced the process's own."""
-    if stream not in (sys.__stdout__, sys.__stderr__):
-        return stream
-    sink = Sink(stream.fileno(), "wb", closefd=False)
-    return io.TextIOWrapper(
-        io.BufferedWriter(sink), encoding=stream.encoding, errors=stream.errors, line_buffering=stream.isatty()
-    )
 
 
 def fault_of(stream: TextIO) -> OSError | None:

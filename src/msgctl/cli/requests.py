@@ -18,7 +18,6 @@ from msgctl.text import clean, timestamp
 
 if TYPE_CHECKING:
     from msgctl.cli.context import Context
-    from msgctl.history.recorder import Recorder
 
 Values = Mapping[str, Value]
 
@@ -82,21 +81,28 @@ def judged(operation: Operation, response: Response, phones: Sequence[str | None
 
 def _send(context: Context, operation: Operation, values: Values, body: bytes | None) -> ServiceResult:
     """Make a request that sends or changes something, and record it in the history."""
-    from msgctl.history.recorder import COMMANDS, phones_of
+    from msgctl.history.recorder import COMMANDS, message_of, phones_of, recorded
+    from msgctl.history.store import Send
+
+    def warn(error: ConfigurationError) -> None:
+        hint = f"\n{error.hint}" if error.hint else ""
+        context.warn(f"Not recorded in the history: {error.message}.{hint}")
 
     client = context.client  # before anything is recorded: there may be no credential
     if operation.name not in COMMANDS:
         response = client.send(operation, values, body=body)
         context.carried_out = True
         return ServiceResult([response])
-    phones = phones_of(values, body)
-    with _recorder(context, operation, values, body, phones) as recorder:
+    profile, phones = context.profile, phones_of(values, body)
+    message = message_of(operation, values, body)
+    sent = Send(timestamp(context.clock()), profile.name, profile.base_url, COMMANDS[operation.name], message)
+    with recorded(paths.history_file() if profile.history else None, sent, phones, warn) as record:
         response = client.send(operation, values, body=body)
         context.carried_out = True
         result = judged(operation, response, phones)
         others = recipients.unclaimed(operation, response.document, phones)
         in_doubt = any(each.outcome == recipients.UNKNOWN for each in result.outcomes)
-        recorder.result([*result.outcomes, *others], response.body.decode(errors="replace") if in_doubt else "")
+        record([*result.outcomes, *others], response.body.decode(errors="replace") if in_doubt else "")
     return result
 
 
@@ -118,19 +124,3 @@ def _names(found: Sequence[RecipientOutcome]) -> str:
     """Return at most five recipients, each with the service's word for it."""
     named = [f"{each.phone or 'the message'}{f' [{clean(each.status)}]' if each.status else ''}" for each in found[:5]]
     return ", ".join(named) + (f" and {len(found) - 5:,} more" if len(found) > 5 else "")
-
-
-def _recorder(
-    context: Context, operation: Operation, values: Values, body: bytes | None, phones: Sequence[str | None]
-) -> Recorder:
-    from msgctl.history import Send
-    from msgctl.history.recorder import COMMANDS, Recorder, message_of
-
-    def warn(error: ConfigurationError) -> None:
-        hint = f"\n{error.hint}" if error.hint else ""
-        context.warn(f"Not recorded in the history: {error.message}.{hint}")
-
-    profile = context.profile
-    message = message_of(operation, values, body)
-    sent = Send(timestamp(context.clock()), profile.name, profile.base_url, COMMANDS[operation.name], message)
-    return Recorder(paths.history_file() if profile.history else None, sent, phones, warn)

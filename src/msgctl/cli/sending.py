@@ -109,17 +109,19 @@ def _send_once(
 
 def _end(context: Context, reservation: once.Reservation, error: MsgctlError) -> None:
     """Free the key if nothing can have been sent, else store that the outcome is unknown."""
-    from msgctl.history.once import Result as Stored
+    from msgctl.history.once import StoredResult
 
     if error.nothing_sent or isinstance(error, RefusedError):
         reservation.release()
         return
     text: str = getattr(error, "body", "")
-    stored = Stored(5, getattr(error, "http_status", None), text.encode() or None, error.message, error.hint or "")
+    stored = StoredResult(
+        5, getattr(error, "http_status", None), text.encode() or None, error.message, error.hint or ""
+    )
     _settle(context, reservation, stored)
 
 
-def _settle(context: Context, reservation: once.Reservation, result: once.Result) -> None:
+def _settle(context: Context, reservation: once.Reservation, result: once.StoredResult) -> None:
     """Store a result. If that fails, later calls with the key say that the outcome is unknown."""
     try:
         reservation.settle(result)
@@ -127,15 +129,15 @@ def _settle(context: Context, reservation: once.Reservation, result: once.Result
         context.warn(f"The result is not stored under --once: {error.message}.")
 
 
-def _stored(result: ServiceResult) -> once.Result:
-    from msgctl.history.once import Result as Stored
+def _stored(result: ServiceResult) -> once.StoredResult:
+    from msgctl.history.once import StoredResult
 
     response = result.responses[0]
-    return Stored(recipients.exit_code(result.outcomes), response.http_status, response.body)
+    return StoredResult(recipients.exit_code(result.outcomes), response.http_status, response.body)
 
 
 def _again(
-    operation: Operation, values: Mapping[str, request.Value], body: bytes | None, earlier: once.Result
+    operation: Operation, values: Mapping[str, request.Value], body: bytes | None, earlier: once.StoredResult
 ) -> Result:
     """Return the result of an earlier call as it was. Raises OutcomeUnknownError if it is unknown."""
     from msgctl.history.recorder import phones_of

@@ -56,7 +56,7 @@ _SCHEMA = (
 
 
 @dataclass(frozen=True)
-class Result:
+class StoredResult:
     """The result of a send that may have been carried out.
 
     ``http_status`` and ``body`` are the response, if one came; ``what`` and ``hint`` the error, if there was one.
@@ -69,7 +69,7 @@ class Result:
     hint: str = ""
 
 
-DIED = Result(
+DIED = StoredResult(
     5,
     what="An earlier msgctl ended before it had the response; the message may have been sent",
     hint="Look it up in the account. If it was not sent, send it with --resend-unknown.",
@@ -101,11 +101,11 @@ class Reservation:
     def __init__(self, db: sqlite3.Connection, path: Path, account: str, key: str) -> None:
         self._db, self._path = db, path
         self._named = (account, key)
-        self._before: Result | None = None
-        self.earlier: Result | None = None
+        self._before: StoredResult | None = None
+        self.earlier: StoredResult | None = None
         """The result of an earlier send; None if this process is the one to send."""
 
-    def settle(self, result: Result) -> None:
+    def settle(self, result: StoredResult) -> None:
         """Store the result of the request. Raises ConfigurationError; the outcome stays unknown then."""
         with KEYS.explained(self._path), database.transaction(self._db):
             self._db.execute(
@@ -144,7 +144,7 @@ class Reservation:
                     f"The key {quote(self._named[1])} was used for another message or other recipients",
                     "Choose another key.",
                 )
-            result = DIED if row[1] is None else Result(*row[1:])
+            result = DIED if row[1] is None else StoredResult(*row[1:])
             if result.exit_code == 5 and resend_unknown:
                 self._before = result
                 self._db.execute("UPDATE keys SET exit_code = NULL WHERE account = ? AND key = ?", self._named)

@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from msgctl import operations as ops
 from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
@@ -33,71 +32,61 @@ MOST_RESPONSE = 4000
 _CODE = re.compile(r"(?<![0-9])[0-9]{4,8}(?![0-9])")
 
 
-class Recorder:
-    """Records one send for the time of a block: before the block, and its result.
+class Record(Protocol):
+    """Records the outcome of each recipient, and the text of a response that leaves one in doubt."""
 
-    The block calls `result` with what the service said; if it raises instead, the error tells the outcome. ``warn``
-    is called with the error if the history cannot be written. Without a path, nothing is recorded.
+    def __call__(self, entries: Sequence[RecipientOutcome], response: str = "") -> None: ...
+
+
+@contextmanager
+def recorded(
+    path: Path | None, send: Send, phones: Sequence[str | None], warn: Callable[[ConfigurationError], None]
+) -> Iterator[Record]:
+    """Record one send: before the block, and its result.
+
+    The block calls what it is given with what the service said; if it raises instead, the error tells the outcome.
+    ``warn`` is called with the error if the history cannot be written. Without a path, nothing is recorded.
     """
+    history: History | None = None
+    number: int | None = None
+    result: tuple[Sequence[RecipientOutcome], str] | None = None
+    is_begun = False
 
-    def __init__(
-        self, path: Path | None, send: Send, phones: Sequence[str | None], warn: Callable[[ConfigurationError], None]
-    ) -> None:
-        self._path, self._send, self._phones, self._warn = path, send, phones, warn
-        self._history: History | None = None
-        self._number: int | None = None
-        self._is_begun = False
-        self._result: tuple[Sequence[RecipientOutcome], str] | None = None
+    def record(entries: Sequence[RecipientOutcome], response: str = "") -> None:
+        nonlocal result
+        result = entries, stored(send.command, response)
+        if history is not None and number is not None:
+            try:
+                history.finish(number, *result)
+            except ConfigurationError as error:
+                warn(error)
 
-    def __enter__(self) -> Recorder:
-        try:
-            if self._path is not None:
-                with self._warned():
-                    self._history = History(self._path)
-                    self._number = self._history.begin(self._send, self._phones)
-        except BaseException as error:
-            self.__exit__(type(error), error, None)
-            raise
-        self._is_begun = True
-        return self
+    try:
+        if path is not None:
+            try:
+                history = History(path)
+                number = history.begin(send, phones)
+            except ConfigurationError as error:
+                warn(error)
+        is_begun = True
+        yield record
+    except BaseException as error:
+        with suppress(KeyboardInterrupt):  # a second Ctrl-C must not hide whether the request was sent
+            if result is None:
+                outcome = _outcome(error) if is_begun else NOT_SENT
+                result = [RecipientOutcome(phone, outcome) for phone in phones], getattr(error, "body", "")
+            record(*result)
+        raise
+    finally:
+        if history is not None:
+            with suppress(KeyboardInterrupt):
+                history.close()
 
-    def result(self, entries: Sequence[RecipientOutcome], response: str = "") -> None:
-        """Record the outcome of each recipient, and the text of a response that leaves one in doubt."""
-        self._result = (entries, stored(self._send.command, response))
-        self._finish()
 
-    def __exit__(self, _: object, error: BaseException | None, traceback: TracebackType | None) -> None:
-        # A second Ctrl-C must not replace the error that tells whether the request was sent.
-        with suppress(KeyboardInterrupt):
-            if error is not None:
-                if self._result is None:
-                    body = getattr(error, "body", "")
-                    outcome = self._outcome(error)
-                    self._result = (
-                        [RecipientOutcome(phone, outcome) for phone in self._phones],
-                        stored(self._send.command, body),
-                    )
-                self._finish()
-            if self._history is not None:
-                self._history.close()
-
-    def _outcome(self, error: BaseException) -> str:
-        if isinstance(error, RefusedError):
-            return REFUSED
-        nothing_sent = not self._is_begun or (isinstance(error, MsgctlError) and error.nothing_sent)
-        return NOT_SENT if nothing_sent else UNKNOWN
-
-    def _finish(self) -> None:
-        if self._history is not None and self._number is not None and self._result is not None:
-            with self._warned():
-                self._history.finish(self._number, *self._result)
-
-    @contextmanager
-    def _warned(self) -> Iterator[None]:
-        try:
-            yield
-        except ConfigurationError as error:
-            self._warn(error)
+def _outcome(error: BaseException) -> str:
+    if isinstance(error, RefusedError):
+        return REFUSED
+    return NOT_SENT if isinstance(error, MsgctlError) and error.nothing_sent else UNKNOWN
 
 
 def stored(command: str, response: str) -> str:

@@ -196,33 +196,27 @@ def _connect(path: Path) -> sqlite3.Connection:
     database.provide(path)
     db = FORMAT.connect(path)
     try:
-        _migrate(db)
-        FORMAT.prepare(db, path, _SCHEMA)
-        _use_wal(db)
+        try:
+            FORMAT.prepare(db, path, _SCHEMA)
+        except BrokenError:
+            _migrate(db, path)
+        # This fails while another process uses a new file; the next one to open it tries again.
+        db.execute("PRAGMA busy_timeout = 0")
+        with suppress(sqlite3.OperationalError):
+            db.execute("PRAGMA journal_mode = WAL")
+        db.execute(f"PRAGMA busy_timeout = {FORMAT.most_wait * 1000:.0f}")
     except BaseException:
         db.close()
         raise
     return db
 
 
-def _migrate(db: sqlite3.Connection) -> None:
-    """Update a file of version 1."""
-
-    def version() -> tuple[int, int]:
-        return (db.execute("PRAGMA application_id").fetchone()[0], db.execute("PRAGMA user_version").fetchone()[0])
-
-    if version() == (FORMAT.application, 1):
-        with database.transaction(db):
-            if version() == (FORMAT.application, 1):  # another process may have done it meanwhile
-                FORMAT.build(db, _FROM_VERSION_1)
-
-
-def _use_wal(db: sqlite3.Connection) -> None:
-    # This fails while another process uses a new file; the next one to open it tries again.
-    db.execute("PRAGMA busy_timeout = 0")
-    with suppress(sqlite3.OperationalError):
-        db.execute("PRAGMA journal_mode = WAL")
-    db.execute(f"PRAGMA busy_timeout = {FORMAT.most_wait * 1000:.0f}")
+def _migrate(db: sqlite3.Connection, path: Path) -> None:
+    """Update a file of version 1. Raises BrokenError for one of another version."""
+    with database.transaction(db):
+        if db.execute("PRAGMA user_version").fetchone()[0] == 1:
+            FORMAT.build(db, _FROM_VERSION_1)
+        FORMAT.check(db, path)
 
 
 @contextmanager

@@ -1,6 +1,5 @@
-"""Bulk sends as jobs: recipients come in from a file, stand in a ledger, and leave from there.
+"""Bulk sends as jobs: a file of recipients becomes a ledger, one SQLite file per job, which is sent step by step.
 
-`recipients` and `template` read what the user wrote, `intake` puts it into a ledger (`ledger`, one SQLite file a job,
-whose states are drawn in `states`), `runner` lets it leave request by request, `report` and `delivery` tell what
-became of it. Nothing here prints.
+`reader` and `template` read what the user wrote, `importer` writes it into a `ledger`, `runner` sends it,
+`state_poller` checks delivery states, and `report` tells the results. Nothing here prints.
 """

@@ -19,7 +19,7 @@ from msgctl.jobs.sending_hours import NoSendingHoursError, ZoneFinder
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import State
 from msgctl.jobs.store import Store
-from msgctl.jobs.template import Message, MessageRenderer
+from msgctl.jobs.template import Message, Renderer
 from msgctl.storage import database, files
 
 MOST_EXAMPLES = 20
@@ -83,7 +83,7 @@ class Importer:
             self._db.execute("BEGIN")
             LEDGER.build(self._db, SCHEMA)
 
-    def read(self, rows: RecipientReader, renderer: MessageRenderer) -> None:
+    def read(self, rows: RecipientReader, renderer: Renderer) -> None:
         """Write every row. Raises UsageError if the file cannot be read to its end, and ConfigurationError."""
         own = [index for index, name in enumerate(rows.columns) if name and name != rows.phone_column]
         self._spec = replace(self._spec, columns=[rows.columns[index] for index in own])
@@ -99,7 +99,7 @@ class Importer:
                     self._db.execute("INSERT INTO cells VALUES (?, ?)", (row.line, cells))
         self.tally.blank = rows.blank
 
-    def _add(self, row: Row, renderer: MessageRenderer) -> None:
+    def _add(self, row: Row, renderer: Renderer) -> None:
         if self._exclusions and (reason := self._exclusions.reason(row.phone)):
             self.tally.excluded += 1
             self._leave_out(InvalidRow(row.line, row.phone, reason), State.EXCLUDED, self.tally.excluded_rows)

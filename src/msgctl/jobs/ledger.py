@@ -126,6 +126,10 @@ class Ledger:
         """Have recipients who were refused, or whose outcome is unknown, sent to again."""
         with self.transaction():
             for each in outcomes:
+                self.db.execute(
+                    f"UPDATE recipient SET spent = spent + {queries.CHARGED}, credits = NULL WHERE state = ?",  # noqa: S608
+                    (State(each),),
+                )
                 self._move_all(State(each), Event.RESEND)
         self._recount()
 

@@ -48,7 +48,10 @@ class PendingCursor:
         self._is_end = False
 
     def put_back(self, group: Group) -> None:
-        self._groups.appendleft(group)
+        """Have recipients come again, except for those who are still to be read: they would come twice."""
+        passed = [line for line in group.lines if self._is_end or (group.message, line) <= self._place]
+        if passed:
+            self._groups.appendleft(group._replace(lines=passed, phones=group.phones[: len(passed)]))
 
     def message(self) -> int | None:
         """Return the message of the next recipient; None at the end."""
@@ -64,7 +67,7 @@ class PendingCursor:
         if len(group.lines) < most and not self._groups:
             group = self._extended(group)
         if len(group.lines) > most:
-            self.put_back(group._replace(lines=group.lines[most:], phones=group.phones[most:]))
+            self._groups.appendleft(group._replace(lines=group.lines[most:], phones=group.phones[most:]))
         return group._replace(lines=group.lines[:most], phones=group.phones[:most])
 
     def _extended(self, group: Group) -> Group:

@@ -11,7 +11,7 @@ from msgctl.jobs.spec import Totals
 from msgctl.jobs.states import IN_FLIGHT, State
 from msgctl.recipients import is_final
 
-_CHARGED = "CASE typeof(credits) WHEN 'integer' THEN credits ELSE 0 END"
+CHARGED = "CASE typeof(credits) WHEN 'integer' THEN credits ELSE 0 END"
 
 
 class Recipient(NamedTuple):
@@ -33,7 +33,7 @@ def totals(db: sqlite3.Connection) -> tuple[Totals, int]:
     found = Totals()
     (found.requests, highest) = db.execute("SELECT count(*), coalesce(max(number), 0) FROM request").fetchone()
     for state, number, charged, lost, last in db.execute(
-        f"SELECT state, count(*), sum({_CHARGED}), sum(lost), max(request) FROM recipient GROUP BY state"  # noqa: S608
+        f"SELECT state, count(*), sum({CHARGED} + spent), sum(lost), max(request) FROM recipient GROUP BY state"  # noqa: S608
     ):
         found.states[State(state)] = number
         found.credits += charged
@@ -81,6 +81,14 @@ def recipients(db: sqlite3.Connection, states: Collection[State]) -> Iterator[Re
         yield Recipient(*row)._replace(state=State(row[2]))
 
 
+def message_of(db: sqlite3.Connection, line: int) -> tuple[str, int]:
+    """Return the parameters (as JSON) and the estimated credits of a recipient's message."""
+    found: tuple[str, int] = db.execute(
+        "SELECT parameters, cost FROM recipient JOIN message ON message.id = message WHERE line = ?", (line,)
+    ).fetchone()
+    return found
+
+
 def to_check(db: sqlite3.Connection) -> Iterator[tuple[int, str]]:
     """Read line and message id of accepted messages whose delivery state is not final, the longest unchecked first."""
     for line, message, delivery in db.execute(
@@ -105,7 +113,7 @@ def highest_price(db: sqlite3.Connection) -> Fraction | None:
     """Return the most that was charged for a recipient, as a multiple of its estimate; None before the first charge."""
     highest: Fraction | None = None
     for most, cost in db.execute(
-        f"""SELECT max({_CHARGED}), cost FROM recipient JOIN message ON message.id = message
+        f"""SELECT max({CHARGED}), cost FROM recipient JOIN message ON message.id = message
         WHERE state = 'accepted' AND cost > 0 GROUP BY cost"""  # noqa: S608
     ):
         if most:

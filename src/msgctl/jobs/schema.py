@@ -20,11 +20,13 @@ SCHEMA = (
     """CREATE TABLE message (
         id INTEGER PRIMARY KEY, digest BLOB NOT NULL, zones TEXT NOT NULL, parameters TEXT NOT NULL,
         cost INTEGER NOT NULL, UNIQUE (digest, zones))""",
-    # `lost` are estimated credits that may have been charged without a response that says so. `delivery` is the newest
-    # delivery state, asked for at the time `checked`. Rows that cannot be sent to have no message, but an `error`.
+    # `credits` are those of the last request, `spent` those of earlier ones. `lost` are estimated credits that may have
+    # been charged without a response that says so. `delivery` is the newest delivery state, asked for at the time
+    # `checked`. Rows that cannot be sent to have no message, but an `error`.
     """CREATE TABLE recipient (
         line INTEGER PRIMARY KEY, phone TEXT NOT NULL, message INTEGER, state TEXT NOT NULL, request INTEGER,
-        id TEXT, status TEXT, credits, lost INTEGER NOT NULL DEFAULT 0, delivery TEXT, checked REAL, error TEXT)""",
+        id TEXT, status TEXT, credits, spent INTEGER NOT NULL DEFAULT 0, lost INTEGER NOT NULL DEFAULT 0,
+        delivery TEXT, checked REAL, error TEXT)""",
     "CREATE UNIQUE INDEX recipient_phone ON recipient (phone) WHERE message IS NOT NULL",
     # The file's own columns but the phone's, as a JSON array.
     "CREATE TABLE cells (line INTEGER PRIMARY KEY, row TEXT NOT NULL)",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from msgctl import segments
 from msgctl.errors import UsageError
@@ -96,6 +96,12 @@ class Message(NamedTuple):
     parameters: Parameters
     segments: int
     cost: int
+
+
+class Renderer(Protocol):
+    """Renders the message of each row. Raises UsageError or RowError if the row cannot have one."""
+
+    def render(self, row: Row) -> Message: ...
 
 
 class MessageRenderer:

@@ -46,24 +46,25 @@ class FileFormat:
     most_wait: float
     is_private: bool = True
 
-    def shown(self, path: Path) -> str:
+    def _shown(self, path: Path) -> str:
         """Return what a message calls a file of this kind."""
         return f"{self.name} {paths.shown(path)}"
 
     @contextmanager
     def explained(self, path: Path) -> Iterator[None]:
         """Turn errors of SQLite and the file system into ConfigurationError, with a hint."""
-        unusable = f"{self.shown(path)} cannot be used"
         try:
             yield
         except sqlite3.Error as error:
             # The primary code is the low byte of the extended one.
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
             if code in _DAMAGED:
-                raise BrokenError(f"{unusable}: {error}", self.fix) from error
-            raise ConfigurationError(f"{unusable}: {error}", _HINTS.get(code, _CHECK)) from error
+                raise BrokenError(f"{self._shown(path)} cannot be used: {error}", self.fix) from error
+            raise ConfigurationError(
+                f"{self._shown(path)} cannot be used: {error}", _HINTS.get(code, _CHECK)
+            ) from error
         except OSError as error:
-            message = f"{unusable}: {error.strerror or type(error).__name__}"
+            message = f"{self._shown(path)} cannot be used: {error.strerror or type(error).__name__}"
             raise ConfigurationError(message, files.MAKE_ROOM if files.is_full(error) else _CHECK) from error
 
     def connect(self, path: Path, *, read_only: bool = False) -> sqlite3.Connection:
@@ -71,7 +72,8 @@ class FileFormat:
 
         Raises ConfigurationError if the file is not ours alone, OSError and sqlite3.Error if it cannot be used.
         """
-        files.check(self.shown(path), path, path.lstat() if self.is_private else path.stat(), self.is_private)
+        status = path.lstat() if self.is_private else path.stat()
+        files.check(path, status, name=self.name, is_private=self.is_private)
         mode = "rw"
         if read_only:
             # SQLite reads a write-ahead log only if it may write beside it. Without a log, nothing is missing.
@@ -93,13 +95,13 @@ class FileFormat:
         (version,) = db.execute("PRAGMA user_version").fetchone()
         if version != self.version:
             age = "a newer" if version > self.version else "an older"
-            raise BrokenError(f"{self.shown(path)} was written by {age} msgctl (schema {version})", self.fix)
+            raise BrokenError(f"{self._shown(path)} was written by {age} msgctl (schema {version})", self.fix)
 
     def verify(self, db: sqlite3.Connection, path: Path) -> None:
         """Check a file for damage (``PRAGMA quick_check``). Raises BrokenError and sqlite3.Error."""
         (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
-            raise BrokenError(f"{self.shown(path)} is damaged: {found}", self.fix)
+            raise BrokenError(f"{self._shown(path)} is damaged: {found}", self.fix)
 
     def build(self, db: sqlite3.Connection, schema: Iterable[str]) -> None:
         """Make the tables, in the open transaction, and mark the file as one of this kind."""

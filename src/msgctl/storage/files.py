@@ -56,7 +56,7 @@ def read(path: Path) -> bytes | None:
     except OSError as error:
         raise _unusable("read", path, error) from error
     try:
-        check(paths.shown(path), path, os.fstat(descriptor))
+        check(path, os.fstat(descriptor))
         check_folder(path.parent)
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             return file.read()
@@ -66,23 +66,22 @@ def read(path: Path) -> bytes | None:
         os.close(descriptor)
 
 
-def check(name: str, path: Path, status: os.stat_result, is_private: bool = True) -> None:
+def check(path: Path, status: os.stat_result, *, name: str = "", is_private: bool = True) -> None:
     """Check that a file is a regular one and, if it is private, that only its owner, who we are, can read it.
 
-    ``name`` is what messages call it. Raises ConfigurationError.
+    ``name`` is what messages call it beside its path. Raises ConfigurationError.
     """
     if not stat.S_ISREG(status.st_mode):
         kind = "a symbolic link, not a" if stat.S_ISLNK(status.st_mode) else "not a"
-        raise ConfigurationError(f"{name} is {kind} regular file", "Move it away, or name another file.")
-    if not is_private:
+        fault, fix = f"is {kind} regular file", "Move it away, or name another file."
+    elif is_private and status.st_uid != os.geteuid() and os.geteuid() != 0:
+        fault, fix = "belongs to another user", f"sudo chown $USER {paths.typed(path)}"
+    elif is_private and status.st_mode & 0o077:
+        mode = stat.S_IMODE(status.st_mode)
+        fault, fix = f"is readable by other users (mode {mode:04o})", f"chmod 600 {paths.typed(path)}"
+    else:
         return
-    if status.st_uid != os.geteuid() and os.geteuid() != 0:
-        raise ConfigurationError(f"{name} belongs to another user", f"sudo chown $USER {paths.typed(path)}")
-    if status.st_mode & 0o077:
-        raise ConfigurationError(
-            f"{name} is readable by other users (mode {stat.S_IMODE(status.st_mode):04o})",
-            f"chmod 600 {paths.typed(path)}",
-        )
+    raise ConfigurationError(f"{name} {paths.shown(path)} {fault}".lstrip(), fix)
 
 
 def check_folder(path: Path) -> None:
@@ -106,7 +105,7 @@ def locked(path: Path) -> Iterator[None]:
     check_folder(folder(path.parent))
     target = _target(path)
     if target.exists():
-        check(paths.shown(path), path, target.stat(), is_private=False)
+        check(path, target.stat(), is_private=False)
     lock = _beside(target, "lock")
     try:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
