@@ -94,7 +94,7 @@ def test_a_limit_is_not_reported_as_a_bug(
         raise error
 
     service.always(answer({"id": "d1", "status": 1}))
-    monkeypatch.setattr("msgctl.output.printer.Printer.answer", fail)
+    monkeypatch.setattr("msgctl.output.printer.Printer.print", fail)
     done = tool(*SEND)
     assert done.code == 5
     assert f"no more {what}" in done.err
