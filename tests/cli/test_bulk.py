@@ -163,7 +163,7 @@ def test_a_file_without_recipients(lines: tuple[str, ...], said: str, jobs: Jobs
 @pytest.mark.parametrize("name", ["nowhere.csv", "a\0b", "x\x1b[2J"])
 def test_a_file_that_cannot_be_read(name: str, jobs: Jobs, service: Service, home: Path) -> None:
     done = jobs.sms(str(home / name) if "\0" not in name else name, "--yes")
-    refused(done, 2, "cannot be read", "nothing was sent")
+    refused(done, 2, "Cannot read", "nothing was sent")
     assert "\x1b" not in done.err
     assert (service.received, files(home)) == ([], [])
 

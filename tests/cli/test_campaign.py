@@ -119,7 +119,7 @@ def test_a_wrong_line_in_a_file_of_exclusions_stops_the_job(
 def test_the_same_job_is_refused_for_a_day(jobs: Jobs, service: Service, tool: Tool, home: Path, everyone: str) -> None:
     job = jobs.send(everyone)
     shuffled = table(home, "name;phone", f"x;+{EVA}", f"y;{ANA}", "z;+57 300 765 4321", "w;573001111111", name="2.csv")
-    usage_error(jobs.sms(shuffled, "--yes"), f"Job {job} has sent this message to 3 of 4 recipients", "--again")
+    usage_error(jobs.sms(shuffled, "--yes"), f"Job {job} sent this message to 3 of 4 recipients", "--again")
     tool.clock.now += 86_399
     usage_error(jobs.sms(everyone, "--yes"), job)
     assert len(files(home)) == len(set(files(home))) > 0
@@ -137,7 +137,7 @@ def test_again_sends_the_same_job_again(jobs: Jobs, service: Service, everyone: 
 def test_an_unfinished_job_counts_however_old_it_is(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
     job = jobs.send(everyone, "--at", "2026-12-24 09:00-05:00")
     tool.clock.now += 20 * 86_400
-    usage_error(jobs.sms(everyone, "--yes"), f"Job {job} sends this message to 3 of 3 recipients", "job resume")
+    usage_error(jobs.sms(everyone, "--yes"), f"Job {job} already sends this message to 3 of 3 recipients", "job resume")
     usage_error(jobs.sms(everyone, "--dry-run"), job)
     assert sends(service) == []
 

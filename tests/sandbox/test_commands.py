@@ -11,8 +11,6 @@ from support.tool import Tool, process
 
 NOTE = "sandbox: simulated, nothing is really sent\n"
 
-each_stream = pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
-
 
 @pytest.fixture
 def sandbox(tool: Tool) -> Sandbox:
@@ -22,15 +20,8 @@ def sandbox(tool: Tool) -> Sandbox:
 # --- credits
 
 
-def test_under_json_a_refusal_holds_what_the_service_said(sandbox: Sandbox) -> None:
-    sandbox.done("sandbox", "credit", "0")
-    done = sandbox("--json", "sms", "send", PHONE, "-m", "Hello")
-    assert (done.code, done.out) == (1, "")
-    assert (done.error["http_status"], done.error["error"]) == (520, "NOT_ENOUGH_CREDITS")
-
-
-@pytest.mark.parametrize("amount", ["-1", "many", "1.5", "+", "++1", "1e3", "9" * 30])
-def test_credits_that_are_none(amount: str, sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("amount", ["-1", "1.5", "+", "9" * 30])
+def test_an_amount_that_is_no_number_of_credits_is_refused(amount: str, sandbox: Sandbox) -> None:
     done = sandbox("sandbox", "credit", "--", amount)
     assert (done.code, done.out) == (2, "")
     assert sandbox.credits() == 1000
@@ -52,25 +43,28 @@ def assert_empty(sandbox: Sandbox) -> None:
     assert sandbox.document("sms", "send", OTHER, "-m", "Hello")["data"][0]["status"] == "queued"
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ((), "No messages yet."),
-        ((PHONE,), f"No messages to {PHONE} yet."),
-        ((PHONE, "--kind", "call"), f"No call messages to {PHONE} yet."),
-    ],
-    ids=str,
-)
-def test_who_looks_into_an_empty_inbox_is_told_so(line: tuple[str, ...], told: str, tool: Tool) -> None:
-    done = tool("sandbox", "inbox", *line, screen=True)
-    assert (done.code, done.out, done.err) == (0, "", f"{told}\n")
-    assert tool("sandbox", "inbox", *line).err == ""
+def test_an_empty_inbox_says_so_on_a_terminal(tool: Tool) -> None:
+    line = ("sandbox", "inbox", PHONE, "--kind", "call")
+    done = tool(*line, screen=True)
+    assert (done.code, done.out, done.err) == (0, "", f"No call messages to {PHONE} yet.\n")
+    assert tool(*line).err == ""
 
 
-@pytest.mark.parametrize("answer", ["y\n", "Yes\n"])
-def test_reset_asks_on_a_terminal(answer: str, tool: Tool) -> None:
+def test_the_sandbox_ignores_the_environment_and_says_that_it_answered(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in {"BASE_URL": "http://127.0.0.1:9/api/v1", "CLIENT": "7", "KEY": "7"}.items():
+        monkeypatch.setenv(f"MSGCTL_{variable}", value)
+    done = tool("-p", "sandbox", "balance")
+    assert (done.code, done.out, done.err) == (0, "status  1000\n", NOTE)
+    assert (Sandbox(tool)("balance", "-q").err, Sandbox(tool)("balance", "--json").err) == ("", "")
+
+
+def test_reset_asks_on_a_terminal(tool: Tool) -> None:
     fill(Sandbox(tool))
-    done = tool("sandbox", "reset", stdin=answer, terminal=True)
+    assert tool("sandbox", "reset", stdin="n\n", terminal=True).code == 130
+    assert Sandbox(tool).credits() == 999
+    done = tool("sandbox", "reset", stdin="y\n", terminal=True)
     assert (done.code, done.out) == (0, "")
     assert "?" in done.err
     assert_empty(Sandbox(tool))
@@ -79,32 +73,11 @@ def test_reset_asks_on_a_terminal(answer: str, tool: Tool) -> None:
 @pytest.mark.parametrize(
     "command", [["reset"], ["credit", "5"], ["click", "offers"]], ids=lambda command: str(command[0])
 )
-def test_what_makes_no_request_has_no_dry_run(command: list[str], sandbox: Sandbox) -> None:
+def test_a_command_without_a_request_has_no_dry_run(command: list[str], sandbox: Sandbox) -> None:
     fill(sandbox)
     assert sandbox("-n", "sandbox", *command).code == 2
     assert sandbox.credits() == 999
     assert sandbox.document("url", "stats", "offers", "--since", "today")["clicksNumber"] == 0
-
-
-@each_stream
-@pytest.mark.parametrize("form", ["table", "json", "csv", "tsv"])
-def test_the_sandbox_says_that_it_is_one(form: str, terminal: bool, tool: Tool) -> None:
-    sandbox = Sandbox(tool, terminal=terminal)
-    loud, quiet = sandbox("-o", form, "balance"), sandbox("-o", form, "balance", "-q")
-    assert ("sandbox: " in loud.err, quiet.err) == (form != "json", "")
-    assert loud.out == quiet.out
-
-
-@pytest.mark.parametrize("variable", ["MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY"])
-@pytest.mark.parametrize("named_by", ["option", "variable"])
-def test_nothing_of_the_environment_reaches_the_sandbox(
-    variable: str, named_by: str, tool: Tool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(variable, "http://127.0.0.1:9/api/v1" if variable == "MSGCTL_BASE_URL" else "7")
-    if named_by == "variable":
-        monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
-    done = tool("balance") if named_by == "variable" else tool("-p", "sandbox", "balance")
-    assert (done.code, done.out, done.err) == (0, "status  1000\n", NOTE)
 
 
 def test_it_needs_no_profile_and_makes_no_configuration(home: Path, sandbox: Sandbox) -> None:
@@ -115,7 +88,7 @@ def test_it_needs_no_profile_and_makes_no_configuration(home: Path, sandbox: San
     assert kept == {"history.sqlite3", "sandbox.sqlite3"}
 
 
-def test_a_broken_configuration_is_none_of_its_business(home: Path, sandbox: Sandbox) -> None:
+def test_a_broken_configuration_file_does_not_matter(home: Path, sandbox: Sandbox) -> None:
     file = home / "config" / "msgctl" / "config.toml"
     file.parent.mkdir(parents=True)
     file.write_text("this is [no TOML")
@@ -124,7 +97,7 @@ def test_a_broken_configuration_is_none_of_its_business(home: Path, sandbox: San
     assert file.read_text() == "this is [no TOML"
 
 
-def test_what_one_process_sends_another_can_read() -> None:
+def test_one_process_reads_what_another_one_sent() -> None:
     sent_by_one = process("-p", "sandbox", "--json", "sms", "send", PHONE, "-m", "Hello")
     assert (sent_by_one.code, sent_by_one.err) == (0, "")
     message = sent_by_one.document["data"][0]["id"]
@@ -158,12 +131,6 @@ def test_a_fault_is_set_shown_and_cleared(sandbox: Sandbox) -> None:
     sandbox.done("sms", "send", PHONE, "-m", "Hello")
 
 
-def test_a_lost_response_in_this_process_is_in_doubt(sandbox: Sandbox) -> None:
-    sandbox.done("sandbox", "fault", "drop:next=1")
-    assert sandbox("sms", "send", PHONE, "-m", "Hello").code == 5
-    assert len(sandbox.document("sandbox", "inbox")) == 1
-
-
 def test_states_and_codes_follow_the_clock(sandbox: Sandbox) -> None:
     assert sandbox.document("sandbox", "clock", "stop")["stopped"] is True
     message = sandbox.document("sms", "send", PHONE, "-m", "Hello")["data"][0]["id"]
@@ -181,7 +148,7 @@ def test_states_and_codes_follow_the_clock(sandbox: Sandbox) -> None:
     assert sandbox.document("sandbox", "clock", "start")["stopped"] is False
 
 
-@pytest.mark.parametrize("change", ["10m", "+", "+10", "+1y", "never", "+9999999d9999999d", "1960-01-01"])
+@pytest.mark.parametrize("change", ["10m", "+1y", "+9999999d9999999d", "1960-01-01"])
 def test_an_unknown_change_of_the_clock_is_a_usage_error(change: str, sandbox: Sandbox) -> None:
     before = sandbox.document("sandbox", "clock")["stopped"]
     assert sandbox("sandbox", "clock", change).code == 2
@@ -196,7 +163,7 @@ def test_waiting_for_a_message_ends_with_6_if_none_arrives(sandbox: Sandbox) -> 
     assert sandbox("sandbox", "inbox", "--wait", "1", "--follow").code == 2
 
 
-@pytest.mark.parametrize("spelling", [PHONE, f"+{PHONE}", "+57 (300) 123-4567", "0057 300 1234567", "300 123 4567"])
+@pytest.mark.parametrize("spelling", ["+57 (300) 123-4567", "0057 300 1234567", "300 123 4567"])
 def test_the_inbox_takes_a_number_in_any_spelling(spelling: str, sandbox: Sandbox) -> None:
     sandbox.done("sms", "send", PHONE, OTHER, "-m", "Hello")
     assert [each["phone"] for each in sandbox.document("sandbox", "inbox", spelling)] == [PHONE]

@@ -131,13 +131,6 @@ def test_the_state_record_tells_the_whole_message(world: World) -> None:
     }
 
 
-def test_an_unknown_message_is_refused(world: World) -> None:
-    error, msg = refusal(world.get("/messages-state", id="nope"))
-
-    assert error == "NOT_FOUND"
-    assert msg.startswith("id:")
-
-
 @pytest.mark.parametrize("path", ["/chatapp/send", "/chatapp/store/order"])
 def test_a_chatapp_record_names_its_template(world: World, path: str) -> None:
     answer = record(world.post_json(path, {"phone": f"+{PHONE}", "body": ["Ana", "42"]}, template="order_sent"))

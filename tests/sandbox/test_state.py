@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import sqlite3
 import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -15,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-import msgctl
 from msgctl.errors import ConfigurationError
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import SandboxRequest
@@ -140,36 +136,3 @@ def test_threads_on_several_states_never_overspend_and_lose_nothing(world: World
     assert (statuses.count(200), statuses.count(520)) == (50, 30)
     assert world.credits == 1
     assert len(world.admin.inbox()) == 100
-
-
-KILLED = """
-import sys
-from pathlib import Path
-from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.state import SandboxState
-from msgctl.sandbox.protocol import SandboxRequest
-
-emulator = Emulator(SandboxState(Path(sys.argv[1])))
-form = {"content-type": "application/x-www-form-urlencoded"}
-call = SandboxRequest("POST", "/api/v1/send-sms", "", form, sys.argv[2].encode())
-while emulator.respond(call).status == 200:
-    print("sent", flush=True)
-"""
-
-
-def test_a_killed_process_loses_no_credit_and_no_message(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    command = [sys.executable, "-c", KILLED, str(path), SMS.body.decode()]
-    environment = {**os.environ, "PYTHONPATH": str(Path(msgctl.__file__).parents[1])}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
-        assert process.stdout is not None
-        told = [process.stdout.readline() for _ in range(50)]
-        process.send_signal(signal.SIGKILL)
-        told += process.stdout.readlines()
-
-    world = World(path)
-    messages = len(world.admin.inbox())
-
-    assert messages >= 2 * told.count(b"sent\n") >= 100
-    assert world.credits == 1000 - messages
-    world.emulator.close()

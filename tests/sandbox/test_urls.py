@@ -146,21 +146,6 @@ def test_a_premium_category_of_a_plain_url_is_refused(world: World, category: st
     assert msg.startswith("category:")
 
 
-def test_the_clicks_of_another_url_are_not_counted(world: World) -> None:
-    shorten(world)
-    shorten(world, "other")
-    world.click("other", 5)
-
-    assert statistic(world)["clicksNumber"] == 0
-
-
-def test_the_statistic_of_an_unknown_name_is_refused(world: World) -> None:
-    error, msg = refusal(world.post("/url/short-statistic", name_url="x", since="2026-11-21", until="2026-11-21"))
-
-    assert error == "NOT_FOUND"
-    assert msg.startswith("name-url:")
-
-
 def test_clicks_can_be_spread_over_days_that_end_today(world: World) -> None:
     shorten(world)
     world.click("sale", 200, days=7)
