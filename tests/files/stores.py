@@ -151,11 +151,11 @@ BULK = (
     "-m",
     "Hola",
     "--yes",
-    "--again",
     "--batch-size",
     "1",
     "--concurrency",
     "1",
+    "--again",
 )
 
 
