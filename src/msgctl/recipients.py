@@ -1,6 +1,6 @@
 """The outcome of each recipient of a request, from the entries of its response.
 
-The service may write a number otherwise than it was sent, leave a recipient out, or refuse one and accept another.
+The service may spell a number differently, leave a recipient out, or refuse one and accept another.
 History, jobs and exit codes all use this mapping.
 """
 

@@ -44,7 +44,7 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
         process.abandon(context.stdout)
         code = code or Interrupted.exit_code
     fault = process.fault_of(context.stdout)
-    if fault is None or isinstance(fault, BrokenPipeError):  # the reader of a pipe has seen enough
+    if fault is None or isinstance(fault, BrokenPipeError):  # the reader closed the pipe
         return code
     told = report(_not_written(fault, context), context)
     return code or told

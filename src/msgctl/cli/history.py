@@ -37,9 +37,9 @@ app = group(
 )
 
 SPARE_COLUMNS = ("job", "credits", "status", "command", "profile")
-"""What the table of a narrow terminal leaves out, in this order."""
+"""Columns that the table of a narrow terminal leaves out, in this order."""
 RESPONSE = "response"
-"""What the service said if the outcome is unknown; shown only with --fields."""
+"""The response, if the outcome is unknown; shown only with --fields."""
 USUAL_LIMIT = 20
 MOST_LISTED = 1_000_000
 
@@ -174,7 +174,7 @@ def _of_jobs(
 ) -> list[dict[str, Any]]:
     """Return the newest entries of one job or of all, the newest last; ``filters`` are those of the history.
 
-    ``warn`` is told of ledgers that cannot be read.
+    ``warn`` is called for each ledger that cannot be read.
     """
     store = Store(paths.jobs_folder())
     since, until = filters["since"] or "", filters["until"] or "9"

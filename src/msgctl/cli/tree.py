@@ -48,7 +48,7 @@ class _Node:
     """What commands and groups have in common; mixed into Typer's own classes."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. An error knows the command whose help explains it."""
+        """Parse the arguments. An error carries the command whose help explains it."""
         command: Any = super()
         ctx.obj.operation = operation_of(self)
         given = list(args)
@@ -65,7 +65,7 @@ class _Node:
         return rest
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the words of the usage line. Typer writes a required argument in braces, which is not the custom."""
+        """Return the words of the usage line. Typer writes a required argument in braces, which is unusual."""
         command: Any = super()
         return [piece.strip("{}") for piece in command.collect_usage_pieces(ctx)]
 
@@ -107,7 +107,7 @@ class CommandGroup(_Node, TyperGroup):
 
 
 def group(help: str, cls: type[CommandGroup] = CommandGroup) -> typer.Typer:
-    """Return a new group of commands; ``help`` begins with its one line. Alone, the group shows its help."""
+    """Return a new group of commands, which alone shows its help; ``help`` begins with its one line."""
     app = typer.Typer(cls=cls, help=help, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True)(_show_help)
     return app
