@@ -89,7 +89,7 @@ class LocalSandbox:
     def inbox(
         self, phone: str = "", kind: str | None = None, after: int = 0, limit: int = MAX_CREDITS, wait: float = 0
     ) -> dict[str, Any]:
-        """Return the messages that reached their phone or will; if there are none, wait for one."""
+        """Return the messages that reached their phone or will; ``wait`` for the first one."""
         if kind is not None and kind not in messages.KINDS:
             raise UsageError(f"Unknown kind of message {quoted(kind)}. Choose from {', '.join(messages.KINDS)}")
         _check_range("limit", limit, 1, MAX_CREDITS)
@@ -266,7 +266,7 @@ def _check_range(name: str, number: int, least: int, most: int) -> None:
 # --- the description of the endpoints, and how a request is read by it
 
 
-class Parameter(NamedTuple):
+class EndpointParameter(NamedTuple):
     """A parameter of an endpoint; ``kind`` is a type of JSON Schema. In a query, a number is text."""
 
     help: str
@@ -281,14 +281,19 @@ class Endpoint(NamedTuple):
     path: str
     summary: str
     handle: Callable[..., dict[str, Any]]
-    parameters: Mapping[str, Parameter] = {}
+    parameters: Mapping[str, EndpointParameter] = {}
     returns: Mapping[str, Any] = {}
 
 
-_WAIT = Parameter("seconds to wait if there is nothing new", "number")
-_CREDIT = {"credits": Parameter("the new balance", "integer"), "add": Parameter("or a change of it", "integer")}
-_SPECS = {"faults": Parameter("each KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]; none clears", "array", True)}
-_CHANGE = {"change": Parameter("+10m (s, m, h, d), stop, start, or a time at which it stops", required=True)}
+_WAIT = EndpointParameter("seconds to wait if there is nothing new", "number")
+_CREDIT = {
+    "credits": EndpointParameter("the new balance", "integer"),
+    "add": EndpointParameter("or a change of it", "integer"),
+}
+_SPECS = {
+    "faults": EndpointParameter("each KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]; none clears", "array", True)
+}
+_CHANGE = {"change": EndpointParameter("+10m (s, m, h, d), stop, start, or a time at which it stops", required=True)}
 _CLOCK = {"time": str, "stopped": bool}
 
 ENDPOINTS = (
@@ -299,10 +304,10 @@ ENDPOINTS = (
         "Return the messages that phones received, newest last.",
         LocalSandbox.inbox,
         {
-            "phone": Parameter("only this number, in any spelling"),
-            "kind": Parameter("only sms, call or chatapp"),
-            "after": Parameter("only messages after this number", "integer"),
-            "limit": Parameter("only the newest", "integer"),
+            "phone": EndpointParameter("only this number, in any spelling"),
+            "kind": EndpointParameter("only sms, call or chatapp"),
+            "after": EndpointParameter("only messages after this number", "integer"),
+            "limit": EndpointParameter("only the newest", "integer"),
             "wait": _WAIT,
         },
         {"messages": list[dict[str, Any]]},
@@ -313,10 +318,10 @@ ENDPOINTS = (
         "Simulate visits to a short URL.",
         LocalSandbox.click,
         {
-            "name": Parameter("name of the short URL", required=True),
-            "count": Parameter("number of visits, 1 if omitted", "integer"),
-            "days": Parameter("spread over the last days, 1 if omitted", "integer"),
-            **dict.fromkeys(clicks.VISITOR, Parameter("of the visitor; random if omitted")),
+            "name": EndpointParameter("name of the short URL", required=True),
+            "count": EndpointParameter("number of visits, 1 if omitted", "integer"),
+            "days": EndpointParameter("spread over the last days, 1 if omitted", "integer"),
+            **dict.fromkeys(clicks.VISITOR, EndpointParameter("of the visitor; random if omitted")),
         },
         {"name": str, "clicks": int},
     ),
@@ -331,7 +336,7 @@ ENDPOINTS = (
         f"{PATH}/overview",
         "Return messages, short URLs, requests, balance, faults and clock, newest first.",
         LocalSandbox.overview,
-        {"since": Parameter("wait until the version differs from this"), "wait": _WAIT},
+        {"since": EndpointParameter("wait until the version differs from this"), "wait": _WAIT},
         {"version": str},
     ),
 )
