@@ -42,12 +42,8 @@ MAX_CREDITS = 10**15
 MAX_CLICKS = 100_000
 MAX_DAYS = 3_650
 MAX_WAIT = 3600.0
-MAX_OVERVIEW = 300
-"""Messages on the inbox page."""
-
-MIN_NATIONAL = 7
-"""Digits from which a number may lack its country code."""
-
+MAX_OVERVIEW = 300  # messages on the inbox page
+MIN_NATIONAL = 7  # digits from which a number may lack its country code
 LATEST = 32_503_680_000.0  # the year 3000
 CLOCK_SYNTAX = "Use +10m (s, m, h or d), stop, start, or a time such as 2026-12-01T09:00:00Z, at which it stops."
 
