@@ -211,6 +211,15 @@ def test_a_server_that_cannot_start_says_why(options: list[str], code: int, name
     assert refused.out == ""
 
 
+def test_a_relative_state_file_in_a_deleted_folder_is_refused(
+    tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert tool("sandbox", "serve", "--port", "0", "--state", "kept.sqlite3").code == 3
+
+
 def raw(about: Any, request: bytes) -> bytes:
     """Return everything that a server sends back for the bytes of a request, until it closes."""
     host, _, port = about["page"].split("/")[2].rpartition(":")
