@@ -77,6 +77,7 @@ __msgctl_table() {
         table=(
             'argument - - '
             'option --message-file files Read the message from a file; - is standard input'
+            'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
         ) ;;
     'call')
         table=(
@@ -181,6 +182,7 @@ __msgctl_table() {
             'command run-due - Send the scheduled jobs whose time has come'
             'command report - List every recipient and the result, in the order of the file'
             'command states - Check the delivery state of accepted messages'
+            'command resend - Make a new job of the undelivered or refused recipients of a job, and send it'
             'command remove - Delete a job and its recipients'
             'command prune - Delete old jobs and their recipients, except unfinished ones'
         ) ;;
@@ -217,6 +219,12 @@ __msgctl_table() {
             'option --last - Use the newest job'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
+        ) ;;
+    'job resend')
+        table=(
+            'argument - jobs '
+            'option --last - Use the newest job'
+            'option --only =accepted,refused,unknown,pending,invalid,duplicate,excluded Who gets the message again: undelivered or refused'
         ) ;;
     'job remove')
         table=(
