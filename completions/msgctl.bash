@@ -58,8 +58,8 @@ __msgctl_table() {
             'option --message-file files Read the template from a file; - is standard input'
             'option --country-code countries ISO 3166 country code, for example CO'
             'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
-            'option --name text Name of the job, for the job commands'
-            'option --phone-column text Column of the phone numbers; found by its name or content'
+            'option --name text Name for the job, to use in place of its ID'
+            'option --phone-column text Column with the phone numbers; detected if omitted'
             'option --skip-invalid - Skip invalid rows'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
@@ -67,11 +67,11 @@ __msgctl_table() {
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
             'options --exclude files Leave out the numbers in this file: one per line, CSV or JSON Lines'
-            'option --window text Send only then, in the recipient'\''s time zone: 08:00-19:00, or co'
+            'option --window text Send only at these hours of the recipient'\''s time zone: 08:00-19:00, or co'
             'option --days text With --window: only on these days, for example mon-sat'
-            'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
-            'option --foreground - With --at: wait here, and send it then'
-            'option --again - Send even if another job has sent this to the same people'
+            'option --at text Send later, for example at 2026-12-01 09:00, by msgctl job run-due'
+            'option --foreground - With --at: wait in the foreground, then send'
+            'option --again - Send even if another job sent the same to the same people'
         ) ;;
     'sms segments')
         table=(
@@ -109,8 +109,8 @@ __msgctl_table() {
             'option --retries text Number of call attempts, 1 to 3'
             'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail if the call is not answered'
             'option --country-code countries ISO 3166 country code, for example CO'
-            'option --name text Name of the job, for the job commands'
-            'option --phone-column text Column of the phone numbers; found by its name or content'
+            'option --name text Name for the job, to use in place of its ID'
+            'option --phone-column text Column with the phone numbers; detected if omitted'
             'option --skip-invalid - Skip invalid rows'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
@@ -118,11 +118,11 @@ __msgctl_table() {
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
             'options --exclude files Leave out the numbers in this file: one per line, CSV or JSON Lines'
-            'option --window text Send only then, in the recipient'\''s time zone: 08:00-19:00, or co'
+            'option --window text Send only at these hours of the recipient'\''s time zone: 08:00-19:00, or co'
             'option --days text With --window: only on these days, for example mon-sat'
-            'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
-            'option --foreground - With --at: wait here, and send it then'
-            'option --again - Send even if another job has sent this to the same people'
+            'option --at text Send later, for example at 2026-12-01 09:00, by msgctl job run-due'
+            'option --foreground - With --at: wait in the foreground, then send'
+            'option --again - Send even if another job sent the same to the same people'
         ) ;;
     'chatapp')
         table=(
@@ -159,8 +159,8 @@ __msgctl_table() {
             'argument - files '
             'arguments - - '
             'option --template text Name of the template'
-            'option --name text Name of the job, for the job commands'
-            'option --phone-column text Column of the phone numbers; found by its name or content'
+            'option --name text Name for the job, to use in place of its ID'
+            'option --phone-column text Column with the phone numbers; detected if omitted'
             'option --skip-invalid - Skip invalid rows'
             'option --country-code countries Country to read the number in, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
@@ -168,11 +168,11 @@ __msgctl_table() {
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
             'options --exclude files Leave out the numbers in this file: one per line, CSV or JSON Lines'
-            'option --window text Send only then, in the recipient'\''s time zone: 08:00-19:00, or co'
+            'option --window text Send only at these hours of the recipient'\''s time zone: 08:00-19:00, or co'
             'option --days text With --window: only on these days, for example mon-sat'
-            'option --at text Let msgctl job run-due send it at this time: 2026-12-01 09:00'
-            'option --foreground - With --at: wait here, and send it then'
-            'option --again - Send even if another job has sent this to the same people'
+            'option --at text Send later, for example at 2026-12-01 09:00, by msgctl job run-due'
+            'option --foreground - With --at: wait in the foreground, then send'
+            'option --again - Send even if another job sent the same to the same people'
         ) ;;
     'job')
         table=(
@@ -239,7 +239,7 @@ __msgctl_table() {
             'command send-sms - Send a verification code by SMS'
             'command send-call - Send a verification code by voice call'
             'command send-chatapp - Send a verification code by chat app'
-            'command verify - Verify a code; exit 1 if it is not the right one'
+            'command verify - Verify a code; exit 1 if it is wrong'
         ) ;;
     '2fa send-sms')
         table=(
@@ -299,7 +299,7 @@ __msgctl_table() {
     'url shorten')
         table=(
             'argument - - '
-            'option --name text Name of the short URL; url stats takes it'
+            'option --name text Name of the short URL, for msgctl url stats'
             'option --alias text Last part of the short URL'
             'option --premium,--no-premium - Create a premium URL with complete statistics'
             'option --group-name text Group for the URL'
@@ -310,7 +310,7 @@ __msgctl_table() {
         table=(
             'argument - - '
             'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
-            'option --until text Last day; today if left out'
+            'option --until text Last day; today if omitted'
             'option --category =date,hour,country,device,operatingSystem,region,city,brand,model,browser,lang Show one category; those from region on need a premium URL: date, hour, country, device, operatingSystem, region, city, brand, model, browser, lang'
         ) ;;
     'history')
@@ -369,7 +369,7 @@ __msgctl_table() {
         table=(
             'argument - files '
             'option --name text Name of the contact, with {column} placeholders'
-            'option --phone-column text Column of the phone numbers; found by its name or content'
+            'option --phone-column text Column with the phone numbers; detected if omitted'
             'option --skip-invalid - Skip invalid rows'
             'option --country-code countries Country to read the number in, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
@@ -400,7 +400,7 @@ __msgctl_table() {
         table=(
             'argument - files '
             'option --country-code countries ISO 3166 country code, for example CO'
-            'option --phone-column text Column of the phone numbers; found by its name or content'
+            'option --phone-column text Column with the phone numbers; detected if omitted'
         ) ;;
     'profile')
         table=(
@@ -415,10 +415,10 @@ __msgctl_table() {
     'profile add')
         table=(
             'argument - - '
-            'option --base-url text Address of the service; it ends in /api/v1'
-            'option --client text Client identifier of the account'
+            'option --base-url text Base URL of the service; it ends in /api/v1'
+            'option --client text Client ID of the account'
             'option --key-stdin - Read the key from standard input'
-            'option --key-command text Save a command that prints the key, not the key'
+            'option --key-command text Save a command that prints the key, instead of the key'
             'option --keyring - Save the key in the system'\''s keychain'
             'option --country-code countries Default for --country-code'
             'option --app-name text Default for --app-name'
@@ -431,10 +431,10 @@ __msgctl_table() {
     'profile set')
         table=(
             'argument - - '
-            'option --base-url text Address of the service; it ends in /api/v1'
-            'option --client text Client identifier of the account'
+            'option --base-url text Base URL of the service; it ends in /api/v1'
+            'option --client text Client ID of the account'
             'option --key-stdin - Read the key from standard input'
-            'option --key-command text Save a command that prints the key, not the key'
+            'option --key-command text Save a command that prints the key, instead of the key'
             'option --keyring - Save the key in the system'\''s keychain'
             'option --country-code countries Default for --country-code'
             'option --app-name text Default for --app-name'
@@ -474,7 +474,7 @@ __msgctl_table() {
     'sandbox')
         table=(
             'command serve - Serve the sandbox over HTTP until it is stopped'
-            'command record - Pass requests on to the profile'\''s service, and record each with its response'
+            'command record - Forward requests to the profile'\''s service, and record each exchange'
             'command inbox - Show the messages that phones received, with their codes, newest last'
             'command click - Simulate visits to a short URL; options you omit get random values'
             'command credit - Set the balance of the sandbox account'
@@ -488,22 +488,22 @@ __msgctl_table() {
             'option --host text Address to listen on'
             'option --client text Client ID to accept'
             'option --key text Key to accept (any value)'
-            'option --credits text Credits of a new state; 1000 if omitted'
-            'option --state files Keep everything in this file'
+            'option --credits text Credits of a new account; 1000 if omitted'
+            'option --state files Store all data in this file'
             'options --allow-ip text Allow only these addresses (repeatable)'
             'options --fault =520,503,429,html,delay=,drop,reject,truncate,garbage Make requests fail (repeatable): KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]'
-            'option --seed text Give the same identifiers, codes and faults in every run'
+            'option --seed text Seed for identifiers, codes and faults: same seed, same results'
             'option --clock text Set the clock: stop, +10m, or a time at which it stops'
-            'options --allow-host text Accept requests to this host name, too (repeatable)'
-            'option --replay files Respond from a file made by msgctl sandbox record'
+            'options --allow-host text Also accept requests for this host name (repeatable)'
+            'option --replay files Replay responses from a file of msgctl sandbox record'
             'option --open - Open the inbox page in a browser'
         ) ;;
     'sandbox record')
         table=(
-            'option --to files Add each exchange to this file, as one line of JSON'
+            'option --to files Append each exchange to this file, as a line of JSON'
             'option --port text Port to listen on; 0 for a free one'
             'option --host text Address to listen on'
-            'options --allow-host text Accept requests to this host name, too (repeatable)'
+            'options --allow-host text Also accept requests for this host name (repeatable)'
         ) ;;
     'sandbox inbox')
         table=(
@@ -526,7 +526,7 @@ __msgctl_table() {
             'option --operating-system text Operating system'
             'option --browser text Browser'
             'option --lang text Language of the browser'
-            'option --days text Spread them over the last N days'
+            'option --days text Spread the visits over the last N days'
             'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
         ) ;;
     'sandbox credit')
@@ -571,7 +571,7 @@ __msgctl_table() {
     'option --json - Print the service'\''s JSON unchanged; same as -o json'
     'option -o,--output =table,json,csv,tsv Output format: table, json, csv or tsv'
     'option --fields text Show only these fields, in this order'
-    'option --no-header - Print csv and tsv without the header line'
+    'option --no-header - Omit the header line of csv and tsv'
     'option -n,--dry-run - Print the request and send nothing'
     'option -y,--yes - Skip confirmation prompts'
     'option -q,--quiet - No notes or progress on standard error'

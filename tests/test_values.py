@@ -19,7 +19,6 @@ VOICE = operations.SEND_CALL.field("voice")
 RETRIES = operations.SEND_CALL.field("retries")
 
 digits = st.text(st.sampled_from("0123456789"), min_size=5, max_size=15)
-aids = st.text(st.sampled_from(" .-()\u00a0\u2010\u2011\u2013"), max_size=3)
 hostile = st.text(st.characters()) | st.text(st.sampled_from("0123456789+-,. dT:/@[]%\x00\x1b\n\x9b\u202e٣ßK\udcff"))
 
 EVERY: list[Callable[[str], Any]] = [

@@ -1,6 +1,6 @@
-"""The checks of `msgctl doctor`: what a request needs, step by step, each with what was found and how to fix it.
+"""The checks of `msgctl doctor`, each with what was found and how to fix it.
 
-First what is on this machine, then the way to the service, then what the service says to a request for the balance.
+They examine this machine first, then the connection to the service, then its response to a request for the balance.
 """
 
 from __future__ import annotations
@@ -184,12 +184,12 @@ def file(doctor: DoctorContext) -> Result:
 def base_url(doctor: DoctorContext) -> Result:
     """Check where the service is."""
     if doctor.in_sandbox:
-        return "ok", f"{profiles.SANDBOX_URL} (answered in this process)"
+        return "ok", f"{profiles.SANDBOX_URL} (simulated in this process)"
     url = doctor.base_url = doctor.choice.base_url()
     source = " (from MSGCTL_BASE_URL)" if "base_url" in doctor.choice.given else ""
     parts = urlsplit(url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        found = f"{url}{source} is plain http, which shows the key to everyone on the way"
+        found = f"{url}{source} is plain http, which exposes the key"
         return "warning", found, "Use https:// if the service offers it, and remove allow_http."
     if not url.endswith("/v1"):
         other = "has another version than" if re.search("/v[0-9]+$", url) else "does not end in a version such as"
@@ -212,7 +212,7 @@ def key(doctor: DoctorContext) -> Result:
     return "ok", found
 
 
-# --- the way to the service
+# --- the connection to the service
 
 
 def proxy(doctor: DoctorContext) -> Result:

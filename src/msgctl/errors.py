@@ -23,7 +23,7 @@ import errno
 from typing import Any, ClassVar
 
 RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
-"""HTTP statuses that may be gone a little later."""
+"""HTTP statuses of errors that may be temporary."""
 
 RAISE_LIMIT = "Raise the limit (see: ulimit -a), or that of the container"
 
@@ -181,15 +181,15 @@ class Cancelled(Interrupted):
 
 
 def no_more(what: str) -> ConfigurationError:
-    """Return the error for a system that gives no more of something (threads, memory, open files)."""
-    return ConfigurationError(f"The system gave msgctl no more {what}", f"{RAISE_LIMIT}, then try again.")
+    """Return the error for a resource of the system that is used up (threads, memory, open files)."""
+    return ConfigurationError(f"msgctl ran out of {what}", f"{RAISE_LIMIT}, then try again.")
 
 
 def unexpected(error: Exception) -> MsgctlError:
-    """Return the error for a bug in msgctl, or for a limit of the system that it met somewhere."""
+    """Return the error for a bug in msgctl, or for a resource of the system that is used up."""
     if what := _exhausted(error):
         return OutcomeUnknownError(
-            f"msgctl stopped because the system gave it no more {what}",
+            f"msgctl ran out of {what} and stopped",
             f"If it was sending, the message may have been sent. {RAISE_LIMIT}.",
         )
     return OutcomeUnknownError(
@@ -199,7 +199,7 @@ def unexpected(error: Exception) -> MsgctlError:
 
 
 def _exhausted(error: Exception) -> str | None:
-    """Return what the system gave no more of, if that is the error."""
+    """Return the resource that ran out, if that is the error."""
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or number == errno.ENOMEM:
         return "memory"

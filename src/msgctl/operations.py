@@ -327,7 +327,7 @@ URL_SHORT = Operation(
     Effect.CHANGES,
     Place.FORM,
     (
-        Field("name", "--name", "Name of the short URL; url stats takes it."),
+        Field("name", "--name", "Name of the short URL, for `msgctl url stats`."),
         Field("url-long", "LONG_URL", "URL to shorten."),
         Field("alias", "--alias", "Last part of the short URL.", required=False),
         Field(
@@ -358,7 +358,7 @@ URL_STATISTIC = Operation(
     (
         Field("name-url", "NAME", "Name of the short URL."),
         Field("since", "--since", "First day: YYYY-MM-DD, today, yesterday, or 7d."),
-        Field("until", "--until", "Last day; today if left out."),
+        Field("until", "--until", "Last day; today if omitted."),
         Field(
             "category",
             "--category",

@@ -112,7 +112,7 @@ class Reader:
         mobile = _mobile_pattern(country)
         if metadata is None or phonenumbers.region_code_for_country_code(code) != country or not mobile:
             return
-        # What libphonenumber would read in another way in this country is left to it.
+        # Numbers that libphonenumber would read differently in this country are left to it.
         prefixes = (metadata.national_prefix_for_parsing, metadata.international_prefix)
         others = "".join(f"(?!{_uncaptured(each)})" for each in prefixes if each)
         general = metadata.general_desc.national_number_pattern if metadata.general_desc else None

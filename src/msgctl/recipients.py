@@ -1,6 +1,6 @@
 """The outcome of each recipient of a request, from the entries of its response.
 
-The service may write a number otherwise than it was sent, leave a recipient out, or refuse one and accept another.
+The service may spell a number differently, leave a recipient out, or refuse one and accept another.
 History, jobs and exit codes all use this mapping.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ _SUCCESSES = frozenset(
 _NEGATIONS = frozenset("no not non sin without".split())
 
 Entry = Mapping[str, Any]
+Tails = dict[str, list[tuple[int, str]]]
 
 
 class RecipientOutcome(NamedTuple):
@@ -64,8 +65,6 @@ def outcomes(operation: Operation, document: Mapping[str, Any], phones: Sequence
     if entries is None:  # only the dispatch as a whole is acknowledged
         outcome = _outcome(operation, document) if _text(document.get("id")) else UNKNOWN
         return [RecipientOutcome(phone, outcome) for phone in phones]
-    if [entry.get("phone") for entry in entries] == [*phones]:  # as nearly always
-        return [_of(operation, phone, entry) for phone, entry in zip(phones, entries, strict=True)]
     found = [None if place is None else entries[place] for place in _places(entries, phones)]
     return [
         RecipientOutcome(phone, UNKNOWN) if entry is None else _of(operation, phone, entry)
@@ -146,13 +145,15 @@ def _text(value: Any) -> str | None:
 
 def _places(entries: Sequence[Entry], phones: Sequence[str | None]) -> list[int | None]:
     """Return the place of each phone's entry, None for a phone without one."""
+    if [entry.get("phone") for entry in entries] == [*phones]:  # as nearly always
+        return [*range(len(phones))]
     named = [_digits(entry.get("phone")) for entry in entries]
     exact = {name: place for place, name in reversed([*enumerate(named)]) if name}
-    near = _Near(named, {phone for phone in phones if phone})
+    tails = _by_last_digits(named, {phone for phone in phones if phone})
     meant: list[int | None] = []
     for place, phone in enumerate(phones):
         unnamed = place if place < len(named) and (not named[place] or phone is None) else None
-        by_name = exact.get(phone, near.only(phone)) if phone else None
+        by_name = exact.get(phone, _only_near(tails, phone)) if phone else None
         meant.append(unnamed if by_name is None else by_name)
     times = Counter(meant)
     return [place if times[place] == 1 else None for place in meant]
@@ -164,23 +165,20 @@ def _digits(phone: Any) -> str:
     return digits if digits.isascii() and digits.isdecimal() else ""
 
 
-class _Near:
-    """Numbers that are no phone exactly, by their last digits."""
+def _by_last_digits(named: Sequence[str], sent: set[str]) -> Tails:
+    """Return the places of numbers that are no phone exactly, by their last digits."""
+    tails: Tails = {}
+    for place, name in enumerate(named):
+        if name not in sent and len(name) >= _LEAST_DIGITS:
+            tails.setdefault(name[-_LEAST_DIGITS:], []).append((place, name))
+    return tails
 
-    def __init__(self, named: Sequence[str], sent: set[str]) -> None:
-        self._tails: dict[str, list[tuple[int, str]]] = {}
-        for place, name in enumerate(named):
-            if name not in sent and len(name) >= _LEAST_DIGITS:
-                self._tails.setdefault(name[-_LEAST_DIGITS:], []).append((place, name))
 
-    def only(self, phone: str) -> int | None:
-        """Return the place of the one number that ends as the phone does, or the other way round."""
-        return next(self._alike(phone), None) if sum(1 for _ in self._alike(phone)) == 1 else None
-
-    def _alike(self, phone: str) -> Iterator[int]:
-        for place, name in self._tails.get(phone[-_LEAST_DIGITS:], ()):
-            if name.endswith(phone) or phone.endswith(name):
-                yield place
+def _only_near(tails: Tails, phone: str) -> int | None:
+    """Return the place of the one number that ends as the phone does, or the other way round."""
+    near = (at for at, name in tails.get(phone[-_LEAST_DIGITS:], ()) if name.endswith(phone) or phone.endswith(name))
+    only = next(near, None)
+    return only if next(near, None) is None else None
 
 
 FINAL_STATES = frozenset(

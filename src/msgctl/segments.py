@@ -175,8 +175,8 @@ def _decomposed(char: str) -> str | None:
 def _is_accent(char: str) -> bool:
     """Tell whether a mark only decorates its letter.
 
-    Those are the marks with a place around the letter (canonical combining classes from 200 on), the variation
-    selectors and the key cap. Overlays (class 1) are not: without its stroke, an unequal sign says the opposite.
+    Marks around the letter (canonical combining classes from 200 on), the variation selectors and the key cap do.
+    Overlays (class 1) do not: without its stroke, an unequal sign says the opposite.
     """
     return unicodedata.combining(char) >= 200 or "\ufe00" <= char <= "\ufe0f" or char == "\u20e3"
 

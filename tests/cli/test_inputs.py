@@ -98,13 +98,6 @@ def test_a_choice_is_sent_in_the_spelling_of_the_interface(
     refused(tool, service, *command, option, "Xyzzy", names=('"Xyzzy"', ", ".join(choices)))
 
 
-@pytest.mark.parametrize(("command", "typed", "meant"), [(CALL, "Mariana", "Marian"), (CALL_2FA, "lusia", "Lucia")])
-def test_the_nearest_voice_is_suggested(
-    command: tuple[str, ...], typed: str, meant: str, tool: Tool, service: Service
-) -> None:
-    refused(tool, service, *command, "--voice", typed, names=(f'"{typed}"', f"Did you mean {meant}?"))
-
-
 @pytest.mark.parametrize("command", [(*CALL, "--voice", "Mia"), (*CALL_2FA, "--voice", "Mia"), AUDIO])
 def test_retries_are_one_to_three(command: tuple[str, ...], tool: Tool, service: Service) -> None:
     for typed in ("0", "4", "+1", "1.0", "", "١"):
@@ -112,20 +105,9 @@ def test_retries_are_one_to_three(command: tuple[str, ...], tool: Tool, service:
     assert used(tool, service, *command, "--retries", "3")["retries"] == "3"
 
 
-@pytest.mark.parametrize(("option", "sent"), [("--premium", "true"), ("--no-premium", "false")])
-def test_premium_is_sent_either_way(option: str, sent: str, tool: Tool, service: Service) -> None:
-    assert used(tool, service, *SHORTEN, option)["is-premium"] == sent
-
-
 @pytest.mark.parametrize("more", [("-m", "Hola"), ("--message-file", "-"), ("--voice", "Mia"), ("-m", "")])
 def test_a_stored_audio_excludes_message_and_voice(more: tuple[str, ...], tool: Tool, service: Service) -> None:
     refused(tool, service, *AUDIO, *more, names=("--audio-code", "not both"), stdin="Hola")
-
-
-def test_a_stored_audio_leaves_standard_input_untouched(tool: Tool, service: Service) -> None:
-    form = used(tool, service, *AUDIO, stdin=b"for the next command")
-    assert form.keys() == {"client", "key", "phone", "audio-code"}
-    assert tool(*AUDIO, "-n", stdin=b"for the next command").unread == b"for the next command"
 
 
 # --- short texts
@@ -230,11 +212,6 @@ def test_gsm7_refuses_what_it_cannot_write(tool: Tool, service: Service) -> None
 # --- dates
 
 
-def test_days_reach_the_wire_as_the_interface_writes_them(tool: Tool, service: Service) -> None:
-    form = used(tool, service, "url", "stats", "offers", "--since", "7d")  # the tests' clock says 2026-09-21
-    assert (form["since"], form["until"]) == ("2026-09-14", "2026-09-21")
-
-
 # --- codes
 
 
@@ -242,11 +219,6 @@ def test_days_reach_the_wire_as_the_interface_writes_them(tool: Tool, service: S
 def test_a_code_is_sent_without_spaces(typed: str, tool: Tool, service: Service) -> None:
     assert used(tool, service, *VERIFY, "--code", typed)["code"] == "480615"
     assert used(tool, service, *VERIFY, "--code", "-", stdin=f"{typed}\r\n")["code"] == "480615"
-
-
-def test_lines_after_the_code_are_left_unread(tool: Tool, service: Service) -> None:
-    service.will(answer(ANSWER))
-    assert tool(*VERIFY, "--code", "-", stdin="480615\nnext\n").unread == b"next\n"
 
 
 def test_a_code_is_asked_for_on_a_terminal(tool: Tool, service: Service) -> None:
@@ -323,12 +295,6 @@ def test_a_body_excludes_phone_and_values_and_one_of_them_is_needed(tool: Tool, 
     refused(tool, service, *command, PHONE, "Ana", "--body", "-", names=("--body", "PHONE"), stdin=b'{"a": 1}')
     refused(tool, service, *command, names=("PHONE", "--body"), stdin=b'{"a": 1}')
     refused(tool, service, *command, PHONE, "Ana", "", names=("VALUE", "empty"))
-
-
-def test_a_body_of_1_mib_is_the_largest(tool: Tool, service: Service) -> None:
-    refused(
-        tool, service, "chatapp", "send", "--template", "t", "--body", "/dev/zero", names=("JSON object", str(1 << 20))
-    )
 
 
 def test_a_note_says_how_many_credits_gsm7_would_save(tool: Tool) -> None:

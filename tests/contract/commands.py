@@ -192,7 +192,7 @@ BARE = (
         SHORTEN,
         {"name": "offers", "url-long": "https://example.com/"},
     ),
-    # So for the last day, which is today if left out.
+    # So for the last day, which is today if omitted.
     Line(
         ("url", "stats", "offers", "--since", "7d"),
         STATS,

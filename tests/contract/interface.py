@@ -97,7 +97,7 @@ _COUNTRY_CODE = Parameter("country-code", "string", "form", "optional", format="
 _TEMPLATE_SEND = (
     *_BY_QUERY,
     Parameter("template", "string", "query", "required"),
-    # The body is required; which of its members are, and whether there are more, is not shown.
+    # The body is required; which of its fields are, and whether there are more, is not shown.
     Parameter("phone", "string", "json", "unstated"),
     Parameter("body", "array of strings", "json", "unstated"),
 )

@@ -46,7 +46,7 @@ def world(service: Service, tool: Tool, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def know_only_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look up numbers of loopback, and answer every other question as a resolver does that knows no such name."""
+    """Look up numbers of loopback, and answer every other question like a resolver that knows no such name."""
     look_up = socket.getaddrinfo
 
     def refuse(host: Any, *more: Any, **named: Any) -> Any:

@@ -227,7 +227,7 @@ def test_what_is_lost_counts_as_spent(tmp_path: Path) -> None:
         stopped_by = run(ledger, service)
         assert (ledger.totals.credits, outcomes(ledger)["unknown"]) == (20, 10)
     assert isinstance(stopped_by, ConditionError)
-    assert "(20 used, and up to 20 more for what is unknown)" in stopped_by.message
+    assert "(20 used, and up to 20 more for unknown ones)" in stopped_by.message
 
 
 def test_a_job_that_goes_on_knows_the_price(tmp_path: Path) -> None:

@@ -31,14 +31,10 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
     Without a ``context`` this is the only run of the process, with its streams and signals. Raises KeyboardInterrupt
     if even the end of the run is interrupted.
     """
-    if context is not None:
-        return _run_to_the_end(arguments, context)
-    with process.interruptible():
-        stdin, stdout, stderr = process.standard_streams()
-        return _run_to_the_end(arguments, Context(stdin=stdin, stdout=stdout, stderr=stderr))
-
-
-def _run_to_the_end(arguments: Sequence[str], context: Context) -> int:
+    if context is None:
+        with process.interruptible():
+            stdin, stdout, stderr = process.standard_streams()
+            return run(arguments, Context(stdin=stdin, stdout=stdout, stderr=stderr))
     for stream in (context.stdout, context.stderr):
         tolerate_any_encoding(stream)
     code = _run(arguments, context)
@@ -48,7 +44,7 @@ def _run_to_the_end(arguments: Sequence[str], context: Context) -> int:
         process.abandon(context.stdout)
         code = code or Interrupted.exit_code
     fault = process.fault_of(context.stdout)
-    if fault is None or isinstance(fault, BrokenPipeError):  # the reader of a pipe has seen enough
+    if fault is None or isinstance(fault, BrokenPipeError):  # the reader closed the pipe
         return code
     told = report(_not_written(fault, context), context)
     return code or told

@@ -98,7 +98,7 @@ def _path(text: str) -> str:
     """Return the path percent-encoded, with its leading slash."""
     if fault := path_fault(text):
         shown = without_secrets(text)
-        left_out = re.search("[?#]", text)  # what follows it may hold the key
+        left_out = re.search("[?#]", text)  # the rest may contain the key
         raise UsageError(
             f"{quote(f'{shown}{left_out[0]}…' if left_out else shown)} is not a valid PATH: {fault}",
             "Give the path below the base URL, for example /balance, and parameters with -q NAME=VALUE.",

@@ -1,4 +1,4 @@
-"""What the bulk commands share: they make a job of a file of recipients and send it."""
+"""What the bulk commands share: they make a job from a file of recipients and send it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ File = Annotated[
 ]
 PhoneColumn = Annotated[
     str | None,
-    typer.Option("--phone-column", metavar="NAME", help="Column of the phone numbers; found by its name or content."),
+    typer.Option("--phone-column", metavar="NAME", help="Column with the phone numbers; detected if omitted."),
 ]
 SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Skip invalid rows.")]
 BatchSize = Annotated[
@@ -51,7 +51,9 @@ OtherConcurrency = Annotated[
     str | None, typer.Option("--concurrency", metavar="N", help="Maximum simultaneous requests.")
 ]
 Rate = Annotated[str | None, typer.Option("--rate", metavar="N", help="Maximum recipients per second.")]
-Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the job, for the job commands.")]
+Name = Annotated[
+    str | None, typer.Option("--name", metavar="NAME", help="Name for the job, to use in place of its ID.")
+]
 MaxCredits = Annotated[
     str | None, typer.Option("--max-credits", metavar="N", help="Stop before the job costs more than N credits.")
 ]
@@ -113,7 +115,7 @@ def start(
     messages: Messages,
     rules: Rules = NO_RULES,
 ) -> OwnResult:
-    """Make a job of a file of recipients, sum it up, ask, send it, and return the job as ``job show`` does.
+    """Make a job from a file, show its summary, ask, send it, and return the job as ``job show`` does.
 
     ``fixed`` are the parameters that all requests have. Raises UsageError if something is wrong with the file.
     """
@@ -232,7 +234,7 @@ def _opened(context: Context, source: Source, cells: PhoneCells) -> Iterator[Rec
         file = Path(source.file).open("rb")  # noqa: SIM115 (closed below)
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"{values.quote(source.file)} cannot be read: {getattr(error, 'strerror', None) or 'no such name'}",
+            f"Cannot read {values.quote(source.file)}: {getattr(error, 'strerror', None) or 'invalid file name'}",
             "Give a CSV or JSON Lines file, or - for standard input.",
         ) from None
     with file, opened(file, values.quote(source.file), source.phone_column, cells) as reader:

@@ -1,4 +1,4 @@
-"""What keeps a job from sending to the wrong people or at the wrong time: the options of the bulk commands for that."""
+"""Options of the bulk commands that say whom not to send to, and when to send."""
 
 from __future__ import annotations
 
@@ -35,17 +35,19 @@ Exclude = Annotated[
 ]
 WindowHours = Annotated[
     str | None,
-    typer.Option("--window", metavar="HOURS", help="Send only then, in the recipient's time zone: 08:00-19:00, or co."),
+    typer.Option(
+        "--window", metavar="HOURS", help="Send only at these hours of the recipient's time zone: 08:00-19:00, or co."
+    ),
 ]
 Days = Annotated[
     str | None, typer.Option("--days", metavar="DAYS", help="With --window: only on these days, for example mon-sat.")
 ]
 At = Annotated[
     str | None,
-    typer.Option("--at", metavar="TIME", help="Let `msgctl job run-due` send it at this time: 2026-12-01 09:00."),
+    typer.Option("--at", metavar="TIME", help="Send later, for example at 2026-12-01 09:00, by `msgctl job run-due`."),
 ]
-Foreground = Annotated[bool, typer.Option("--foreground", help="With --at: wait here, and send it then.")]
-Again = Annotated[bool, typer.Option("--again", help="Send even if another job has sent this to the same people.")]
+Foreground = Annotated[bool, typer.Option("--foreground", help="With --at: wait in the foreground, then send.")]
+Again = Annotated[bool, typer.Option("--again", help="Send even if another job sent the same to the same people.")]
 
 OPTED_OUT = "opted out"
 
@@ -102,7 +104,7 @@ def exclusions(rules: Rules, country: str | None) -> Iterator[Exclusions]:
 
 
 def zone_finder(context: Context, window: Window | None) -> ZoneFinder | None:
-    """Return what finds the time zones of recipients, for a job with a window."""
+    """Return the finder of recipients' time zones, for a job with a window."""
     if window is None:
         return None
     from msgctl.jobs.sending_hours import ZoneFinder
@@ -118,11 +120,11 @@ def refuse_repeat(context: Context, store: Store, importer: Importer, rules: Rul
     people = f"{repeat.recipients:,} of {importer.tally.messages:,} recipients"
     if repeat.is_finished:
         raise UsageError(
-            f"Job {repeat.job} has sent this message to {people} in the last 24 hours",
-            "To send it to them again, add --again.",
+            f"Job {repeat.job} sent this message to {people} in the last 24 hours",
+            "To send it again, add --again.",
         )
     raise UsageError(
-        f"Job {repeat.job} sends this message to {people}, and is not finished",
+        f"Job {repeat.job} already sends this message to {people}, and is not finished",
         f"Resume it: msgctl job resume {repeat.job}. To send the message again, add --again.",
     )
 
@@ -133,7 +135,7 @@ def opened(name: str) -> Iterator[BinaryIO]:
     try:
         file = Path(name).open("rb")  # noqa: SIM115 (closed below)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "no such name"
+        reason = getattr(error, "strerror", None) or "invalid file name"
         raise UsageError(f"Cannot read {values.quote(name)}: {reason}") from None
     with file:
         yield file
@@ -145,7 +147,7 @@ def scheduled(context: Context, job: str, ledger: Ledger) -> OwnResult:
     from msgctl.jobs.report import summary
 
     time = job_progress.local_time(ledger.due or 0)
-    context.note(f"Scheduled for {time}. `msgctl job run-due` sends it; let cron call that every minute.")
+    context.note(f"Scheduled for {time}. `msgctl job run-due` sends it; run that from cron every minute.")
     return job_progress.result(summary(job, ledger, running=False))
 
 

@@ -158,7 +158,7 @@ class Context:
         return datetime.fromtimestamp(self.clock()).astimezone().date()
 
     def enable_gc(self) -> None:
-        """Collect garbage in this run, which may take long; a short one does without."""
+        """Turn on garbage collection, which short runs do not need."""
         gc.enable()
 
     def on_close(self, opened: Closeable) -> Closeable:
@@ -195,7 +195,7 @@ class Context:
         return is_terminal(stream) and self.environ.get("TERM", "") not in ("", "dumb", "unknown")
 
     def note(self, text: str) -> None:
-        """Print a line on standard error, unless --quiet or --json, under which it holds JSON alone."""
+        """Print a line on standard error, unless --quiet or --json, which keeps standard error for JSON only."""
         if not self.options.quiet and self.options.format is not Format.JSON:
             self.say(text if "msgctl " in text else self.wrapped(text))  # a command can be copied whole
 

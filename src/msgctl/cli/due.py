@@ -19,7 +19,7 @@ LISTED = ("job", "command", "state", "recipients", "accepted", "unknown", "pendi
 
 
 def run(context: Context, store: Store, fields: tuple[str, ...]) -> OwnResult | None:
-    """Send what is due, one job after the other. Return None if nothing is, or another process does it already."""
+    """Send the jobs that are due, one by one. Return None without any, or if another process sends them."""
     jobs = [job for job in store.ids() if _is_due(context, store, job)]
     if not jobs:
         return _result(context, [], [], fields)
@@ -43,7 +43,7 @@ def run(context: Context, store: Store, fields: tuple[str, ...]) -> OwnResult | 
 def _result(
     context: Context, documents: Collection[Document], failures: list[MsgctlError], fields: tuple[str, ...]
 ) -> OwnResult | None:
-    """Return the jobs that were sent; nothing at all if none was, but in JSON an empty array."""
+    """Return the jobs that were sent. Without any, print nothing, or an empty array as JSON."""
     if not (documents or failures or context.options.format is Format.JSON):
         return None
     return OwnResult(documents, LISTED, fields, view="jobs", failures=failures)

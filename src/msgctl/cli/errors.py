@@ -110,7 +110,7 @@ OTHER_TOOLS = {
     "msgctl 2fa check": "2fa verify",
     "msgctl profile switch": "profile use",
 }
-"""Commands that users of other tools type, and ours."""
+"""Commands that users of other tools type, and those of msgctl."""
 SYNONYMS = {
     **dict.fromkeys(("ls", "all"), ("list",)),
     **dict.fromkeys(("rm", "delete", "del", "forget", "destroy"), ("remove", "clear", "reset")),
@@ -133,11 +133,11 @@ OPTION_SYNONYMS = {
     "--file": "--message-file",
     "--columns": "--fields",
 }
-"""Options that users of other tools type, and ours."""
+"""Options that users of other tools type, and those of msgctl."""
 
 
 def usage(error: typer.TyperException) -> UsageError:
-    """Return an error of the parser as one of ours."""
+    """Return an error of the parser as a UsageError."""
     ctx = getattr(error, "ctx", None)
     what, hint = _told(error, ctx)
     see = f"See: {ctx.command_path if ctx else 'msgctl'} --help"

@@ -48,7 +48,7 @@ def show(ctx: typer.Context) -> None:
 
 
 def _named(name: str, text: str, panel: str | None) -> TyperGroup:
-    """Return what stands for a part of the tree on the root's page, so that the part need not be loaded."""
+    """Return a placeholder for a part of the tree on the root's page, so that the part need not be loaded."""
     return TyperGroup(name=name, help=text, rich_help_panel=panel)
 
 

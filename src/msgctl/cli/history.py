@@ -26,9 +26,9 @@ app = group(
 )
 
 SPARE_COLUMNS = ("job", "credits", "status", "command", "profile")
-"""What the table of a narrow terminal leaves out, in this order."""
+"""Columns that the table of a narrow terminal leaves out, in this order."""
 RESPONSE = "response"
-"""What the service said if the outcome is unknown; shown only with --fields."""
+"""The response, if the outcome is unknown; shown only with --fields."""
 USUAL_LIMIT = 20
 MOST_LISTED = 1_000_000
 

@@ -180,7 +180,7 @@ class Numbers:
         return found.digits
 
     def any(self, text: str) -> str:
-        """Return the digits of a number to look up, which may be one that was sent to without a check."""
+        """Return the digits of a number to look up. It may have been sent to without a check."""
         try:
             return self.one(text)
         except phones.InvalidPhoneError:

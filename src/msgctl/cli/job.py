@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 app = group("Check, resume and report on bulk sends.")
 
-Job = Annotated[str | None, typer.Argument(metavar="JOB", help="Job id or name.")]
+Job = Annotated[str | None, typer.Argument(metavar="JOB", help="Job ID or name.")]
 Last = Annotated[bool, typer.Option("--last", help="Use the newest job.")]
 
 LISTED = ("job", "command", "state", "recipients", "accepted", "refused", "unknown", "pending")
@@ -193,7 +193,9 @@ def states(
     with _locked(context, job) as ledger:
         job_progress.check_account(context, ledger, job)
         if ledger.spec.performs not in (ops.SEND_SMS, ops.SEND_CALL):
-            raise UsageError(f"{ledger.spec.command} has no delivery states", "SMS and calls have.")
+            raise UsageError(
+                f"{ledger.spec.command} has no delivery states", "Only SMS and calls have delivery states."
+            )
         spec = _limited(ledger.spec, concurrency, rate, None)
         if context.options.dry_run:
             return job_progress.result(summary(job, ledger, running=False))
@@ -240,7 +242,7 @@ def resend(
 
 
 @command(app, "remove", "msgctl job remove 20261121-3f9a2c --yes")
-def remove(ctx: typer.Context, job: Annotated[str, typer.Argument(metavar="JOB", help="Job id or name.")]) -> None:
+def remove(ctx: typer.Context, job: Annotated[str, typer.Argument(metavar="JOB", help="Job ID or name.")]) -> None:
     """Delete a job and its recipients."""
     context = Context.of(ctx)
     context.refuse_dry_run("job remove")
@@ -269,7 +271,7 @@ def prune(
     store = _store()
     old = []
     for job in store.ids():
-        with suppress(ConfigurationError):  # a damaged one is for `job remove`
+        with suppress(ConfigurationError):  # only `job remove` deletes a damaged one
             if facts(store.path(job))[1] < since and _summary(context, store, job)["state"] == DONE:
                 old.append(job)
     if not old:

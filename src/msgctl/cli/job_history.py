@@ -32,7 +32,7 @@ def entries(
 ) -> list[dict[str, Any]]:
     """Return the newest entries of one job or of all, the newest last; ``filters`` are those of the history.
 
-    ``warn`` is told of ledgers that cannot be read.
+    ``warn`` is called for each ledger that cannot be read.
     """
     store = Store(paths.jobs_folder())
     since, until = filters["since"] or "", filters["until"] or "9"

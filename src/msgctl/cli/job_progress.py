@@ -38,13 +38,15 @@ REFRESH = 0.2
 MINUTE = 60.0
 
 VARIABLES = ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY")
-"""What can hold the account in place of a profile."""
+"""The variables that can take the place of a profile."""
 
-FINISHING = "Stopping: waiting for requests in flight. Press Ctrl-C again to stop at once; they will be unknown."
+FINISHING = (
+    "Stopping: waiting for requests in flight. Press Ctrl-C again to stop at once; their outcome will be unknown."
+)
 
 
 class Progress(NamedTuple):
-    """How far something is, and what else to count."""
+    """The progress of a run, and the counts to show beside it."""
 
     done: int
     of: int
@@ -115,7 +117,7 @@ def poll_states(context: Context, job: str, ledger: Ledger) -> OwnResult:
     )
     if error:
         error.what = f"Stopped after checking {poller.checked:,} messages: {error.what}"
-        error.hint = f"{error.hint or ''} {hint}".strip()
+        error.hint = f"{error.hint or ''}\n{hint}".strip()
     elif interrupted:
         error = Interrupted(f"interrupted after checking {poller.checked:,} messages", hint)
     elif error := poller.first_error:
@@ -137,7 +139,7 @@ def _attend(
     hint: str,
     waiting: Callable[[], str] = str,
 ) -> tuple[MsgctlError | None, bool]:
-    """Let something run to its end and show its progress. Return its error, and whether a person stopped it.
+    """Run something to its end and show its progress. Return its error, and whether a person stopped it.
 
     ``waiting`` says what it waits for, if it does. The first Ctrl-C (or SIGTERM, or SIGHUP) lets requests in flight
     finish; the second raises Interrupted.
@@ -168,7 +170,7 @@ def _waiting(until: float | None) -> str:
 
 
 def local_time(seconds: float) -> str:
-    """Return a time as a clock on this machine's wall shows it: 2026-12-01 09:00."""
+    """Return a time in this machine's time zone: 2026-12-01 09:00."""
     return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M}"
 
 
@@ -201,7 +203,7 @@ def _sent(totals: Totals) -> Progress:
 
 
 def _stopped(error: MsgctlError, job: str, ledger: Ledger, *, sent: bool) -> MsgctlError:
-    """Return the error for a job that was stopped, with what it means for its recipients."""
+    """Return the error for a job that was stopped, with the outcomes of its recipients."""
     totals, outcomes = ledger.totals, ledger.totals.outcomes(running=False)
     resume = resume_hint(job, ledger.spec)
     what = error.message
@@ -211,9 +213,9 @@ def _stopped(error: MsgctlError, job: str, ledger: Ledger, *, sent: bool) -> Msg
         resume += " --max-credits N"
     hints = [error.hint, resume if outcomes[Outcome.PENDING] else None]
     if outcomes[Outcome.REFUSED]:
-        hints.append(f"Send to those refused again: msgctl job resume {job} --resend-refused")
+        hints.append(f"Send to refused recipients again: msgctl job resume {job} --resend-refused")
     if outcomes[Outcome.UNKNOWN]:
-        hints.append(f"List unknown ones: msgctl job report {job} --only unknown")
+        hints.append(f"List unknown recipients: msgctl job report {job} --only unknown")
     if isinstance(error, OutcomeUnknownError) or (isinstance(error, NotReachedError) and sent):
         error = ConditionError(what)
     error.what, error.consequence = f"{what.rstrip('.')}. {_told(totals)}", ""

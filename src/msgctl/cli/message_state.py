@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 app = group("Check the delivery state of SMS and calls.")
 
-Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Message IDs, as printed by the send.")]
+Ids = Annotated[
+    list[str] | None, typer.Argument(metavar="[ID]...", help="Message IDs, as printed when you sent the message.")
+]
 Last = Annotated[bool, typer.Option("--last", help="Use the last message this profile sent from this machine.")]
 
 

@@ -104,7 +104,7 @@ def _signature(  # never called: Typer reads the signature
         _option("fields", "--fields", metavar="A,B", help="Show only these fields, in this order.", convert=_fields),
     ] = None,
     no_header: Annotated[
-        bool | None, _option("no_header", "--no-header", help="Print csv and tsv without the header line.")
+        bool | None, _option("no_header", "--no-header", help="Omit the header line of csv and tsv.")
     ] = None,
     dry_run: Annotated[
         bool | None, _option("dry_run", "--dry-run", "-n", help="Print the request and send nothing.")

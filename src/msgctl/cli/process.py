@@ -32,7 +32,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 @contextmanager
 def echo_kept_off() -> Iterator[None]:
-    """Keep the echo off after Ctrl-Z and fg too: the shell turns it on in between.
+    """Keep the echo off even after Ctrl-Z and fg: the shell turns it on in between.
 
     The caller turns the echo off before it reads, and on afterwards.
     """

@@ -33,12 +33,13 @@ SETTINGS = frozenset({"base_url", "client", "allow_http", *KEY_SOURCES, *DEFAULT
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.")]
 BaseUrl = Annotated[
-    str | None, typer.Option("--base-url", metavar="URL", help="Address of the service; it ends in /api/v1.")
+    str | None, typer.Option("--base-url", metavar="URL", help="Base URL of the service; it ends in /api/v1.")
 ]
-Client = Annotated[str | None, typer.Option("--client", metavar="N", help="Client identifier of the account.")]
+Client = Annotated[str | None, typer.Option("--client", metavar="N", help="Client ID of the account.")]
 KeyStdin = Annotated[bool, typer.Option("--key-stdin", help="Read the key from standard input.")]
 KeyCommand = Annotated[
-    str | None, typer.Option("--key-command", metavar="CMD", help="Save a command that prints the key, not the key.")
+    str | None,
+    typer.Option("--key-command", metavar="CMD", help="Save a command that prints the key, instead of the key."),
 ]
 Keyring = Annotated[bool, typer.Option("--keyring", help="Save the key in the system's keychain.")]
 CountryCode = Annotated[str | None, typer.Option("--country-code", metavar="CC", help="Default for --country-code.")]
@@ -159,7 +160,7 @@ def set_(
 
 
 def _merged(before: Mapping[str, Any], settings: Document) -> Document:
-    """Return the settings with changes; a new key replaces the old one, wherever that was kept."""
+    """Return the settings with changes; a new key replaces the old one, even if that was stored elsewhere."""
     replaced = KEY_SOURCES if any(each in settings for each in KEY_SOURCES) else ()
     return {setting: value for setting, value in before.items() if setting not in replaced} | settings
 
@@ -292,7 +293,7 @@ def list_(ctx: typer.Context) -> Result:
 def show(
     ctx: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Name of the profile; default: the one in use.")
+        str | None, typer.Argument(metavar="[NAME]", help="Name of the profile; the one in use if omitted.")
     ] = None,
 ) -> Result:
     """Show a profile, without its key."""

@@ -26,7 +26,7 @@ class RemoteSandbox:
     """The sandbox at a base URL. It takes no credentials, and none are sent.
 
     ``seconds`` limits each request. The first request checks that there is a sandbox: nothing else is sent to any other
-    server. Raises ConfigurationError if it is no sandbox, and NotReachedError.
+    server. Raises ConfigurationError if it is not a sandbox, and NotReachedError.
     """
 
     def __init__(self, base_url: str, *, seconds: float) -> None:

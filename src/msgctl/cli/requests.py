@@ -74,9 +74,16 @@ def check_fields(context: Context, operation: Operation) -> None:
 
 
 def judged(operation: Operation, response: Response, phones: Sequence[str | None]) -> ServiceResult:
-    """Return the result of a send: the outcome of each recipient decides its exit code."""
+    """Return the result of a send: the recipients that are refused or not mentioned decide its exit code."""
     found = recipients.outcomes(operation, response.document, phones)
-    return ServiceResult([response], outcomes=found, failures=_failures(found))
+    failures: list[MsgctlError] = []
+    if unknown := [each for each in found if each.outcome == recipients.UNKNOWN]:
+        what = f"The response does not say whether {_names(unknown)} was accepted"
+        failures = [OutcomeUnknownError(what, "Before sending again, check the message's delivery or the balance.")]
+    elif refused := [each for each in found if each.outcome == recipients.REFUSED]:
+        what = f"The service refused {_names(refused)} ({len(refused)} of {len(found)} recipients)"
+        failures = [ConditionError(what)]
+    return ServiceResult([response], outcomes=found, failures=failures)
 
 
 def _send(context: Context, operation: Operation, values: Values, body: bytes | None) -> ServiceResult:
@@ -104,20 +111,6 @@ def _send(context: Context, operation: Operation, values: Values, body: bytes | 
         in_doubt = any(each.outcome == recipients.UNKNOWN for each in result.outcomes)
         record([*result.outcomes, *others], response.body.decode(errors="replace") if in_doubt else "")
     return result
-
-
-def _failures(found: Sequence[RecipientOutcome]) -> list[MsgctlError]:
-    """Return the error for recipients that the service refused or did not mention; it decides the exit code."""
-    by_outcome = {
-        outcome: [each for each in found if each.outcome == outcome]
-        for outcome in (recipients.UNKNOWN, recipients.REFUSED)
-    }
-    if unknown := by_outcome[recipients.UNKNOWN]:
-        what = f"The response does not say whether {_names(unknown)} was accepted"
-        return [OutcomeUnknownError(what, "Before sending again, check the message's delivery or the balance.")]
-    if refused := by_outcome[recipients.REFUSED]:
-        return [ConditionError(f"The service refused {_names(refused)} ({len(refused)} of {len(found)} recipients)")]
-    return []
 
 
 def _names(found: Sequence[RecipientOutcome]) -> str:

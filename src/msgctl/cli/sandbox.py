@@ -57,7 +57,7 @@ command(app, "record", *serve.RECORD_EXAMPLES)(serve.record)
 )
 def inbox(
     ctx: typer.Context,
-    phone: Annotated[str | None, typer.Argument(metavar="[PHONE]", help="Only what this phone received.")] = None,
+    phone: Annotated[str | None, typer.Argument(metavar="[PHONE]", help="Only messages to this number.")] = None,
     kind: Annotated[
         str | None, typer.Option("--kind", metavar="KIND", help="Only one kind: sms, call or chatapp.")
     ] = None,
@@ -110,7 +110,7 @@ def _arriving(
 
 
 def _sandbox(context: Context, base_url: str | None) -> LocalSandbox | RemoteSandbox:
-    """Return the sandbox in use: a served one, or else this machine's."""
+    """Return the sandbox in use: a served one, else this machine's."""
     from msgctl.sandbox.endpoints import LocalSandbox
 
     return _served(context, base_url) or LocalSandbox(context.emulator)
@@ -155,7 +155,7 @@ def click(
     ] = None,
     browser: Annotated[str | None, typer.Option("--browser", metavar="NAME", help="Browser.")] = None,
     lang: Annotated[str | None, typer.Option("--lang", metavar="NAME", help="Language of the browser.")] = None,
-    days: Annotated[str, typer.Option("--days", metavar="N", help="Spread them over the last N days.")] = "1",
+    days: Annotated[str, typer.Option("--days", metavar="N", help="Spread the visits over the last N days.")] = "1",
     base_url: BaseUrl = None,
 ) -> OwnResult:
     """Simulate visits to a short URL; options you omit get random values."""

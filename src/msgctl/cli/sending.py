@@ -69,7 +69,7 @@ def _refuse_optouts(values: Mapping[str, request.Value], body: bytes | None) -> 
 
 
 def _international(phone: str, country: str | None) -> str:
-    """Return the number that the opt-out list would have for a phone."""
+    """Return a phone number as the opt-out list stores it."""
     try:
         return phones.read(phone, country).digits
     except phones.InvalidPhoneError:

@@ -53,13 +53,15 @@ SERVE_EXAMPLES = (
 
 RECORD_EXAMPLES = ("msgctl sandbox record --to exchanges.jsonl -p main",)
 
-To = Annotated[str, typer.Option("--to", metavar="FILE", help="Add each exchange to this file, as one line of JSON.")]
+To = Annotated[str, typer.Option("--to", metavar="FILE", help="Append each exchange to this file, as a line of JSON.")]
 Port = Annotated[str, typer.Option("--port", metavar="N", help="Port to listen on; 0 for a free one.")]
 Host = Annotated[str, typer.Option("--host", metavar="ADDR", help="Address to listen on.")]
 Client = Annotated[str, typer.Option("--client", metavar="N", help="Client ID to accept.")]
 Key = Annotated[str, typer.Option("--key", metavar="K", help="Key to accept (any value).")]
-Credits = Annotated[str | None, typer.Option("--credits", metavar="N", help="Credits of a new state; 1000 if omitted.")]
-Kept = Annotated[str, typer.Option("--state", metavar="FILE", help="Keep everything in this file.")]
+Credits = Annotated[
+    str | None, typer.Option("--credits", metavar="N", help="Credits of a new account; 1000 if omitted.")
+]
+Kept = Annotated[str, typer.Option("--state", metavar="FILE", help="Store all data in this file.")]
 AllowIp = Annotated[
     list[str] | None,
     typer.Option("--allow-ip", metavar="CIDR", help="Allow only these addresses (repeatable)."),
@@ -70,7 +72,7 @@ Fault = Annotated[
 ]
 AllowHost = Annotated[
     list[str] | None,
-    typer.Option("--allow-host", metavar="NAME", help="Accept requests to this host name, too (repeatable)."),
+    typer.Option("--allow-host", metavar="NAME", help="Also accept requests for this host name (repeatable)."),
 ]
 Clock = Annotated[
     str | None,
@@ -79,10 +81,11 @@ Clock = Annotated[
 Open = Annotated[bool, typer.Option("--open", help="Open the inbox page in a browser.")]
 ReplayFile = Annotated[
     str | None,
-    typer.Option("--replay", metavar="FILE", help="Respond from a file made by `msgctl sandbox record`."),
+    typer.Option("--replay", metavar="FILE", help="Replay responses from a file of `msgctl sandbox record`."),
 ]
 Seed = Annotated[
-    str | None, typer.Option("--seed", metavar="N", help="Give the same identifiers, codes and faults in every run.")
+    str | None,
+    typer.Option("--seed", metavar="N", help="Seed for identifiers, codes and faults: same seed, same results."),
 ]
 
 
@@ -143,10 +146,10 @@ def record(
     host: Host = "127.0.0.1",
     allow_host: AllowHost = None,
 ) -> None:
-    """Pass requests on to the profile's service, and record each with its response.
+    """Forward requests to the profile's service, and record each exchange.
 
     These requests are real: they cost credits and send messages. Programs need the account's own client and key, which
-    are not recorded; phone numbers and texts are. `msgctl sandbox serve --replay FILE` then responds from the file.
+    are not recorded; phone numbers and texts are. `msgctl sandbox serve --replay FILE` then replays the responses.
     """
     from msgctl.sandbox.protocol import BASE_PATH
     from msgctl.sandbox.recording import ExchangeRecorder
@@ -178,14 +181,14 @@ def serve_until_stopped(context: Context, server: Server, announcement: TextResu
             unwritten = process.fault_of(context.stdout)
             if open_page:
                 webbrowser.open(server.origin + "/")
-            if unwritten is None or isinstance(unwritten, BrokenPipeError):  # else the caller cannot know the address
+            if unwritten is None or isinstance(unwritten, BrokenPipeError):  # the caller could not know the address
                 server.serve_forever(poll_interval=0.1)
         except KeyboardInterrupt:
             process.abandon(context.stdout)
 
 
 def _replay(name: str) -> Callable[[SandboxRequest], SandboxResponse]:
-    """Return what responds from a record. Raises ConfigurationError."""
+    """Return a service that replays a record. Raises ConfigurationError."""
     from msgctl.sandbox.recording import Replay
 
     try:
@@ -279,7 +282,7 @@ class _Log:
 
 
 def _announcement(page: str, base_url: str, client: int, key: str) -> TextResult:
-    """Return the variables with which programs, and msgctl itself, find the server; the key is no secret."""
+    """Return the variables with which programs, and msgctl itself, find the server; the key is not a secret."""
     variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(client), "MSGCTL_KEY": key}
     exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
     document = {"base_url": base_url, "page": f"{page}/", "client": client, "key": key, "pid": os.getpid()}
@@ -321,7 +324,7 @@ class _Lines:
         try:
             descriptor = os.open(Path(name), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "it is no file name"
+            reason = getattr(error, "strerror", None) or "invalid file name"
             raise ConfigurationError(f"Cannot write {quote(name)}: {reason}") from None
         self._file = os.fdopen(descriptor, "w", encoding="utf-8")
         self._lock = threading.Lock()

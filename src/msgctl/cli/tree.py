@@ -48,7 +48,7 @@ class _Node:
     """What commands and groups have in common; mixed into Typer's own classes."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. An error knows the command whose help explains it."""
+        """Parse the arguments. An error carries the command whose help explains it."""
         command: Any = super()
         ctx.obj.operation = operation_of(self)
         given = list(args)
@@ -65,7 +65,7 @@ class _Node:
         return rest
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the words of the usage line. Typer writes a required argument in braces, which is not the custom."""
+        """Return the words of the usage line. Typer writes a required argument in braces, which is unusual."""
         command: Any = super()
         return [piece.strip("{}") for piece in command.collect_usage_pieces(ctx)]
 
@@ -107,7 +107,7 @@ class Group(_Node, TyperGroup):
 
 
 def group(help: str, cls: type[Group] = Group) -> typer.Typer:
-    """Return a new group of commands; ``help`` begins with its one line. Alone, the group shows its help."""
+    """Return a new group of commands, which alone shows its help; ``help`` begins with its one line."""
     app = typer.Typer(cls=cls, help=help, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True)(_show_help)
     return app
@@ -197,26 +197,24 @@ class _Children(Mapping[str, Any]):
     """Groups and commands by name, each created at its first use."""
 
     def __init__(self) -> None:
-        self._parts = {part.name: part for part in PARTS}
         self._loaded: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
+        """Return the group of a module, or the one command that it has under the name of the part."""
         if name not in self._loaded:
-            self._loaded[name] = _load(self._parts[name])
+            part = next((each for each in PARTS if each.name == name), None)
+            if part is None:
+                raise KeyError(name)
+            holder = group("")
+            app = import_module(f"msgctl.cli.{part.module}").app
+            holder.add_typer(app, name=name, rich_help_panel=part.panel)
+            tree: Any = typer.main.get_command(holder)
+            found = tree.commands[name]
+            self._loaded[name] = found.commands.get(name, found)
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._parts)
+        return (part.name for part in PARTS)
 
     def __len__(self) -> int:
-        return len(self._parts)
-
-
-def _load(part: Part) -> Any:
-    """Return the group of a module, or the one command that it has under the name of the part."""
-    module = import_module(f"msgctl.cli.{part.module}")
-    holder = group("")
-    holder.add_typer(module.app, name=part.name, rich_help_panel=part.panel)
-    tree: Any = typer.main.get_command(holder)
-    found = tree.commands[part.name]
-    return found.commands.get(part.name, found)
+        return len(PARTS)

@@ -119,7 +119,7 @@ def verify(
     country_code: CountryCode = None,
     no_number_check: NoNumberCheck = False,
 ) -> Result:
-    """Verify a code; exit 1 if it is not the right one.
+    """Verify a code; exit 1 if it is wrong.
 
     Without --code, msgctl asks for the code on a terminal.
     """

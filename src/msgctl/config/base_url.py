@@ -57,7 +57,7 @@ def _host_fault(parts: SplitResult, *, allow_http: bool) -> str | None:
     if not (_is_address(host) if authority["address"] else _is_address(host) or _is_name(host)):
         return "has a malformed host"
     if parts.scheme == "http" and not allow_http and not is_loopback(host):
-        return f"is plain http, which would show the key to everyone on the way to {shorten(host, 60)}"
+        return f"is plain http, which would expose the key on the way to {shorten(host, 60)}"
     return None
 
 

@@ -1,4 +1,4 @@
-"""The configuration file: profiles in TOML, and whatever else the user keeps in it."""
+"""The configuration file: profiles in TOML, and anything else the user keeps in it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _parse(shown: str, content: bytes) -> Document:
 
 @contextmanager
 def changed(path: Path) -> Iterator[ConfigFile]:
-    """Give the content of a file to be changed, and write it when the block ends without an error.
+    """Yield the content of a file to be changed, and write it if the block ends without an error.
 
     Another process that changes it at the same time waits. Raises ConfigurationError.
     """

@@ -275,7 +275,7 @@ def is_time_zone(text: str) -> bool:
 
 
 def key_fault(key: str) -> str | None:
-    """Return why a text cannot be a key ("is empty"), or None if it can. The text is not part of the answer."""
+    """Return why a text cannot be a key ("is empty"), or None if it can. The reason does not contain the text."""
     if not key.strip():
         return "is empty"
     if len(key) > LONGEST_KEY:

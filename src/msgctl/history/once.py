@@ -77,7 +77,7 @@ DIED = StoredResult(
 
 
 def fingerprint(operation: str, values: Mapping[str, Any], body: bytes | None = None) -> str:
-    """Return what tells one send from another: its operation, its recipients in any order, and all else it says."""
+    """Return a digest of a send: of its operation, its recipients in any order, and all other values."""
     said: dict[str, Any] = dict(values)
     if isinstance(phones := said.get("phone"), (list, tuple)):
         said["phone"] = sorted(set(phones))
@@ -96,7 +96,7 @@ def check_key(key: str) -> str:
 
 
 class Reservation:
-    """The right to send under one key, or the result of who did; made by `reserved`."""
+    """The right to send under one key, or the result of an earlier send; made by `reserved`."""
 
     def __init__(self, db: sqlite3.Connection, path: Path, account: str, key: str) -> None:
         self._db, self._path = db, path
@@ -180,7 +180,7 @@ def reserved(
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock file for the block. It is deleted afterwards, so one that was deleted while waiting is of no use."""
+    """Hold a lock file for the block. It is deleted afterwards; a process that waited for it then makes a new one."""
     while True:
         with KEYS.explained(path):
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

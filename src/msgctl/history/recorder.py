@@ -1,4 +1,4 @@
-"""Records sends in the history. A send that cannot be recorded goes out all the same."""
+"""Record sends in the history. A send that cannot be recorded is sent anyway."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def recorded(
 ) -> Iterator[Record]:
     """Record one send: before the block, and its result.
 
-    The block calls what it is given with what the service said; if it raises instead, the error tells the outcome.
+    The block calls the yielded function with the outcomes; if it raises instead, the error tells the outcome.
     ``warn`` is called with the error if the history cannot be written. Without a path, nothing is recorded.
     """
     history: History | None = None

@@ -2,7 +2,7 @@
 
 Which requests may be retried is decided here and nowhere else. One that may have been sent is retried only if it reads
 (GET /balance, GET /messages-state, POST /url/short-statistic); a send is never retried after that, since the service
-has no way to tell a retry from a second message.
+cannot tell a retry from a second message.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from msgctl.http.transport import Route, describe, finished
 from msgctl.operations import Effect, Operation
 
 LONGEST_TARGET = 65_000
-"""The longest path and query that is sent, in bytes; every server has a limit, and few have a higher one."""
+"""The longest path and query that is sent, in bytes; few servers accept more."""
 PAUSES = (0.3, 0.9)
 """Seconds before the first and the second retry."""
 _CLIENT = re.compile(r"((?:^\??|&)client=)[^&]*")

@@ -1,4 +1,4 @@
-"""The error that a response means, with what it says and what to do next."""
+"""Turn a response into the error it means, with what it says and what to do next."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ _COMPLAINTS = frozenset(
     plantilla codigo saldo creditos credito
     """.split()
 )
-"""Words of an error that is about a parameter or the balance …"""
+"""Words of an error about a parameter or the balance …"""
 _CREDENTIALS = frozenset(
     """
     client key ip address auth authentication authorization authorized unauthorized access forbidden denied allowed
     credentials account cliente clave llave direccion acceso autorizado denegado permitido permitida cuenta credenciales
     """.split()
 )
-"""… unless one of these says that it is about who asks."""
+"""… unless one of these says that it is about the caller."""
 _Error = TypeVar("_Error", bound=ServiceError)
 
 
@@ -86,7 +86,7 @@ def outcome_unknown(request: Request, why: str, **response: Any) -> OutcomeUnkno
 
 
 class Failure:
-    """A response without the record that was asked for, and the error that it means.
+    """A response without the requested record, and the error that it means.
 
     ``document`` is its JSON, None if it is not whole JSON.
     """
@@ -122,7 +122,7 @@ class Failure:
         return error
 
     def unusable(self, reason: str) -> MsgctlError:
-        """Return the error for a 2xx response without the record that was asked for."""
+        """Return the error for a 2xx response without the requested record."""
         why = f"the response ({self._status}) cannot be used: {reason}"
         if said := self._said():
             why += f'. It says: "{said}"'

@@ -1,4 +1,4 @@
-"""One request as the interface wants it: every parameter in its place, under its name, in its spelling.
+"""Build a request as the interface defines it: every parameter in its place, under its name, in its spelling.
 
 Credentials are not part of a `Request`; the client adds them as it sends, so that a request can be shown and stored.
 """
@@ -37,7 +37,7 @@ class Request(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers that the interface names ("General rules"), and the tool's own name."""
+        """Return the headers that the interface names ("General rules"), and the tool's own name."""
         headers = {"Accept": JSON_TYPE, "User-Agent": USER_AGENT}
         if self.json is not None:
             headers["Content-Type"] = JSON_TYPE
@@ -46,13 +46,13 @@ class Request(NamedTuple):
         return headers
 
     def with_credentials(self, credentials: Pairs) -> tuple[Pairs, Pairs]:
-        """Query and form with the credentials before the other parameters of their place."""
+        """Return query and form, with the credentials before the other parameters."""
         if self.operation.credentials is Place.QUERY:
             return credentials + self.query, self.form
         return self.query, credentials + self.form
 
     def described(self, base_url: str) -> dict[str, Any]:
-        """What a dry run shows: the whole request, its credentials masked."""
+        """Return what a dry run shows: the whole request, its credentials masked."""
         query, form = self.with_credentials((("client", MASK), ("key", MASK)))
         document: dict[str, Any] = {
             "method": self.operation.method,
@@ -69,7 +69,7 @@ class Request(NamedTuple):
 
     @staticmethod
     def _shown_json(body: bytes) -> Any:
-        """The JSON body with every digit of its numbers. Raises UsageError where it cannot be read."""
+        """Return the JSON body with every digit of its numbers. Raises UsageError if it cannot be read."""
         try:
             return load_json(body)
         except ShapeError as error:
@@ -93,7 +93,7 @@ def build(operation: Operation, values: Mapping[str, Value], body: bytes | None 
                 raise UsageError(f"{field.typed} is missing: {operation.name} needs it")
             continue
         if value == "":
-            raise UsageError(f"{field.typed} is empty: give it a value, or leave it out where it is optional")
+            raise UsageError(f"{field.typed} is empty: give it a value, or leave it out if it is optional")
         placed[field.place][field.name] = value
     members = placed[Place.JSON]
     return Request(
@@ -105,7 +105,7 @@ def build(operation: Operation, values: Mapping[str, Value], body: bytes | None 
 
 
 def encoded(pairs: Pairs) -> str:
-    """Pairs as a query or a form has them (application/x-www-form-urlencoded)."""
+    """Return pairs encoded as a query or a form (application/x-www-form-urlencoded)."""
     return "&".join([f"{quote_plus(name)}={_quoted(value)}" for name, value in pairs])
 
 
@@ -115,7 +115,7 @@ def _quoted(text: str) -> str:
 
 
 def _members(pairs: Pairs) -> dict[str, str | list[str]]:
-    """Parameters by name; those given more than once as an array."""
+    """Return parameters by name; those given more than once are an array."""
     given: dict[str, list[str]] = {}
     for name, value in pairs:
         given.setdefault(name, []).append(value)
@@ -127,7 +127,7 @@ def _pairs(values: Mapping[str, Value]) -> Pairs:
 
 
 def _text(value: Value) -> str:
-    """A value in a query or form: booleans in JSON's spelling, several values separated by commas (General rule 7)."""
+    """Return a value as a query or form spells it: JSON's booleans, commas between several values (General rule 7)."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else ",".join(value or ())

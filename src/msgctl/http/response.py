@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from msgctl.http.request import Request
 
 MOST_DIGITS = 18
-"""Of a number of credits."""
+"""The most digits that a number of credits may have."""
 
 
 class Number(str):
@@ -31,7 +31,7 @@ class Number(str):
 
 
 class ShapeError(ValueError):
-    """A body is not JSON, or is JSON of another shape than the record; the text says which."""
+    """The body is not JSON, or not JSON of the record's shape; the text says which."""
 
 
 class Response(NamedTuple):
@@ -89,7 +89,7 @@ _SHORT = {text: Number(text) for text in map(str, range(100))}
 
 
 def _number(text: str) -> Number:
-    """A whole number; short ones are made once, since an answer can hold eight million of them."""
+    """Return a whole number. Short ones are shared, since a response can hold eight million of them."""
     return _SHORT.get(text) or Number(text)
 
 
@@ -123,9 +123,9 @@ def _has_members(record: Record, document: Mapping[str, Any], besides: Sequence[
 
 
 def _check_members(document: Mapping[str, Any], members: Sequence[Member]) -> None:
-    """Arrays must be arrays of objects, objects objects, and everything else a plain value; null is always allowed.
+    """Check that fields are arrays of objects, objects or plain values, as they should be; null is always allowed.
 
-    Whether a plain value is a number or a string is not held against the service: it is shown as it came.
+    A plain value may be a number or a string: it is shown as it came.
     """
     for member in members:
         value = document.get(member.name)
@@ -133,18 +133,18 @@ def _check_members(document: Mapping[str, Any], members: Sequence[Member]) -> No
             continue
         if member.kind is Kind.ARRAY:
             if not isinstance(value, list) or not {dict}.issuperset(map(type, value)):
-                raise ShapeError(f"its member {member.name} is not an array of objects")
+                raise ShapeError(f"its field {member.name} is not an array of objects")
             _check_entries(value, member.of)
         elif member.kind is Kind.OBJECT:
             if not isinstance(value, dict):
-                raise ShapeError(f"its member {member.name} is not an object")
+                raise ShapeError(f"its field {member.name} is not an object")
             _check_members(value, member.of)
         elif isinstance(value, (dict, list)):
-            raise ShapeError(f"its member {member.name} is not a plain value")
+            raise ShapeError(f"its field {member.name} is not a plain value")
 
 
 def _check_entries(entries: list[dict[str, Any]], members: Sequence[Member]) -> None:
-    """Check the objects of an array, which can be very many: at one glance where all of their values are plain."""
+    """Check the objects of an array. There can be very many, so plain values are checked all at once."""
     are_plain = {Kind.ARRAY, Kind.OBJECT}.isdisjoint(member.kind for member in members)
     values = chain.from_iterable(map(dict.values, entries))
     if not (are_plain and {dict, list}.isdisjoint(map(type, values))):

@@ -4,7 +4,7 @@
 and default headers is not used. It takes ``request.extensions["timeout"]["read"]`` for the seconds of everything: name
 lookup, connection, TLS, proxy, request and response. It sets ``request.extensions["sent"]`` to True before the first
 byte of the request leaves this machine. The response is returned whole; if its body could not be read to its end,
-``response.extensions["fault"]`` says why, and ``["lost"]`` is True if the connection or the time is to blame.
+``response.extensions["fault"]`` says why, and ``["lost"]`` is True if the connection was lost or the time was over.
 """
 
 from __future__ import annotations
@@ -319,11 +319,11 @@ class _Stream(httpcore.NetworkStream):
 def look_up(host: str, port: int, seconds: float) -> list[str]:
     """Return the addresses of a host. Raises NotReachedError.
 
-    The lookup knows no time limit, so it has a thread of its own, which is left behind at the limit.
+    A lookup has no time limit, so it runs in a thread of its own, which is abandoned at the limit.
     """
     with suppress(ValueError):
         return [str(ipaddress.ip_address(host))]
-    import queue  # an address needs none
+    import queue  # an IP address needs no lookup
 
     found: queue.SimpleQueue[list[str] | Exception] = queue.SimpleQueue()
 
@@ -337,7 +337,7 @@ def look_up(host: str, port: int, seconds: float) -> list[str]:
     try:
         threading.Thread(target=look, name="look-up", daemon=True).start()
         result = found.get(timeout=seconds)
-    except RuntimeError:  # the system gives no more threads
+    except RuntimeError:  # out of threads
         raise NotReachedError(f"No connection to {host}: no more threads", CHECK_ADDRESS) from None
     except queue.Empty:
         raise httpcore.ConnectTimeout from None

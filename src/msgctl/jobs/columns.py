@@ -16,7 +16,7 @@ _MOST_LISTED = 12
 _MOST_COMPARED = 200
 _LONGEST_SHOWN_NAME = 40
 _LEAST_DIGITS = 7
-"""Of a phone number that is found by its content; shorter ones could be anything."""
+"""The fewest digits of a phone number that is found by its content."""
 _PHONE_NAMES = frozenset(
     """
     phone phones telephone tel mobile cell cellphone msisdn whatsapp telefono teléfono celular movil móvil telefone
@@ -25,7 +25,7 @@ _PHONE_NAMES = frozenset(
 
 
 def find(name: str, columns: Sequence[str]) -> int | None:
-    """Return the index of the column of exactly this name, or else of the only one that differs in case alone."""
+    """Return the index of the column of exactly this name, or else of the only one that differs only in case."""
     if name in columns:
         return columns.index(name) if name else None
     key = _key(name)
@@ -103,5 +103,5 @@ def _are_phones(cells: Sequence[str]) -> bool:
 
 
 def _key(name: str) -> str:
-    """Return what two spellings of a name have in common; systems may compose the same letters differently."""
+    """Return a name in the form that is compared; systems may compose the same letters differently."""
     return unicodedata.normalize("NFC", name).casefold()

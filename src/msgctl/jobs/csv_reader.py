@@ -69,13 +69,13 @@ class CsvReader(RecipientReader):
         except csv.Error:
             raise UsageError(
                 f"line {begin} of {self._text.name} has a stray or unclosed quotation mark, or a cell that is too long",
-                'Quote cells that contain quotation marks, and write each of those twice ("").',
+                'Quote cells that contain quotation marks, and double each quotation mark ("").',
             ) from None
 
     def _header(self, delimiter: str) -> tuple[str, ...]:
         for _, cells in self._records(delimiter):
             return tuple(cell.strip() for cell in cells)
-        raise UsageError(f"{self._text.name} has no header", "Its first line must name the columns.")
+        raise UsageError(f"{self._text.name} has no header", "Add a first line with the names of the columns.")
 
     def _find_delimiter(self, phone_column: str | None) -> str:
         """Return the delimiter that gives a header without stray quotes, with the phone column, with most columns."""

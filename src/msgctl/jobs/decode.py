@@ -1,7 +1,8 @@
 """Decode a file of recipients into lines of text.
 
-A file is UTF-8, UTF-16 with a mark, or Windows-1252 (as older spreadsheets write it) as a whole. Which one is known
-only at its end, so it is read twice. What can be read only once, such as a pipe, is copied to a temporary file first.
+A whole file is UTF-8, UTF-16 with a byte order mark, or Windows-1252 (as older spreadsheets write it). The encoding is
+known only at its end, so the file is read twice. What can be read only once, such as a pipe, is copied to a temporary
+file first.
 """
 
 from __future__ import annotations
@@ -99,14 +100,14 @@ def _temporary_file() -> IO[bytes]:
 
 
 def _chunks(source: IO[bytes], *, whole: bool) -> Iterator[bytes]:
-    """Read a source; unless in ``whole`` chunks, whatever is there as soon as it is."""
+    """Read a source in ``whole`` chunks, or else whatever has arrived."""
     read = source.read if whole else getattr(source, "read1", source.read)
     while True:
         chunk: bytes | None = read(_CHUNK)
         if chunk:
             yield chunk
         elif chunk is None:
-            select.select([source], [], [])  # another process has made the descriptor non-blocking
+            select.select([source], [], [])  # another process made the descriptor non-blocking
         else:
             return
 
@@ -116,8 +117,8 @@ def _copy(chunk: bytes, copy: IO[bytes], name: str) -> None:
         copy.write(chunk)
     except OSError as error:
         raise UsageError(
-            f"{name} cannot be copied to a temporary file: {error.strerror or error}",
-            "Give a file, or set TMPDIR to a folder with enough room.",
+            f"Cannot copy {name} to a temporary file: {error.strerror or error}",
+            "Give a file, or set TMPDIR to a folder with enough space.",
         ) from None
 
 
@@ -193,6 +194,6 @@ class _Scan:
 
 def _unreadable(name: str, error: OSError) -> UsageError:
     return UsageError(
-        f"{name} cannot be read: {error.strerror or 'it is not a file of recipients'}",
+        f"Cannot read {name}: {error.strerror or 'it is not a file of recipients'}",
         "Give a CSV or JSON Lines file, or - for standard input.",
     )

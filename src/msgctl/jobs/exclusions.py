@@ -22,7 +22,7 @@ from msgctl.text import shorten
 _RUN = 1 << 17
 """Numbers that are sorted in memory at once: 5 MiB."""
 _SAMPLE = 1 << 10
-"""Of each run, every so many numbers one is remembered."""
+"""One number in so many of each run is kept in memory."""
 _BLOCK = 512
 """Numbers that one look-up reads: 4 KiB."""
 _SIZE = 8
@@ -192,7 +192,7 @@ class _Run:
         self._read = array("q")
 
     def below(self, limit: int | None) -> array[int]:
-        """Return what follows up to a limit, which is not included; for None, all the rest."""
+        """Return the numbers below a limit; for None, all the rest."""
         while self._next < self._end and (limit is None or not self._read or self._read[-1] < limit):
             block = os.pread(self._descriptor, min(_SAMPLE * _SIZE, self._end - self._next), self._next)
             self._next += len(block)

@@ -31,7 +31,7 @@ _CACHE_KIB = 4096
 
 @dataclass(slots=True)
 class Tally:
-    """A file in numbers. ``invalid_rows``, ``duplicate_rows`` and ``excluded_rows`` are the first of each."""
+    """The counts of a file. ``invalid_rows``, ``duplicate_rows`` and ``excluded_rows`` are the first of each."""
 
     recipients: int = 0
     invalid: int = 0

@@ -118,7 +118,7 @@ def _refuse_lone_surrogates(found: dict[str, Any]) -> None:
 
 
 def _text(value: Any) -> str:
-    """Return a value as it is filled in: strings and numbers as written, null as nothing."""
+    """Return a value as a template uses it: strings and numbers as written, null as an empty text."""
     if isinstance(value, str):
         return value
     if value is None:

@@ -1,4 +1,4 @@
-"""A job's ledger: one SQLite file with the state of every recipient, which survives whatever happens to the process.
+"""A job's ledger: one SQLite file with the state of every recipient, which survives the process, however that ends.
 
 The intent of a request is committed before it is sent, and its result after. Commits are synchronous, so both survive
 a power cut. One thread at a time uses a ledger; `store` makes sure that one process does.
@@ -52,7 +52,7 @@ class Ledger:
                 raise
 
     def close(self) -> None:
-        if self.is_in_use:  # by a thread that the process no longer waits for; it ends with the process
+        if self.is_in_use:  # by an abandoned thread, which ends with the process
             return
         with LEDGER.explained(self.path):
             self.db.close()
@@ -87,12 +87,12 @@ class Ledger:
 
     @property
     def due(self) -> float | None:
-        """When `msgctl job run-due` sends this job, in seconds since 1970; None if it does not."""
+        """The time at which `msgctl job run-due` sends this job, in seconds since 1970; None if it does not."""
         due = self.fact("due")
         return None if due is None else float(due)
 
     def end_schedule(self) -> None:
-        """Leave the job to its user from now on, and not to `msgctl job run-due`."""
+        """Take the job away from `msgctl job run-due`: only its user resumes it from now on."""
         with self.transaction():
             self.db.execute("DELETE FROM job WHERE name = 'due'")
 
@@ -106,7 +106,7 @@ class Ledger:
     # --- sending
 
     def recover(self) -> None:
-        """Mark what an earlier process left in flight as unknown, and what it did not send again, too."""
+        """Mark requests left in flight by an earlier process as unknown, and those it should have sent again."""
         with self.transaction():
             self.db.execute(
                 """INSERT INTO request (number, updated, error) SELECT DISTINCT request, ?, ? FROM recipient
@@ -123,7 +123,7 @@ class Ledger:
         self._recount()
 
     def resend(self, *outcomes: Outcome) -> None:
-        """Have recipients who were refused, or whose outcome is unknown, sent to again."""
+        """Make refused or unknown recipients pending again."""
         with self.transaction():
             for each in outcomes:
                 self.db.execute(
@@ -149,17 +149,17 @@ class Ledger:
             self._cursor.restart(zones)
 
     def pending_zones(self) -> list[str]:
-        """Return the time zones in which somebody is pending."""
+        """Return the time zones of the pending recipients."""
         self._writes.flush()
         return queries.pending_zones(self.db)
 
     def next_cost(self) -> int | None:
-        """Return the estimated credits of the next recipient; None if nobody is pending."""
+        """Return the estimated credits of the next recipient; None if no recipient is pending."""
         message = self._cursor.message()
         return None if message is None else self._load(message)[1]
 
     def intend(self, most: int) -> Intent | None:
-        """Write the intent of the next request, of at most so many recipients; None if nobody is pending.
+        """Write the intent of the next request, of at most so many recipients; None if none is pending.
 
         It counts from the commit of the surrounding transaction on.
         """

@@ -1,6 +1,6 @@
 """The one thread that writes a job's ledger: senders hand in results and take the next request from it.
 
-It commits what is waiting together, so that one sync of the disk serves many requests, and lets a request go only
+It commits what is waiting together, so that one sync of the disk serves many requests, and releases a request only
 after its intent is on disk. It also decides whether anything more may be sent at all.
 """
 
@@ -22,7 +22,7 @@ MOST_TOGETHER = 20
 """Results and intents in one commit. With more, all senders would wait for the last one and then send at once."""
 
 CLOCK_CHECK = 1.0
-"""Seconds between two looks at the clock while the window is closed: it may be set, or the machine asleep."""
+"""Seconds between checks of the clock while the window is closed: it may be set, or the machine may sleep."""
 LONGEST_WAIT = 60.0
 """Seconds; a queue cannot wait indefinitely long."""
 
@@ -66,7 +66,7 @@ class LedgerWriter:
         self.unwritten = 0
         self.totals = ledger.totals.copy()
         self.waits_until: float | None = None
-        """When the window opens, in seconds since 1970, while nobody who is left may be sent to."""
+        """The time the window opens, in seconds since 1970, if all pending recipients must wait for it."""
 
     # --- called by other threads
 
@@ -81,7 +81,7 @@ class LedgerWriter:
         return self._hours is None or intent.zones in self._hours.open_zones()
 
     def hand_in(self, result: Result) -> None:
-        """Have a result written soon."""
+        """Hand in a result to be written soon."""
         self._handed_in.put(result)
 
     def stop(self, error: MsgctlError | None = None) -> None:
@@ -128,7 +128,7 @@ class LedgerWriter:
         return min(self._limiter.delay(self._monotonic()), LONGEST_WAIT)
 
     def _is_closed(self) -> bool:
-        """Return whether all who are left must wait for their window; the clock may have been set meanwhile."""
+        """Return whether all pending recipients must wait for their window; the clock may have been set meanwhile."""
         if not self._closed_zones or self._hours is None:
             return False
         return self._hours.open_zones().isdisjoint(self._closed_zones)
@@ -190,7 +190,7 @@ class LedgerWriter:
         return served
 
     def _wait_for(self, hours: SendingHours) -> bool:
-        """Wait for the window if somebody is pending whose window is closed. Return whether that is so."""
+        """Wait for the window if it is closed for a pending recipient. Return whether it is."""
         if not self._ledger.totals.unsent:
             return False
         closed = self._ledger.pending_zones()
@@ -211,7 +211,7 @@ class LedgerWriter:
         return size
 
     def _dismiss(self) -> None:
-        """Send the waiting senders home: the intents meant for them are not on disk."""
+        """Release the waiting senders: the intents meant for them are not on disk."""
         for turn in self._waiting:
             turn.put(None)
         self._waiting = []
@@ -219,7 +219,7 @@ class LedgerWriter:
     def _rescue(self, results: Sequence[Result]) -> None:
         """Write results one by one after they could not be written together with new intents.
 
-        If one fails, the rest is given up: every try could wait for a locked file again.
+        If one fails, the rest is not tried: each could wait for a locked file again.
         """
         for number, result in enumerate(results):
             try:

@@ -1,4 +1,4 @@
-"""Read the recipients who wait to be sent to, in the order in which they are sent."""
+"""Read the pending recipients in the order in which they are sent to."""
 
 from __future__ import annotations
 

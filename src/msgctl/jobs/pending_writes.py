@@ -1,7 +1,7 @@
 """Collect changes to a ledger and write them together, with few statements.
 
-At every statement the thread that writes lets the others run, and waits for its turn again among all those that send.
-So recipients are changed many at once: a JSON object has their lines as its keys.
+At every statement the writing thread lets the others run, and must wait for its turn again. So many recipients are
+changed at once: a JSON object has their lines as its keys.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _REQUESTS = """INSERT INTO request (number, updated, error, body)
 
 
 class Said(NamedTuple):
-    """What a request led to, for recipients who share it."""
+    """The result of a request, for the recipients who share it."""
 
     state: State
     status: str | None
@@ -49,7 +49,7 @@ class PendingWrites:
         self._intents[state].update(dict.fromkeys(lines, number))
 
     def record(self, said: Said, ids: dict[int, str | None]) -> None:
-        """Write what was said of recipients, and the message id of each line."""
+        """Write the outcome of recipients, and the message ID of each line."""
         self._results[said].update(ids)
 
     def end(self, number: int, updated: float, error: str | None, body: str | None) -> None:

@@ -61,7 +61,7 @@ def zones(db: sqlite3.Connection) -> list[str]:
 
 
 def pending_zones(db: sqlite3.Connection) -> list[str]:
-    """Return the time zones in which somebody is pending."""
+    """Return the time zones of the pending recipients."""
     rows = db.execute(
         """SELECT DISTINCT zones FROM message WHERE EXISTS
         (SELECT 1 FROM recipient WHERE message = message.id AND state IN ('pending', 'again'))"""

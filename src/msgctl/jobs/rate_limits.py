@@ -54,7 +54,7 @@ class Budget:
         self._price = max(Fraction(1), price or Fraction(1))
 
     def learn(self, result: Result) -> None:
-        """Take note of what was charged; if a response does not say, the estimate counts, as in the ledger."""
+        """Count what was charged; if a response does not say, the estimate counts, as in the ledger."""
         cost = result.intent.cost
         prices = {each.credits for each in result.outcomes if each.outcome == ACCEPTED} if self.most is not None else ()
         highest = max((cost if (price := charged(text)) is None else price for text in prices), default=0)
@@ -79,7 +79,7 @@ class Budget:
     def used_up(self, totals: Totals) -> ConditionError:
         """Return the error that says why the job stopped."""
         lost = int(self._price * totals.lost)
-        doubtful = f", and up to {lost} more for what is unknown" if lost else ""
+        doubtful = f", and up to {lost} more for unknown ones" if lost else ""
         return ConditionError(
             f"Stopped: the next request could exceed --max-credits {self.most} ({totals.credits} used{doubtful})"
         )

@@ -125,7 +125,7 @@ def opened(
     def check(head: bytes) -> bool:
         """Refuse a wrong header before the rest of the source is read."""
         if phone_column is None and head.count(b"\n") < 2:
-            return False  # the values could tell
+            return False  # the values may show the phone column
         with opened(io.BytesIO(head), name, phone_column, cells):
             return True
 

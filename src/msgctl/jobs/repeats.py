@@ -46,7 +46,7 @@ def find(store: Store, db: sqlite3.Connection, spec: JobSpec, recipients: int, n
     for job in reversed(store.ids()):
         try:
             found = _compared(store.path(job), db, spec, now)
-        except ConfigurationError:  # it is damaged, or was just removed: nothing can be said about it
+        except ConfigurationError:  # it is damaged, or was just removed
             continue
         if found is not None and found[0] * 2 > recipients:
             return Repeat(job, *found)
@@ -54,7 +54,7 @@ def find(store: Store, db: sqlite3.Connection, spec: JobSpec, recipients: int, n
 
 
 def _compared(path: Path, db: sqlite3.Connection, spec: JobSpec, now: float) -> tuple[int, bool] | None:
-    """Return how many recipients a job shares with the new one, and whether it is finished; None if it is no repeat."""
+    """Return the number of recipients that a job shares with the new one, and whether it is finished, or None."""
     with LEDGER.explained(path), closing(LEDGER.connect(path)) as other:
         LEDGER.check(other, path)
         (text,) = other.execute("SELECT value FROM job WHERE name = 'spec'").fetchone()

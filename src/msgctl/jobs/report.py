@@ -1,4 +1,4 @@
-"""Report on a job: in numbers, and recipient by recipient."""
+"""Report on a job: its counts, and the outcome of each recipient."""
 
 from __future__ import annotations
 

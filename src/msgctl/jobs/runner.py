@@ -45,12 +45,12 @@ class Runner:
 
     @property
     def waits_until(self) -> float | None:
-        """When the window opens for the next recipient, in seconds since 1970; None unless the job waits for it."""
+        """The time the window opens for the next recipient, in seconds since 1970; None unless the job waits for it."""
         return self._writer.waits_until
 
     @property
     def totals(self) -> Totals:
-        """The job in numbers, as of the last commit."""
+        """The counts of the job, as of the last commit."""
         return self._writer.totals
 
     def start(self) -> None:

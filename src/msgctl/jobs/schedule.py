@@ -106,7 +106,7 @@ class Window:
                 return None
             if opening.utcoffset() == _offset(zone, opening):
                 return opening.astimezone(UTC)
-            # The clocks change in between; look again from the change on.
+            # The clocks change in between; check again from the change on.
             moment = _change(zone, moment, opening.astimezone(UTC))
             if self._is_open_in(zone, moment):
                 return moment

@@ -8,7 +8,7 @@ LEDGER = FileFormat(
     name="the ledger",
     application=0x6D73676A,  # "msgj"
     version=2,
-    fix="Restore it from a copy, or move it away: nothing else records what the job sent.",
+    fix="Restore it from a backup, or move it away; nothing else records what the job sent.",
     most_wait=10.0,
 )
 

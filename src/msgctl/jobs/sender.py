@@ -16,7 +16,7 @@ def send(client: Client, spec: JobSpec, intent: Intent) -> Result:
     operation = spec.performs
     phones = intent.phones if operation.field("phone").several else intent.phones[0]
     try:
-        # One attempt: what was not sent gets another turn at the job's pace.
+        # One attempt: a request that was not sent is tried again at the job's rate.
         response = client.send(operation, {**spec.fixed, **intent.parameters, "phone": phones}, timeout=LONGEST_ATTEMPT)
         found = outcomes(response.operation, response.document, intent.phones)
     except MsgctlError as error:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class NoSendingHoursError(ValueError):
-    """There is no moment at which a recipient may be sent to; the text says why."""
+    """A recipient can never be sent to; the text says why."""
 
 
 class ZoneFinder:
@@ -53,7 +53,7 @@ def hours_of(ledger: Ledger, clock: Callable[[], float]) -> SendingHours | None:
 
 
 class SendingHours:
-    """Tells whose window is open, by their zones as `ZoneFinder` writes them.
+    """Tells for which zones, as `ZoneFinder` writes them, the window is open.
 
     Windows open and close at whole seconds, so what is open is found out once for each second of the clock.
     """

@@ -1,4 +1,4 @@
-"""What goes into a ledger and comes out of it: the job's spec, its requests and their results, its totals."""
+"""The data in a ledger: the job's spec, its requests and their results, its totals."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class JobSpec:
     """A job as the user gave it; nothing in it is secret.
 
     ``fixed`` are the parameters that all its requests have, by wire name. ``rate`` is in recipients per second,
-    ``max_credits`` bounds the whole job, ``columns`` are the file's own but the phone's. ``window`` and ``days`` are
-    the hours at which it may send (see `Window`); ``at`` is when it is due, in seconds since 1970.
+    ``max_credits`` limits the whole job, ``columns`` are those of the file without the phone's. ``window`` and ``days``
+    are the hours at which it may send (see `Window`); ``at`` is when it is due, in seconds since 1970.
     """
 
     command: str

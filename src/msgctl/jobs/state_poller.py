@@ -18,7 +18,7 @@ from msgctl.jobs.rate_limits import FailureCounter, RateLimiter
 from msgctl.text import storable
 
 _COMMIT_EVERY = 200
-"""Replies that are written together; those lost in a crash are asked for again."""
+"""States that are written together; those lost in a crash are checked again."""
 
 
 class StateReply(NamedTuple):
@@ -112,7 +112,7 @@ class StatePoller:
                 self._ledger.note_deliveries((reply.line, reply.state) for reply in answered)
 
     def _ask(self, line: int, message: str) -> StateReply | None:
-        """Return the state of a message; None if the poller was stopped before it was asked for."""
+        """Return the state of a message; None if the poller was stopped before."""
         if self._stopping.is_set():
             return None
         try:

@@ -79,7 +79,7 @@ IN_FLIGHT = (State.SENDING, State.SENDING_AGAIN)
 
 
 def outcome(state: State, *, running: bool) -> Outcome:
-    """Return the outcome that a state means; what is in flight is pending only while a process waits for it."""
+    """Return the outcome that a state means; a request in flight is pending only while a process waits for it."""
     if state is State.SENDING:
         return Outcome.PENDING if running else Outcome.UNKNOWN
     if state in (State.AGAIN, State.SENDING_AGAIN):

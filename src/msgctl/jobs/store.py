@@ -1,4 +1,4 @@
-"""The folder of jobs: which there are, which are running, and the lock that lets one process run a job."""
+"""The folder of jobs: the jobs in it, which of them are running, and the lock that lets one process run a job."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Parameters = Mapping[str, str | list[str]]
 
 
 class Placeholder(NamedTuple):
-    """The piece of a template that is replaced, by which column, and the text for an empty cell."""
+    """A placeholder of a template, its column, and the text for an empty cell."""
 
     piece: int
     column: int
@@ -91,7 +91,7 @@ class Template:
 
 
 class Message(NamedTuple):
-    """What one recipient gets, and per recipient its segments and the estimated credits."""
+    """The message of one recipient, its segments and its estimated credits."""
 
     parameters: Parameters
     segments: int

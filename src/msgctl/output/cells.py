@@ -34,7 +34,7 @@ def text_of(value: Any) -> str:
 
 
 def reach(value: Any, name: str) -> Any:
-    """Return what a dotted name leads to, through objects and indexes of arrays; None if it leads nowhere.
+    """Return the value at a dotted name, through objects and indexes of arrays; None if it does not exist.
 
     A whole name wins over its parts: ``dispatch.id`` may be a name of its own, and ``x.y`` the name of a form field.
     """
@@ -53,7 +53,7 @@ def reach(value: Any, name: str) -> Any:
 
 
 def local_time(stamp: str, now: float) -> str:
-    """Return a time of ours (ISO 8601, UTC) as ``22:46:23`` today, ``14 Nov 22:46`` this year, else as the date.
+    """Return a time of msgctl (ISO 8601, UTC) as ``22:46:23`` today, ``14 Nov 22:46`` this year, else as the date.
 
     A text without a time zone is returned unchanged: it is the service's own.
     """
@@ -69,7 +69,7 @@ def local_time(stamp: str, now: float) -> str:
 
 
 def time_ago(stamp: str, now: float) -> str:
-    """Return how long ago a time of ours was: ``6 min ago``. Empty for a time to come."""
+    """Return how long ago a time of msgctl was: ``6 min ago``. Empty for a future time."""
     at = _read(stamp)
     seconds = -1 if at is None else int(now - at.timestamp())
     for size, unit in _UNITS:

@@ -25,7 +25,7 @@ TWO_COLUMNS = 92
 MOST_ROWS = 20
 """Properties of a category that are shown; the rest are summed up in one line."""
 MOST_DAYS = 400
-"""Days that are drawn one by one; a response may well name the years 1 and 9999."""
+"""Days that are drawn one by one; a response can name the years 1 and 9999."""
 
 _TITLES = {"date": "Days", "hour": "Hours", "operatingSystem": "Operating system", "lang": "Language"}
 _COUNT = re.compile(r"[0-9]{1,15}")
@@ -131,7 +131,7 @@ def _clicks(each: Mapping[str, Any]) -> int:
 
 
 def _days(found: Sequence[Mapping[str, Any]]) -> list[ClickCount]:
-    """Return every day from the first to the last, also those without clicks; as they came if a date is malformed."""
+    """Return every day from the first to the last, even those without clicks; as they came if a date is malformed."""
     clicks: dict[date, int] = {}
     for each in found:
         try:

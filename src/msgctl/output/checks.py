@@ -1,4 +1,4 @@
-"""What doctor found, for a terminal: one check per line, each as soon as it is made."""
+"""The findings of doctor on a terminal: one check per line, each as soon as it is made."""
 
 from __future__ import annotations
 

@@ -24,7 +24,10 @@ def of_record(record: Record) -> tuple[str, ...]:
     """Return the columns of an operation's responses: those of an entry, then those of the dispatch around it."""
     if record is operations.RESPONSE_STATISTIC:
         return METRIC_FIELDS
-    return (*(member.name for member in record.entries), *_dispatch_names(record)) or _names(record)
+    if not record.entries:
+        return _names(record)
+    own = sorted((name for name in _names(record) if name != "data"), key=lambda name: (name != "id", name != "status"))
+    return (*(member.name for member in record.entries), *map(_beside_entries, own))
 
 
 def rows_of(response: Response) -> Iterator[Row]:
@@ -40,8 +43,7 @@ def rows_of(response: Response) -> Iterator[Row]:
         yield document
     else:
         entries = document.get("data") or [{}]
-        shared = _without(document, "data")
-        dispatch = {f"dispatch.{name}" if name in ("id", "status") else name: shared[name] for name in shared}
+        dispatch = {_beside_entries(name): value for name, value in document.items() if name != "data"}
         for entry in [entries] if isinstance(entries, Mapping) else entries:
             yield {**dispatch, **entry, "data": entries}
 
@@ -82,17 +84,9 @@ def _names(record: Record) -> tuple[str, ...]:
     return tuple(member.name for member in record.members)
 
 
-def _dispatch_names(record: Record) -> tuple[str, ...]:
-    """Return the names of a dispatch's own fields beside those of its entries."""
-    if not record.entries:
-        return ()
-    names = [member.name for member in record.members if member.name != "data"]
-    ordered = [name for name in ("id", "status") if name in names] + [n for n in names if n not in ("id", "status")]
-    return tuple(f"dispatch.{name}" if name in ("id", "status") else name for name in ordered)
-
-
-def _without(document: Row, name: str) -> dict[str, Any]:
-    return {key: value for key, value in document.items() if key != name}
+def _beside_entries(name: str) -> str:
+    """Return what a field of a dispatch is called beside those of its entries."""
+    return f"dispatch.{name}" if name in ("id", "status") else name
 
 
 def _metrics(document: Row) -> Iterator[Row]:

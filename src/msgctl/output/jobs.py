@@ -1,4 +1,4 @@
-"""Jobs on a terminal: the list, one job, the end of one, and what is about to be sent."""
+"""Jobs on a terminal: the list, one job, its result, and the summary before it is sent."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def result_parts(job: Document, width: int) -> Iterator[RenderableType]:
 
 
 def told(job: Document) -> tuple[str, ...]:
-    """Return what a job that accepted everyone did."""
+    """Return the verdict on a job whose recipients were all accepted."""
     total = sum(job[name] for name in OUTCOMES)
     noun = _NOUNS.get(job["command"], "message")
     done = f"{job['accepted']:,} of {plural(total, noun)} {'blocked' if noun == 'number' else 'accepted'}"
@@ -95,7 +95,7 @@ def hints(job: Document) -> list[str]:
         variables = ", with MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY set" * (job["profile"] == ENVIRONMENT)
         found.append(f"Resume{variables}: msgctl job resume {job['job']}")
     if job["unknown"]:
-        found.append(f"List unknown ones: msgctl job report {job['job']} --only unknown")
+        found.append(f"List unknown recipients: msgctl job report {job['job']} --only unknown")
     return found
 
 

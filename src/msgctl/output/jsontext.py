@@ -1,4 +1,4 @@
-"""JSON as text: laid out anew without reading a number, so that every digit, member and repetition stays.
+"""Format JSON text without reading its numbers, so that every digit, field and repetition stays.
 
 The texts given to `indent` and `compact` are valid JSON (RFC 8259), as `msgctl.http.response` has made sure.
 """
@@ -14,7 +14,7 @@ from msgctl.http.response import Number
 from msgctl.text import is_unsafe
 
 MOST_INDENTED = 32
-"""Arrays and objects nested deeper than this stand on one line: a hostile nesting would be mostly indentation."""
+"""Arrays and objects nested deeper than this are on one line: a hostile nesting would be mostly indentation."""
 
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _TOKEN = re.compile(rf'{_STRING}|[{{}}\[\],:]|[^ \t\n\r{{}}\[\],:"]+', re.DOTALL)
@@ -34,7 +34,7 @@ _OPEN, _COMMA, _CLOSE, _NO_ELEMENTS, _END, _NO_MEMBERS = map(_Raw, ("[", ",", "]
 
 
 def indent(text: str) -> Iterator[str]:
-    """JSON text with two spaces a level, in pieces. Linear in time, flat in memory, at any depth."""
+    """Yield JSON text indented by two spaces per level, in pieces. Linear in time, flat in memory, at any depth."""
     depth = 0
     before = ""
     empty = False
@@ -52,12 +52,12 @@ def indent(text: str) -> Iterator[str]:
 
 
 def compact(text: str) -> str:
-    """JSON text on one line, without white space between tokens."""
+    """Return JSON text on one line, without white space between tokens."""
     return _STRING_OR_SPACE.sub(r"\1", text)
 
 
 def escape(text: str, *, ascii_only: bool = False) -> str:
-    """JSON text of the same value in which unsafe characters (or all beyond ASCII) are written ``\\uXXXX``."""
+    """Return JSON text of the same value in which unsafe characters (or all beyond ASCII) are written ``\\uXXXX``."""
     if text.isascii() and "\x7f" not in text:
         return text
     if ascii_only:
@@ -66,12 +66,12 @@ def escape(text: str, *, ascii_only: bool = False) -> str:
 
 
 def dump(value: Any) -> str:
-    """Compact JSON of a value: plain Python data, or what `msgctl.http.response` read; numbers stay as they came."""
+    """Return compact JSON of plain Python data, or of what `msgctl.http.response` read; numbers stay as they came."""
     return "".join(_pieces(value))
 
 
 def _pieces(value: Any) -> Iterator[str]:
-    """The pieces of a JSON text. Not recursive: the depth of what a service sent is not ours to choose."""
+    """Yield the pieces of a JSON text. It is not recursive, since a response can be nested deeply."""
     stack: list[Iterator[Any]] = [iter((value,))]
     while stack:
         for item in stack[-1]:
@@ -97,7 +97,7 @@ def _safe_run(run: re.Match[str]) -> str:
 
 
 def _escaped(char: str) -> str:
-    """A character as JSON escapes: two, a surrogate pair, beyond U+FFFF (RFC 8259, section 7)."""
+    """Return a character as JSON escapes: two, a surrogate pair, beyond U+FFFF (RFC 8259, section 7)."""
     return json.dumps(char)[1:-1] if char != "\x7f" else "\\u007f"
 
 

@@ -12,7 +12,7 @@ from msgctl.text import clean
 
 GAP = "  "
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?![0-9 ().-]*\Z)")
-"""What a spreadsheet would evaluate: a phone number such as +57 300 and a negative number are not."""
+"""A cell that a spreadsheet would run as a formula. A phone number such as +57 300 and a negative number are not."""
 
 
 def aligned(columns: Sequence[str], rows: Collection[Sequence[str]]) -> Iterator[str]:
@@ -60,7 +60,7 @@ def checks(documents: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def csv_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Return rows quoted as RFC 4180 has it, but with a bare line feed at the end. A newline in a cell stays one."""
+    """Return rows quoted according to RFC 4180, but with a bare line feed at the end. A newline in a cell stays one."""
     import csv  # not for tables
 
     buffer = io.StringIO()

@@ -1,4 +1,4 @@
-"""What changes on a terminal while a job is sent or delivery states are awaited, drawn by Rich."""
+"""Live displays on a terminal, drawn by Rich: the progress of a job, and delivery states that are awaited."""
 
 from __future__ import annotations
 

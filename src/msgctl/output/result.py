@@ -1,4 +1,4 @@
-"""What commands return. One place prints it (`msgctl.cli.run`), in the format that was asked for."""
+"""The results that commands return. One place prints them (`msgctl.cli.run`), in the requested format."""
 
 from __future__ import annotations
 

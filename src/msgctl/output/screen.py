@@ -1,4 +1,4 @@
-"""An output stream, and what can be shown there."""
+"""An output stream and its abilities: width and colour."""
 
 from __future__ import annotations
 

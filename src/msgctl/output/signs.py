@@ -1,4 +1,4 @@
-"""Signs and the states that they stand for, without Rich: errors and pipes use them too."""
+"""Signs and the states that they mean, without Rich: errors and pipes use them too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SIGNS = {"ok": "✓", "bad": "✗", "warn": "!", "busy": "○", "off": "–"}
 """One sign for each kind of state, so that a state can be read without colour."""
 
 _ASCII = {**dict(zip("✓✗○–·→━╸╺…─", "+xo-,>===.-", strict=True)), **dict.fromkeys("█▉▊▋▌▍▎▏", "#"), "⠋": "*", "●": "*"}
-"""One ASCII character for each of our own, so that nothing moves in a locale without them."""
+"""One ASCII character for each sign, so that the layout stays the same in a locale without them."""
 
 _KINDS = {
     word: kind
@@ -31,14 +31,14 @@ def kind_of(state: str) -> str | None:
 
 
 def tolerate_any_encoding(stream: TextIO) -> None:
-    """Let a stream write what its encoding lacks: our own signs as ASCII, any other character as an escape."""
+    """Make a stream write characters that its encoding lacks: msgctl's signs as ASCII, others as escapes."""
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="msgctl")
 
 
 def writable(value: Any, stream: TextIO) -> Any:
-    """Return a document with what the encoding of a stream lacks replaced, so that widths are right in tables."""
+    """Return a document without characters that the stream cannot encode, so that widths are right in tables."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return value if encoding.lower().replace("_", "-").startswith("utf") else _encodable(value, encoding)
 

@@ -23,7 +23,7 @@ SAMPLE = 500
 BLOCK = 100
 """Rows drawn at once: a long table is drawn in blocks with the same widths, so that memory stays flat."""
 LEAST_TEXT = 30
-"""Columns of the terminal that a wrapping text gets at least, unless it needs fewer."""
+"""The least width of a wrapping text, unless it needs less."""
 GAP = 2
 
 HEAD = box.Box(str(box.SIMPLE_HEAD), ascii=True)
@@ -121,7 +121,7 @@ def table(widths: Mapping[Column, int], rows: Iterable[Row], now: float, *, head
 
 
 def card(columns: Iterable[Column], row: Row, now: float) -> RenderableType:
-    """Return a row for a narrow terminal: state and phone first, then the small print, then the text."""
+    """Return a row for a narrow terminal: state and phone first, then the details, then the text."""
     cells = {each: shown(row.get(each.name), each.kind, now) for each in columns if _is_filled(row.get(each.name))}
     first = [column for column in cells if column.kind in ("state", "strong")]
     first += [column for column in cells if column.kind == "plain" and not column.spare][:1]
@@ -134,7 +134,7 @@ def card(columns: Iterable[Column], row: Row, now: float) -> RenderableType:
 
 
 def _told(column: Column, row: Row, text: str) -> str:
-    """Return a value with what it is, for a card has no headings."""
+    """Return a value with its name or unit, since a card has no headings."""
     if column.unit:
         value = str(row.get(column.name))
         return plural(int(value), column.unit) if value.isdecimal() and len(value) < 16 else f"{text} {column.unit}s"

@@ -79,7 +79,7 @@ def state(word: str) -> Text:
 
 
 def verdict(kind: str, *parts: str, aside: str = "") -> Table:
-    """Return one line that says what happened, and in which numbers."""
+    """Return one line that says what happened, with its counts."""
     told = Text.assemble(*[each for part in parts for each in ((" · ", "dim"), clean(part))][1:])
     return signed(kind, Flow([told, *([Text(aside, "hint")] if aside else [])]))
 

@@ -1,4 +1,4 @@
-"""What a terminal shows of each result: the verdict above it, its columns, and what to do next."""
+"""The view of each result on a terminal: the verdict above it, its columns, and what to do next."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Verdict(NamedTuple):
 
 
 def verdict_of(result: ServiceResult, now: float) -> Verdict | None:
-    """Return what happened, for an operation that sends or changes something; None for one that reads."""
+    """Return the verdict on an operation that sends or changes something; None for one that reads."""
     response = result.responses[0]
     name, document = response.operation.name, response.document
     rows = list(fields.rows_of(response))
@@ -211,7 +211,7 @@ def stream_parts(result: StreamResult, clock: Callable[[], float], width: int) -
 
 
 def own_verdict(result: OwnResult) -> tuple[Verdict | None, list[str]]:
-    """Return what happened to a job, and what to do next; nothing for other documents, and if something failed."""
+    """Return the verdict on a job, and what to do next; nothing for other documents, or if something failed."""
     if result.view not in ("job", "job end") or result.failures or not isinstance(result.documents, Mapping):
         return None, []
     from msgctl.output import jobs
@@ -287,7 +287,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _status(row: Mapping[str, Any]) -> Any:
-    """Return the newest that is known of an entry of the history."""
+    """Return the newest state of an entry of the history."""
     outcome = row.get("outcome")
     return row.get("state") or (row.get("status") if outcome == ACCEPTED else None) or outcome
 
@@ -301,7 +301,7 @@ def _balance(response: Response) -> Text:
 
 
 def _is_told(answer: ops.Record, name: str, value: Any) -> bool:
-    """Return whether the verdict says already what a field holds."""
+    """Return whether the verdict already shows a field."""
     if answer is ops.RESPONSE_URL_SHORT:
         return name == "msg"
     return name == "status" and (answer.name, str(value).lower()) in _TOLD

@@ -1,4 +1,4 @@
-"""The command tree as plain data: what the manual, the completion scripts and `msgctl commands` are written from."""
+"""The command tree as plain data, from which the manual, the completions and `msgctl commands` are generated."""
 
 from __future__ import annotations
 

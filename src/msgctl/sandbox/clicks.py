@@ -95,7 +95,7 @@ def metrics(
     return found
 
 
-# --- visitors, as far as the headers of their request describe them
+# --- visitors, from the headers of their requests
 
 _COUNTRY = re.compile(r"[A-Za-z]{2}")
 _LANGUAGE = re.compile(r"([A-Za-z]{2,3})(?:[-;,]|$)")
@@ -173,7 +173,7 @@ _INDEPENDENT = ("lang", "browser")
 
 
 def invent(random: Random, given: Mapping[str, str]) -> Visitor:
-    """Return a visitor with what is given and a random rest that fits it, or ``unknown`` if nothing does."""
+    """Return a visitor with the given fields and random ones that fit them, or ``unknown`` if nothing fits."""
     visitor: Visitor = {}
     for names, rows in ((_PLACE, _PLACES), (_DEVICE, _DEVICES)):
         known = [dict(zip(names, row, strict=True)) for row in rows]

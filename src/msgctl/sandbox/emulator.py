@@ -32,7 +32,7 @@ _BY_PATH: Mapping[str, Operation] = {BASE_PATH + operation.path: operation for o
 
 
 class Emulator:
-    """The service, played on a state; any number of threads may use it.
+    """Simulates the service on a state; any number of threads may use it.
 
     ``clock`` is the machine's, in seconds since 1970; ``client`` and ``key`` are the one account; short URLs begin with
     the origin of ``base_url``. With a ``seed`` the same requests get the same identifiers, codes and faults.
@@ -55,7 +55,7 @@ class Emulator:
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self.clock = clock
         self.stopped: float | None = None
-        """Where the sandbox's clock stands, if it was stopped when it was last read."""
+        """The time of the sandbox's clock, if it was stopped when it was last read."""
         self._client = client
         self._key = key
 

@@ -89,7 +89,7 @@ class LocalSandbox:
     def inbox(
         self, phone: str = "", kind: str | None = None, after: int = 0, limit: int = MAX_CREDITS, wait: float = 0
     ) -> dict[str, Any]:
-        """Return the messages that reached their phone or will; if there are none, wait for one."""
+        """Return the messages that reached their phone or will; wait for one if there are no messages yet."""
         if kind is not None and kind not in messages.KINDS:
             raise UsageError(f"Unknown kind of message {quoted(kind)}. Choose from {', '.join(messages.KINDS)}")
         _check_range("limit", limit, 1, MAX_CREDITS)
@@ -129,7 +129,7 @@ class LocalSandbox:
         return {"name": name, "clicks": count}
 
     def credit(self, credits: int | None = None, add: int | None = None) -> dict[str, Any]:
-        """Set the credits, or add to them. Raises UsageError, with nothing changed, if fewer than 0 would be left."""
+        """Set the credits, or add to them. Raises UsageError if the balance would be below 0."""
         if (credits is None) == (add is None):
             raise UsageError("Send either credits or add")
         with self.state.writing() as db:
@@ -174,7 +174,7 @@ class LocalSandbox:
         return {"status": "empty"}
 
     def overview(self, since: str = "", wait: float = 0) -> dict[str, Any]:
-        """Return everything that the inbox page shows, as soon as its version is no longer ``since``."""
+        """Return everything that the inbox page shows, once its version differs from ``since``."""
         until = time.monotonic() + wait
         while True:
             with self.state.changed:
@@ -315,7 +315,7 @@ ENDPOINTS = (
         {
             "name": Parameter("name of the short URL", required=True),
             "count": Parameter("number of visits, 1 if omitted", "integer"),
-            "days": Parameter("spread over the last days, 1 if omitted", "integer"),
+            "days": Parameter("number of days to spread them over, 1 if omitted", "integer"),
             **dict.fromkeys(clicks.VISITOR, Parameter("of the visitor; random if omitted")),
         },
         {"name": str, "clicks": int},

@@ -1,4 +1,4 @@
-"""Faults that the sandbox is told to have, so that people can see how their programs react."""
+"""Faults that the sandbox simulates, so that people can see how their programs react."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SYNTAX = (
 
 
 class FaultKind(StrEnum):
-    """What goes wrong, by its name in a SPEC."""
+    """The kinds of fault, by their names in a SPEC."""
 
     REFUSE = "520"
     UNAVAILABLE = "503"

@@ -223,7 +223,7 @@ def shorten(scope: Scope, given: Given) -> dict[str, object]:
 
 
 def statistic(scope: Scope, given: Given) -> dict[str, object]:
-    """Return the clicks of a range of days, by the category asked for or by all that the URL has."""
+    """Return the clicks of a range of days, by the requested category or by all categories of the URL."""
     from msgctl.sandbox import clicks
 
     days = (given["since"], given["until"])

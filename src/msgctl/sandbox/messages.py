@@ -37,7 +37,7 @@ _RECEIVED = {"delivered", "answered", "voicemail"}
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a handler works with. The time is in seconds since 1970; short URLs begin with the origin."""
+    """The scope of a handler. The time is in seconds since 1970; short URLs begin with the origin."""
 
     db: sqlite3.Connection
     now: float
@@ -81,7 +81,7 @@ class SentMessage(NamedTuple):
 
     def reached(self, now: float) -> tuple[str, ...]:
         """Return the states until now, the current one last."""
-        # A clock that was set back must not fail.
+        # The clock may have been set back.
         age = max((now - self.created) / SECONDS_PER_STATE, 0)
         return self.states[: int(min(age, len(self.states) - 1)) + 1]
 

@@ -1,4 +1,4 @@
-"""Recording what the real service responds, and responding from the record instead of the emulator.
+"""Record the responses of the real service, and replay them instead of those of the emulator.
 
 A record has one JSON object per line: the request without client and key, and the response.
 """
@@ -30,13 +30,13 @@ class Forwarded(NamedTuple):
     json: bytes | None
 
     def key(self) -> str:
-        """Return what two requests have in common if one response serves both: the order of parameters is ignored."""
+        """Return a value that is equal for requests with the same response; it ignores the order of parameters."""
         document = None if self.json is None else _loaded(self.json)
         return json.dumps([self.method, self.path, sorted(self.query), sorted(self.form), document], sort_keys=True)
 
 
 class ExchangeRecorder:
-    """Passes requests on to the service, and writes each one down with its response.
+    """Forwards requests to the service, and records each one with its response.
 
     A request must carry the account's own client and key, so that no other program spends its credits.
     """
@@ -71,10 +71,10 @@ class ExchangeRecorder:
 
 
 class Replay:
-    """Responds from a record. A request that was recorded several times gets its responses in order, then the last."""
+    """Replays a record. A request that was recorded several times gets its responses in order, then the last."""
 
     def __init__(self, lines: Iterable[str], name: str) -> None:
-        """Read a record. Raises ConfigurationError for what is not one."""
+        """Read a record. Raises ConfigurationError if it is not one."""
         self._responses: dict[str, list[SandboxResponse]] = {}
         for number, line in enumerate(lines, 1):
             try:

@@ -1,4 +1,4 @@
-"""The newest requests that a served sandbox got, with the rule of the interface that each refused one broke."""
+"""The newest requests to a served sandbox, and for refused ones the rule of the interface that they broke."""
 
 from __future__ import annotations
 

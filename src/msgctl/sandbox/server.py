@@ -23,10 +23,10 @@ from msgctl.sandbox.protocol import Refusal, SandboxRequest, SandboxResponse, ma
 from msgctl.text import shorten
 
 IDLE_SECONDS = 30.0
-"""How long a connection may be silent between two requests, and how long a body may take."""
+"""Seconds that a connection may be idle between two requests, and that a body may take."""
 
 HEADER_SECONDS = 10.0
-"""How long the headers of a request may take, however slowly they arrive."""
+"""Seconds that the headers of a request may take, however slowly they arrive."""
 
 MAX_DRAINED = 8 * MAX_BODY
 """Bytes of a body over the limit that are read and discarded, so that its sender gets to read the response."""
@@ -72,7 +72,7 @@ class Server(ThreadingHTTPServer):
         return f"http://{shown}:{port}"
 
     def server_bind(self) -> None:
-        # HTTPServer's own looks up the name of the address, which may take seconds.
+        # HTTPServer would look up the name of the address, which may take seconds.
         socketserver.TCPServer.server_bind(self)
 
     def get_request(self) -> tuple[socket.socket, Any]:
@@ -103,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile = io.BufferedReader(self._source)
 
     def __getattr__(self, name: str) -> Any:
-        """Pass every method to the service, which knows those that exist."""
+        """Pass every method to the service, which knows the valid ones."""
         if name.startswith("do_"):
             return self._serve
         raise AttributeError(name)

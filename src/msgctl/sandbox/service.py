@@ -74,7 +74,7 @@ class Service:
         self._operate = operate
 
     def respond(self, request: SandboxRequest, address: str) -> SandboxResponse:
-        """Respond to a request from an address. No request makes it raise."""
+        """Respond to a request from an address. Never raises."""
         response = self._respond(request, address)
         if self._emulator.stopped is None:
             return response

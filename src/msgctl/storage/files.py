@@ -172,7 +172,7 @@ def _replace(target: Path, content: bytes) -> None:
 
 
 def _give(descriptor: int, like: Path) -> None:
-    """Give a file that root made (as with sudo) to the owner of another, who could not use it otherwise."""
+    """Give a file that root made (as with sudo) to the owner of another file, who could not use it otherwise."""
     if os.geteuid() == 0:
         with suppress(OSError):
             status = like.stat()
