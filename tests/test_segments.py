@@ -117,7 +117,7 @@ def test_ucs2_segments(text: str, units: int, expected: int) -> None:
     )
 
 
-def test_characters_that_force_ucs2_stand_once_in_order_of_appearance() -> None:
+def test_characters_that_force_ucs2_are_listed_once_in_order() -> None:
     assert count("zá€éíáñ😀íÇç").not_gsm7 == ("á", "í", "😀", "ç")
 
 
@@ -184,7 +184,7 @@ def test_a_number_stays_that_number(text: str, expected: str) -> None:
 @pytest.mark.parametrize(
     "text", ["h\u0336", "=\u20e5", "\u20e0", "½Ж", "ά", "\u202e", "\x1b", "\x00", "\ud83d", "😀", "中", "가"]
 )
-def test_what_has_no_near_character_is_refused(text: str) -> None:
+def test_a_character_without_a_near_one_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         to_gsm7(text)
 
@@ -205,7 +205,7 @@ def test_refusal_names_each_character_once_with_code_and_first_position() -> Non
         ("\u0336", "◌\u0336 (U+0336"),
     ],
 )
-def test_refusal_shows_what_cannot_be_seen(char: str, shown: str) -> None:
+def test_a_refusal_shows_invisible_characters(char: str, shown: str) -> None:
     with pytest.raises(UsageError) as refused:
         to_gsm7(f"a{char}")
     assert shown in refused.value.message

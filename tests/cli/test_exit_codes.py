@@ -75,7 +75,7 @@ def test_in_the_sandbox_no_address_has_to_be_allowed(tool: Tool) -> None:
         ("2fa verify", 500, "send a new one"),
     ],
 )
-def test_a_status_tells_what_to_do(name: str, status: int, advice: str, service: Service, tool: Tool) -> None:
+def test_a_status_has_a_hint(name: str, status: int, advice: str, service: Service, tool: Tool) -> None:
     service.always(answer({"error": "E1", "msg": "no"}, status))
     error = only_error(tool(*ALL[name].line, "--json"))
     assert advice in error["hint"]
@@ -275,7 +275,7 @@ def test_balance_check_compares_exactly(status: bytes, minimum: str, code: int, 
     assert tool("balance", "check", "--min", minimum).code == code
 
 
-def test_balance_check_says_what_is_missing(service: Service, tool: Tool) -> None:
+def test_balance_check_names_both_numbers(service: Service, tool: Tool) -> None:
     service.will(answer({"status": 12}), answer({"status": 12}))
     outcome = tool("balance", "check", "--min", "500", "--json")
     error = json.loads(outcome.err)

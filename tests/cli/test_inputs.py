@@ -50,9 +50,7 @@ def test_one_bad_number_stops_all_of_them(tool: Tool, service: Service) -> None:
     refused(tool, service, *SMS, f"{OTHER},5730", "-m", "Hola", names=('"5730"',))
 
 
-def test_a_national_number_is_read_by_the_country_code_which_goes_out_only_if_the_interface_has_it(
-    tool: Tool, service: Service
-) -> None:
+def test_a_national_number_is_read_with_the_country_code(tool: Tool, service: Service) -> None:
     refused(tool, service, "sms", "send", "300 123 4567", "-m", "Hola", names=("--country-code CO",))
     sent = used(tool, service, "sms", "send", "300 123 4567", "-m", "Hola", "--country-code", "co")
     assert (sent["phone"], sent["country-code"]) == ("573001234567", "CO")
@@ -168,7 +166,7 @@ def test_bytes_that_are_not_text_are_refused(tool: Tool, service: Service) -> No
     refused(tool, service, *SMS, names=("Standard input is not text", "0x81"), stdin=b"a\x81")
 
 
-def test_a_missing_message_is_not_waited_for_on_a_terminal(tool: Tool, service: Service) -> None:
+def test_a_missing_message_is_an_error_on_a_terminal(tool: Tool, service: Service) -> None:
     refused(tool, service, *SMS, names=("message is missing", "-m", "--message-file"), stdin="x", terminal=True)
     assert tool(*SMS, stdin=b"x", terminal=True).unread == b"x"
     assert used(tool, service, *SMS, "--message-file", "-", stdin="typed\n", terminal=True)["sms"] == "typed"
@@ -198,13 +196,13 @@ def test_a_file_that_cannot_be_read_is_named(path: str, fault: str, tool: Tool, 
     refused(tool, service, *SMS, "--message-file", path, names=(f'"{shown}"', fault))
 
 
-def test_gsm7_replaces_letters_wherever_the_message_comes_from(tool: Tool, service: Service) -> None:
+def test_gsm7_replaces_letters_of_any_message(tool: Tool, service: Service) -> None:
     text = "“Mañana” – ‘sí’… 10 €"
     assert used(tool, service, *SMS, "-m", text, "--gsm7")["sms"] == "\"Mañana\" - 'si'... 10 €"
     assert used(tool, service, *SMS, "--gsm7", stdin=text)["sms"] == "\"Mañana\" - 'si'... 10 €"
 
 
-def test_gsm7_refuses_what_it_cannot_write(tool: Tool, service: Service) -> None:
+def test_gsm7_refuses_characters_without_a_near_one(tool: Tool, service: Service) -> None:
     refused(tool, service, *SMS, "-m", "Hola 😀", "--gsm7", names=("😀", "U+1F600", "position 6", "--gsm7"))
     refused(tool, service, *SMS, "-m", "\u0301 \ufe0f", "--gsm7", names=("GSM-7", "--gsm7"))
 

@@ -35,7 +35,9 @@ def named(lines: list[Line], *paths: str) -> list[Line]:
 
 
 @pytest.mark.parametrize("hostile", ANSWERS, ids=name_of)
-def test_every_command_survives_every_answer(hostile: Hostile, lines: list[Line], server: Service, tool: Tool) -> None:
+def test_every_command_survives_every_response(
+    hostile: Hostile, lines: list[Line], server: Service, tool: Tool
+) -> None:
     server.always(hostile.behaviour)
     turn = ANSWERS.index(hostile)
     for number, line in enumerate(each_kind(lines, turn)):

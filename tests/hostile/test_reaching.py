@@ -153,7 +153,7 @@ TUNNELS: dict[str, Behaviour] = {
 
 
 @pytest.mark.parametrize("name", TUNNELS)
-def test_a_proxy_that_opens_no_tunnel_gets_no_request(
+def test_a_failed_tunnel_gets_no_request(
     name: str, lines: list[Line], tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
