@@ -274,3 +274,18 @@ def test_a_body_excludes_phone_and_values_and_one_of_them_is_needed(tool: Tool, 
     refused(tool, service, *command, PHONE, "Ana", "--body", "-", names=("--body", "PHONE"), stdin=b'{"a": 1}')
     refused(tool, service, *command, names=("PHONE", "--body"), stdin=b'{"a": 1}')
     refused(tool, service, *command, PHONE, "Ana", "", names=("VALUE", "empty"))
+
+
+def test_a_note_says_how_many_credits_gsm7_would_save(tool: Tool) -> None:
+    text = "á" * 100
+    done = tool("-p", "sandbox", "sms", "send", "573001234567", "573007654321", "-m", text)
+    assert "--gsm7 would save 2 credits\n" in done.err
+    assert "would save 1 credit\n" in tool("sms", "segments", text).err
+    assert tool("-p", "sandbox", "sms", "send", "573001234567", "-m", "á", "--quiet").err == ""
+    assert "would save" not in tool("sms", "segments", "á").err + tool("sms", "segments", "谢" * 100).err
+
+
+def test_segments_counts_what_gsm7_would_send(tool: Tool) -> None:
+    text = "á" * 100
+    counted = tool("sms", "segments", text, "--gsm7", "--json")
+    assert (counted.document["encoding"], counted.document["segments"], counted.err) == ("GSM-7", 1, "")

@@ -125,6 +125,8 @@ def verdict_of(result: ServiceResult, now: float) -> Verdict | None:
     if name in _COUNTED:
         return _sent(result, rows, _COUNTED[name])
     if name in _CODES:
+        if result.failures:  # the error says what happened
+            return None
         return Verdict("ok", (f"Code sent to {phone}", *_validity(document, now), *_charged(rows)))
     if response.operation is ops.BLOCK_PHONE:
         return Verdict("ok", (f"Blocked {phone}",))
