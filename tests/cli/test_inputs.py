@@ -11,7 +11,7 @@ from cli.typed import ANSWER, OTHER, PHONE, refused, used
 from contract.commands import FULL, Line
 from contract.interface import CALL_2FA_VOICES, CALL_VOICES, CATEGORIES, PREMIUM_CATEGORIES
 from support.service import Service, answer
-from support.tool import Tool, process
+from support.tool import Tool
 
 SMS = ("sms", "send", PHONE)
 CALL = ("call", "send", PHONE, "-m", "Hola")
@@ -44,10 +44,6 @@ def test_several_numbers_go_in_one_request_and_repeated_ones_once(
 )
 def test_a_command_for_one_number_refuses_a_list(command: tuple[str, ...], tool: Tool, service: Service) -> None:
     refused(tool, service, *command, f"{PHONE},{OTHER}", names=(f'"{PHONE},{OTHER}"', "give one number"))
-
-
-def test_one_bad_number_stops_all_of_them(tool: Tool, service: Service) -> None:
-    refused(tool, service, *SMS, f"{OTHER},5730", "-m", "Hola", names=('"5730"',))
 
 
 def test_a_national_number_is_read_with_the_country_code(tool: Tool, service: Service) -> None:
@@ -149,12 +145,6 @@ def test_a_file_gives_the_message(tmp_path: Path, tool: Tool, service: Service) 
     )
 
 
-def test_a_pipe_works_between_processes(service: Service) -> None:
-    service.will(answer(ANSWER))
-    outcome = process(*SMS, stdin="Señal: 42%\n".encode())
-    assert (dict(service.received[0].form)["sms"], outcome.err) == ("Señal: 42%", "")
-
-
 def test_windows_1252_is_read_with_a_note(tool: Tool, service: Service) -> None:
     service.will(answer(ANSWER))
     outcome = tool(*SMS, stdin="Mañana a las 8 – 10 €".encode("cp1252"))
@@ -170,10 +160,6 @@ def test_a_missing_message_is_an_error_on_a_terminal(tool: Tool, service: Servic
     refused(tool, service, *SMS, names=("message is missing", "-m", "--message-file"), stdin="x", terminal=True)
     assert tool(*SMS, stdin=b"x", terminal=True).unread == b"x"
     assert used(tool, service, *SMS, "--message-file", "-", stdin="typed\n", terminal=True)["sms"] == "typed"
-
-
-def test_two_messages_are_refused(tool: Tool, service: Service) -> None:
-    refused(tool, service, *SMS, "-m", "", "--message-file", "-", names=("--message", "--message-file"), stdin="Hola")
 
 
 @pytest.mark.parametrize("text", ["", " \t\r\n \u00a0\u2003"], ids=ascii)
@@ -235,11 +221,6 @@ def test_a_code_is_asked_for_only_when_everything_else_is_right(tool: Tool, serv
 def test_a_code_is_read_from_a_pipe_only_with_a_dash(tool: Tool, service: Service) -> None:
     refused(tool, service, *VERIFY, names=("--code", "missing"), stdin="480615\n")
     assert tool(*VERIFY, stdin="480615\n").unread == b"480615\n"
-
-
-@pytest.mark.parametrize(("content", "fault"), [(b"", "empty"), (b"\n480615\n", "empty"), (b"\xff\n", "UTF-8")])
-def test_an_invalid_code_is_refused(content: bytes, fault: str, tool: Tool, service: Service) -> None:
-    refused(tool, service, *VERIFY, "--code", "-", names=("--code", fault), stdin=content)
 
 
 # --- the body of a template
