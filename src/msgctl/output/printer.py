@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from msgctl import operations
 from msgctl.http.response import Response, ShapeError, load_json
 from msgctl.output import fields, jsontext, plain
-from msgctl.output.cells import Rows, cell, reach, text_of
+from msgctl.output.fields import Rows, cell, reach, text_of
 from msgctl.output.result import Document, Format, OwnResult, RawResult, Result, ServiceResult, StreamResult, TextResult
-from msgctl.output.signs import writable
+from msgctl.output.screen import writable
 from msgctl.text import clean
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from msgctl import operations as ops
 from msgctl.output import fields
-from msgctl.output.cells import Rows, cell, reach
+from msgctl.output.fields import Rows, cell, reach
 from msgctl.output.result import ServiceResult
 from msgctl.output.tables import GAP, LEAST_TEXT, Column, Listing, card, record, shown, table
 from msgctl.recipients import ACCEPTED, is_failure
