@@ -403,7 +403,7 @@ def test_refused_credentials_exit_with_1_and_name_the_address_to_allow(
         ("2606:4700::1", "not allow 2606:4700::1."),
     ],
 )
-def test_a_private_address_is_not_named_as_the_one_to_allow(local: str, part: str) -> None:
+def test_a_private_address_is_not_suggested_as_the_one_to_allow(local: str, part: str) -> None:
     def refuse(_: httpx.Request) -> httpx.Response:
         return httpx.Response(520, json={"error": "no"})
 

@@ -134,7 +134,7 @@ def after(*arguments: str) -> set[str]:
     return loaded(code)
 
 
-def test_the_command_tree_leaves_heavy_modules_alone() -> None:
+def test_the_command_tree_does_not_load_heavy_modules() -> None:
     assert loaded("import msgctl.cli").isdisjoint(HEAVY)
 
 
@@ -148,7 +148,7 @@ def test_help_and_counting_in_a_pipe_load_neither_rich_nor_the_client(arguments:
     assert after(*arguments).isdisjoint(HEAVY)
 
 
-def test_a_table_in_a_pipe_does_without_rich() -> None:
+def test_a_table_in_a_pipe_does_not_load_rich() -> None:
     modules = after("-q", "-p", "sandbox", "sms", "send", "573001234567", "-m", "Hello")
     assert "msgctl.http.client" in modules
     assert modules.isdisjoint({"rich"})

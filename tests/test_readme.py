@@ -168,7 +168,7 @@ def test_every_block_is_run_or_checked() -> None:
     [(101, None, False), (99, None, True), (99, "http://127.0.0.1:9/api/v1", False)],
     ids=["enough", "low", "not reached"],
 )
-def test_the_balance_alarm_is_raised_only_by_a_low_balance(
+def test_only_a_low_balance_raises_the_balance_alarm(
     balance: int, base_url: str | None, alarm: bool, shell: Shell
 ) -> None:
     (recipe,) = (each.text for each in BLOCKS if each.language == "sh" and "balance check" in each.text)
@@ -189,7 +189,7 @@ def test_the_disk_alarm_is_sent_once_if_a_response_is_lost(shell: Shell) -> None
     assert shell.run("msgctl sandbox inbox -o csv --fields phone")[1] == "phone\n573001234567\n"
 
 
-def test_the_2fa_script_lets_in_who_types_the_code(shell: Shell) -> None:
+def test_the_2fa_script_accepts_the_code(shell: Shell) -> None:
     for code, verdict in (
         ("$(msgctl sandbox inbox -o tsv --fields code | tail -n 1)", "Welcome"),
         ("1", "Access denied"),

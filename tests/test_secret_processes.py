@@ -67,7 +67,7 @@ def started(*words: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "msgctl", *words], stdin=pipe, stdout=pipe, stderr=pipe)
 
 
-def test_a_key_from_standard_input_is_in_no_process(server: Service, home: Path) -> None:
+def test_a_key_from_standard_input_is_not_visible_in_any_process(server: Service, home: Path) -> None:
     held = Held(server)
     account = ["--base-url", server.base_url, "--client", "1"]
     with started("profile", "add", "main", *account, "--key-stdin", "--check", "-v") as process:
@@ -83,7 +83,7 @@ def test_a_key_from_standard_input_is_in_no_process(server: Service, home: Path)
 
 
 @in_a_terminal
-def test_a_key_that_is_typed_is_in_no_process(server: Service, home: Path) -> None:
+def test_a_typed_key_is_not_visible_in_any_process(server: Service, home: Path) -> None:
     held = Held(server)
     terminal = Terminal("profile", "add", "main", "--base-url", server.base_url, "--client", "1", "--check", "-v")
     terminal.answer("Key: ", KEY.encode() + b"\n")
@@ -95,7 +95,7 @@ def test_a_key_that_is_typed_is_in_no_process(server: Service, home: Path) -> No
 
 
 @pytest.mark.parametrize("source", ["file", "key command"])
-def test_the_key_of_a_profile_is_in_no_process(server: Service, source: str, home: Path) -> None:
+def test_the_key_of_a_profile_is_not_visible_in_any_process(server: Service, source: str, home: Path) -> None:
     (home / "key").write_text(KEY, encoding="utf-8")
     command = f"cat '{home}/key'"
     member = f"key = {json.dumps(KEY)}" if source == "file" else f"key_command = {json.dumps(command)}"
@@ -108,7 +108,7 @@ def test_the_key_of_a_profile_is_in_no_process(server: Service, source: str, hom
     assert not shows_key(seen)
 
 
-def test_what_a_key_command_starts_inherits_no_key(
+def test_the_processes_of_a_key_command_do_not_get_the_key(
     server: Service, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A key of the environment is in that of msgctl itself, where the user has put it, and goes no further."""

@@ -106,7 +106,7 @@ def key_of(received: Received) -> str | None:
     return dict(received.query).get("key") or dict(received.form).get("key")
 
 
-def test_a_removed_key_is_in_no_file(tool: Tool, home: Path) -> None:
+def test_a_removed_key_is_not_in_any_file(tool: Tool, home: Path) -> None:
     write_config(table("main", key="k3y-that-is-awkward"))
     assert files_with_key(home) == {"config.toml"}
     assert tool("profile", "remove", "main", "--yes").code == 0

@@ -53,12 +53,12 @@ def split(text: str, encoding: str) -> list[str]:
     return parts
 
 
-def test_default_alphabet_takes_one_septet_a_character() -> None:
+def test_default_alphabet_takes_one_septet_per_character() -> None:
     assert count(ONE_SEPTET) == segments.Count("GSM-7", 127, 127, 1, ())
     assert segments.DEFAULT_ALPHABET == ONE_SEPTET
 
 
-def test_extension_table_takes_two_septets_a_character() -> None:
+def test_extension_table_takes_two_septets_per_character() -> None:
     assert count(TWO_SEPTETS) == segments.Count("GSM-7", 10, 20, 1, ())
     assert segments.EXTENSION == TWO_SEPTETS
 
@@ -117,7 +117,7 @@ def test_ucs2_segments(text: str, units: int, expected: int) -> None:
     )
 
 
-def test_characters_that_force_ucs2_stand_once_in_order_of_appearance() -> None:
+def test_characters_that_force_ucs2_are_listed_once_in_order() -> None:
     assert count("zá€éíáñ😀íÇç").not_gsm7 == ("á", "í", "😀", "ç")
 
 
@@ -177,14 +177,14 @@ def test_near_characters(text: str, expected: str) -> None:
         ("1º", "1o"),
     ],
 )
-def test_a_number_stays_that_number(text: str, expected: str) -> None:
+def test_a_replacement_next_to_a_number_does_not_change_it(text: str, expected: str) -> None:
     assert to_gsm7(text) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["h\u0336", "=\u20e5", "\u20e0", "½Ж", "ά", "\u202e", "\x1b", "\x00", "\ud83d", "😀", "中", "가"]
 )
-def test_what_has_no_near_character_is_refused(text: str) -> None:
+def test_a_character_without_a_near_one_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         to_gsm7(text)
 

@@ -34,7 +34,7 @@ def allow_threads(monkeypatch: pytest.MonkeyPatch, most: int, *names: str) -> No
 
 
 @pytest.mark.parametrize("most", [0, 1])
-def test_a_job_without_threads_sends_nothing_and_goes_on_later(
+def test_a_job_without_threads_sends_nothing_and_can_be_resumed(
     most: int, tool: Tool, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.always(accepting(service))
@@ -48,7 +48,7 @@ def test_a_job_without_threads_sends_nothing_and_goes_on_later(
     assert jobs.shown(job)["accepted"] == 3
 
 
-def test_a_job_does_with_the_threads_that_it_gets(
+def test_a_job_runs_with_fewer_threads_if_the_system_allows_no_more(
     tool: Tool, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.always(accepting(service))
@@ -60,7 +60,7 @@ def test_a_job_does_with_the_threads_that_it_gets(
 
 
 @pytest.mark.parametrize(("most", "code"), [(0, 3), (1, 3), (2, 0)])
-def test_a_round_of_questions_does_with_the_threads_that_it_gets(
+def test_checks_run_with_fewer_threads_if_the_system_allows_no_more(
     most: int, code: int, tool: Tool, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.always(accepting(service))
@@ -85,9 +85,7 @@ def test_a_name_that_is_looked_up_without_a_thread_gets_no_request(
     assert "nothing was sent" in done.err
 
 
-def test_a_connection_that_cannot_be_made_says_why(
-    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_connection_says_why(tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> NoReturn:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 

@@ -42,7 +42,7 @@ def test_the_case_of_the_method_does_not_matter(method: str, tool: Tool, service
     ("path", "target"),
     [("/ñ", "/%C3%B1"), ("/a%2Fb", "/a%2Fb"), ("/100%", "/100%25"), ("/a..b/.c", "/a..b/.c"), ("/x;y=1", "/x;y=1")],
 )
-def test_a_path_travels_percent_encoded(path: str, target: str, tool: Tool, service: Service) -> None:
+def test_a_path_is_sent_percent_encoded(path: str, target: str, tool: Tool, service: Service) -> None:
     service.will(answer(BODY))
     assert tool("api", "DELETE", path).code == 0
     assert service.received[0].target == f"/api/v1{target}"
@@ -199,7 +199,7 @@ def test_a_dry_run_shows_the_request_and_no_key(tool: Tool, service: Service) ->
 
 @pytest.mark.parametrize("status", [200, 204, 299])
 @pytest.mark.parametrize("flags", [[], ["--json"]])
-def test_the_body_of_a_success_is_printed_as_it_came(
+def test_the_body_of_a_success_is_printed_unchanged(
     status: int, flags: list[str], tool: Tool, service: Service
 ) -> None:
     for body in (BODY, b"", b"<p>text\x1b[31m\x00\xff"):
@@ -245,7 +245,7 @@ def test_include_prints_the_response_headers(flag: str, terminal: bool, tool: To
     ]  # fmt: skip
 
 
-def test_the_key_is_in_no_header(tool: Tool, service: Service) -> None:
+def test_the_key_is_not_in_any_header(tool: Tool, service: Service) -> None:
     for status in (200, 520):
         service.will(
             raw(f"HTTP/1.1 {status} {quote(KEY)}\r\nX-Was: /x?key={quote(KEY)}\r\nContent-Length: 0\r\n\r\n".encode())

@@ -103,7 +103,7 @@ def test_the_summary_counts_the_excluded(jobs: Jobs, tool: Tool, everyone: str) 
     assert done.document["excluded_rows"] == [{"line": 4, "phone": EVA, "reason": "opted out"}]
 
 
-def test_a_job_without_anyone_left_is_a_usage_error(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
+def test_a_job_without_recipients_is_a_usage_error(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
     assert tool("optout", "add", ANA).code == 0
     usage_error(jobs.sms(of_phones(home, [ANA]), "--yes"), "are excluded")
     assert (sends(service), files(home)) == ([], [])
@@ -119,7 +119,7 @@ def test_a_wrong_line_in_a_file_of_exclusions_stops_the_job(
     assert (sends(service), files(home)) == ([], [])
 
 
-def test_blocking_numbers_excludes_nobody(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
+def test_blocking_ignores_the_opt_out_list(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
     assert tool("optout", "add", EVA).code == 0
     assert jobs("block", "bulk", everyone, "--yes").code == 0
     assert len(sends(service)) == 3
@@ -199,7 +199,7 @@ def test_a_number_that_can_never_be_sent_to_is_an_invalid_row(jobs: Jobs, home: 
         (("--foreground",), "--foreground needs --at"),
     ],
 )
-def test_a_rule_that_makes_no_sense_is_a_usage_error(
+def test_invalid_sending_hours_are_a_usage_error(
     options: tuple[str, ...], words: str, jobs: Jobs, service: Service, everyone: str
 ) -> None:
     usage_error(jobs.sms(everyone, "--yes", *options), words)

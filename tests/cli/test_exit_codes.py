@@ -85,7 +85,7 @@ def test_in_the_sandbox_no_address_has_to_be_allowed(tool: Tool) -> None:
         ("2fa verify", 500, "send a new one"),
     ],
 )
-def test_a_status_tells_what_to_do(name: str, status: int, advice: str, service: Service, tool: Tool) -> None:
+def test_a_status_has_a_hint(name: str, status: int, advice: str, service: Service, tool: Tool) -> None:
     service.always(answer({"error": "E1", "msg": "no"}, status))
     error = only_error(tool(*ALL[name].line, "--json"))
     assert advice in error["hint"]
@@ -93,7 +93,7 @@ def test_a_status_tells_what_to_do(name: str, status: int, advice: str, service:
 
 
 @pytest.mark.parametrize("member", ["error", "msg"])
-def test_either_member_of_the_error_record_is_enough(member: str, service: Service, tool: Tool) -> None:
+def test_one_field_of_the_error_record_is_enough(member: str, service: Service, tool: Tool) -> None:
     service.will(answer({member: "not today"}, 520))
     error = only_error(tool(*SMS, "--json"))
     assert error["message"] == "The service refused the request (520): not today; nothing was sent"
@@ -135,7 +135,7 @@ def test_a_very_long_message_of_the_service_does_not_fill_the_screen(service: Se
     assert len(tool(*SMS).err) < 2000
 
 
-def test_200_000_brackets_in_an_error_record_leave_it_open(service: Service, tool: Tool) -> None:
+def test_200_000_brackets_in_an_error_record_leave_the_outcome_unknown(service: Service, tool: Tool) -> None:
     service.will(answer(b'{"error":' + b"[" * 200_000 + b"]" * 200_000 + b"}", 520))
     assert only_error(tool(*SMS, "--json"))["exit_code"] == 5
 
@@ -321,7 +321,7 @@ def test_balance_check_compares_exactly(status: bytes, minimum: str, code: int, 
     assert tool("balance", "check", "--min", minimum).code == code
 
 
-def test_balance_check_says_what_is_missing(service: Service, tool: Tool) -> None:
+def test_balance_check_names_the_missing_option(service: Service, tool: Tool) -> None:
     service.will(answer({"status": 12}), answer({"status": 12}))
     outcome = tool("balance", "check", "--min", "500", "--json")
     error = json.loads(outcome.err)

@@ -499,7 +499,9 @@ def test_last_of_another_profile_is_suggested(tool: Tool, sandbox: Sandbox, serv
     [(drop, "unknown"), (answer({"error": "NO", "msg": ""}, 520), "refused")],
     ids=["lost", "520"],
 )
-def test_the_last_may_have_no_identifiers(behaviour: Behaviour, outcome: str, service: Service, tool: Tool) -> None:
+def test_the_last_send_may_have_no_identifiers(
+    behaviour: Behaviour, outcome: str, service: Service, tool: Tool
+) -> None:
     service.will(answer(SENDS["sms send"].record), behaviour)
     tool(*SEND)
     tool(*SEND)

@@ -73,7 +73,7 @@ def test_an_sms_to_a_fixed_line_is_refused_and_a_call_is_not(tool: Tool, service
     )
 
 
-def test_without_the_number_check_the_digits_go_out_as_typed(tool: Tool, service: Service) -> None:
+def test_without_the_number_check_the_digits_are_sent_as_typed(tool: Tool, service: Service) -> None:
     assert used(tool, service, "sms", "send", "87-654", "-m", "Hola", "--no-number-check")["phone"] == "87654"
 
 
@@ -230,7 +230,7 @@ def test_gsm7_refuses_what_it_cannot_write(tool: Tool, service: Service) -> None
 # --- dates
 
 
-def test_days_reach_the_wire_as_the_interface_writes_them(tool: Tool, service: Service) -> None:
+def test_days_are_sent_in_the_spelling_of_the_interface(tool: Tool, service: Service) -> None:
     form = used(tool, service, "url", "stats", "offers", "--since", "7d")  # the tests' clock says 2026-09-21
     assert (form["since"], form["until"]) == ("2026-09-14", "2026-09-21")
 

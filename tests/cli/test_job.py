@@ -72,16 +72,16 @@ def test_no_jobs(jobs: Jobs, home: Path) -> None:
 
 
 def test_an_empty_list_has_a_note(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
-    assert tool("job", "list", screen=True).err == "no jobs\n"
+    assert tool("job", "list", screen=True).err == "No jobs\n"
     service.always(accepting(service))
     job = jobs.send(of_phones(home, [ANA]))
     assert "has nothing pending" in jobs("job", "resume", job).err
-    for form, told in ((), f"no recipient of job {job} is refused\n"), (("-q",), ""), (("--json",), ""):
+    for form, told in ((), f"No recipient of job {job} is refused\n"), (("-q",), ""), (("--json",), ""):
         done = tool("job", "report", job, "--only", "Refused", *form, screen=True)
         assert (done.code, done.err) == (0, told)
 
 
-def test_a_job_is_listed_as_it_is_shown(mixed: str, jobs: Jobs) -> None:
+def test_job_list_and_job_show_agree(mixed: str, jobs: Jobs) -> None:
     shown = jobs.shown(mixed)
     assert list(shown) == MEMBERS
     assert jobs("job", "list", "--json").document == [shown]
@@ -430,7 +430,7 @@ def test_own_columns_are_in_the_report(jobs: Jobs, service: Service, home: Path)
     assert done.out.splitlines() == ["phone,file.status", f"{ANA},new", "nobody,"]
 
 
-def test_an_entry_that_says_rejected_is_refused(jobs: Jobs, service: Service, home: Path) -> None:
+def test_an_entry_with_status_rejected_is_refused(jobs: Jobs, service: Service, home: Path) -> None:
     data = [{"id": "m1", "status": "rejected", "phone": ANA}, {"id": "m2", "status": "queued", "phone": LUIS}]
     service.will(BALANCE, answer({"id": "d1", "status": "1", "data": data}))
     job = jobs.send(of_phones(home, [ANA, LUIS]), code=6)

@@ -25,7 +25,7 @@ def documents(text: bytes) -> list[tuple[str, str]]:
 # --- state get
 
 
-def test_several_documents_are_one_a_line_in_the_order_asked(service: Service, tool: Tool) -> None:
+def test_several_documents_are_one_per_line_in_the_order_asked(service: Service, tool: Tool) -> None:
     service.will(state("sent", "m2"), state("delivered", "m1"))
     outcome = tool("state", "get", "m2", "m1", "--json")
     assert documents(outcome.stdout) == [("m2", "sent"), ("m1", "delivered")]
@@ -40,7 +40,7 @@ def test_a_document_with_line_ends_and_odd_numbers_is_one_line_with_every_digit(
     assert json.loads(second)["state"] == "sent"
 
 
-def test_one_document_is_printed_as_it_came(service: Service, tool: Tool) -> None:
+def test_one_document_is_printed_unchanged(service: Service, tool: Tool) -> None:
     body = b'{ "state" : "sent",\r\n  "credits": 1.0 }'
     service.will(answer(body), answer(body))
     assert tool("state", "get", "m1", "--json").stdout == body + b"\n"
@@ -82,7 +82,7 @@ def test_csv_has_one_header_for_all(service: Service, tool: Tool) -> None:
     assert outcome.out == "id,state\nm1,sent\nm2,sent\n"
 
 
-def test_an_interruption_prints_what_there_is(service: Service, tool: Tool) -> None:
+def test_an_interruption_prints_the_results_so_far(service: Service, tool: Tool) -> None:
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
 
@@ -104,7 +104,7 @@ def test_a_watch_ends_at_a_final_state(last: str, service: Service, tool: Tool) 
     assert tool.clock.slept == [2, 2, 2]
 
 
-def test_each_change_is_told_once(service: Service, tool: Tool) -> None:
+def test_each_change_is_shown_once(service: Service, tool: Tool) -> None:
     service.will(state("queued"), state("queued"), state("sent"), state("sent"), state("delivered"))
     outcome = tool("state", "watch", "m1")
     assert outcome.err.splitlines() == ["m1: queued", "m1: sent", "m1: delivered"]
@@ -143,7 +143,7 @@ def test_a_silent_service_does_not_prolong_a_watch(service: Service) -> None:
     assert len(service.received) <= 2  # one look within the time, and one after it
 
 
-def test_a_long_interval_still_looks_at_the_end(service: Service, tool: Tool) -> None:
+def test_a_long_interval_still_checks_at_the_end(service: Service, tool: Tool) -> None:
     service.will(state("queued"), state("delivered"))
     assert tool("state", "watch", "m1", "--interval", "60", "--max-wait", "5").code == 0
     assert tool.clock.slept == [5]
@@ -180,7 +180,7 @@ def test_failures_to_the_end_exit_with_6(service: Service, tool: Tool) -> None:
     assert "unknown" in outcome.error["message"]
 
 
-def test_a_refusal_ends_the_watch_of_that_message_alone(service: Service, tool: Tool) -> None:
+def test_a_refusal_ends_only_the_watch_of_that_message(service: Service, tool: Tool) -> None:
     service.will(GONE, state("sent", "m2"), state("delivered", "m2"))
     outcome = tool("state", "watch", "m1", "m2", "--json", "-q")
     assert outcome.code == 1

@@ -200,13 +200,13 @@ def test_fields_select_from_json(tool: Tool) -> None:
 # --- what the parser finds
 
 
-def test_msgctl_alone_shows_its_help() -> None:
+def test_msgctl_without_a_command_shows_its_help() -> None:
     done = process()
     assert (done.code, done.err) == (0, "")
     assert done.out == process("--help").out
 
 
-def test_a_group_alone_shows_its_help(tool: Tool) -> None:
+def test_a_group_without_a_command_shows_its_help(tool: Tool) -> None:
     for group in GROUPS:
         if group.path not in ("", "balance", "history"):
             assert tool(*group.words) == tool(*group.words, "--help") == tool("help", *group.words)
@@ -254,7 +254,7 @@ def test_under_json_a_usage_error_is_a_line_of_json(
 
 
 @pytest.mark.parametrize("option", [["--timeout", "0"], ["-o", "xml"], ["--fields", ""]])
-def test_under_json_a_common_option_is_refused_as_json(option: list[str], tool: Tool) -> None:
+def test_with_json_an_invalid_global_option_is_a_json_error(option: list[str], tool: Tool) -> None:
     assert tool("balance", *option, "--json").error["kind"] == "usage"
     assert tool("--json", "balance", *option).error["kind"] == "usage"
 

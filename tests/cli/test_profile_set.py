@@ -63,7 +63,7 @@ def test_an_invalid_change_is_refused_whole(tool: Tool, options: list[str]) -> N
     assert config_file().read_bytes() == before
 
 
-def test_plain_http_is_not_left_without_its_permission(tool: Tool) -> None:
+def test_plain_http_needs_the_permission_of_the_profile(tool: Tool) -> None:
     write_config(table("main", "allow_http = true", base_url="http://service.example/api/v1"))
     assert tool("profile", "set", "main", "--no-allow-http").code == 2
     assert tool("profile", "set", "main", "--client", "2").code == 0

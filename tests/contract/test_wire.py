@@ -50,7 +50,7 @@ def test_the_full_lines_give_every_parameter_of_an_endpoint(endpoint: Endpoint) 
 
 
 @each_endpoint
-def test_a_bare_line_gives_only_what_an_endpoint_requires(endpoint: Endpoint) -> None:
+def test_a_minimal_command_gives_only_what_an_endpoint_requires(endpoint: Endpoint) -> None:
     required = {each.name for each in parameters_besides_credentials(endpoint) if each.presence != "optional"}
     lines = [line for line in BARE if endpoint_of(line) == endpoint]
     assert required in [set(line.parameters) for line in lines]
@@ -79,7 +79,7 @@ def test_method_and_path_are_those_of_the_interface(line: Line, tool: Tool, serv
 
 @each_line
 @pytest.mark.parametrize("place", PLACES)
-def test_each_parameter_travels_in_its_place_and_nothing_else_does(
+def test_only_the_parameters_are_sent_each_in_its_place(
     line: Line, place: interface.Place, tool: Tool, service: Service
 ) -> None:
     request = sent(tool, service, line)
@@ -87,7 +87,7 @@ def test_each_parameter_travels_in_its_place_and_nothing_else_does(
 
 
 @each_line
-def test_nothing_travels_outside_the_places_of_the_endpoint(line: Line, tool: Tool, service: Service) -> None:
+def test_no_parameter_is_sent_outside_its_place(line: Line, tool: Tool, service: Service) -> None:
     request = sent(tool, service, line)
     places = {each.place for each in endpoint_of(line).parameters}
     assert ("?" in request.target) == ("query" in places)
@@ -95,7 +95,7 @@ def test_nothing_travels_outside_the_places_of_the_endpoint(line: Line, tool: To
 
 
 @each_line
-def test_the_key_travels_once_and_in_no_header(line: Line, tool: Tool, service: Service) -> None:
+def test_the_key_is_sent_once_and_not_in_a_header(line: Line, tool: Tool, service: Service) -> None:
     request = sent(tool, service, line)
     whole = request.target + request.body.decode()
     assert sum(whole.count(spelling) for spelling in SPELLINGS) == 1
@@ -150,7 +150,9 @@ def test_a_url_to_shorten_arrives_as_it_was_typed(tool: Tool, service: Service) 
 
 
 @pytest.mark.parametrize("command", ["send", "order"])
-def test_a_template_without_places_gets_an_empty_list_of_values(command: str, tool: Tool, service: Service) -> None:
+def test_a_template_without_placeholders_gets_an_empty_list_of_values(
+    command: str, tool: Tool, service: Service
+) -> None:
     service.will(answer({"id": "1"}))
     assert tool("chatapp", command, PHONE, "--template", "hello").code == 0
     assert json.loads(service.received[0].body) == {"phone": PHONE, "body": []}

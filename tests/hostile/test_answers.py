@@ -42,7 +42,9 @@ def test_the_walk_finds_what_makes_requests(lines: list[Line]) -> None:
 
 
 @pytest.mark.parametrize("hostile", ANSWERS, ids=name_of)
-def test_every_command_survives_every_answer(hostile: Hostile, lines: list[Line], server: Service, tool: Tool) -> None:
+def test_every_command_survives_every_response(
+    hostile: Hostile, lines: list[Line], server: Service, tool: Tool
+) -> None:
     server.always(hostile.behaviour)
     turn = ANSWERS.index(hostile)
     for number, line in enumerate(each_kind(lines, turn)):

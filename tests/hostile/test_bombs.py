@@ -77,7 +77,7 @@ def run_all(lines: list[list[str]]) -> list[Outcome]:
     return [Outcome(code, b"", err.encode()) for code, err in map(json.loads, done.stdout.splitlines())]
 
 
-def test_no_answer_fills_the_memory_or_takes_for_ever(lines: list[Line], server: Service) -> None:
+def test_no_response_fills_the_memory_or_takes_indefinitely(lines: list[Line], server: Service) -> None:
     read, send = (line for path in ("balance show", "block add") for line in lines if line.path == path)
     bombs = cheap_bombs()
     asked = [(bomb, read) for bomb in bombs + dear_bombs()] + [(bomb, send) for bomb in bombs]

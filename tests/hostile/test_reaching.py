@@ -98,7 +98,7 @@ def test_a_certificate_that_cannot_be_trusted_gets_no_request(
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1:DeprecationWarning")
-def test_tls_of_another_time_gets_no_request(
+def test_an_outdated_tls_version_gets_no_request(
     authority: trustme.CA, lines: list[Line], tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with running(of_another_time(authority)) as service:

@@ -58,7 +58,7 @@ def hold(world: World, call: SandboxRequest) -> None:
     content_type=st.sampled_from(CONTENT_TYPES) | anything,
     body=st.binary(max_size=200),
 )
-def test_any_bytes_are_answered(
+def test_any_bytes_get_a_response(
     shared: World, method: str, path: str, query: str, content_type: str, body: bytes
 ) -> None:
     hold(shared, SandboxRequest(method, path, query, {"content-type": content_type}, body))
@@ -70,7 +70,7 @@ def test_any_bytes_are_answered(
     parameters=st.dictionaries(st.sampled_from(NAMES), values, max_size=len(NAMES)),
     document=st.dictionaries(st.sampled_from(["phone", "body"]) | anything, json_values, max_size=4),
 )
-def test_any_values_with_the_right_credentials_are_answered(
+def test_any_values_with_the_right_credentials_get_a_response(
     shared: World, operation: Operation, parameters: dict[str, str], document: dict[str, object]
 ) -> None:
     pairs = encoded({**parameters})

@@ -74,6 +74,6 @@ def test_a_voicemail_is_shown(world: World) -> None:
 
 
 @pytest.mark.parametrize("narrowed", [{"kind": "fax"}, {"limit": 0}, {"phone": "\udcff"}, {"phone": "1234"}])
-def test_what_cannot_be_asked_is_a_usage_error(world: World, narrowed: dict[str, Any]) -> None:
+def test_invalid_queries_are_a_usage_error(world: World, narrowed: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         received(world, **narrowed)

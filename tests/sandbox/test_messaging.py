@@ -24,7 +24,7 @@ def test_an_sms_costs_its_segments_for_each_number(world: World, text: str, segm
     assert world.credits == 1000 - 2 * segments
 
 
-def test_a_dispatch_that_costs_more_than_is_left_is_refused_whole(world: World) -> None:
+def test_a_dispatch_that_costs_more_than_the_balance_is_refused_whole(world: World) -> None:
     world.admin.credit(1)
 
     error, msg = refusal(world.post("/send-sms", phone=f"{PHONE},{OTHER}", sms="Hola"))
@@ -45,7 +45,7 @@ def test_the_last_credit_can_be_spent(world: World) -> None:
     assert refusal(world.post("/2fa/send-sms", phone=PHONE, app_name="Shop"))[0] == "NOT_ENOUGH_CREDITS"
 
 
-def test_blocking_again_keeps_the_block_and_changes_its_name_alone(world: World) -> None:
+def test_blocking_again_changes_only_the_name(world: World) -> None:
     first = record(world.post("/block-phone", phone=PHONE))
     named = record(world.post("/block-phone", phone=PHONE, name="Ana"))
     again = record(world.post("/block-phone", phone=PHONE))
@@ -67,7 +67,7 @@ def test_a_blocked_number_gets_no_sms_and_costs_nothing(world: World) -> None:
     assert [message["phone"] for message in world.admin.inbox()] == [OTHER]
 
 
-def test_dispatches_to_blocked_numbers_alone_say_so_and_need_no_credits(world: World) -> None:
+def test_dispatches_only_to_blocked_numbers_need_no_credits(world: World) -> None:
     world.post("/block-phone", phone=PHONE)
     world.admin.credit(0)
 
@@ -116,7 +116,7 @@ def test_a_call_moves_with_time(world: World, ending: str, voicemail: str, state
     assert journey(world, answer["data"][0]["id"]) == states
 
 
-def test_the_state_record_tells_the_whole_message(world: World) -> None:
+def test_the_state_record_has_the_whole_message(world: World) -> None:
     answer = world.sms(text="Hola")
     entry = answer["data"][0]
 

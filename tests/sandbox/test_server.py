@@ -111,7 +111,7 @@ def test_malformed_requests_are_refused_and_the_server_continues(served: Served,
     assert not [line for line in served.log if "ended with" in line]
 
 
-def test_a_half_sent_request_does_nothing_and_holds_up_nobody(served: Served) -> None:
+def test_a_half_sent_request_does_nothing_and_blocks_no_other(served: Served) -> None:
     whole = as_http(sms())
     with served.connect() as slow, served.connect() as slower:
         slow.sendall(whole[:20])
@@ -121,7 +121,7 @@ def test_a_half_sent_request_does_nothing_and_holds_up_nobody(served: Served) ->
     assert json.loads(served.answer(BALANCE).body) == {"status": 1000}
 
 
-def test_the_log_has_a_line_a_request_and_never_the_key(served: Served) -> None:
+def test_the_log_has_one_line_per_request_and_never_the_key(served: Served) -> None:
     served.answer(SandboxRequest("GET", "/api/v1/balance", encoded({"key": "sandbox"})))
     served.answer(sms())
     assert [line.split()[:3] for line in served.log] == [
@@ -135,7 +135,7 @@ def test_the_log_has_a_line_a_request_and_never_the_key(served: Served) -> None:
     ("allowed", "status"),
     [("127.0.0.0/8", 200), ("192.0.2.0/24", 520), ("::1", 520)],
 )
-def test_the_interface_is_for_allowed_addresses_alone(emulator: Emulator, allowed: str, status: int) -> None:
+def test_only_allowed_addresses_can_call_the_interface(emulator: Emulator, allowed: str, status: int) -> None:
     with serving(Service(emulator, allowed=[ip_network(allowed)])) as served:
         assert served.answer(BALANCE).status == status
         assert served.answer(SandboxRequest("GET", "/sandbox")).status == 200

@@ -72,7 +72,7 @@ def test_the_lines_to_export_can_be_read_by_a_shell() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_it_ends_with_0_when_it_is_told_to(number: int) -> None:
+def test_it_exits_with_0_on_a_signal(number: int) -> None:
     with serving() as (process, _):
         process.send_signal(number)
         out, err = process.communicate(timeout=PATIENCE)
@@ -91,7 +91,7 @@ def test_the_sandbox_commands_reach_it(served: Any, tool: Tool) -> None:
     assert tool("balance", "--json").document == {"status": 1000}
 
 
-def test_another_server_is_sent_nothing_but_a_question(service: Service, tool: Tool) -> None:
+def test_another_server_gets_only_the_check(service: Service, tool: Tool) -> None:
     service.will(answer({"status": 1}))
     refused = tool("sandbox", "reset")
     assert refused.code == 3
@@ -164,7 +164,7 @@ def test_a_key_that_is_typed_into_a_path_is_not_logged() -> None:
     assert b"made-up-key" not in log + told
 
 
-def test_a_log_acts_on_no_terminal() -> None:
+def test_a_log_line_cannot_act_on_a_terminal() -> None:
     with serving() as (process, about):
         port = int(about["base_url"].split(":")[2].split("/")[0])
         for line in (b"\x1b[31m /api/v1/balance", b"GET /\x1b]0;x\x07", b"GET / \x1b[2J", "\u202e\x9b /x".encode()):
@@ -285,7 +285,7 @@ def test_a_recorded_service_is_replayed(served: Any, home: Path, tool: Tool, mon
     ("options", "code"),
     [(["-p", "sandbox"], 2), (["--to", "/proc/nowhere/file"], 3), (["-n"], 2), (["--port", "x"], 2)],
 )
-def test_what_cannot_be_recorded_is_one_message(options: list[str], code: int, served: Any, tool: Tool) -> None:
+def test_a_send_that_cannot_be_recorded_has_one_warning(options: list[str], code: int, served: Any, tool: Tool) -> None:
     to = [] if "--to" in options else ["--to", "file"]
     refused = tool("sandbox", "record", *to, *options)
     assert (refused.code, refused.out) == (code, ""), refused.err

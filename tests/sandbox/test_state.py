@@ -53,7 +53,7 @@ def spend(path: Path) -> None:
 BROKEN = [write_text, write_newer, break_tables]
 
 
-def test_nobody_else_can_read_it(tmp_path: Path) -> None:
+def test_other_users_cannot_read_it(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "state.db"
     before = os.umask(0)
     try:
@@ -70,7 +70,7 @@ def test_nobody_else_can_read_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("break_it", BROKEN)
-def test_a_broken_file_says_how_to_mend_it_and_a_reset_does(tmp_path: Path, break_it: Callable[[Path], None]) -> None:
+def test_a_broken_file_has_a_hint_and_a_reset_fixes_it(tmp_path: Path, break_it: Callable[[Path], None]) -> None:
     path = tmp_path / "state.db"
     break_it(path)
 

@@ -46,7 +46,7 @@ def test_an_alias_and_a_domain_are_used(world: World) -> None:
     assert shorten(world, "b", alias="x", domain_name="go.example")["urlShort"] == "https://go.example/x"
 
 
-def test_names_and_aliases_are_taken_once(world: World) -> None:
+def test_names_and_aliases_are_unique(world: World) -> None:
     shorten(world, alias="a")
 
     for taken, more in (("name", {"name": "sale"}), ("alias", {"name": "other", "alias": "a"})):
@@ -55,7 +55,7 @@ def test_names_and_aliases_are_taken_once(world: World) -> None:
         assert msg.startswith(f"{taken}:")
 
 
-def test_a_click_is_what_was_asked_for(world: World) -> None:
+def test_a_click_has_the_given_fields(world: World) -> None:
     shorten(world, is_premium="true")
     visitor = {
         "country": "FR",
@@ -107,7 +107,7 @@ def test_percent_is_of_all_clicks_of_the_range_with_one_decimal(world: World) ->
     ]
 
 
-def test_invented_visitors_go_together_with_what_is_given(world: World) -> None:
+def test_random_visitors_fit_the_given_fields(world: World) -> None:
     shorten(world, is_premium="true")
     world.click("sale", 30, country="co", brand="Apple", lang="fr")
 

@@ -42,7 +42,7 @@ def test_a_code_that_was_received_is_verified(world: World, path: str, more: dic
 
 
 @pytest.mark.parametrize(("path", "more", "kind"), WAYS)
-def test_no_answer_shows_the_code(world: World, path: str, more: dict[str, str], kind: str) -> None:
+def test_no_response_shows_the_code(world: World, path: str, more: dict[str, str], kind: str) -> None:
     reply = world.post(path, phone=PHONE, app_name="Shop", **more)
     message = world.admin.inbox()[0]
     state = world.get("/messages-state", id=message["id"])
@@ -77,7 +77,7 @@ def test_a_code_is_for_one_phone_and_one_app_name(world: World) -> None:
     assert verify(world, code) == "verified"
 
 
-def test_a_new_code_takes_the_place_of_the_one_before(world: World) -> None:
+def test_a_new_code_replaces_the_earlier_one(world: World) -> None:
     first = send(world)
     second = send(world, "/2fa/send-chatapp")
 

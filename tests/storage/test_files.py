@@ -43,7 +43,7 @@ def test_a_private_file_is_read_whole(file: Path) -> None:
     assert files.read(file) == b"old"
 
 
-def test_a_missing_file_is_none(tmp_path: Path) -> None:
+def test_a_missing_file_is_read_as_none(tmp_path: Path) -> None:
     assert files.read(tmp_path / "nothing") is None
     assert files.read(tmp_path / "no-folder" / "nothing") is None
 

@@ -53,7 +53,7 @@ def list_jobs(ctx: typer.Context) -> OwnResult:
         except ConfigurationError as error:  # one damaged file does not hide the others
             failures.append(error)
     documents = [document for _, document in sorted(jobs, key=itemgetter(0))]
-    return OwnResult(documents, LISTED, SUMMARY, view="jobs", empty="" if failures else "no jobs", failures=failures)
+    return OwnResult(documents, LISTED, SUMMARY, view="jobs", empty="" if failures else "No jobs", failures=failures)
 
 
 @command(app, "show", "msgctl job show 20261121-3f9a2c", "msgctl job show 20261121-3f9a2c --json")
@@ -115,7 +115,7 @@ def resume(
             prompts.confirm(context, _question(again), "nothing was sent")
         ledger.resend(*map(Outcome, again))
         if not ledger.totals.unsent:
-            context.note(f"job {job} has nothing pending")
+            context.note(f"Job {job} has nothing pending")
         return job_progress.send(context, job, ledger)
 
 
@@ -168,7 +168,7 @@ def report(
     found = Report(ledger, wanted, running=store.is_running(job))
     context.check_own_fields(found.columns)
     return OwnResult(
-        found, found.columns, view="job report", empty=f"no recipient of job {job} is {' or '.join(wanted) or 'listed'}"
+        found, found.columns, view="job report", empty=f"No recipient of job {job} is {' or '.join(wanted) or 'listed'}"
     )
 
 
@@ -289,7 +289,7 @@ def _found(store: Store, job: str | None, last: bool) -> str:
     if (job is None) is not last:
         raise UsageError(
             "JOB is missing" if job is None else "Use either --last or JOB, not both",
-            "Give a job id or name, or --last.",
+            "Give a job ID or name, or --last.",
         )
     return store.find(job)
 
