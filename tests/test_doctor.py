@@ -228,22 +228,6 @@ def test_an_invalid_base_url_fails_with_what_is_allowed(url: str, tool: Tool) ->
     assert report.statuses["key"] == "ok"
 
 
-def test_plain_http_to_another_machine_is_a_warning(tool: Tool) -> None:
-    url = f"http://{HOST}/api/v1"
-    write_config(f'default_profile = "main"\n{table("main", "allow_http = true", base_url=url)}')
-    Report(tool, "-n").warned("base URL", url, "https://")
-
-
-def test_the_source_and_length_of_the_key_are_shown(tool: Tool, home: Path) -> None:
-    (home / "key").write_text(KEY, encoding="utf-8")
-    command = f"""key_command = "cat '{home}/key'" """
-    write_config(f'default_profile = "main"\n{table("main", command, key=None)}')
-    found = Report(tool, "-n")["key"]["found"]
-    assert "key command" in found
-    assert f"{len(KEY)}-character key" in found
-    assert "client 1;" in found
-
-
 @pytest.mark.parametrize(
     ("lines", "parts"),
     [
@@ -294,27 +278,6 @@ def test_a_proxy_in_use_is_named_without_its_password(
         assert "s3cret" not in report.done.out
         server.always(answer({"error": "no"}, 520))
         Report(tool).failed("credentials", 1, "proxy", "127.0.0.1")
-
-
-@pytest.mark.usefixtures("elsewhere")
-def test_a_proxy_that_refuses_fails_the_connection_check(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    with proxying(1, 407) as proxy:
-        monkeypatch.setenv("https_proxy", proxy.url)
-        Report(tool).failed("connection", 4, "407", "HTTPS_PROXY")
-
-
-@pytest.mark.usefixtures("elsewhere")
-def test_the_reason_for_not_using_a_proxy_is_shown(
-    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert Report(tool)["proxy"]["found"] == "none"
-    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
-    monkeypatch.setenv("NO_PROXY", HOST)
-    assert "NO_PROXY" in Report(tool)["proxy"]["found"]
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
-    monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url)
-    service.will(balance())
-    assert "127.0.0.1 is this machine" in Report(tool)["proxy"]["found"]
 
 
 # --- TLS
@@ -449,14 +412,6 @@ def test_a_response_with_the_key_is_redacted(tool: Tool, service: Service) -> No
             assert not shows_key(done.stdout + done.stderr)
 
 
-def test_a_certificate_with_the_key_is_redacted(tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hostile = trustme.CA(organization_name=KEY)
-    hostile.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
-    with secured(hostile, monkeypatch, "127.0.0.1"):
-        assert "from ***" in Report(tool)["TLS"]["found"]
-
-
 # --- how it is shown
 
 
@@ -489,13 +444,6 @@ def test_on_a_terminal_it_fits(columns: int, tool: Tool, service: Service, monke
     shown = "".join(done.out.split())
     assert all(name.replace(" ", "") in shown for name in CHECKS)
     assert "allowitinthesamemenu" in shown
-
-
-def test_under_json_the_error_has_the_kind_of_the_first_failure(tool: Tool) -> None:
-    error = Report(tool).done.error
-    assert (error["kind"], error["exit_code"]) == ("configuration", 3)
-    assert error["message"].startswith("profile: ")
-    assert "msgctl profile add" in error["hint"]
 
 
 @in_a_terminal

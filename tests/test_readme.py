@@ -189,7 +189,7 @@ def test_the_disk_alarm_is_sent_once_if_a_response_is_lost(shell: Shell) -> None
     assert shell.run("msgctl sandbox inbox -o csv --fields phone")[1] == "phone\n573001234567\n"
 
 
-def test_the_2fa_script_accepts_the_code(shell: Shell) -> None:
+def test_the_2fa_script_accepts_the_right_code(shell: Shell) -> None:
     for code, verdict in (
         ("$(msgctl sandbox inbox -o tsv --fields code | tail -n 1)", "Welcome"),
         ("1", "Access denied"),

@@ -205,7 +205,7 @@ def test_refusal_names_each_character_once_with_code_and_first_position() -> Non
         ("\u0336", "◌\u0336 (U+0336"),
     ],
 )
-def test_refusal_shows_what_cannot_be_seen(char: str, shown: str) -> None:
+def test_a_refusal_shows_invisible_characters(char: str, shown: str) -> None:
     with pytest.raises(UsageError) as refused:
         to_gsm7(f"a{char}")
     assert shown in refused.value.message

@@ -19,7 +19,6 @@ VOICE = operations.SEND_CALL.field("voice")
 RETRIES = operations.SEND_CALL.field("retries")
 
 digits = st.text(st.sampled_from("0123456789"), min_size=5, max_size=15)
-aids = st.text(st.sampled_from(" .-()\u00a0\u2010\u2011\u2013"), max_size=3)
 hostile = st.text(st.characters()) | st.text(st.sampled_from("0123456789+-,. dT:/@[]%\x00\x1b\n\x9b\u202e٣ßK\udcff"))
 
 EVERY: list[Callable[[str], Any]] = [
@@ -65,7 +64,7 @@ def test_a_written_day_is_that_day(day: date) -> None:
 
 
 @given(today=st.dates(), days=st.integers(0, 999_999))
-def test_days_ago_are_counted_back_or_refused_before_the_calendar_begins(today: date, days: int) -> None:
+def test_days_ago_are_counted_back(today: date, days: int) -> None:
     if days < today.toordinal():
         assert values.day(f"{days}d", today) == today - timedelta(days=days)
     else:

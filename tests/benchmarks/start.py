@@ -29,6 +29,7 @@ ROUNDS = 15
 ROOT = Path(__file__).parent.parent.parent
 BODY = b'{"status":1000}'
 MIB = 1024
+SEND = ("-q", "-p", "sandbox", "sms", "send", "573001234567", "-m", "Hello", "--json")
 MEMORY = """
 import os, sys
 quiet = [(os.POSIX_SPAWN_OPEN, 1, "/dev/null", 1, 0)]
@@ -92,14 +93,17 @@ def subjects(programs: Path, http: int, https: int, authorities: Path) -> list[S
     secure = ["-p", "secure", "balance", "--json"]
     return [
         Subject("python -c pass", [python, "-c", "pass"]),
-        Subject("msgctl --version", [msgctl, "--version"], 1.2),
-        Subject("msgctl --help", [msgctl, "--help"], 5.5),
-        Subject("msgctl balance --json", [msgctl, "balance", "--json"], 9),
-        Subject("msgctl balance", [msgctl, "balance"], 12),
+        Subject("msgctl --version", [msgctl, "--version"], 1.8),
+        Subject("msgctl --help", [msgctl, "--help"], 8.5),
+        Subject("msgctl balance --json", [msgctl, "balance", "--json"]),
+        Subject("msgctl balance", [msgctl, "balance"], 11.8),
+        Subject("msgctl sms send --json", [msgctl, *SEND], 13.5),
         Subject("msgctl sms send --help", [msgctl, "sms", "send", "--help"]),
         Subject("import typer", [python, "-c", "import typer"]),
         Subject("httpie", [str(programs / "http"), "--ignore-stdin", "GET", url]),
-        Subject("… against httpie", [msgctl, "balance", "--json"], 0.4, "httpie"),
+        Subject("… against httpie", [msgctl, "balance", "--json"], 0.47, "httpie"),
+        Subject("httpx", [python, "-c", f"import httpx; print(httpx.get({url!r}).text)"]),
+        Subject("… against httpx", [msgctl, "balance", "--json"], 1, "httpx"),
         Subject("curl, https", ["curl", "-s", "--cacert", str(authorities), f"https://localhost:{https}/balance"]),
         Subject("… against curl", [msgctl, *secure], 3, "curl, https"),
     ]
@@ -169,7 +173,7 @@ def main() -> None:
                 f"{each.name:24} {found[each.name] * 1000:7.1f} ms  {ratio:6.2f} x {each.against:15}"
                 f" {memory(each.command, environment):5.1f} MiB  {verdict}"
             )
-        print("\nimports of balance --json, in milliseconds, the dearest first, each with what it imports:")
+        print("\nimports of balance --json, in milliseconds, the most expensive first, each with what it imports:")
         for milliseconds, name in sorted(imports(programs, environment), reverse=True)[:16]:
             print(f"{milliseconds:7.1f}  {name}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from support.jobs import (
     accepting,
     counts,
     files,
-    folder,
     numbers,
     of_phones,
     phones,
@@ -61,21 +59,6 @@ def test_recipients_of_one_text_share_requests(
     assert [len(phones(each)) for each in sends(service)] == sizes
     assert [phone for each in sends(service) for phone in phones(each)] == numbers(250)
     assert jobs.shown(job)["requests"] == len(sizes)
-
-
-def test_recipients_of_different_texts_do_not(jobs: Jobs, service: Service, home: Path) -> None:
-    service.always(accepting(service))
-    lines = [
-        f"{phone},{name}" for phone, name in zip(numbers(6), ["Ana", "Luis", "Ana", "Ana", "Eva", "Luis"], strict=True)
-    ]
-    jobs.send(table(home, "phone,name", *lines), "--batch-size", "2", text="Hello {name}")
-    first, second, third, fourth, fifth, sixth = numbers(6)
-    assert {(dict(each.form)["sms"], tuple(phones(each))) for each in sends(service)} == {
-        ("Hello Ana", (first, third)),
-        ("Hello Ana", (fourth,)),
-        ("Hello Luis", (second, sixth)),
-        ("Hello Eva", (fifth,)),
-    }
 
 
 @pytest.mark.parametrize(
@@ -258,19 +241,6 @@ def test_a_budget_stops_a_job_and_a_larger_one_continues_it(jobs: Jobs, service:
     assert sorted(phone for each in sends(service) for phone in phones(each)) == numbers(20)
 
 
-def test_an_account_that_runs_out_of_credits(jobs: Jobs, tool: Tool, home: Path) -> None:
-    sandbox = Jobs(tool, "-p", "sandbox")
-    assert sandbox("sandbox", "reset", "--yes").code == 0
-    balance = sandbox("balance", "--json").document["status"]
-    file = of_phones(home, numbers(int(balance) + 100))
-    done = sandbox("sms", "bulk", file, "-m", "Hello", "--yes", "--batch-size", "10", "--concurrency", "1", "--json")
-    assert (done.code, done.document["accepted"], done.document["credits"]) == (1, balance, balance)
-    assert "NOT_ENOUGH_CREDITS" in done.error["message"]
-    assert sandbox("sandbox", "credit", "100").code == 0
-    done = sandbox("job", "resume", done.document["job"], "--resend-refused", "--yes", "--json")
-    assert (done.code, counts(done.document)) == (0, {"accepted": balance + 100})
-
-
 # --- what is kept
 
 
@@ -293,19 +263,6 @@ def test_no_file_of_a_job_holds_the_key(three: str, jobs: Jobs, service: Service
     (refused,) = jobs.report(job, "--only", "refused")
     assert "the key is" in refused["error"]
     assert KEY not in refused["error"]
-
-
-def test_the_files_of_a_job_are_private(three: str, jobs: Jobs, service: Service, home: Path) -> None:
-    modes: dict[str, int] = {}
-
-    def look() -> None:
-        modes.update({path.name: stat.S_IMODE(path.stat().st_mode) for path in folder(home).iterdir()})
-
-    service.always(accepting(service, look=look))
-    jobs.send(three)
-    assert len(modes) == 4
-    assert set(modes.values()) == {0o600}
-    assert stat.S_IMODE(folder(home).stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J\x1b]0;x\x07"])

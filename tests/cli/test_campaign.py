@@ -103,12 +103,6 @@ def test_the_summary_counts_the_excluded(jobs: Jobs, tool: Tool, everyone: str) 
     assert done.document["excluded_rows"] == [{"line": 4, "phone": EVA, "reason": "opted out"}]
 
 
-def test_a_job_without_recipients_is_a_usage_error(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
-    assert tool("optout", "add", ANA).code == 0
-    usage_error(jobs.sms(of_phones(home, [ANA]), "--yes"), "are excluded")
-    assert (sends(service), files(home)) == ([], [])
-
-
 def test_a_wrong_line_in_a_file_of_exclusions_stops_the_job(
     jobs: Jobs, service: Service, everyone: str, home: Path
 ) -> None:
@@ -117,12 +111,6 @@ def test_a_wrong_line_in_a_file_of_exclusions_stops_the_job(
     usage_error(jobs.sms(everyone, "--yes", "--exclude", str(excluded)), "Line 2", "too short for Colombia")
     usage_error(jobs.sms(everyone, "--yes", "--exclude", "nowhere.txt"), "Cannot read")
     assert (sends(service), files(home)) == ([], [])
-
-
-def test_blocking_ignores_the_opt_out_list(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
-    assert tool("optout", "add", EVA).code == 0
-    assert jobs("block", "bulk", everyone, "--yes").code == 0
-    assert len(sends(service)) == 3
 
 
 # --- the same job again
@@ -140,12 +128,6 @@ def test_the_same_job_is_refused_for_a_day(jobs: Jobs, service: Service, tool: T
     assert jobs.sms(everyone, "--yes").code == 0
 
 
-def test_another_text_or_other_people_are_another_job(jobs: Jobs, everyone: str, home: Path) -> None:
-    jobs.send(everyone)
-    jobs.send(everyone, text="Goodbye")
-    jobs.send(of_phones(home, [ANA, "573001111111", "573001111112"]))  # one of three
-
-
 def test_again_sends_the_same_job_again(jobs: Jobs, service: Service, everyone: str) -> None:
     jobs.send(everyone)
     jobs.send(everyone, "--again")
@@ -160,12 +142,6 @@ def test_an_unfinished_job_counts_however_old_it_is(jobs: Jobs, service: Service
     assert sends(service) == []
 
 
-def test_a_job_of_another_account_does_not_count(jobs: Jobs, everyone: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    jobs.send(everyone)
-    monkeypatch.setenv("MSGCTL_CLIENT", "54321")
-    jobs.send(everyone)
-
-
 def test_of_the_same_job_started_twice_at_once_one_is_refused(service: Service, everyone: str) -> None:
     service.always(accepting(service))
     line = [sys.executable, "-m", "msgctl", "sms", "bulk", everyone, "-m", "Hola", "--yes"]
@@ -177,11 +153,6 @@ def test_of_the_same_job_started_twice_at_once_one_is_refused(service: Service, 
 
 
 # --- windows
-
-
-def test_a_job_inside_its_window_is_sent_at_once(jobs: Jobs, service: Service, everyone: str) -> None:
-    jobs.send(everyone, *OFFICE)
-    assert len(sent_to(service)) == 3
 
 
 def test_a_number_that_can_never_be_sent_to_is_an_invalid_row(jobs: Jobs, home: Path) -> None:
@@ -267,13 +238,6 @@ def test_a_job_for_later_can_be_sent_now(jobs: Jobs, service: Service, tool: Too
     assert jobs("job", "resume", job).code == 0
     tool.clock.now += 30 * 86_400
     assert jobs("job", "run-due").out == ""
-    assert len(sent_to(service)) == 3
-
-
-def test_waiting_in_the_foreground(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
-    done = jobs.sms(everyone, "--yes", "--at", "2026-12-01 09:00-05:00", "--foreground")
-    assert (done.code, "Waiting until 2026-12-01" in done.err) == (0, True)
-    assert tool.clock.now >= datetime(2026, 12, 1, 14, 0, tzinfo=UTC).timestamp()
     assert len(sent_to(service)) == 3
 
 

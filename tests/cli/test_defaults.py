@@ -86,25 +86,14 @@ def test_defaults_hold_if_the_environment_gives_the_account(store: Store, tool: 
     assert (form["client"], form["key"], form["app-name"]) == ("12345", KEY, "Tienda ñ")
 
 
-def test_a_default_that_is_not_set_is_not_sent(store: Store, tool: Tool, service: Service) -> None:
-    store()
-    assert used(tool, service, "-p", "main", *SMS).keys() == {"client", "key", "phone", "sms"}
-
-
 @pytest.mark.parametrize(
     ("member", "bad", "command"),
     [
         ("country_code", "COL", SMS),
-        ("country_code", "", SMS),
-        ("country_code", "COL", VERIFY),
-        ("app_name", "", SMS_2FA),
         ("app_name", " ", VERIFY),
         ("app_name", "a\x07b", CHATAPP_2FA),
-        ("voice", "Nobody", CALL),
-        ("voice", "", CALL_2FA),
+        ("voice", "Unknown", CALL),
         ("voice", 7, CALL),
-        ("country_code", ["CO"], SMS),
-        ("app_name", True, SMS_2FA),
     ],
 )
 def test_a_bad_default_is_a_configuration_error(
@@ -124,7 +113,7 @@ def test_a_bad_default_is_a_configuration_error(
     ("member", "bad", "command"),
     [
         ("country_code", "COL", SMS),
-        ("voice", "Nobody", CALL),
+        ("voice", "Unknown", CALL),
     ],
 )
 def test_an_option_replaces_a_bad_default(
@@ -142,23 +131,3 @@ def test_the_voice_of_a_profile_serves_calls_and_verification_calls(
     store(voice=stored)
     assert used(tool, service, "-p", "main", *CALL)["voice"] == "Marian"
     assert used(tool, service, "-p", "main", *CALL_2FA, "--app-name", "Shop")["voice"] == "Mariana"
-
-
-def test_a_bad_default_says_which_option_helps(store: Store, tool: Tool, service: Service) -> None:
-    store(voice="Nobody")
-    outcome = tool("-p", "main", *CALL)
-    assert '"Nobody"' in outcome.err
-    assert "Marian, Penelope" in outcome.err
-    assert "--voice" in outcome.err
-
-
-def test_a_bad_default_that_a_command_does_not_use_does_no_harm(store: Store, tool: Tool, service: Service) -> None:
-    store(voice="Nobody")
-    assert "voice" not in used(tool, service, "-p", "main", *AUDIO)
-
-
-def test_a_missing_voice_is_a_usage_error(store: Store, tool: Tool, service: Service) -> None:
-    store(country_code="CO")
-    outcome = tool("-p", "main", *CALL)
-    assert (outcome.code, service.received) == (2, [])
-    assert "--voice" in outcome.err

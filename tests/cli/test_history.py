@@ -107,23 +107,6 @@ def test_the_text_is_kept_whole(line: tuple[str, ...], message: str, tool: Tool,
     assert entry["message"] == message
 
 
-@pytest.mark.parametrize(
-    ("body", "phone", "message"),
-    [
-        ('{"phone": "573001234567", "body": ["Ana"]}', PHONE, "hello: Ana"),
-        ('{"to": ["1"]}', None, 'hello: {"to": ["1"]}'),
-        ('{"phone": "\\ud800", "body": ["\\ud800"]}', "\\ud800", "hello: \\ud800"),
-    ],
-)
-def test_a_custom_body_is_recorded(
-    body: str, phone: str | None, message: str, service: Service, tool: Tool, home: Path
-) -> None:
-    service.will(answer({"id": "d1", "status": "sent"}))
-    assert tool("chatapp", "send", "--template", "hello", "--body", "-", stdin=body).code == 0
-    (entry,) = recorded(tool)
-    assert (entry["phone"], entry["message"]) == (phone, message)
-
-
 @pytest.mark.parametrize("command", ["2fa send-sms", "2fa send-call", "2fa send-chatapp"])
 def test_a_verification_message_is_recorded_without_its_code(
     command: str, sandbox: Sandbox, tool: Tool, path: Path
@@ -144,12 +127,6 @@ def test_the_response_is_kept_if_an_outcome_is_unknown(service: Service, tool: T
     kept = tool("history", "-o", "tsv", "--fields", "response").out.splitlines()[1:]
     assert ["d1" in each for each in kept] == [True, True, False]
     assert "response" not in recorded(tool)[0]
-
-
-def test_a_dry_run_and_a_usage_error_are_not_recorded(sandbox: Sandbox, path: Path) -> None:
-    sandbox.done("-n", *SEND)
-    assert sandbox("sms", "send", "nobody", "-m", "Hola").code == 2
-    assert not path.exists()
 
 
 def test_the_file_is_private(sandbox: Sandbox, path: Path) -> None:
@@ -254,19 +231,6 @@ def test_an_interrupt_while_a_result_is_recorded_loses_nothing(
     assert outcomes(tool) == ["accepted"]
 
 
-def test_an_interrupt_while_a_lost_send_is_recorded_does_not_hide_the_loss(
-    service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(History, "finish", interrupt)
-    service.will(drop)
-    done = tool(*SEND)
-    assert (done.code, "may have been carried out" in done.err) == (5, True)
-    assert outcomes(tool) == ["unknown"]
-
-
 # --- the list
 
 
@@ -369,14 +333,6 @@ def test_a_damaged_job_does_not_hide_the_rest(tool: Tool, sandbox: Sandbox, path
 
 
 # --- clear
-
-
-def test_clear_empties_the_history(tool: Tool, sandbox: Sandbox) -> None:
-    sandbox.done("sms", "send", PHONE, OTHER, "-m", "Hola")
-    done = tool("history", "clear", "--yes")
-    assert (done.code, done.out, done.err) == (0, "", "Deleted 2 entries.\n")
-    assert recorded(tool) == []
-    assert tool("history", "clear", "--yes").err == "Deleted 0 entries.\n"
 
 
 @pytest.mark.parametrize(("said", "code", "left"), [("y\n", 0, 0), ("n\n", 130, 1), ("", 130, 1)])
@@ -492,21 +448,6 @@ def test_last_of_another_profile_is_suggested(tool: Tool, sandbox: Sandbox, serv
     sandbox.done(*SEND)
     refused(tool("state", "get", "--last"), 2, "msgctl -p sandbox state get --last")
     assert service.received == []
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "outcome"),
-    [(drop, "unknown"), (answer({"error": "NO", "msg": ""}, 520), "refused")],
-    ids=["lost", "520"],
-)
-def test_the_last_send_may_have_no_identifiers(
-    behaviour: Behaviour, outcome: str, service: Service, tool: Tool
-) -> None:
-    service.will(answer(SENDS["sms send"].record), behaviour)
-    tool(*SEND)
-    tool(*SEND)
-    refused(tool("state", "get", "--last"), 2, "last message", outcome)
-    assert len(service.received) == 2
 
 
 def test_last_and_identifiers_exclude_each_other_and_one_is_needed(tool: Tool, sandbox: Sandbox) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from msgctl.jobs.store import Store
 from support.disks import mounted
 from support.files import table as profile
 from support.files import write_config
@@ -63,12 +62,6 @@ def refused(done: Outcome, code: int, *parts: str) -> None:
 
 
 # --- list and show
-
-
-def test_no_jobs(jobs: Jobs, home: Path) -> None:
-    done = jobs("job", "list", "--json")
-    assert (done.code, done.document, done.err) == (0, [], "")
-    assert (jobs("job", "list").out, files(home)) == ("", [])
 
 
 def test_an_empty_list_has_a_note(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
@@ -160,15 +153,6 @@ def test_a_report_of_one_outcome(only: str, mixed: str, jobs: Jobs) -> None:
     assert len(rows) == jobs.shown(mixed)[only]
 
 
-def test_an_unknown_outcome_is_a_usage_error(mixed: str, jobs: Jobs) -> None:
-    refused(
-        jobs("job", "report", mixed, "--only", "accept"),
-        2,
-        'Unknown outcome "accept"',
-        "Did you mean accepted?",
-    )
-
-
 def test_a_report_in_every_format(mixed: str, jobs: Jobs) -> None:
     rows = jobs.report(mixed)
     as_text = [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]
@@ -180,21 +164,6 @@ def test_a_report_in_every_format(mixed: str, jobs: Jobs) -> None:
     assert [line.split()[:3] for line in lines[1:]] == [[row["line"], row["phone"], row["outcome"]] for row in as_text]
     narrow = jobs("job", "report", mixed, "-o", "csv", "--fields", "phone,outcome").out.splitlines()
     assert narrow[:2] == ["phone,outcome", f"{numbers(1)[0]},accepted"]
-
-
-def test_a_long_report_is_whole(jobs: Jobs, service: Service, home: Path) -> None:
-    lines = [f"{phone},{'Ana' if number % 3 else 'Luis'}" for number, phone in enumerate(numbers(3000))]
-    service.always(accepting(service))
-    job = jobs.send(table(home, "phone,name", *lines), text="Hello {name}")
-    expected = [
-        {"line": line, "phone": phone, "outcome": "accepted", "id": f"m{phone}", "status": "queued"}
-        | {"state": None, "credits": 1, "error": None, "name": "Ana" if line % 3 != 2 else "Luis"}
-        for line, phone in enumerate(numbers(3000), start=2)
-    ]
-    assert jobs.report(job) == expected
-    for form in ("csv", "table"):
-        assert len(jobs("job", "report", job, "-o", form).out.splitlines()) == 3001
-    assert jobs.report(job, "--only", "pending") == []
 
 
 # --- resume
@@ -245,18 +214,6 @@ def test_a_job_keeps_its_profile(jobs: Jobs, service: Service, home: Path) -> No
     done = jobs("job", "resume", done.document["job"], "--max-credits", "5", "--json")
     assert (done.code, done.document["profile"], counts(done.document)) == (0, "sandbox", {"accepted": 1})
     assert service.received == []
-
-
-@pytest.mark.parametrize("command", ["resume", "states", "remove"])
-def test_two_processes_cannot_run_one_job(command: str, mixed: str, jobs: Jobs, service: Service, home: Path) -> None:
-    asked = len(service.received)
-    with Store(folder(home)).locked(mixed):
-        refused(jobs("job", command, mixed, "--yes"), 3, f"Job {mixed} is already running")
-        shown = jobs.shown(mixed)
-        assert (shown["state"], shown["pending"]) == ("running", 1)
-        assert len(jobs.report(mixed)) == 10
-    assert len(service.received) == asked
-    assert jobs.shown(mixed)["state"] == "paused"
 
 
 # --- delivery states
@@ -338,35 +295,12 @@ def test_messages_without_a_reply_are_checked_first(jobs: Jobs, service: Service
     assert list(states.asked()) == [*numbers(12)[4:], *numbers(12)[:4]], "those without a reply come first"
 
 
-def test_states_of_messages_that_have_none(jobs: Jobs, service: Service, home: Path) -> None:
-    service.always(accepting(service))
-    for command, options in (("block", ()), ("chatapp", ("--template", "hello"))):
-        file = of_phones(home, [ANA])
-        job = jobs(command, "bulk", file, *options, "--yes", "--json").document["job"]
-        asked = len(service.received)
-        refused(jobs("job", "states", job), 2, "has no delivery states")
-        assert len(service.received) == asked
-
-
 def test_messages_without_an_id_are_not_asked_for(jobs: Jobs, service: Service, home: Path) -> None:
     entries = [{"id": None, "status": "queued", "credits": 0, "phone": ANA}]
     service.will(BALANCE, answer({"data": entries}))
     job = jobs.send(of_phones(home, [ANA]))
     assert jobs("job", "states", job).code == 0
     assert jobs.report(job)[0]["status"] == "queued"
-
-
-def test_states_in_the_sandbox(tool: Tool, home: Path) -> None:
-    sandbox = Jobs(tool, "-p", "sandbox")
-    job = sandbox.send(of_phones(home, [ANA, "573000000001", "573000000002", "573000000003"]))
-    tool.clock.now += 3600
-    done = sandbox("job", "states", job, "--json")
-    states = {row["phone"]: row["state"] for row in sandbox.report(job)}
-    assert states[ANA] == "delivered"
-    assert sorted(done.document["states"].items()) == sorted(
-        (state, list(states.values()).count(state)) for state in set(states.values())
-    )
-    assert len(set(states.values())) == 4
 
 
 # --- remove
@@ -404,10 +338,6 @@ def test_a_name_and_last_find_the_newest_job(two: tuple[str, str], jobs: Jobs) -
         assert jobs("job", "states", *words, "--dry-run", "--json").document["job"] == two[1]
 
 
-def test_jobs_of_one_second_are_listed_in_the_order_made(two: tuple[str, str], jobs: Jobs) -> None:
-    assert [each["job"] for each in jobs("job", "list", "--json").document] == list(two)
-
-
 @pytest.mark.parametrize("words", [(), (NOWHERE, "--last")], ids=["none", "both"])
 def test_one_job_must_be_named(words: tuple[str, ...], jobs: Jobs) -> None:
     for command in ("show", "resume", "report", "states"):
@@ -428,24 +358,6 @@ def test_own_columns_are_in_the_report(jobs: Jobs, service: Service, home: Path)
     assert (second["name"], second["outcome"]) == (None, "invalid")
     done = jobs("job", "report", job, "-o", "csv", "--fields", "phone,file.status")
     assert done.out.splitlines() == ["phone,file.status", f"{ANA},new", "nobody,"]
-
-
-def test_an_entry_with_status_rejected_is_refused(jobs: Jobs, service: Service, home: Path) -> None:
-    data = [{"id": "m1", "status": "rejected", "phone": ANA}, {"id": "m2", "status": "queued", "phone": LUIS}]
-    service.will(BALANCE, answer({"id": "d1", "status": "1", "data": data}))
-    job = jobs.send(of_phones(home, [ANA, LUIS]), code=6)
-    assert jobs.outcomes(job) == {ANA: "refused", LUIS: "accepted"}
-    assert jobs.report(job)[0]["error"] == "the service said rejected"
-    service.always(accepting(service))
-    assert jobs("job", "resume", job, "--resend-refused", "--yes").code == 0
-    assert phones(sends(service)[-1]) == [ANA]
-
-
-def test_the_response_in_doubt_is_stored(jobs: Jobs, service: Service, home: Path) -> None:
-    service.will(BALANCE, answer(b'{"message": "accepted as m77"}', 202))
-    job = jobs.send(of_phones(home, [ANA]), code=6)
-    with closing(sqlite3.connect(folder(home) / f"{job}.sqlite3")) as db:
-        assert db.execute("SELECT body FROM request").fetchall() == [('{"message": "accepted as m77"}',)]
 
 
 def test_jobs_can_be_read_on_a_read_only_disk(

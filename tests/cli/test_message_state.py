@@ -82,7 +82,7 @@ def test_csv_has_one_header_for_all(service: Service, tool: Tool) -> None:
     assert outcome.out == "id,state\nm1,sent\nm2,sent\n"
 
 
-def test_an_interruption_prints_the_results_so_far(service: Service, tool: Tool) -> None:
+def test_an_interruption_prints_the_responses_so_far(service: Service, tool: Tool) -> None:
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
 
@@ -104,7 +104,7 @@ def test_a_watch_ends_at_a_final_state(last: str, service: Service, tool: Tool) 
     assert tool.clock.slept == [2, 2, 2]
 
 
-def test_each_change_is_shown_once(service: Service, tool: Tool) -> None:
+def test_each_change_is_noted_once(service: Service, tool: Tool) -> None:
     service.will(state("queued"), state("queued"), state("sent"), state("sent"), state("delivered"))
     outcome = tool("state", "watch", "m1")
     assert outcome.err.splitlines() == ["m1: queued", "m1: sent", "m1: delivered"]
@@ -194,7 +194,7 @@ def test_an_unreachable_service_is_not_polled(service: Service, monkeypatch: pyt
     assert tool("state", "watch", "m1").code == 4
 
 
-def test_ctrl_c_ends_a_watch_with_what_was_seen_last(service: Service, tool: Tool) -> None:
+def test_ctrl_c_prints_the_last_known_state(service: Service, tool: Tool) -> None:
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
 

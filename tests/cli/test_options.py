@@ -126,11 +126,6 @@ def test_the_later_format_wins(arguments: tuple[str, ...], printed: str, tool: T
     assert done.out.replace("\r", "").rstrip("\n") == printed.rstrip("\n")
 
 
-def test_the_later_profile_wins(tool: Tool) -> None:
-    assert tool("-p", "nobody", "balance", "-p", "nobody-else", "show", "-p", "sandbox").code == 0
-    assert tool("-p", "sandbox", "balance", "-p", "nobody").code == 3
-
-
 def test_a_format_that_was_overridden_does_not_shape_the_error(tool: Tool) -> None:
     done = tool("--json", "-p", "sandbox", "sms", "send", "12", "-m", "Hello", "-o", "table")
     assert (done.code, done.err[:6]) == (2, "Error:")
@@ -186,12 +181,6 @@ def test_fields_that_the_response_does_not_have(fields: str, tool: Tool, service
     assert service.received == []
 
 
-def test_an_unknown_field_is_refused_before_anything_is_sent(tool: Tool, service: Service) -> None:
-    done = tool("sms", "send", "573001234567", "-m", "Hello", "--fields", "phone,stauts")
-    refused(done, "stauts", "status")
-    assert service.received == []
-
-
 def test_fields_select_from_json(tool: Tool) -> None:
     done = tool("-p", "sandbox", "balance", "--json", "--fields", "status")
     assert (done.code, done.document) == (0, [{"status": 1000}])
@@ -210,23 +199,6 @@ def test_a_group_without_a_command_shows_its_help(tool: Tool) -> None:
     for group in GROUPS:
         if group.path not in ("", "balance", "history"):
             assert tool(*group.words) == tool(*group.words, "--help") == tool("help", *group.words)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        (["sms", "send", "573001234567", "--mesage", "x"], ["--mesage", "--message", "msgctl sms send --help"]),
-        (["sms", "send"], ["PHONE is missing", "msgctl sms send --help"]),
-        (["url", "stats", "offers"], ["--since", "msgctl url stats --help"]),
-        (["balance", "--timeout"], ["--timeout", "msgctl balance --help"]),
-        (["balance", "--json=yes"], ["--json", "msgctl balance --help"]),
-        (["balance", "show", "more"], ["more", "msgctl balance show --help"]),
-        (["2fa", "--app-name", "Shop"], ["--app-name", "msgctl 2fa --help"]),
-    ],
-    ids=" ".join,
-)
-def test_an_error_names_the_help(arguments: list[str], parts: list[str], tool: Tool) -> None:
-    refused(tool(*arguments), *parts)
 
 
 @pytest.mark.parametrize("hostile", ["\x1b]0;title\x07", "a\nb", "\u202eabc", "\udcff", "x" * 5000, "%s{0}[/bold]"])
@@ -251,12 +223,6 @@ def test_under_json_a_usage_error_is_a_line_of_json(
     error = json.loads(line)
     assert (error["kind"], error["exit_code"]) == ("usage", 2)
     assert error["message"]
-
-
-@pytest.mark.parametrize("option", [["--timeout", "0"], ["-o", "xml"], ["--fields", ""]])
-def test_with_json_an_invalid_global_option_is_a_json_error(option: list[str], tool: Tool) -> None:
-    assert tool("balance", *option, "--json").error["kind"] == "usage"
-    assert tool("--json", "balance", *option).error["kind"] == "usage"
 
 
 def test_no_command_accepts_a_key(tool: Tool) -> None:

@@ -131,14 +131,6 @@ def test_a_send_whose_result_cannot_be_written_exits_with_5(form: str, service: 
 
 
 @needs_full
-def test_a_result_that_cannot_be_written_is_a_json_error_under_json(service: Service) -> None:
-    service.will(answer(RECORD))
-    done = shell(f"msgctl {SEND} --json >/dev/full")
-    error = json.loads(done.stderr)
-    assert (error["kind"], error["exit_code"]) == ("outcome_unknown", 5)
-
-
-@needs_full
 @pytest.mark.parametrize("line", ["profile list", "sms send --help", f"{SEND} -n"])
 def test_local_output_that_cannot_be_written_exits_with_3(line: str, service: Service) -> None:
     done = shell(f"msgctl {line} >/dev/full")
@@ -213,28 +205,6 @@ def interrupted(*arguments: str, when: threading.Event) -> Iterator[IO[bytes]]:
         assert child.stderr is not None
         yield child.stderr
     assert child.returncode == 130
-
-
-@pytest.fixture
-def unanswered(service: Service) -> threading.Event:
-    """The service takes a request and is silent; the event says that it has it."""
-    received = threading.Event()
-
-    def hold(connection: socket.socket) -> None:
-        received.set()
-        silent(connection)
-
-    service.will(hold)
-    return received
-
-
-def test_ctrl_c_while_a_send_waits_for_its_response(service: Service, unanswered: threading.Event) -> None:
-    with interrupted(*SEND.split(), "--json", when=unanswered) as stderr:
-        error = json.loads(stderr.read())
-    assert (error["kind"], error["exit_code"]) == ("interrupted", 130)
-    assert "may have been carried out" in error["message"]
-    assert "check" in error["hint"].lower()
-    assert len(service.received) == 1
 
 
 def test_ctrl_c_while_a_key_command_runs_says_that_nothing_was_sent(server: Service, tmp_path: Path) -> None:
@@ -331,12 +301,6 @@ def test_an_error_is_one_line_of_json_in_every_locale(locale: dict[str, str], se
     assert process(*SEND.split(), env=locale).code == 1
 
 
-def test_a_message_typed_in_the_c_locale_arrives_as_typed(service: Service) -> None:
-    service.will(answer(RECORD))
-    assert process("sms", "send", PHONE, "-m", "Mañana 😀", env=LOCALES["C"]).code == 0
-    assert dict(service.received[0].form)["sms"] == "Mañana 😀"
-
-
 def test_arguments_that_are_not_text_are_a_usage_error(service: Service) -> None:
     done = shell(f"msgctl sms send {PHONE} -m $'\\xff\\xfe' --json")
     assert done.returncode == json.loads(done.stderr)["exit_code"] == 2
@@ -397,9 +361,3 @@ def test_a_pipe_gets_colour_only_when_it_is_forced(service: Service) -> None:
     service.always(answer(RECORD))
     assert b"\x1b" not in process(*SEND.split()).stdout
     assert b"\x1b[" in process(*SEND.split(), env={"FORCE_COLOR": "1"}).stdout
-
-
-def test_json_is_indented_on_a_terminal(service: Service) -> None:
-    service.will(answer(b'{"status":1.10,"x":"\\u001b[31m\xc2\x9b"}'))
-    _, shown = on_terminal("balance", "--json", "--no-color")
-    assert shown == '{\n  "status": 1.10,\n  "x": "\\u001b[31m\\u009b"\n}\n'

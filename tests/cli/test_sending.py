@@ -167,12 +167,6 @@ def test_a_caller_that_is_killed_while_it_sends_leaves_the_outcome_unknown(servi
     assert sends(service) == 1
 
 
-@pytest.mark.parametrize("key", ["", " ", "k" * 201])
-def test_an_empty_or_endless_key_is_a_usage_error(key: str, service: Service, tool: Tool) -> None:
-    assert tool(*SEND[:-1], key).code == 2
-    assert sends(service) == 0
-
-
 def _after(event: threading.Event, behaviour: Behaviour) -> Behaviour:
     def behave(connection: socket.socket) -> None:
         assert event.wait(60)
@@ -203,11 +197,6 @@ def test_one_opted_out_number_among_others_stops_the_send(service: Service, tool
     assert optouted(refused)
     assert OTHER in refused.err
     assert PHONE not in refused.err
-
-
-def test_a_national_number_is_found_in_the_list(service: Service, tool: Tool) -> None:
-    assert tool("optout", "add", PHONE).code == 0
-    assert optouted(tool("sms", "send", "300 123 4567", "--country-code", "CO", "-m", "Hola"))
 
 
 def test_the_phone_in_a_body_counts_too(service: Service, tool: Tool) -> None:

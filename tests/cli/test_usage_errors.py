@@ -46,7 +46,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("line", CASES, ids=" ".join)
-def test_an_error_suggests_the_nearest_name(line: tuple[str, ...], tool: Tool) -> None:
+def test_an_error_suggests_the_nearest_word(line: tuple[str, ...], tool: Tool) -> None:
     done = tool("-p", "sandbox", *line)
     assert (done.code, done.out) == (2, "")
     assert [part for part in CASES[line] if part not in done.err] == [], done.err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from support.files import URL, config_file, credentials, table, write_config, wr
 from support.leaks import shows_key
 from support.service import Service, answer
 from support.terminal import Terminal, in_a_terminal
-from support.tool import Tool, process
+from support.tool import Tool
 
 ACCOUNT = ("--base-url", URL, "--client", "12345")
 
@@ -116,12 +115,6 @@ def test_a_key_command_does_not_see_the_key_of_the_environment(
     assert "MSGCTL_CLIENT=9" in seen
 
 
-def test_a_key_command_leaves_standard_input_alone(server: Service, home: Path) -> None:
-    with_command(server, f"cat > {home}/eaten; echo a-key")
-    assert process("balance", "-p", "main", stdin=b"573001234567\n").code == 0
-    assert (home / "eaten").read_bytes() == b""
-
-
 @in_a_terminal
 def test_a_key_command_can_ask_on_a_terminal(server: Service) -> None:
     with_command(server, "printf 'Passphrase? ' >&2; read -r phrase; echo key-of-$phrase")
@@ -167,10 +160,3 @@ def test_a_key_command_is_run_once_for_many_requests(tool: Tool, server: Service
     server.always(answer({"state": "delivered", "id": "x"}))
     assert tool("-p", "main", "state", "get", "a", "b", "c").code == 0
     assert (home / "ran").read_text() == "ran\n"
-
-
-def test_a_key_command_from_a_shell_keeps_its_quotes(tool: Tool) -> None:
-    command = "pass show 'sms main' | head -n 1"
-    words = shlex.split(f"profile add main --base-url {URL} --client 1 --key-command {shlex.quote(command)}")
-    assert tool(*words).code == 0
-    assert written()["profiles"]["main"]["key_command"] == command

@@ -29,7 +29,6 @@ def two(server: Service) -> Service:
         (["-p", "main"], {"PROFILE": "other"}, ("1", "main-key")),
         ([], {"PROFILE": ""}, ("1", "main-key")),
         ([], {"CLIENT": "9"}, ("9", "main-key")),
-        ([], {"CLIENT": str(2**63 - 1)}, (str(2**63 - 1), "main-key")),
         ([], {"KEY": KEY}, ("1", KEY)),
         ([], {"CLIENT": "9", "KEY": KEY}, ("9", KEY)),
         ([], {"CLIENT": "", "KEY": ""}, ("1", "main-key")),
@@ -65,47 +64,6 @@ def test_the_base_url_of_the_environment_overrides_a_profile_not_chosen_by_optio
         assert (len(elsewhere.received), len(two.received)) == (1, 1)
 
 
-def test_defaults_of_the_profile_remain_when_the_environment_overrides_its_key(
-    tool: Tool, two: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MSGCTL_KEY", KEY)
-    form = tool("sms", "send", "573001234567", "-m", "Hola", "-n", "--json").document["form"]
-    assert form["country-code"] == "CO"
-
-
-@pytest.mark.parametrize(
-    ("member", "words", "field"),
-    [
-        ('country_code = "CO"', ["sms", "send", "573001234567", "-m", "Hola"], ("country-code", "CO")),
-        ('app_name = "Shop"', ["2fa", "send-sms", "573001234567"], ("app-name", "Shop")),
-        ('voice = "penelope"', ["call", "send", "573001234567", "-m", "Hola"], ("voice", "Penelope")),
-    ],
-)
-def test_a_profile_gives_defaults_of_options(tool: Tool, member: str, words: list[str], field: tuple[str, str]) -> None:
-    write_config(table("main", member))
-    name, value = field
-    other = {"country-code": "ES", "app-name": "Bank", "voice": "Lucia"}[name]
-    assert tool("-p", "main", *words, "-n", "--json").document["form"][name] == value
-    assert tool("-p", "main", *words, f"--{name}", other, "-n", "--json").document["form"][name] == other
-
-
-@pytest.mark.parametrize("member", ['country_code = "XX"', 'voice = "Nobody"', 'app_name = "a\\u001b"'])
-def test_a_default_that_the_interface_does_not_know_exits_with_3(tool: Tool, member: str) -> None:
-    write_config(table("main", member))
-    words = ["-p", "main", "2fa", "send-call", "573001234567", "-n"]
-    given = {
-        "app_name": ("--app-name", "Shop"),
-        "voice": ("--voice", "Lucia"),
-        "country_code": ("--country-code", "CO"),
-    }
-    others = [word for name, option in given.items() if not member.startswith(name) for word in option]
-    done = tool(*words, *others)
-    assert done.code == 3
-    assert member.split(" ", maxsplit=1)[0] in done.err
-    assert "\x1b" not in done.err
-    assert tool(*words, *(word for option in given.values() for word in option)).code == 0
-
-
 @pytest.mark.parametrize("named", ["", "work"])
 def test_with_all_three_variables_no_file_is_needed(
     tool: Tool, service: Service, named: str, monkeypatch: pytest.MonkeyPatch
@@ -137,11 +95,7 @@ def test_without_a_profile_the_missing_variables_are_named(
         ("BASE_URL", "http://service.example/api/v1"),
         ("BASE_URL", "https://ana:hidden-word@service.example/"),
         ("CLIENT", "x"),
-        ("CLIENT", "-1"),
-        ("CLIENT", "1.0"),
-        ("CLIENT", "٣"),
         ("CLIENT", str(2**63)),
-        ("CLIENT", "9" * 5000),
         ("CLIENT", "\x1b[31m"),
         ("KEY", "  "),
         ("KEY", "hidden-word\x1b"),
@@ -183,12 +137,6 @@ def test_an_unknown_profile_is_never_replaced_by_another(
     assert done.err == f'Error: There is no profile "nobody"{source}\nProfiles: main, other, sandbox\n'
 
 
-def test_an_unknown_profile_is_named_even_if_there_is_none(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MSGCTL_PROFILE", "work")
-    done = tool("balance")
-    assert (done.code, 'There is no profile "work" (from MSGCTL_PROFILE)' in done.err) == (3, True)
-
-
 def test_an_unknown_default_is_named_with_its_source(tool: Tool, two: Service) -> None:
     write_config('default_profile = "nobody"\n' + table("other"))
     done = tool("balance")
@@ -220,16 +168,12 @@ def test_without_a_default_the_profiles_are_named(tool: Tool) -> None:
     ("setting", "told"),
     [
         ("base_url = 5", "base_url must be a string"),
-        ('base_url = ""', "base_url"),
         ('base_url = "service.example"', "base_url does not begin with https://"),
         ('base_url = "http://service.example/api/v1"', "allow_http"),
         ('base_url = "https://ana:hidden-word@service.example/api/v1"', "user name"),
         ('base_url = "https://service.example/api/v1?key=hidden-word"', "query"),
         ('client = "abc"', 'client must be a whole number (int64), not "abc"'),
-        ("client = true", "client must be a whole number (int64), not true"),
-        ("client = -1", "client must be a whole number (int64), not -1"),
         ("client = 9223372036854775808", "client must be a whole number (int64)"),
-        ("key = 5", "key must be a string"),
         ('key = ["hidden-word"]', "key must be a string"),
         ('key = "   "', "key is empty"),
         ('key = "hidden-word\\u202e"', "key contains control characters"),
@@ -305,25 +249,3 @@ def test_the_sandbox_ignores_the_environment(tool: Tool, way: str, monkeypatch: 
     options = ["-p", "sandbox"] if way == "option" else []
     assert tool("balance", *options).code == 0
     assert tool("profile", "show", *options, "--json").document["key"] == "built in"
-
-
-@pytest.mark.parametrize("mode", [0o600, 0o644])
-@pytest.mark.parametrize("way", ["option", "variable"])
-def test_the_sandbox_works_with_a_broken_file(tool: Tool, way: str, mode: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_config("broken [", mode=mode)
-    if way == "variable":
-        monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
-    assert tool("balance", *(["-p", "sandbox"] if way == "option" else [])).code == 0
-
-
-def test_a_broken_file_that_names_the_sandbox_is_refused(tool: Tool, service: Service) -> None:
-    write_config('default_profile = "sandbox"\nbroken [')
-    assert (tool("balance").code, service.received) == (3, [])
-
-
-def test_an_option_overrides_the_sandbox_of_the_environment(
-    tool: Tool, two: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
-    assert tool("balance", "-p", "other").code == 0
-    assert credentials(two) == ("2", "other-key")

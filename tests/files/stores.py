@@ -144,7 +144,19 @@ def without_history(world: World) -> Iterator[None]:
 # --- ledgers
 
 JOBS = "state/msgctl/jobs"
-BULK = ("sms", "bulk", "{home}/recipients.csv", "-m", "Hola", "--yes", "--batch-size", "1", "--concurrency", "1")
+BULK = (
+    "sms",
+    "bulk",
+    "{home}/recipients.csv",
+    "-m",
+    "Hola",
+    "--yes",
+    "--batch-size",
+    "1",
+    "--concurrency",
+    "1",
+    "--again",
+)
 
 
 def job_ids(world: World) -> list[str]:

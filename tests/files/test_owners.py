@@ -16,7 +16,7 @@ import pytest
 from files import as_user
 from files.conftest import NewWorld
 from files.holding import assert_goes_on, assert_told, assert_whole, said
-from files.stores import BY_ID, CONFIG, FIRST, STATE, Change
+from files.stores import BY_ID, FIRST, STATE, Change
 from msgctl.storage import paths
 from support.disks import FULL
 from support.tool import Outcome
@@ -97,13 +97,3 @@ def test_a_file_that_others_can_read_is_refused(change: Change, new_world: NewWo
     file.chmod(0o600)
     assert_whole(change, world, done)
     assert_goes_on(change, world)
-
-
-@needs_root
-def test_files_changed_by_root_still_belong_to_their_user(new_world: NewWorld) -> None:
-    change = BY_ID["use a profile"]
-    world = new_world(change)
-    give(world.home, ANA)
-    (world.home / CONFIG).with_name(".config.toml.lock").unlink()
-    assert_whole(change, world, world.ok(*change.arguments(world)))
-    assert {path.stat().st_uid for path in (world.home / "config").rglob("*")} == {ANA}

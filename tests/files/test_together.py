@@ -152,7 +152,7 @@ def test_simultaneous_sends_in_the_sandbox_are_all_charged_and_delivered(
 @each_round
 def test_jobs_started_at_once_all_finish(round: int, new_world: NewWorld) -> None:
     world = new_world(BY_ID["begin a job"])
-    send_at_once(world, "sms", "bulk", "{home}/recipients.csv", "--yes", "--quiet")
+    send_at_once(world, "sms", "bulk", "{home}/recipients.csv", "--yes", "--quiet", "--again")
     found = jobs(world)
     assert [len(job) for job in found] == [1] * NUMBER
     assert {outcome for job in found for _, outcome in job} == {"accepted"}

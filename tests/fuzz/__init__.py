@@ -1,1 +1,1 @@
-"""Hostile input, built by hypothesis in every run of the tests, and by a coverage-guided fuzzer on demand (run.py)."""
+"""Hostile command lines, built by hypothesis."""

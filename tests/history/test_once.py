@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from msgctl.errors import ConfigurationError, UsageError
+from msgctl.errors import ConfigurationError
 from msgctl.history import once
-from msgctl.history.once import KEEP, StoredResult, fingerprint, reserved
+from msgctl.history.once import StoredResult, fingerprint, reserved
 
 NOW = 1_790_000_000.0
 ACCOUNT, KEY, WANTED = "https://service.example/api/v1 1", "disk-2026-11-21", "f" * 64
@@ -53,33 +53,6 @@ def test_the_earlier_result_is_returned_as_it_was(path: Path, result: StoredResu
     assert send(path, result) is None
     assert [send(path), send(path)] == [result, result]
     assert sent(path) == 1
-
-
-def test_a_refused_request_frees_its_key(path: Path) -> None:
-    assert [send(path, None), send(path, None), send(path)] == [None, None, None]
-    assert send(path) == ACCEPTED
-    assert sent(path) == 3
-
-
-def test_a_key_used_for_another_message_is_a_usage_error(path: Path) -> None:
-    send(path, UNKNOWN)
-    for again in (False, True):
-        with pytest.raises(UsageError, match="another message or other recipients"):
-            send(path, wanted="0" * 64, resend_unknown=again)
-    assert sent(path) == 1
-
-
-def test_a_key_counts_for_its_account_only(path: Path) -> None:
-    assert send(path) is None
-    assert send(path, account="https://service.example/api/v1 2") is None
-    assert send(path, key="another") is None
-    assert sent(path) == 3
-
-
-def test_a_key_is_kept_for_ninety_days(path: Path) -> None:
-    send(path)
-    assert send(path, now=NOW + KEEP) == ACCEPTED
-    assert send(path, now=NOW + KEEP + 1) is None
 
 
 def test_an_unknown_outcome_is_sent_again_only_if_the_user_asks(path: Path) -> None:
@@ -128,18 +101,6 @@ def test_the_order_of_recipients_does_not_make_another_message() -> None:
         fingerprint("chatapp-send", {"template": "t"}, b"[]"),
     ]
     assert len({first, *others}) == 6
-
-
-@pytest.mark.parametrize("key", ["", "  ", "k" * 201])
-def test_a_key_has_1_to_200_characters(key: str) -> None:
-    with pytest.raises(UsageError, match="1 to 200 characters"):
-        once.check_key(key)
-
-
-def test_any_other_text_is_a_key(path: Path) -> None:
-    for key in ("disk 2026-11-21", "ключ\n\t'\"", "\udcff"):
-        assert send(path, key=once.check_key(key)) is None
-        assert send(path, key=once.check_key(key)) == ACCEPTED
 
 
 # --- processes

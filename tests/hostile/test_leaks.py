@@ -1,4 +1,4 @@
-"""What repeats the key to whoever made a request does not get it shown or stored, whatever was asked for."""
+"""A response that repeats the key: it is neither shown nor stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hostile.bodies import everything
 from hostile.holding import READABLE, codes
 from support.asking import Line, prepare
 from support.leaks import files_with_key, forms_of, shows_key, spellings_of
-from support.service import Behaviour, Service, answer, drop, raw, reset
+from support.service import Behaviour, Service, answer, raw
 from support.tool import Outcome, Tool
 
 VERBOSITIES = (("-v",), (), ("-q",))
@@ -108,22 +108,15 @@ def failures(server: Service) -> dict[str, Behaviour]:
     return {
         "the request": request_of(server),
         "an error": answer({"error": SAID, "msg": {SAID: [SAID]}}, 520),
-        "an error in UTF-8": answer(json.dumps({"error": SAID, "msg": SAID}, ensure_ascii=False).encode(), 400),
         "an error of a proxy": answer({"error": SAID, "msg": SAID}, 503),
         "a page": answer(page, 520),
-        "a page for a record": answer(page),
         "another record": answer({KEY: KEY, quote(KEY): [SAID]}),
-        "members of another kind": answer({"status": {SAID: SAID}, "data": SAID, "metrics": SAID, SAID: 1}),
         "not JSON": answer(f'{{"status": "{SAID}'.encode()),
         "a redirect": answer(b"", 302, {**where, "X-Key": SAID.encode().decode("latin-1")}),
-        "a redirect within": answer(b"", 307, {"Location": f"/{quote(KEY)}?key={quote_plus(KEY)}"}),
         "a reason": raw(f"HTTP/1.1 520 {quote(KEY)}\r\nContent-Length: 0\r\n\r\n".encode()),
         "a header": raw(f"HTTP/1.1 520 No\r\n{quote(KEY)}\r\nX: {quote(KEY)}\r\n\r\n".encode()),
-        "no HTTP": raw(f"{KEY}\r\n{KEY}\r\n\r\n".encode()),
-        "a coding": answer(page, 200, {"Content-Encoding": quote(KEY)}),
+        "not HTTP": raw(f"{KEY}\r\n{KEY}\r\n\r\n".encode()),
         "less than announced": answer(page, 200, {"Content-Length": "100000"}),
-        "nothing": drop,
-        "a reset": reset,
     }
 
 

@@ -1,4 +1,4 @@
-"""Whatever keeps a request from leaving, on the way through a proxy or at the handshake: 4, and nothing was sent."""
+"""Failures of a proxy or a TLS handshake: exit 4, and nothing was sent."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def certified(authority: trustme.CA, *names: str, **validity: Any) -> ssl.SSLCon
 
 
 def self_signed(authority: trustme.CA) -> ssl.SSLContext:
-    """A certificate that nobody but itself vouches for."""
+    """Return a context with a self-signed certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     another = trustme.CA()
     with another.private_key_pem.tempfile() as key, another.cert_pem.tempfile() as certificate:
@@ -70,40 +70,21 @@ def self_signed(authority: trustme.CA) -> ssl.SSLContext:
     return context
 
 
-def of_another_time(authority: trustme.CA) -> ssl.SSLContext:
-    context = certified(authority, "127.0.0.1")
-    context.minimum_version = ssl.TLSVersion.TLSv1
-    context.maximum_version = ssl.TLSVersion.TLSv1_1
-    context.set_ciphers("ALL:@SECLEVEL=0")
-    return context
-
-
 CONTEXTS: dict[str, Callable[[trustme.CA], ssl.SSLContext]] = {
     "a certificate that has expired": lambda ca: certified(ca, "127.0.0.1", not_after=LONG_AGO),
     "a certificate for another name": lambda ca: certified(ca, "other.example"),
-    "a certificate for no address": lambda ca: certified(ca, "*.0.0.1", "localhost"),
     "an unknown authority": lambda ca: certified(trustme.CA(), "127.0.0.1"),
     "a certificate signed by itself": self_signed,
 }
 
 
 @pytest.mark.parametrize("name", CONTEXTS)
-def test_a_certificate_that_cannot_be_trusted_gets_no_request(
+def test_an_untrusted_certificate_gets_no_request(
     name: str, authority: trustme.CA, lines: list[Line], tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with running(CONTEXTS[name](authority)) as service:
         monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url)
         nothing_leaves(name, lines, tool)
-        assert service.received == []
-
-
-@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1:DeprecationWarning")
-def test_an_outdated_tls_version_gets_no_request(
-    authority: trustme.CA, lines: list[Line], tool: Tool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with running(of_another_time(authority)) as service:
-        monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url)
-        nothing_leaves("TLS 1.1", lines, tool)
         assert service.received == []
 
 
@@ -116,11 +97,8 @@ HANDSHAKES: dict[str, Behaviour] = {
     "closed at once": drop,
     "reset at once": reset,
     "plain HTTP": raw(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"),
-    "another protocol": raw(b"220 mail.example ESMTP\r\n"),
-    "zeros": raw(bytes(5000)),
     "an alert": raw(ALERT),
     "half a hello": raw(HELLO),
-    "a record of a length that is none": raw(b"\x16\x03\x03\xff\xff" + bytes(70_000)),
 }
 
 
@@ -167,19 +145,15 @@ TUNNELS: dict[str, Behaviour] = {
     "closed at once": drop,
     "reset": reset,
     "no HTTP": raw(bytes(range(256)) * 9),
-    "half a head": raw(b"HTTP/1.1 200 OK\r\nX: y"),
-    "a first line of 1 MB": raw(b"HTTP/1.1 200 " + b"x" * 1_000_000),
     "100,000 headers": raw(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000),
-    "interim answers without end": raw(b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000),
     "an answer that is not 200": raw(b"HTTP/1.1 407 \x1b[31mNo\r\nProxy-Authenticate: Basic\r\n\r\n"),
     "a redirect with the key": raw(f"HTTP/1.1 302 Go\r\nLocation: http://x/?{KEY}\r\n\r\n".encode()),
     "a tunnel to no TLS": raw(b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n{}"),
-    "a tunnel that is cut": raw(b"HTTP/1.1 200 OK\r\n\r\n"),
 }
 
 
 @pytest.mark.parametrize("name", TUNNELS)
-def test_a_proxy_that_opens_no_tunnel_gets_no_request(
+def test_a_failed_tunnel_gets_no_request(
     name: str, lines: list[Line], tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import Any
 
@@ -22,9 +23,13 @@ class Recording:
 
     def __init__(self, response: SandboxResponse | Exception = ODD) -> None:
         self.forwarded: list[Forwarded] = []
-        self.lines: list[str] = []
+        self.file = io.StringIO()
         self.response = response
-        self.recorder = ExchangeRecorder(self._forward, self.lines.append, client=1, key="sandbox")
+        self.recorder = ExchangeRecorder(self._forward, self.file, client=1, key="sandbox")
+
+    @property
+    def lines(self) -> list[str]:
+        return self.file.getvalue().splitlines()
 
     def _forward(self, request: Forwarded) -> SandboxResponse:
         self.forwarded.append(request)

@@ -77,10 +77,6 @@ def test_a_damaged_file_is_named_with_what_to_do(path: Path) -> None:
     assert raised.value.hint == NOTES.fix
 
 
-def test_a_sound_file_passes_the_check(path: Path, db: sqlite3.Connection) -> None:
-    NOTES.verify(db, path)
-
-
 @pytest.mark.parametrize("content", [b"this is not SQLite" * 100, b"SQLite format 3\0" + b"\xff" * 500])
 def test_a_file_that_is_not_a_database_is_named_with_what_to_do(content: bytes, path: Path) -> None:
     path.write_bytes(content)
@@ -107,13 +103,6 @@ def test_a_file_open_to_others_or_behind_a_link_is_refused(path: Path, tmp_path:
     path.chmod(0o640)
     with pytest.raises(ConfigurationError, match="readable by other users"):
         NOTES.connect(path)
-
-
-def test_deleting_leaves_nothing_beside_it(path: Path, db: sqlite3.Connection) -> None:
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("INSERT INTO notes VALUES ('more')")
-    database.delete(path)
-    assert [each.name for each in path.parent.iterdir()] == []
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """`msgctl chatapp`: send chat-app messages from templates."""
 
 from codecs import BOM_UTF8
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -12,6 +12,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.inputs import MOST_BODY_BYTES, NoNumberCheck, Numbers, PhoneCountry, option, read
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
+from msgctl.http.request import Value
 from msgctl.http.response import ShapeError, load_json
 from msgctl.output.result import OwnResult, Result
 
@@ -53,16 +54,11 @@ def send(
     ignore_optout: sending.IgnoreOptout = False,
 ) -> Result:
     """Send a chat-app message from a template."""
-    options = sending.Options(once, resend_unknown, ignore_optout)
-    return _perform(
-        Context.of(ctx),
-        ops.CHATAPP_SEND,
-        template,
-        Recipient(phone, country_code, no_number_check),
-        value or [],
-        body,
-        options,
+    context = Context.of(ctx)
+    given = _content(
+        context, template, phone, value or [], body, Numbers(context, country_code, unchecked=no_number_check)
     )
+    return sending.send(context, ops.CHATAPP_SEND, *given, sending.Options(once, resend_unknown, ignore_optout))
 
 
 @command(
@@ -85,16 +81,11 @@ def order(
     ignore_optout: sending.IgnoreOptout = False,
 ) -> Result:
     """Send a store-order notification from a custom template."""
-    options = sending.Options(once, resend_unknown, ignore_optout)
-    return _perform(
-        Context.of(ctx),
-        ops.CHATAPP_ORDER,
-        template,
-        Recipient(phone, country_code, no_number_check),
-        value or [],
-        body,
-        options,
+    context = Context.of(ctx)
+    given = _content(
+        context, template, phone, value or [], body, Numbers(context, country_code, unchecked=no_number_check)
     )
+    return sending.send(context, ops.CHATAPP_ORDER, *given, sending.Options(once, resend_unknown, ignore_optout))
 
 
 @command(
@@ -149,34 +140,19 @@ def bulk_send(
     )
 
 
-class Recipient(NamedTuple):
-    """A number as it was typed, with the options that say how to read it."""
-
-    phone: str | None
-    country_code: str | None
-    unchecked: bool
-
-
-def _perform(
-    context: Context,
-    operation: ops.Operation,
-    template: str,
-    recipient: Recipient,
-    given: list[str],
-    body: str | None,
-    options: sending.Options,
-) -> Result:
+def _content(
+    context: Context, template: str, phone: str | None, given: list[str], body: str | None, numbers: Numbers
+) -> tuple[dict[str, Value], bytes | None]:
+    """Return the parameters of a message, and its JSON if that is the user's own."""
     name = values.words(template, "--template")
     if body is not None:
-        if recipient.phone is not None:
+        if phone is not None:
             raise UsageError("Use either --body or PHONE and VALUEs, not both")
-        document = _object(read(context, body, MOST_BODY_BYTES, "a JSON object"))
-        return sending.send(context, operation, {"template": name}, document, options)
-    if recipient.phone is None:
+        return {"template": name}, _object(read(context, body, MOST_BODY_BYTES, "a JSON object"))
+    if phone is None:
         raise UsageError("PHONE is missing", "Give PHONE and VALUEs, or --body FILE.")
     texts = [values.prose(text, "A VALUE") for text in given]
-    phone = Numbers(context, recipient.country_code, unchecked=recipient.unchecked).one(recipient.phone)
-    return sending.send(context, operation, {"template": name, "phone": phone, "body": texts}, None, options)
+    return {"template": name, "phone": numbers.one(phone), "body": texts}, None
 
 
 def _object(body: bytes) -> bytes:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 import typer
 
-from msgctl.cli.options import Options
+from msgctl.cli.options import GlobalOptions
 from msgctl.cli.process import is_terminal
 from msgctl.config import file as config
 from msgctl.config import profiles
@@ -63,7 +63,7 @@ class Context:
         self.clock = clock
         self.monotonic = monotonic
         self.sleep = sleep
-        self.options = Options()
+        self.options = GlobalOptions()
         self.operation: Operation | None = None
         """The operation of the command, once it is known."""
         self.is_understood = False

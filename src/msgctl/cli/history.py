@@ -1,6 +1,11 @@
 """`msgctl history`: messages sent from this machine, and their results."""
 
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,10 +15,16 @@ from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import Numbers, PhoneCountry, optional
 from msgctl.cli.tree import command, group
-from msgctl.errors import UsageError
+from msgctl.errors import ConfigurationError, UsageError
 from msgctl.history import FIELDS, reading
 from msgctl.history import clear as clear_file
+from msgctl.history.recorder import message_of
+from msgctl.http.response import Number
+from msgctl.jobs.schema import LEDGER
+from msgctl.jobs.spec import JobSpec
+from msgctl.jobs.store import Store
 from msgctl.output.result import OwnResult
+from msgctl.recipients import ACCEPTED, REFUSED, UNKNOWN
 from msgctl.storage import paths
 from msgctl.text import plural, timestamp
 
@@ -31,6 +42,13 @@ RESPONSE = "response"
 """The response, if the outcome is unknown; shown only with --fields."""
 USUAL_LIMIT = 20
 MOST_LISTED = 1_000_000
+
+_NEWEST_OF_JOB = """
+    SELECT request.updated, phone, state, recipient.id, status, delivery, credits, parameters, request.body
+    FROM recipient JOIN request ON number = recipient.request JOIN message ON message.id = message
+    WHERE (:phone IS NULL OR phone = :phone) AND (:state IS NULL OR delivery = :state COLLATE NOCASE)
+    ORDER BY number DESC, line DESC LIMIT :limit
+"""
 
 Since = Annotated[
     str | None, typer.Option("--since", metavar="DATE", help="First day: YYYY-MM-DD, today, yesterday, or 7d.")
@@ -59,7 +77,7 @@ def history(
 ) -> OwnResult | None:
     given = (since, until, phone, country_code, state, command, job, limit)
     if ctx.invoked_subcommand is None:
-        return _list(Context.of(ctx), *given)
+        return list_(ctx, *given)
     if any(each is not None for each in given):
         raise UsageError(
             f"{ctx.command_path} {ctx.invoked_subcommand} takes its options after its name",
@@ -94,20 +112,7 @@ def list_(
 
     Days begin at midnight of this machine's time zone.
     """
-    return _list(Context.of(ctx), since, until, phone, country_code, state, command, job, limit)
-
-
-def _list(
-    context: Context,
-    since: str | None,
-    until: str | None,
-    phone: str | None,
-    country_code: str | None,
-    state: str | None,
-    command: str | None,
-    job: str | None,
-    limit: str | None,
-) -> OwnResult:
+    context = Context.of(ctx)
     most = USUAL_LIMIT if limit is None else values.whole_number(limit, "--limit", 1, MOST_LISTED)
     today = context.today()
     if since is not None and until is not None:
@@ -126,9 +131,7 @@ def _list(
         with reading(paths.history_file()) as history:
             found = [] if history is None else history.entries(most, **filters)
     if paths.jobs_folder().exists() or job is not None:
-        from msgctl.cli import job_history
-
-        found += job_history.entries(most, job, filters, context.warn)
+        found += _of_jobs(most, job, filters, context.warn)
         found = sorted(found, key=lambda entry: str(entry["time"]))[-most:]
     is_filtered = job is not None or any(value is not None for value in filters.values())
     empty = "No matching messages in the history." if is_filtered else "The history is empty."
@@ -164,3 +167,58 @@ def clear(
         if deleted is None
         else f"Deleted {plural(deleted, 'entry', 'entries')}{whose}."
     )
+
+
+def _of_jobs(
+    limit: int, job: str | None, filters: Mapping[str, str | None], warn: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """Return the newest entries of one job or of all, the newest last; ``filters`` are those of the history.
+
+    ``warn`` is called for each ledger that cannot be read.
+    """
+    store = Store(paths.jobs_folder())
+    since, until = filters["since"] or "", filters["until"] or "9"
+    found: list[dict[str, Any]] = []
+    for each in store.ids() if job is None else [store.find(job)]:
+        try:
+            of_job = _of_job(each, store.path(each), limit, filters)
+            found += [entry for entry in of_job if since <= entry["time"] < until]
+        except ConfigurationError as error:
+            if job is not None:
+                raise
+            warn(f"Job {each} is not included: {error.message}")
+    return sorted(found, key=lambda entry: str(entry["time"]))[-limit:]
+
+
+def _of_job(job: str, path: Path, limit: int, filters: Mapping[str, str | None]) -> Iterator[dict[str, Any]]:
+    with LEDGER.explained(path), closing(LEDGER.connect(path, read_only=True)) as db:
+        LEDGER.check(db, path)
+        spec = JobSpec.load(db.execute("SELECT value FROM job WHERE name = 'spec'").fetchone()[0])
+        if filters["profile"] not in (None, spec.profile) or filters["command"] not in (None, spec.command):
+            return
+        yield from (_entry(job, spec, row) for row in _newest(db, limit, filters))
+
+
+def _newest(db: sqlite3.Connection, limit: int, filters: Mapping[str, str | None]) -> list[tuple[Any, ...]]:
+    # Days are compared later, so a limit would cut entries of an earlier day off.
+    most = limit if filters["until"] is None else -1
+    rows = db.execute(_NEWEST_OF_JOB, {"phone": filters["phone"], "state": filters["state"], "limit": most}).fetchall()
+    return rows[::-1]
+
+
+def _entry(job: str, spec: JobSpec, row: tuple[Any, ...]) -> dict[str, Any]:
+    updated, phone, state, message_id, status, delivery, charged, parameters, body = row
+    return {
+        "time": timestamp(updated),
+        "profile": spec.profile,
+        "command": spec.command,
+        "job": job,
+        "phone": phone,
+        "outcome": state if state in (ACCEPTED, REFUSED) else UNKNOWN,
+        "id": message_id,
+        "status": status,
+        "state": delivery,
+        "credits": None if charged is None else Number(charged),
+        "message": message_of(spec.performs, {**spec.fixed, **json.loads(parameters)}, None),
+        "response": body,
+    }

@@ -13,7 +13,7 @@ from msgctl.output.result import Format
 PANEL = "Global options"
 
 
-class Options:
+class GlobalOptions:
     """The values of the global options; if one is given twice, the later one wins."""
 
     profile: str | None = None
@@ -29,7 +29,7 @@ class Options:
 
 
 def _stored(name: str, convert: Callable[[Any], Any] = lambda value: value) -> Callable[..., Any]:
-    """Return a callback that stores an option's value in the `Options` of this run."""
+    """Return a callback that stores an option's value in the `GlobalOptions` of this run."""
 
     def store(ctx: typer.Context, value: Any) -> Any:
         if value not in (None, 0) and not ctx.resilient_parsing:  # 0: a counter that was not given

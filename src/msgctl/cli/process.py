@@ -143,7 +143,7 @@ class Sink(io.FileIO):
         return memoryview(data).nbytes
 
 
-class Source(io.FileIO):
+class InputStream(io.FileIO):
     """A file descriptor to read from that waits for data even if it is non-blocking."""
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
@@ -166,7 +166,7 @@ def standard_streams() -> tuple[TextIO, TextIO, TextIO]:
         if stream is not getattr(sys, f"__{name}__"):
             continue  # a caller has replaced it
         if name == "stdin":
-            buffer: Any = io.BufferedReader(Source(stream.fileno(), "rb", closefd=False))
+            buffer: Any = io.BufferedReader(InputStream(stream.fileno(), "rb", closefd=False))
         else:
             buffer = io.BufferedWriter(Sink(stream.fileno(), "wb", closefd=False))
         by_line = name != "stdin" and stream.isatty()

@@ -10,10 +10,11 @@ import tempfile
 import threading
 import webbrowser
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO
 
 import typer
 
@@ -161,11 +162,9 @@ def record(
     if profile.is_sandbox:
         raise UsageError("The sandbox itself cannot be recorded", "Choose the profile of a service with -p.")
     credential = profile.credential()
-    forwarder = _Forwarder(context.connect(credential))
-    with closing(_Lines(to)) as lines, listen(context, host, number, allow_host or ()) as server:
-        server.service = ExchangeRecorder(
-            forwarder.forward, lines.add, client=credential.client, key=credential.key.reveal()
-        )
+    forward = partial(_forward, context.connect(credential))
+    with _private(to) as file, listen(context, host, number, allow_host or ()) as server:
+        server.service = ExchangeRecorder(forward, file, client=credential.client, key=credential.key.reveal())
         base_url = server.origin + BASE_PATH
         text = f"# recording to {clean(to)}\nexport MSGCTL_BASE_URL={shlex.quote(base_url)}\n"
         document = {"base_url": base_url, "service": profile.base_url, "file": to, "pid": os.getpid()}
@@ -218,14 +217,9 @@ def _state(where: str, credits: str | None) -> Iterator[SandboxState]:
     amount = None if credits is None else values.whole_number(credits, "--credits", most=MAX_CREDITS)
     values.words(where, "--state")
     with ExitStack() as stack:
-        try:
-            if where == MEMORY:
-                where = stack.enter_context(tempfile.TemporaryDirectory(prefix="msgctl-sandbox-")) + "/state.sqlite3"
-            path = Path(where).absolute()
-        except OSError as error:  # no folder for temporary files, or the working folder is gone
-            reason = clean(error.strerror or type(error).__name__)
-            hint = "Set TMPDIR, or use --state with an absolute path."
-            raise ConfigurationError(f"Cannot keep the sandbox's state in {quote(where)}: {reason}", hint) from None
+        if where == MEMORY:
+            where = stack.enter_context(tempfile.TemporaryDirectory(prefix="msgctl-sandbox-")) + "/state.sqlite3"
+        path = Path(where).absolute()
         is_new = not path.is_file() or path.stat().st_size == 0
         state = SandboxState(path)
         stack.callback(state.close)
@@ -289,22 +283,13 @@ def _announcement(page: str, base_url: str, client: int, key: str) -> TextResult
     return TextResult(f"# inbox page: {page}/\n{exports}", document)
 
 
-class _Forwarder:
-    """Makes the requests of any number of threads, one at a time, by the rules of every other request of msgctl."""
+def _forward(client: HttpClient, asked: Forwarded) -> SandboxResponse:
+    """Make a request by the rules of every other request of msgctl."""
+    from msgctl.sandbox.protocol import SandboxResponse
 
-    def __init__(self, client: HttpClient) -> None:
-        self._client = client
-        self._lock = threading.Lock()
-
-    def forward(self, asked: Forwarded) -> SandboxResponse:
-        from msgctl.sandbox.protocol import SandboxResponse
-
-        request = Request(_operation(asked), asked.query, asked.form, asked.json)
-        with self._lock:
-            reply = self._client.fetch(request)
-        content_type = reply.headers.get("content-type")
-        headers = {"content-type": content_type} if content_type else {}
-        return SandboxResponse(reply.status_code, reply.content, headers)
+    reply = client.fetch(Request(_operation(asked), asked.query, asked.form, asked.json))
+    content_type = reply.headers.get("content-type")
+    return SandboxResponse(reply.status_code, reply.content, {"content-type": content_type} if content_type else {})
 
 
 def _operation(asked: Forwarded) -> Operation:
@@ -317,22 +302,11 @@ def _operation(asked: Forwarded) -> Operation:
     return Operation(name, asked.method, asked.path, effect, asked.credentials, (), Record("response", ()))
 
 
-class _Lines:
-    """A private file to which any number of threads add lines."""
-
-    def __init__(self, name: str) -> None:
-        try:
-            descriptor = os.open(Path(name), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "invalid file name"
-            raise ConfigurationError(f"Cannot write {quote(name)}: {reason}") from None
-        self._file = os.fdopen(descriptor, "w", encoding="utf-8")
-        self._lock = threading.Lock()
-
-    def add(self, line: str) -> None:
-        with self._lock:
-            self._file.write(line)
-            self._file.flush()
-
-    def close(self) -> None:
-        self._file.close()
+def _private(name: str) -> TextIO:
+    """Open a file to add lines to; a new one is private. Raises ConfigurationError."""
+    try:
+        descriptor = os.open(Path(name), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "invalid file name"
+        raise ConfigurationError(f"Cannot write {quote(name)}: {reason}") from None
+    return os.fdopen(descriptor, "w", encoding="utf-8")

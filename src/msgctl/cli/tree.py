@@ -83,7 +83,7 @@ class Command(_Node, TyperCommand):
         return super().invoke(ctx)
 
 
-class Group(_Node, TyperGroup):
+class CommandGroup(_Node, TyperGroup):
     """A group that accepts the global options before the name of its command."""
 
     def __init__(self, *, params: list[Any] | None = None, **attributes: Any) -> None:
@@ -106,7 +106,7 @@ class Group(_Node, TyperGroup):
             yield (panel if isinstance(panel, str) else None), name, child.get_short_help_str(200)
 
 
-def group(help: str, cls: type[Group] = Group) -> typer.Typer:
+def group(help: str, cls: type[CommandGroup] = CommandGroup) -> typer.Typer:
     """Return a new group of commands, which alone shows its help; ``help`` begins with its one line."""
     app = typer.Typer(cls=cls, help=help, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True)(_show_help)
@@ -182,7 +182,7 @@ PARTS = (
 )
 
 
-class Root(Group):
+class Root(CommandGroup):
     """The root of the command tree. Its help needs no other module."""
 
     def __init__(self, **attributes: Any) -> None:

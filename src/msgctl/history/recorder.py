@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from msgctl import operations as ops
 from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
@@ -29,13 +29,9 @@ COMMANDS = {
 
 MOST_RESPONSE = 4000
 """How much of a response is stored, in characters."""
+Record = Callable[[Sequence[RecipientOutcome], str], None]
+"""Records the outcome of each recipient, and the text of a response that leaves one in doubt."""
 _CODE = re.compile(r"(?<![0-9])[0-9]{4,8}(?![0-9])")
-
-
-class Record(Protocol):
-    """Records the outcome of each recipient, and the text of a response that leaves one in doubt."""
-
-    def __call__(self, entries: Sequence[RecipientOutcome], response: str = "") -> None: ...
 
 
 @contextmanager
@@ -52,7 +48,7 @@ def recorded(
     result: tuple[Sequence[RecipientOutcome], str] | None = None
     is_begun = False
 
-    def record(entries: Sequence[RecipientOutcome], response: str = "") -> None:
+    def record(entries: Sequence[RecipientOutcome], response: str) -> None:
         nonlocal result
         result = entries, stored(send.command, response)
         if history is not None and number is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from typing import Any, NoReturn
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -96,12 +96,12 @@ def _text(body: bytes) -> str:
 
 def _pairs(where: str, text: str) -> Pairs:
     """Read ``name=value&name=value`` (WHATWG URL standard), refusing what a browser would silently repair."""
-    found: dict[str, list[str]] = {}
+    pairs = []
     for pair in filter(None, text.split("&")):
         encoded, _, value = pair.partition("=")
         name = _unquoted(where, encoded)
-        found.setdefault(name, []).append(_unquoted(name[:40] or where, value))
-    return found
+        pairs.append((name, _unquoted(name[:40] or where, value)))
+    return _fields(pairs)
 
 
 def _unquoted(what: str, text: str) -> str:
@@ -120,19 +120,20 @@ def _json_fields(text: str) -> Pairs:
     """Read a JSON object (RFC 8259); a repeated field has several values."""
     try:
         # No parameter is a number, and converting a very long one to an integer fails: read them all as floats.
-        document = json.loads(text, object_pairs_hook=_JsonObject, parse_int=float, parse_constant=_refuse_constant)
+        document = json.loads(text, object_pairs_hook=_fields, parse_int=float, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise invalid("the body", "must be JSON") from None
-    if not isinstance(document, _JsonObject):
+    if not isinstance(document, dict):
         raise invalid("the body", "must be a JSON object")
+    return document
+
+
+def _fields(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
+    """Return each name with all its values, so that a repeated one is seen."""
     found: dict[str, list[Any]] = {}
-    for name, value in document:
+    for name, value in pairs:
         found.setdefault(name, []).append(value)
     return found
-
-
-class _JsonObject(list[tuple[str, Any]]):
-    """The fields of a JSON object in order, so that a repeated one is seen."""
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -159,10 +160,9 @@ def _checked(field: Field, value: object) -> object:
         raise invalid(field.name, f"must be one of {', '.join(field.choices)}, not {quoted(text)}")
     if field.least is not None or field.most is not None:
         _check_number(field, text)
-    check = _FORMATS.get(field.name)
     if field.several:
-        return tuple(check(field.name, part) if check else part for part in text.split(","))
-    return check(field.name, text) if check else text
+        return tuple(_formatted(field.name, part) for part in text.split(","))
+    return _formatted(field.name, text)
 
 
 def _string(name: str, value: object) -> str:
@@ -176,8 +176,7 @@ def _string(name: str, value: object) -> str:
 
 
 def _strings(name: str, value: object) -> tuple[str, ...]:
-    # An object is a `_JsonObject` here, which is a list as well.
-    if type(value) is not list or not all(isinstance(element, str) for element in value):
+    if not isinstance(value, list) or not all(isinstance(element, str) for element in value):
         raise invalid(name, "must be an array of strings")
     return tuple(_string(name, element) for element in value)
 
@@ -192,54 +191,41 @@ def _check_number(field: Field, text: str) -> None:
 # --- formats of single parameters
 
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NOT_IN_URLS = re.compile(r"[\s\x00-\x20\x7f-\x9f]")
 
 
-def _matcher(pattern: str, rule: str) -> Callable[[str, str], str]:
-    compiled = re.compile(pattern)
-
-    def check(name: str, value: str) -> str:
-        if not compiled.fullmatch(value):
-            raise invalid(name, f"must be {rule}, not {quoted(value)}")
-        return value
-
-    return check
-
-
-_is_phone = _matcher(r"\+?[0-9]{5,15}", "5 to 15 digits with an optional + before them")
-_is_day = _matcher(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "a date as YYYY-MM-DD")
-
-
-def _phone(name: str, value: str) -> str:
-    return _is_phone(name, value).removeprefix("+")
-
-
-def _day(name: str, value: str) -> str:
+def _is_day(value: str) -> bool:
     try:
-        date.fromisoformat(_is_day(name, value))
+        return bool(_DAY.fullmatch(value) and date.fromisoformat(value))
     except ValueError:
-        raise invalid(name, f"must be a date that exists, not {quoted(value)}") from None
-    return value
+        return False
 
 
-def _url(name: str, value: str) -> str:
+def _is_url(value: str) -> bool:
     try:
         parts = urlsplit(value)
         # Reading the port checks it.
         is_absolute = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        is_absolute = False
-    if not is_absolute or _NOT_IN_URLS.search(value):
-        raise invalid(name, f"must be an absolute http or https URL, not {quoted(value)}")
-    return value
+        return False
+    return is_absolute and not _NOT_IN_URLS.search(value)
 
 
-_FORMATS: Mapping[str, Callable[[str, str], str]] = {
-    "phone": _phone,
-    "country-code": _matcher(r"[A-Za-z]{2}", "a two-letter ISO 3166 country code"),
-    "since": _day,
-    "until": _day,
-    "alias": _matcher(r"[A-Za-z0-9_-]{1,64}", "1 to 64 letters, digits, dashes and underscores"),
-    "domain-name": _matcher(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*", "a domain name"),
-    "url-long": _url,
+_FORMATS: Mapping[str, tuple[Callable[[str], object], str]] = {
+    "phone": (re.compile(r"\+?[0-9]{5,15}").fullmatch, "5 to 15 digits with an optional + before them"),
+    "country-code": (re.compile(r"[A-Za-z]{2}").fullmatch, "a two-letter ISO 3166 country code"),
+    "since": (_is_day, "a date as YYYY-MM-DD"),
+    "until": (_is_day, "a date as YYYY-MM-DD"),
+    "alias": (re.compile(r"[A-Za-z0-9_-]{1,64}").fullmatch, "1 to 64 letters, digits, dashes and underscores"),
+    "domain-name": (re.compile(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*").fullmatch, "a domain name"),
+    "url-long": (_is_url, "an absolute http or https URL"),
 }
+
+
+def _formatted(name: str, value: str) -> str:
+    """Return a parameter that has the format of its name, if there is one; a phone number loses its ``+``."""
+    is_valid, rule = _FORMATS.get(name, (None, ""))
+    if is_valid and not is_valid(value):
+        raise invalid(name, f"must be {rule}, not {quoted(value)}")
+    return value.removeprefix("+") if name == "phone" else value

@@ -42,12 +42,8 @@ MAX_CREDITS = 10**15
 MAX_CLICKS = 100_000
 MAX_DAYS = 3_650
 MAX_WAIT = 3600.0
-MAX_OVERVIEW = 300
-"""Messages on the inbox page."""
-
-MIN_NATIONAL = 7
-"""Digits from which a number may lack its country code."""
-
+MAX_OVERVIEW = 300  # messages on the inbox page
+MIN_NATIONAL = 7  # digits from which a number may lack its country code
 LATEST = 32_503_680_000.0  # the year 3000
 CLOCK_SYNTAX = "Use +10m (s, m, h or d), stop, start, or a time such as 2026-12-01T09:00:00Z, at which it stops."
 
@@ -266,7 +262,7 @@ def _check_range(name: str, number: int, least: int, most: int) -> None:
 # --- the description of the endpoints, and how a request is read by it
 
 
-class Parameter(NamedTuple):
+class EndpointParameter(NamedTuple):
     """A parameter of an endpoint; ``kind`` is a type of JSON Schema. In a query, a number is text."""
 
     help: str
@@ -281,14 +277,19 @@ class Endpoint(NamedTuple):
     path: str
     summary: str
     handle: Callable[..., dict[str, Any]]
-    parameters: Mapping[str, Parameter] = {}
+    parameters: Mapping[str, EndpointParameter] = {}
     returns: Mapping[str, Any] = {}
 
 
-_WAIT = Parameter("seconds to wait if there is nothing new", "number")
-_CREDIT = {"credits": Parameter("the new balance", "integer"), "add": Parameter("or a change of it", "integer")}
-_SPECS = {"faults": Parameter("each KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]; none clears", "array", True)}
-_CHANGE = {"change": Parameter("+10m (s, m, h, d), stop, start, or a time at which it stops", required=True)}
+_WAIT = EndpointParameter("seconds to wait if there is nothing new", "number")
+_CREDIT = {
+    "credits": EndpointParameter("the new balance", "integer"),
+    "add": EndpointParameter("or a change of it", "integer"),
+}
+_SPECS = {
+    "faults": EndpointParameter("each KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]; none clears", "array", True)
+}
+_CHANGE = {"change": EndpointParameter("+10m (s, m, h, d), stop, start, or a time at which it stops", required=True)}
 _CLOCK = {"time": str, "stopped": bool}
 
 ENDPOINTS = (
@@ -299,10 +300,10 @@ ENDPOINTS = (
         "Return the messages that phones received, newest last.",
         LocalSandbox.inbox,
         {
-            "phone": Parameter("only this number, in any spelling"),
-            "kind": Parameter("only sms, call or chatapp"),
-            "after": Parameter("only messages after this number", "integer"),
-            "limit": Parameter("only the newest", "integer"),
+            "phone": EndpointParameter("only this number, in any spelling"),
+            "kind": EndpointParameter("only sms, call or chatapp"),
+            "after": EndpointParameter("only messages after this number", "integer"),
+            "limit": EndpointParameter("only the newest", "integer"),
             "wait": _WAIT,
         },
         {"messages": list[dict[str, Any]]},
@@ -313,10 +314,10 @@ ENDPOINTS = (
         "Simulate visits to a short URL.",
         LocalSandbox.click,
         {
-            "name": Parameter("name of the short URL", required=True),
-            "count": Parameter("number of visits, 1 if omitted", "integer"),
-            "days": Parameter("number of days to spread them over, 1 if omitted", "integer"),
-            **dict.fromkeys(clicks.VISITOR, Parameter("of the visitor; random if omitted")),
+            "name": EndpointParameter("name of the short URL", required=True),
+            "count": EndpointParameter("number of visits, 1 if omitted", "integer"),
+            "days": EndpointParameter("number of days to spread them over, 1 if omitted", "integer"),
+            **dict.fromkeys(clicks.VISITOR, EndpointParameter("of the visitor; random if omitted")),
         },
         {"name": str, "clicks": int},
     ),
@@ -331,7 +332,7 @@ ENDPOINTS = (
         f"{PATH}/overview",
         "Return messages, short URLs, requests, balance, faults and clock, newest first.",
         LocalSandbox.overview,
-        {"since": Parameter("wait until the version differs from this"), "wait": _WAIT},
+        {"since": EndpointParameter("wait until the version differs from this"), "wait": _WAIT},
         {"version": str},
     ),
 )

@@ -25,6 +25,14 @@ _FORMATS: dict[str, Schema] = {
     "alias": {"pattern": "^[A-Za-z0-9_-]{1,64}$"},
     "url-long": {"format": "uri"},
 }
+_ERRORS = {
+    "400": "The request is malformed.",
+    "403": "Host or Origin is not one of the sandbox.",
+    "405": "The path does not support the method.",
+    "429": "A fault that was set.",
+    "503": "A fault that was set.",
+    "520": "Unknown; invalid parameters.",
+}
 _CREDENTIALS = (
     ("client", {"type": "integer", "format": "int64"}, "Client (account) identifier."),
     ("key", {"type": "string", "minLength": 1}, "Account key."),
@@ -68,7 +76,7 @@ def _operation(operation: Operation) -> Schema:
         "summary": f"{operation.method} {operation.path}",
         "responses": {
             "200": _json("The operation succeeded.", {"$ref": _ref(operation.answer.name)}),
-            **{code: _json(why, {"$ref": _ref("Error")}) for code, why in _errors()},
+            **{code: _json(why, {"$ref": _ref("Error")}) for code, why in _ERRORS.items()},
         },
     }
     given = [(name, schema, text, operation.credentials, True) for name, schema, text in _CREDENTIALS]
@@ -92,17 +100,6 @@ def _operation(operation: Operation) -> Schema:
     return described
 
 
-def _errors() -> tuple[tuple[str, str], ...]:
-    return (
-        ("400", "The request is not valid HTTP."),
-        ("403", "Host or Origin is not one of the sandbox."),
-        ("405", "The path does not support the method."),
-        ("429", "A fault that was set."),
-        ("503", "A fault that was set."),
-        ("520", "Unknown; invalid parameters."),
-    )
-
-
 def _endpoint(endpoint: Endpoint) -> Schema:
     described: Schema = {
         "operationId": f"{endpoint.method.lower()}-{endpoint.path.strip('/').replace('/', '-')}",
@@ -110,9 +107,7 @@ def _endpoint(endpoint: Endpoint) -> Schema:
         "summary": endpoint.summary,
         "responses": {
             "200": _json("Done.", {"type": "object"}),
-            **{
-                code: _json(why, {"$ref": _ref("Error")}) for code, why in (("400", "Invalid parameters."), ("403", ""))
-            },
+            **{code: _json(_ERRORS[code], {"$ref": _ref("Error")}) for code in ("400", "403")},
         },
     }
     if endpoint.method == "GET":

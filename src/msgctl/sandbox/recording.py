@@ -8,7 +8,8 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from threading import Lock
+from typing import Any, NamedTuple, TextIO
 from urllib.parse import parse_qsl
 
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError
@@ -36,7 +37,7 @@ class Forwarded(NamedTuple):
 
 
 class ExchangeRecorder:
-    """Forwards requests to the service, and records each one with its response.
+    """Forwards requests to the service, and adds each one with its response to a file.
 
     A request must carry the account's own client and key, so that no other program spends its credits.
     """
@@ -44,13 +45,14 @@ class ExchangeRecorder:
     def __init__(
         self,
         forward: Callable[[Forwarded], SandboxResponse],
-        write: Callable[[str], None],
+        file: TextIO,
         *,
         client: int,
         key: str,
     ) -> None:
         self._forward = forward
-        self._write = write
+        self._file = file
+        self._one_at_a_time = Lock()
         self._client = str(client)
         self._key = key
 
@@ -60,14 +62,16 @@ class ExchangeRecorder:
             forwarded, client, key = _read(request)
             if client != self._client or not hmac.compare_digest(key.encode(), self._key.encode()):
                 return Refusal("UNAUTHORIZED", "client or key is wrong; nothing was forwarded").response()
-            response = self._forward(forwarded)
+            with self._one_at_a_time:
+                response = self._forward(forwarded)
+                self._file.write(_line(forwarded, response))
+                self._file.flush()
+                return response
         except Refusal as refusal:
             return refusal.response()
         except MsgctlError as error:
             status = 502 if isinstance(error, NotReachedError) else 504
             return json_response({"error": error.kind, "msg": error.message}, status=status)
-        self._write(_line(forwarded, response))
-        return response
 
 
 class Replay:

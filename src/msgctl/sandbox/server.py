@@ -113,13 +113,11 @@ class _Handler(BaseHTTPRequestHandler):
         # The standard library decodes the target as Latin-1, which no client means.
         target = self.path.encode("latin-1").decode("utf-8", "surrogateescape")
         path, _, query = target.partition("?")
-        if target.lower().startswith(("http://", "https://")):  # RFC 9112, 3.2.2
-            path = "/" + path.partition("://")[2].partition("/")[2]
         self._source.restart(IDLE_SECONDS)
         headers = {name.lower(): _utf8(value) for name, value in self.headers.items()}
         assert self.server.service is not None  # noqa: S101 - set before the server is started
         try:
-            self._check_host(target)
+            self._check_host()
             request = SandboxRequest(self.command, path, query, headers, self._body())
             response = self.server.service.respond(request, self.client_address[0])
         except Refusal as refusal:
@@ -131,10 +129,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.log(f"{asked} {response.status} {milliseconds:.0f} ms{fault}")
         self._send(response)
 
-    def _check_host(self, target: str) -> None:
+    def _check_host(self) -> None:
         hosts = self.headers.get_all("host", [])
-        if target.lower().startswith(("http://", "https://")):
-            hosts.append(target.partition("://")[2].partition("/")[0])
         own = {*self.server.hosts, str(self.connection.getsockname()[0]).removeprefix("::ffff:")}
         if not hosts or not all(_name_of(host) in own for host in hosts):
             raise Refusal("FORBIDDEN_HOST", "Host must be an address of this server; see --allow-host", status=403)

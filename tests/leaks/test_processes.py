@@ -108,9 +108,7 @@ def test_the_key_of_a_profile_is_not_visible_in_any_process(server: Service, sou
     assert not shows_key(seen)
 
 
-def test_the_processes_of_a_key_command_do_not_get_the_key(
-    server: Service, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_command_does_not_inherit_the_key(server: Service, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A key of the environment is in that of msgctl itself, where the user has put it, and goes no further."""
     monkeypatch.setenv("MSGCTL_KEY", KEY)
     fifo = home / "fifo"
