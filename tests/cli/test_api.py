@@ -297,7 +297,7 @@ def test_an_unsent_request_exits_with_4(tool: Tool, service: Service) -> None:
     assert "nothing was sent" in done.err
 
 
-def test_the_key_is_in_no_header(tool: Tool, service: Service) -> None:
+def test_the_key_is_not_in_any_header(tool: Tool, service: Service) -> None:
     for status in (200, 520):
         service.will(
             raw(f"HTTP/1.1 {status} {quote(KEY)}\r\nX-Was: /x?key={quote(KEY)}\r\nContent-Length: 0\r\n\r\n".encode())

@@ -64,9 +64,7 @@ def test_checking_states_needs_two_threads(
     assert jobs("job", "states", job, "--json").document["states"] == {"delivered": 3}
 
 
-def test_a_connection_that_cannot_be_made_says_why(
-    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_connection_says_why(tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> NoReturn:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
