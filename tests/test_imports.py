@@ -1,4 +1,4 @@
-"""Which module imports which, what a short command does not load, and who writes to standard output."""
+"""Imports between modules, modules that a short command does not load, and writes to standard output."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def is_part(name: str) -> bool:
 
 
 def level(part: str) -> int:
-    """The line of a part. A new part fails here until it has its place."""
+    """The line of a part. A new part fails here until it is listed."""
     return next(number for number, layer in enumerate(LAYERS) if part in layer)
 
 

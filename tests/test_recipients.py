@@ -1,4 +1,4 @@
-"""What a response says of each recipient."""
+"""The outcome of each recipient in a response."""
 
 from __future__ import annotations
 

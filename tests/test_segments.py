@@ -1,4 +1,4 @@
-"""How many SMS a text is, and the text written in the GSM-7 alphabet, as 3GPP TS 23.038 and TS 23.040 have it."""
+"""How many SMS a text is, and the text written in the GSM-7 alphabet, according to 3GPP TS 23.038 and TS 23.040."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def wire_units(text: str, encoding: str) -> int:
 
 
 def split(text: str, encoding: str) -> list[str]:
-    """The messages themselves, each as full as whole characters allow."""
+    """Return the segments, each as full as whole characters allow."""
     alone, joined = (160, 153) if encoding == "GSM-7" else (70, 67)
     if wire_units(text, encoding) <= alone:
         return [text] if text else []

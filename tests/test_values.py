@@ -1,4 +1,4 @@
-"""What a person types becomes what the wire takes, or a usage error that can be shown; whatever it is."""
+"""Any typed text becomes a value for the wire, or a usage error that can be shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`msgctl api`: any request, its credentials in the right place, and its answer as it came."""
+"""`msgctl api`: any request, its credentials in the right place, and its response unchanged."""
 
 from __future__ import annotations
 

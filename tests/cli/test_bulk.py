@@ -37,7 +37,7 @@ def broken(home: Path) -> str:
 
 
 def refused(done: Outcome, code: int, *parts: str) -> None:
-    """One message that holds these parts, and nothing on standard output."""
+    """Check for one message with these parts, and nothing on standard output."""
     assert (done.code, done.out) == (code, "")
     assert all(part in done.err for part in parts), done.err
 

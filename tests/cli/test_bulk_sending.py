@@ -1,4 +1,4 @@
-"""The bulk commands at work: requests, and how a run ends."""
+"""Bulk commands while they send: requests, and how a run ends."""
 
 from __future__ import annotations
 

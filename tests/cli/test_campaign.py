@@ -201,7 +201,7 @@ def test_a_job_outside_its_window_waits_and_says_until_when(
 
 
 def _waiting(*arguments: str) -> subprocess.Popen[str]:
-    """Start a command and return when it says that it waits."""
+    """Start a command and return once it waits."""
     started = subprocess.Popen([sys.executable, "-m", "msgctl", *arguments], stderr=subprocess.PIPE, text=True)
     assert started.stderr is not None
     line = next(line for line in started.stderr if "Waiting" in line)

@@ -48,7 +48,7 @@ def jobs(tool: Tool) -> Jobs:
 
 @pytest.fixture
 def mixed(jobs: Jobs, service: Service, home: Path) -> str:
-    """A job with a recipient of every outcome, that goes on at the sixth of eleven lines."""
+    """A job with a recipient of every outcome, to be resumed at the sixth of eleven lines."""
     first, second, third, *rest = numbers(8)
     file = table(home, "phone", first, second, "nobody", third, first, *rest)
     entry = {"id": "m1", "status": "queued", "credits": 2, "phone": first}
@@ -220,7 +220,7 @@ def test_a_job_keeps_its_profile(jobs: Jobs, service: Service, home: Path) -> No
 
 
 class Deliveries:
-    """Answers questions for delivery states from ``states``, by message id; a behaviour in it is used as it is."""
+    """Responds with delivery states from ``states``, by message ID; a behaviour in it is used unchanged."""
 
     def __init__(self, service: Service, states: Mapping[str, Any]) -> None:
         self._service = service

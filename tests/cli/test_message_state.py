@@ -1,4 +1,4 @@
-"""`state get` of several messages, and `state watch`: what is printed, what is said, and how it ends."""
+"""`state get` of several messages, and `state watch`: the output, the messages, and the exit code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def state(word: str, id: str = "m1") -> Behaviour:
 
 
 def documents(text: bytes) -> list[tuple[str, str]]:
-    """Identifier and state of each JSON document, one a line."""
+    """Identifier and state of each JSON document, one per line."""
     return [(each["id"], each["state"]) for each in map(json.loads, text.splitlines())]
 
 

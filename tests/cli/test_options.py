@@ -1,4 +1,4 @@
-"""The global options: where they are accepted, which wins, and what is refused."""
+"""The global options: where they are accepted, which one wins, and which values are refused."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ SEND = ("sms", "send", "573001234567", "-m", "hi")
 
 
 def allow_threads(monkeypatch: pytest.MonkeyPatch, most: int, *names: str) -> None:
-    """Let that many threads of some names begin, and no more."""
+    """Let so many threads with some names start, and no more."""
     begun: list[str] = []
     begin = threading.Thread.start
 

@@ -117,7 +117,7 @@ def test_fields_have_the_types_of_the_parameters(endpoint: Endpoint) -> None:
 
 @each_endpoint
 def test_fields_are_required_where_the_interface_says(endpoint: Endpoint) -> None:
-    """A conditional parameter is not required by itself; where nothing is stated, both are right."""
+    """A conditional parameter is not required by itself; if the document says nothing, both are right."""
     required = {field.name: field.required for field in operation_of(endpoint).fields}
     for name, parameter in own(endpoint).items():
         if parameter.presence != "unstated":

@@ -1,4 +1,4 @@
-"""What leaves the machine is what the interface takes: each parameter in its place, under its name, and nothing else.
+"""Requests are as the interface defines them: each parameter in its place, under its name, and nothing else.
 
 The command lines of `contract.commands` run against a real HTTP server, and what reached it is held against the
 transcription of the interface.

@@ -1,4 +1,4 @@
-"""A connection that is kept, answers that are not what they say, and what is known about a request that was refused."""
+"""Connections that are kept, responses with wrong headers, and what is known about a refused request."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def perform(client: Client, made: request.Request, timeout: float | None = None)
 
 
 def then(*behaviours: Behaviour, done: threading.Event | None = None) -> Behaviour:
-    """One behaviour after the other on the same connection, and an event after the last."""
+    """Return one behaviour after the other on the same connection, and an event after the last."""
 
     def behave(peer: socket.socket) -> None:
         for behaviour in behaviours:

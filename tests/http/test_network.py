@@ -1,4 +1,4 @@
-"""How a request travels: TLS, proxies, redirects, plain http, and what goes along with it."""
+"""How a request travels: TLS, proxies, redirects, plain http, and their headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a response means: success, refusal, or doubt; and what its error says."""
+"""The meaning of a response: success, refusal, or unknown; and the text of its error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked again when an answer is lost, and what never is: a second message costs money and trust."""
+"""Which requests are retried after a lost response, and which never: a second message costs money and trust."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_each_retry_has_the_full_timeout(service: Service, tool: Tool) -> None:
 
 @pytest.fixture
 def tls_service(monkeypatch: pytest.MonkeyPatch, service: Service) -> Iterator[Service]:
-    """A service behind TLS: until the handshake is done, nothing has left."""
+    """A service behind TLS: nothing is sent before the handshake is done."""
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)

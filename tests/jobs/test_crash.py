@@ -1,4 +1,4 @@
-"""What is left of a job when its process, its connections, its disk or its clock fail: nobody out, nobody twice.
+"""Jobs whose process, connections, disk or clock fail: everyone is sent to, and only once.
 
 The tests run at a size for every day; ``CRASH_TESTS=full pytest tests/jobs/test_crash.py`` runs ten thousand
 recipients through twenty-five kills. ``CRASH_TESTS=required`` fails what cannot be tested on a machine.

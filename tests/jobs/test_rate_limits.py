@@ -1,4 +1,4 @@
-"""What holds a job back: its rate over any ten seconds, its budget, and failures in a row."""
+"""Limits of a job: its rate over any ten seconds, its budget, and failures in a row."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SHORTLY = settings(max_examples=25, deadline=None, suppress_health_check=[Health
 
 
 def leave(rate: float, size: int, delays: list[float], seconds: float) -> list[tuple[float, int]]:
-    """When requests of how many recipients leave within a time; each is late by one of the delays in turn."""
+    """Return the times and sizes of the requests within some seconds; each is late by one of the delays in turn."""
     pace = RateLimiter(rate)
     now = 1000.0
     sent: list[tuple[float, int]] = []
@@ -211,7 +211,7 @@ def test_until_a_price_is_known_requests_go_one_by_one(tmp_path: Path) -> None:
 
 
 def test_without_a_price_the_estimate_counts(tmp_path: Path) -> None:
-    """Chat-app messages are answered without credits."""
+    """Responses to chat-app messages have no credits."""
     spec = replace(SPEC, batch_size=10, concurrency=4, max_credits=30)
     service = Service(otherwise=lambda phones: [entry(each, None) for each in phones])
     with closing(opened(write(tmp_path / "job.sqlite3", rows(40), spec))) as ledger:
@@ -231,7 +231,7 @@ def test_lost_requests_count_as_spent(tmp_path: Path) -> None:
 
 
 def test_a_resumed_job_knows_the_price(tmp_path: Path) -> None:
-    """Also where some of the first request cost nothing, so that its average says too little."""
+    """Even if some of the first request cost nothing, so that its average is too low."""
 
     def half_blocked(phones: Sequence[str]) -> list[dict[str, Any]]:
         return [entry(each, 6 * (number % 2)) for number, each in enumerate(phones)]

@@ -1,4 +1,4 @@
-"""A job at work, also where things go wrong on this side: the disk is full, a mistake of ours, somebody stops it."""
+"""A job while it runs, even if something fails on this machine: a full disk, a bug, or a user who stops it."""
 
 from __future__ import annotations
 

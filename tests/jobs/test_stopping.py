@@ -1,4 +1,4 @@
-"""A job that is stopped: by a person, by its budget, by the service. What is under way is waited for, and told."""
+"""A job that is stopped: by a person, by its budget, by the service. It waits for requests in flight."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STOPPING = "waiting for requests in flight"
 
 
 def _held(bulk: Bulk, counter: CountingServer) -> Running:
-    """A job with as many requests under way as there may be, none of which is answered."""
+    """A job with as many requests in flight as allowed, all without a response."""
     counter.hold()
     running = bulk.begin()
     counter.wait_for(CONCURRENCY)

@@ -1,4 +1,4 @@
-"""Jobs with a window: nobody is sent to outside it, whatever the clock does, and nobody is forgotten."""
+"""Jobs with a window: no message is sent outside it, whatever the clock does, and no recipient is left out."""
 
 from __future__ import annotations
 

@@ -29,13 +29,13 @@ def family(pid: int) -> list[int]:
 
 
 def seen_of(pid: int) -> bytes:
-    """What other processes of the user, and partly of others, can see of a process and of its children."""
+    """Return what other processes, partly even of other users, can see of a process and its children."""
     names = ("cmdline", "environ", "comm", "status", "stat")
     return b"".join(Path(f"/proc/{each}/{name}").read_bytes() for each in family(pid) for name in names)
 
 
 class Held(threading.Event):
-    """Lets a request wait for its answer until somebody has looked around."""
+    """Holds a response back until the test has looked at the processes."""
 
     def __init__(self, server: Service) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Held(threading.Event):
         answer({"status": 7})(connection)
 
     def look_at(self, pid: int) -> bytes:
-        """What is seen of a process while its request is under way, which may then go on."""
+        """Return what can be seen of a process while its request is in flight, then let it continue."""
         try:
             assert self.arrived.wait(PATIENCE)
             return seen_of(pid)

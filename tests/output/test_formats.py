@@ -1,4 +1,4 @@
-"""What standard output carries: the service's bytes under --json, tables, csv and tsv; and that it carries no more."""
+"""What standard output carries: the service's bytes under --json, tables, csv and tsv; and nothing else."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Served:
         return socket.create_connection(("127.0.0.1", self.port), PATIENCE)
 
     def raw(self, data: bytes) -> bytes:
-        """Everything that comes back for these bytes until the server closes."""
+        """Return everything that the server sends for these bytes until it closes."""
         with self.connect() as connection:
             connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)
@@ -42,14 +42,14 @@ class Served:
             return received
 
     def answer(self, call: SandboxRequest) -> SandboxResponse:
-        """Send a call as HTTP on a connection of its own and read the answer."""
+        """Send a request on a connection of its own and return the response."""
         with self.connect() as connection:
             connection.sendall(as_http(call))
             return read_reply(connection, call.method)
 
 
 def as_http(call: SandboxRequest) -> bytes:
-    """A call as the bytes of a request."""
+    """Return a request as bytes."""
     target = call.path + (f"?{call.query}" if call.query else "")
     headers = {"host": "127.0.0.1", "content-length": str(len(call.body)), **call.headers}
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -57,7 +57,7 @@ def as_http(call: SandboxRequest) -> bytes:
 
 
 def read_reply(connection: socket.socket, method: str = "GET") -> SandboxResponse:
-    """The next answer on a connection, read by the standard library's client."""
+    """Return the next response on a connection, read by the standard library's client."""
     response = HTTPResponse(connection, method=method)
     response.begin()
     return SandboxResponse(

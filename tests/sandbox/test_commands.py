@@ -1,4 +1,4 @@
-"""`msgctl sandbox` and the profile `sandbox`: credits, a new beginning, and what is said about it."""
+"""`msgctl sandbox` and the profile `sandbox`: credits, reset, and their messages."""
 
 from __future__ import annotations
 

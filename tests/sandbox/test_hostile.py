@@ -1,4 +1,4 @@
-"""Whatever is in a call, the answer is one of the interface's: a record, or an error record."""
+"""Any request gets a response of the interface: a record, or an error record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Balance, SMS, calls, chat-app messages: who gets what, for how much, and what becomes of it."""
+"""Balance, SMS, calls, chat-app messages: recipients, costs, and delivery states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server: what a client may send, and that one that misbehaves harms nobody else."""
+"""The server: what a client may send, and that a misbehaving one does not affect others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Visits of short URLs: where they lead, and who is counted as having come."""
+"""Visits to short URLs: redirects, and which visits are counted."""
 
 from __future__ import annotations
 

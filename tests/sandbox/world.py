@@ -1,4 +1,4 @@
-"""An emulator with a clock that stands still until it is moved, and chance that repeats itself."""
+"""An emulator with a stopped clock and repeatable random values."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class World:
         return Controls(self.emulator)
 
     def click(self, name: str, count: int = 1, *, days: int = 1, at: float | None = None, **visitor: str) -> None:
-        """Make visits of a short URL, at another time than now if one is given."""
+        """Visit a short URL, now or at a given time."""
         now, self.now = self.now, self.now if at is None else at
         self.admin.click(name, count, days, **visitor)
         self.now = now
@@ -109,13 +109,13 @@ def encoded(parameters: dict[str, str | None]) -> str:
 
 
 def record(reply: SandboxResponse) -> Any:
-    """The document of an answer that must be 200."""
+    """Return the document of a response that must be 200."""
     assert reply.status == 200, reply.body
     return json.loads(reply.body)
 
 
 def refusal(reply: SandboxResponse, status: int = 520) -> tuple[str, str]:
-    """``error`` and ``msg`` of an answer that must be a refusal."""
+    """Return ``error`` and ``msg`` of a response that must be a refusal."""
     assert reply.status == status, reply.body
     document = json.loads(reply.body)
     assert list(document) == ["error", "msg"]
