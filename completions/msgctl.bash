@@ -77,6 +77,7 @@ __msgctl_table() {
         table=(
             'argument - - '
             'option --message-file files Read the message from a file; - is standard input'
+            'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
         ) ;;
     'call')
         table=(

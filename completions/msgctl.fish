@@ -65,6 +65,7 @@ function __msgctl_table
     case 'sms segments'
         echo 'argument - - '
         echo 'option --message-file files Read the message from a file; - is standard input'
+        echo 'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
     case 'call'
         echo 'command send - Call each number and speak a message, or play a stored audio'
         echo 'command bulk - Call each recipient in a file, as a job'

@@ -13,16 +13,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import httpx
 import pytest
 import trustme
 
 from conftest import KEY
-from msgctl import doctor
-from msgctl.config.credential import Credential, Secret
-from msgctl.doctor import DoctorContext
-from msgctl.errors import RefusedError
-from msgctl.http.client import Client
 from msgctl.storage import paths
 from support.files import config_file, table, write_config
 from support.leaks import shows_key
@@ -204,18 +198,6 @@ def test_a_broken_file_fails_with_the_place(content: str, place: str, tool: Tool
     assert "main" in Report(tool, "-p", "main")["profile"]["found"]
 
 
-def test_a_folder_open_to_others_is_a_warning(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write_config(f'default_profile = "main"\n{table("main")}')
-    path.parent.chmod(0o755)
-    Report(tool, "-n").warned("file", "0755", f"chmod 700 {paths.typed(path.parent)}")
-    monkeypatch.setenv("MSGCTL_CONFIG", str(path))  # a place of the user's own choice may be seen, but not written to
-    assert Report(tool, "-n").statuses["file"] == "ok"
-    path.parent.chmod(0o775)
-    Report(tool, "-n").warned("file", "0775", "writable")
-    path.parent.chmod(0o777)
-    Report(tool, "-n").failed("file", 3, "0777", f"chmod 700 {paths.typed(path.parent)}")
-
-
 # --- base URL and key
 
 
@@ -356,27 +338,6 @@ def test_refused_credentials_exit_with_1_and_name_the_address_to_allow(
     report.failed("credentials", 1, "not from there", "client and key", "127.0.0.1", "allow it in the same menu")
     assert report.done.error["http_status"] == status
     assert report.statuses["clock"] == "skipped"
-
-
-@pytest.mark.parametrize(
-    ("local", "part"),
-    [
-        ("10.1.2.3", "router (10.1.2.3 is a private one)"),
-        ("fe80::1%eth0", "private"),
-        ("2606:4700::1", "not allow 2606:4700::1."),
-    ],
-)
-def test_a_private_address_is_not_suggested_as_the_one_to_allow(local: str, part: str) -> None:
-    def refuse(_: httpx.Request) -> httpx.Response:
-        return httpx.Response(520, json={"error": "no"})
-
-    credential = Credential(1, Secret(KEY))
-    client = Client(f"https://{HOST}/api/v1", credential, transport=lambda: httpx.MockTransport(refuse))
-    context = DoctorContext({}, None, Path, lambda *_: client, 1.0, time.time, time.monotonic)
-    context.credential, context.steps.local = credential, local
-    with pytest.raises(RefusedError) as error:
-        doctor.credentials(context)
-    assert part in (error.value.hint or "")
 
 
 @pytest.mark.parametrize(

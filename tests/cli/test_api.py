@@ -29,25 +29,6 @@ def refused(done: Outcome, service: Service, *parts: str) -> None:
 # --- the request
 
 
-@pytest.mark.parametrize("method", ["GET", "Put", "delete"])
-def test_the_case_of_the_method_does_not_matter(method: str, tool: Tool, service: Service) -> None:
-    service.will(answer(BODY))
-    assert tool("api", method, "/new/thing").code == 0
-    (received,) = service.received
-    assert (received.method, received.path) == (method.upper(), "/api/v1/new/thing")
-    assert received.headers["accept"] == "application/json"
-
-
-@pytest.mark.parametrize(
-    ("path", "target"),
-    [("/ñ", "/%C3%B1"), ("/a%2Fb", "/a%2Fb"), ("/100%", "/100%25"), ("/a..b/.c", "/a..b/.c"), ("/x;y=1", "/x;y=1")],
-)
-def test_a_path_is_sent_percent_encoded(path: str, target: str, tool: Tool, service: Service) -> None:
-    service.will(answer(BODY))
-    assert tool("api", "DELETE", path).code == 0
-    assert service.received[0].target == f"/api/v1{target}"
-
-
 def test_a_get_has_its_credentials_and_parameters_in_the_query(tool: Tool, service: Service) -> None:
     service.will(answer(BODY))
     assert tool("api", "GET", "/things", "-q", "since=2026-01-01", "-q", "tag=a=b&c", "-q", "tag=ñ").code == 0
@@ -143,11 +124,6 @@ def test_an_invalid_parameter_or_a_credential_is_refused(
     assert "s3cret" not in done.err
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"{'a': 1}", b"NaN", b"\xff", b"[" * 200_000, b" " * (2**20 + 1)])
-def test_a_body_that_is_not_json_is_not_sent(content: bytes, tool: Tool, service: Service) -> None:
-    refused(tool("api", "POST", "/things", "--input", "-", stdin=content), service, "JSON")
-
-
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
@@ -235,12 +211,6 @@ def test_include_prints_the_response_headers(flag: str, terminal: bool, tool: To
     assert out.splitlines() == [
         "HTTP/1.1 201 Made", "X-Odd: a\\x1b[31mé", "Content-Type: text/plain", "Connection: close", "", "hello",
     ]  # fmt: skip
-
-
-def test_the_sandbox_responds(tool: Tool) -> None:
-    done = tool("-p", "sandbox", "-q", "api", "-i", "GET", "/balance")
-    assert done.out.startswith("HTTP/1.1 200 OK\ncontent-type: application/json\n")
-    assert json.loads(done.out.partition("\n\n")[2]) == {"status": 1000}
 
 
 # --- failures

@@ -229,13 +229,6 @@ def test_a_message_in_gsm7_needs_fewer_segments(jobs: Jobs, service: Service, ho
 # --- input
 
 
-def test_recipients_from_standard_input(jobs: Jobs, service: Service) -> None:
-    service.always(accepting(service))
-    done = jobs("sms", "bulk", "-", *SMS, "--yes", "--json", stdin=f"phone;name\n{ANA};Ana\n{LUIS};Luis\n")
-    assert (done.code, done.document["file"]) == (0, "-")
-    assert sorted(dict(each.form)["sms"] for each in sends(service)) == ["Hello Ana", "Hello Luis"]
-
-
 # --- asking
 
 

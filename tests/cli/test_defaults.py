@@ -109,21 +109,6 @@ def test_a_bad_default_is_a_configuration_error(
     assert service.received == []
 
 
-@pytest.mark.parametrize(
-    ("member", "bad", "command"),
-    [
-        ("country_code", "COL", SMS),
-        ("voice", "Unknown", CALL),
-    ],
-)
-def test_an_option_replaces_a_bad_default(
-    member: str, bad: str, command: tuple[str, ...], store: Store, tool: Tool, service: Service
-) -> None:
-    store(**{**GOOD, member: bad})
-    option, value = GIVEN[member]
-    assert used(tool, service, "-p", "main", *command, option, value)[WIRE[member]] == value
-
-
 @pytest.mark.parametrize("stored", ["Marian", "mariana"])
 def test_the_voice_of_a_profile_serves_calls_and_verification_calls(
     stored: str, store: Store, tool: Tool, service: Service

@@ -14,7 +14,7 @@ from conftest import KEY
 from support.commands import ALL, MADE_ONCE, PHONE, READS, SENDS, Command, each
 from support.leaks import shows_key, spellings_of
 from support.names import know_no_names
-from support.service import Behaviour, Service, answer, drip, drop, raw, reset
+from support.service import Behaviour, Service, answer, drop, raw, reset
 from support.tool import Outcome, Tool
 
 RECORD = {"error": "invalid_parameter", "msg": "The parameter phone is invalid"}
@@ -53,13 +53,6 @@ def test_a_520_exits_with_1_and_quotes_the_service(command: Command, service: Se
     assert error["http_status"] == 520
     assert {name: error[name] for name in RECORD} == RECORD
     assert all(part in error["message"] for part in ("520", *RECORD.values()))
-
-
-def test_in_the_sandbox_no_address_has_to_be_allowed(tool: Tool) -> None:
-    outcome = tool("-p", "sandbox", "-q", "--json", "state", "get", "nothing-of-this-name")
-    error = only_error(outcome)
-    assert (outcome.code, error["http_status"]) == (1, 520)
-    assert "security menu" not in json.dumps(error)
 
 
 @pytest.mark.parametrize(
@@ -242,12 +235,6 @@ def test_a_lost_read_does_not_say_that_it_may_have_been_carried_out(
     outcome = tool(*command.line)
     assert (outcome.code, outcome.out) == (5, "")
     assert "carried out" not in outcome.err
-
-
-def test_a_dripping_body_of_an_error_is_not_waited_for(service: Service, tool: Tool) -> None:
-    service.will(drip(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 100000\r\n\r\n"))
-    outcome = tool(*SMS, "--json", "--timeout", "0.3")
-    assert (outcome.code, only_error(outcome)["http_status"]) == (1, 401)
 
 
 # --- 6

@@ -41,26 +41,6 @@ def test_a_code_is_sent_read_verified_and_used_up(channel: str, terminal: bool, 
     refused(sandbox(*verify), "INVALID_CODE")
 
 
-def test_the_code_is_asked_for_on_a_terminal(tool: Tool) -> None:
-    sandbox = Sandbox(tool, terminal=True)
-    sandbox.done(*SENDS["sms"])
-    done = sandbox("2fa", "verify", PHONE, "--app-name", "Shop", stdin=f"{sandbox.code()}\n")
-    assert done.code == 0
-    assert "Code: " in done.err
-    assert "Code: " not in done.out
-
-
-@pytest.mark.parametrize(
-    ("typed", "code"),
-    [(b"", 130), (b"\n", 2), (b"\xff\xfe\n", 2), (b"\x1b[A\n", 2)],
-    ids=["end", "nothing", "not text", "an arrow key"],
-)
-def test_an_invalid_code_on_a_terminal_is_refused(typed: bytes, code: int, tool: Tool) -> None:
-    done = tool("-p", "sandbox", "2fa", "verify", PHONE, "--app-name", "Shop", stdin=typed, terminal=True)
-    assert (done.code, done.out) == (code, "")
-    assert "\x1b[A" not in done.err
-
-
 def test_a_code_goes_from_the_inbox_to_verification_through_pipes(sandbox: Sandbox) -> None:
     sandbox.done(*SENDS["call"])
     inbox = sandbox.done("sandbox", "inbox", PHONE, "-o", "csv", "--fields", "code")
@@ -127,14 +107,6 @@ def test_a_message_moves_through_its_states(arguments: Sequence[str], states: li
     assert seen == states
 
 
-def test_a_watch_ends_with_the_message(sandbox: Sandbox) -> None:
-    message = sent(sandbox, "sms", "send", PHONE, "-m", "Hello")
-    done = sandbox("state", "watch", message, "--interval", "1")
-    assert done.code == 0
-    assert "delivered" in done.out
-    assert sandbox.tool.clock.slept == [1, 1]
-
-
 @pytest.mark.parametrize(
     ("phone", "options", "code"),
     [
@@ -189,11 +161,3 @@ def test_forty_clicks_in_json_and_csv(sandbox: Sandbox) -> None:
     chosen = sandbox.rows("url", "stats", "offers", "--since", "7d", "--fields", "clicksNumber,property")
     assert [row["property"] for row in chosen] == [row["property"] for row in rows]
     assert {row["clicksNumber"] for row in chosen} == {"40"}
-
-
-def test_clicks_have_the_given_country_and_browser(sandbox: Sandbox) -> None:
-    shorten(sandbox, "--premium")
-    sandbox.done("sandbox", "click", "offers", "--count", "3", "--country", "pe", "--browser", "Firefox")
-    document = sandbox.document("url", "stats", "offers", "--since", "today")
-    counted = {(name, each[name]["property"]): each[name]["clicks"] for each in document["metrics"] for name in each}
-    assert (counted["country", "PE"], counted["browser", "Firefox"]) == (3, 3)

@@ -6,7 +6,6 @@ import json
 import signal
 import socket
 import sqlite3
-import stat
 import subprocess
 import sys
 from contextlib import closing
@@ -127,12 +126,6 @@ def test_the_response_is_kept_if_an_outcome_is_unknown(service: Service, tool: T
     kept = tool("history", "-o", "tsv", "--fields", "response").out.splitlines()[1:]
     assert ["d1" in each for each in kept] == [True, True, False]
     assert "response" not in recorded(tool)[0]
-
-
-def test_the_file_is_private(sandbox: Sandbox, path: Path) -> None:
-    sandbox.done(*SEND)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
 # --- results
@@ -281,15 +274,6 @@ def test_options_that_cannot_be_used(options: tuple[str, ...], named: str, tool:
     refused(tool("history", "list", *options), 2, named)
 
 
-def test_p_lists_one_profile(tool: Tool, sandbox: Sandbox, service: Service) -> None:
-    sandbox.done(*SEND)
-    service.will(answer(SENDS["sms send"].record))
-    assert tool(*SEND).code == 0
-    assert [each["profile"] for each in recorded(tool)] == ["sandbox", "environment"]
-    assert [each["profile"] for each in recorded(tool, "-p", "sandbox")] == ["sandbox"]
-    assert recorded(tool, "-p", "gone") == []
-
-
 def test_a_state_that_state_get_learned_is_in_the_history(tool: Tool, sandbox: Sandbox) -> None:
     sent = sandbox.document(*SEND)["data"][0]["id"]
     tool.clock.now += 60
@@ -348,15 +332,6 @@ def test_clear_without_a_terminal_needs_yes(tool: Tool, sandbox: Sandbox) -> Non
     refused(tool("history", "clear", "--before", "soon"), 2, "date")
     assert len(recorded(tool)) == 1
     assert tool("history", "clear", "--before", "today", "-y").err == "Deleted 0 entries.\n"
-
-
-def test_clear_for_a_profile_keeps_the_others(tool: Tool, sandbox: Sandbox, service: Service) -> None:
-    sandbox.done(*SEND)
-    service.will(answer(SENDS["sms send"].record))
-    assert tool(*SEND).code == 0
-    assert "Deleted 0 entries" in tool("history", "clear", "-y", "-p", "gone").err
-    assert tool("history", "clear", "-y", "-p", "sandbox").err == 'Deleted 1 entry of profile "sandbox".\n'
-    assert [each["profile"] for each in recorded(tool)] == ["environment"]
 
 
 # --- a profile without a history
@@ -430,17 +405,6 @@ def test_last_shows_the_states_of_the_last_send(tool: Tool, sandbox: Sandbox) ->
     sandbox.done(*SEND)
     sent = sandbox.document("sms", "send", PHONE, OTHER, "-m", "two")["data"]
     assert [each["id"] for each in sandbox.rows("state", "get", "--last")] == [each["id"] for each in sent]
-
-
-def test_last_ignores_other_profiles_and_services(
-    tool: Tool, sandbox: Sandbox, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mine = sandbox.document(*SEND)["data"][0]["id"]
-    service.will(answer(SENDS["sms send"].record))
-    assert tool(*SEND).code == 0
-    assert sandbox.document("state", "get", "--last")["id"] == mine
-    monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url.replace("127.0.0.1", "localhost"))
-    refused(tool("state", "get", "--last"), 2, "--last", "environment")
 
 
 def test_last_of_another_profile_is_suggested(tool: Tool, sandbox: Sandbox, service: Service) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -126,11 +125,6 @@ def test_the_later_format_wins(arguments: tuple[str, ...], printed: str, tool: T
     assert done.out.replace("\r", "").rstrip("\n") == printed.rstrip("\n")
 
 
-def test_a_format_that_was_overridden_does_not_shape_the_error(tool: Tool) -> None:
-    done = tool("--json", "-p", "sandbox", "sms", "send", "12", "-m", "Hello", "-o", "table")
-    assert (done.code, done.err[:6]) == (2, "Error:")
-
-
 # --- help and version
 
 
@@ -209,20 +203,6 @@ def test_an_error_quotes_without_harm(hostile: str, before: list[str], tool: Too
     assert len(done.err) < 1000
     assert not any(char in done.err for char in "\x1b\x07\u202e")
     assert "Traceback" not in done.err
-
-
-@pytest.mark.parametrize("json_option", [["--json"], ["-ojson"], ["--output", "json"]], ids=" ".join)
-@pytest.mark.parametrize("mistake", [["smss"], ["sms", "send"], ["sms", "send", "1", "--nope"]], ids=" ".join)
-@pytest.mark.parametrize("place", ["before", "after"])
-def test_under_json_a_usage_error_is_a_line_of_json(
-    mistake: list[str], json_option: list[str], place: str, tool: Tool
-) -> None:
-    done = tool(*json_option, *mistake) if place == "before" else tool(*mistake, *json_option)
-    assert (done.code, done.out) == (2, "")
-    (line,) = done.err.splitlines()
-    error = json.loads(line)
-    assert (error["kind"], error["exit_code"]) == ("usage", 2)
-    assert error["message"]
 
 
 def test_no_command_accepts_a_key(tool: Tool) -> None:

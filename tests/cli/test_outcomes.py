@@ -83,3 +83,10 @@ def test_a_code_is_not_verified(status: object, service: Service, tool: Tool) ->
     assert done.code == 1
     assert done.error["kind"] in ("refused", "unreadable", "outcome_unknown")
     assert "480615" not in done.err
+
+
+def test_a_code_that_was_not_sent_gets_no_verdict_that_it_was(service: Service, tool: Tool) -> None:
+    service.will(answer({"id": "d1", "status": "accepted", "data": [entry(PHONE, "blocked")]}))
+    done = tool(*SENDS["2fa send-sms"].line, screen=True)
+    assert done.code == 6
+    assert "Code sent" not in done.err

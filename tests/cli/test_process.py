@@ -110,13 +110,6 @@ def test_a_send_does_not_need_its_streams(closed: str, service: Service) -> None
     assert dict(service.received[0].form)["sms"] == "Hola"
 
 
-@pytest.mark.parametrize("line", [f"sms send {PHONE}", "2fa verify 573001234567 --app-name Shop --code -"])
-def test_closed_standard_input_is_an_empty_one(line: str, service: Service) -> None:
-    done = shell(f"msgctl {line} --json <&-")
-    assert done.returncode == json.loads(done.stderr)["exit_code"] == 2
-    assert service.connections == 0
-
-
 @needs_full
 @pytest.mark.parametrize("form", ["table", "json"])
 def test_a_send_whose_result_cannot_be_written_exits_with_5(form: str, service: Service) -> None:
@@ -292,15 +285,6 @@ def test_every_character_can_be_printed_in_every_locale(locale: dict[str, str], 
     assert "Se" in outcome.stdout.decode(locale.get("PYTHONIOENCODING", "utf-8"))
 
 
-@pytest.mark.parametrize("locale", [LOCALES["ASCII"]])
-def test_an_error_is_one_line_of_json_in_every_locale(locale: dict[str, str], service: Service) -> None:
-    record = {"error": "Señor 😀", "msg": "✓ € ñ"}
-    service.will(answer(record, 520), answer(record, 520))
-    error = json.loads(process(*SEND.split(), "--json", env=locale).stderr)
-    assert {name: error[name] for name in record} == record
-    assert process(*SEND.split(), env=locale).code == 1
-
-
 def test_arguments_that_are_not_text_are_a_usage_error(service: Service) -> None:
     done = shell(f"msgctl sms send {PHONE} -m $'\\xff\\xfe' --json")
     assert done.returncode == json.loads(done.stderr)["exit_code"] == 2
@@ -355,9 +339,3 @@ def test_no_escape_byte_without_colour(arguments: tuple[str, ...], env: dict[str
     assert code == 0
     assert "\x1b" not in shown
     assert "Hola" in shown
-
-
-def test_a_pipe_gets_colour_only_when_it_is_forced(service: Service) -> None:
-    service.always(answer(RECORD))
-    assert b"\x1b" not in process(*SEND.split()).stdout
-    assert b"\x1b[" in process(*SEND.split(), env={"FORCE_COLOR": "1"}).stdout

@@ -63,14 +63,6 @@ def test_an_invalid_change_is_refused_whole(tool: Tool, options: list[str]) -> N
     assert config_file().read_bytes() == before
 
 
-def test_plain_http_needs_the_permission_of_the_profile(tool: Tool) -> None:
-    write_config(table("main", "allow_http = true", base_url="http://service.example/api/v1"))
-    assert tool("profile", "set", "main", "--no-allow-http").code == 2
-    assert tool("profile", "set", "main", "--client", "2").code == 0
-    assert tool("profile", "set", "main", "--no-allow-http", "--base-url", URL).code == 0
-    assert written()["profiles"]["main"] == {**MAIN, "client": 2, "allow_http": False}
-
-
 @pytest.mark.usefixtures("profile")
 @pytest.mark.parametrize(("name", "code"), [("unknown", 3), ("sandbox", 2)])
 def test_only_a_stored_profile_is_changed(tool: Tool, name: str, code: int) -> None:
@@ -207,19 +199,6 @@ def test_a_key_that_is_not_in_the_keychain_is_reported(tool: Tool, keychain: Pat
     assert (done.code, "no key for profile main" in done.err) == (3, True)
     assert "msgctl profile set main --keyring" in done.err
     assert keys(keychain) == {}
-
-
-def test_a_keychain_that_cannot_be_used_is_reported(
-    tool: Tool, keychain: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_config(table("main", "keyring = true", key=None))
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
-    done = tool("-p", "main", "balance")
-    assert (done.code, "keychain" in done.err) == (3, True)
-    before = config_file().read_bytes()
-    done = tool("profile", "add", "new", "--base-url", URL, "--client", "1", "--keyring", "--key-stdin", stdin=KEY)
-    assert (done.code, shows_key(done.err)) == (3, False)
-    assert config_file().read_bytes() == before
 
 
 def test_without_the_extra_it_says_how_to_install_it(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:

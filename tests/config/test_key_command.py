@@ -11,7 +11,7 @@ from conftest import KEY
 from msgctl.config import key_command
 from support.files import URL, config_file, credentials, table, write_config, written
 from support.leaks import shows_key
-from support.service import Service, answer
+from support.service import Service
 from support.terminal import Terminal, in_a_terminal
 from support.tool import Tool
 
@@ -93,15 +93,6 @@ def test_a_key_command_that_does_not_end_is_killed(
     assert "0.05 seconds" in done.err
 
 
-def test_a_key_command_that_prints_endlessly_is_killed(tool: Tool, server: Service) -> None:
-    with_command(server, "yes the-line-of-another-program")
-    done = tool("balance", "-p", "main")
-    assert done.code == 3
-    assert "more than 64 KiB" in done.err
-    assert "the-line" not in done.err
-    assert server.received == []
-
-
 def test_a_key_command_does_not_see_the_key_of_the_environment(
     tool: Tool, server: Service, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,10 +144,3 @@ def test_a_key_command_is_not_run_if_the_environment_has_the_key(
     assert tool("balance").code == 0
     assert credentials(server) == ("1", KEY)
     assert not (home / "ran").exists()
-
-
-def test_a_key_command_is_run_once_for_many_requests(tool: Tool, server: Service, home: Path) -> None:
-    with_command(server, f"echo ran >> {home}/ran; echo key")
-    server.always(answer({"state": "delivered", "id": "x"}))
-    assert tool("-p", "main", "state", "get", "a", "b", "c").code == 0
-    assert (home / "ran").read_text() == "ran\n"

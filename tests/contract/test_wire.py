@@ -6,7 +6,6 @@ transcription of the interface.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -123,18 +122,6 @@ def test_any_text_arrives_exactly(line: Line, name: str, text: str, tool: Tool, 
     assert text == wanted if isinstance(wanted, str) else text in wanted
 
 
-def test_every_free_text_of_the_interface_is_tried_with_awkward_text() -> None:
-    tried = {(line.endpoint, name) for line in FULL for name in (*line.free, *line.prose)}
-    bound = {"phone", "country-code", "voice", "retries", "url-long", "since", "until", "category", "code"}
-    bound |= {"leave-voicemail", "is-premium", "expiration-time-statistics"}
-    assert tried == {
-        (where, each.name)
-        for where, endpoint in ENDPOINTS.items()
-        for each in parameters_besides_credentials(endpoint)
-        if each.name not in bound
-    }
-
-
 @pytest.mark.parametrize("text", [ONE_LINE, MANY_LINES.strip("\r\n")], ids=["one line", "many lines"])
 def test_a_piped_message_arrives_exactly(text: str, tool: Tool, service: Service) -> None:
     service.will(answer({"id": "1"}))
@@ -147,15 +134,6 @@ def test_a_url_to_shorten_arrives_as_it_was_typed(tool: Tool, service: Service) 
     service.will(answer({"urlShort": "https://s.example/1"}))
     assert tool("url", "shorten", url, "--name", "n").code == 0
     assert dict(service.received[0].form)["url-long"] == url
-
-
-@pytest.mark.parametrize("command", ["send", "order"])
-def test_a_template_without_placeholders_gets_an_empty_list_of_values(
-    command: str, tool: Tool, service: Service
-) -> None:
-    service.will(answer({"id": "1"}))
-    assert tool("chatapp", command, PHONE, "--template", "hello").code == 0
-    assert json.loads(service.received[0].body) == {"phone": PHONE, "body": []}
 
 
 @pytest.mark.parametrize("path", ["send", "store/order"])

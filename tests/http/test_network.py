@@ -415,7 +415,7 @@ def test_more_verbosity_shows_headers_and_bodies_without_the_key(
     service.will(answer({**SENDS["sms send"].record, "note": KEY}, headers={"X-Odd": "plain"}))
     err = tool(*flags, *SMS).err
     assert "> Content-Type: application/x-www-form-urlencoded" in err
-    assert f"> client=12345&key=***&phone={PHONE}&sms=Hola" in err
+    assert f"> client=***&key=***&phone={PHONE}&sms=Hola" in err
     assert "< X-Odd: plain" in err
     assert '"note": "***"' in err
     assert not shows_key(err)

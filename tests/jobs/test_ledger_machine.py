@@ -17,7 +17,7 @@ from jobs.making import opened, phone, report, rows, write
 from msgctl.errors import ConfigurationError, OutcomeUnknownError, RefusedError
 from msgctl.jobs.reader import InvalidRow, Row
 from msgctl.jobs.report import Report
-from msgctl.jobs.spec import Intent, Result
+from msgctl.jobs.spec import Intent, RequestResult
 from msgctl.jobs.states import Event, Outcome, State
 from msgctl.recipients import RecipientOutcome
 
@@ -70,12 +70,12 @@ class Person:
             self.lost += self.cost
 
 
-def result(intent: Intent, event: Event, *said: str) -> Result:
+def result(intent: Intent, event: Event, *said: str) -> RequestResult:
     """Return a result that is the same for all recipients."""
     found = [RecipientOutcome(None, event, *said)] * len(intent.phones)
     if event is Event.NOT_SENT:
         found = [RecipientOutcome(None, "unknown")] * len(intent.phones)
-    return Result(intent, found, was_sent=event is not Event.NOT_SENT)
+    return RequestResult(intent, found, was_sent=event is not Event.NOT_SENT)
 
 
 class DoomedError(Exception):
@@ -146,7 +146,7 @@ class LedgerMachine(RuleBasedStateMachine):
         intent = self.in_flight.pop(data.draw(st.sampled_from(sorted(self.in_flight))))
         said = None if failed else [self.said(data, line) for line in intent.group.lines]
         with self.ledger.transaction():
-            self.ledger.record(result(intent, failed) if failed else Result(intent, said or []))
+            self.ledger.record(result(intent, failed) if failed else RequestResult(intent, said or []))
         self.requests -= failed is Event.NOT_SENT
         for place, line in enumerate(intent.group.lines):
             each = said[place] if said else None

@@ -199,6 +199,12 @@ def test_statistics_are_one_row_per_metric(service: Service, tool: Tool) -> None
     assert (rows[1]["percent"], rows[1]["countryIsoCode"], rows[2]["date"]) == ("66.7", "CO", "2026-01-02")
 
 
+def test_statistics_without_metrics_have_no_row(service: Service, tool: Tool) -> None:
+    service.always(answer({"urlShort": "s", "urlLong": "l", "clicksNumber": 0, "metrics": []}))
+    assert tool(*STATS, "-o", "csv").out == "category,property,clicks,percent,date,region,countryIsoCode\n"
+    assert tool(*STATS, "-o", "csv", "--no-header", "--fields", "clicksNumber").out == "0\n"
+
+
 @pytest.mark.parametrize(
     ("text", "cell"),
     [

@@ -15,8 +15,7 @@ from msgctl import cli
 from msgctl.cli.context import Context
 from msgctl.output.printer import Printer
 from msgctl.output.result import Format, Result
-from msgctl.output.screen import Screen
-from msgctl.output.signs import tolerate_any_encoding
+from msgctl.output.screen import Screen, tolerate_any_encoding
 from support.tool import Clock, Stream
 
 FOLDER = Path(__file__).parent / "views"

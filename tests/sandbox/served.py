@@ -42,7 +42,7 @@ class Served:
             return received
 
     def answer(self, call: SandboxRequest) -> SandboxResponse:
-        """Send a request on a connection of its own and return the response."""
+        """Send a request on a connection of its own and read the response."""
         with self.connect() as connection:
             connection.sendall(as_http(call))
             return read_reply(connection, call.method)
@@ -57,7 +57,7 @@ def as_http(call: SandboxRequest) -> bytes:
 
 
 def read_reply(connection: socket.socket, method: str = "GET") -> SandboxResponse:
-    """Return the next response on a connection, read by the standard library's client."""
+    """Read the next response on a connection with the standard library's client."""
     response = HTTPResponse(connection, method=method)
     response.begin()
     return SandboxResponse(

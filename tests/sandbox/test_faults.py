@@ -128,16 +128,3 @@ def test_an_unreadable_fault_leaves_the_others_set(emulator: Emulator) -> None:
         admin.fault("520", "nonsense")
     assert admin.faults() == ["503:next=2"]
     assert admin.fault() == []
-
-
-def test_the_same_seed_meets_the_same_faults(tmp_path: Path) -> None:
-    def run(seed: int) -> list[bool]:
-        emulator = Emulator(SandboxState(tmp_path / f"{seed}.db"), seed=seed)
-        Controls(emulator).fault("520:0.5:/balance")
-        met = [bool(respond(emulator, BALANCE).faults) for _ in range(100)]
-        emulator.close()
-        return met
-
-    assert run(1) == run(1)
-    assert run(1) != run(2)
-    assert 30 < sum(run(1)) < 70

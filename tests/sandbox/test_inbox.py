@@ -56,7 +56,7 @@ def test_only_a_long_number_without_plus_may_lack_its_country_code(world: World)
     assert phones("+3001234567") == ["3001234567"]
 
 
-def test_it_is_narrowed_by_phone_and_kind(world: World) -> None:
+def test_the_inbox_is_filtered_by_phone_and_kind(world: World) -> None:
     world.sms(f"{PHONE},{OTHER}")
     call(world, message="Hola", voice="Mia")
 
@@ -74,6 +74,6 @@ def test_a_voicemail_is_shown(world: World) -> None:
 
 
 @pytest.mark.parametrize("narrowed", [{"kind": "fax"}, {"limit": 0}, {"phone": "\udcff"}, {"phone": "1234"}])
-def test_invalid_queries_are_a_usage_error(world: World, narrowed: dict[str, Any]) -> None:
+def test_an_invalid_filter_is_a_usage_error(world: World, narrowed: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         received(world, **narrowed)

@@ -45,7 +45,7 @@ def test_the_last_credit_can_be_spent(world: World) -> None:
     assert refusal(world.post("/2fa/send-sms", phone=PHONE, app_name="Shop"))[0] == "NOT_ENOUGH_CREDITS"
 
 
-def test_blocking_again_changes_only_the_name(world: World) -> None:
+def test_blocking_again_keeps_the_block_and_changes_only_its_name(world: World) -> None:
     first = record(world.post("/block-phone", phone=PHONE))
     named = record(world.post("/block-phone", phone=PHONE, name="Ana"))
     again = record(world.post("/block-phone", phone=PHONE))
@@ -67,7 +67,7 @@ def test_a_blocked_number_gets_no_sms_and_costs_nothing(world: World) -> None:
     assert [message["phone"] for message in world.admin.inbox()] == [OTHER]
 
 
-def test_dispatches_only_to_blocked_numbers_need_no_credits(world: World) -> None:
+def test_a_dispatch_to_blocked_numbers_only_needs_no_credits(world: World) -> None:
     world.post("/block-phone", phone=PHONE)
     world.admin.credit(0)
 

@@ -59,7 +59,7 @@ def test_a_response_passes_unchanged_and_is_replayed() -> None:
     assert replay.respond(chat('{"body":["x"],"phone":"573001234567"}')) == ODD
 
 
-def test_credentials_are_neither_forwarded_nor_recorded() -> None:
+def test_credentials_are_neither_forwarded_as_parameters_nor_recorded() -> None:
     recording = Recording()
     recording.respond(sms("Hola"))
     (request,) = recording.forwarded
@@ -102,6 +102,6 @@ def test_a_request_that_is_not_in_the_record_is_named() -> None:
 
 
 @pytest.mark.parametrize("line", ["", "[]", "{}", "nonsense", '{"method": "GET", "path": "/x"}'])
-def test_an_invalid_record_is_reported_with_its_line(line: str) -> None:
+def test_an_invalid_record_is_named_with_its_line(line: str) -> None:
     with pytest.raises(ConfigurationError, match=r"file, line 1"):
         Replay([line], "file")

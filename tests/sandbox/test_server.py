@@ -1,4 +1,4 @@
-"""The server: what a client may send, and that a misbehaving one does not affect others."""
+"""The server: what a client may send, and that a hostile client does not harm the others."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_malformed_requests_are_refused_and_the_server_continues(served: Served,
     assert not [line for line in served.log if "ended with" in line]
 
 
-def test_a_half_sent_request_does_nothing_and_blocks_no_other(served: Served) -> None:
+def test_a_half_sent_request_does_nothing_and_does_not_block_others(served: Served) -> None:
     whole = as_http(sms())
     with served.connect() as slow, served.connect() as slower:
         slow.sendall(whole[:20])
@@ -135,7 +135,7 @@ def test_the_log_has_one_line_per_request_and_never_the_key(served: Served) -> N
     ("allowed", "status"),
     [("127.0.0.0/8", 200), ("192.0.2.0/24", 520), ("::1", 520)],
 )
-def test_only_allowed_addresses_can_call_the_interface(emulator: Emulator, allowed: str, status: int) -> None:
+def test_only_allowed_addresses_may_use_the_interface(emulator: Emulator, allowed: str, status: int) -> None:
     with serving(Service(emulator, allowed=[ip_network(allowed)])) as served:
         assert served.answer(BALANCE).status == status
         assert served.answer(SandboxRequest("GET", "/sandbox")).status == 200
@@ -164,7 +164,7 @@ def test_a_page_of_another_origin_is_refused(served: Served, origin: str, status
     assert served.answer(SandboxRequest("POST", "/sandbox/reset", headers={"origin": origin})).status == status
 
 
-def test_a_header_that_drips_is_dropped(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_header_that_arrives_too_slowly_ends_the_connection(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "HEADER_SECONDS", 0.2)
     with served.connect() as connection:
         connection.sendall(b"GET /sandbox HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")

@@ -72,7 +72,7 @@ def test_the_lines_to_export_can_be_read_by_a_shell() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_it_exits_with_0_on_a_signal(number: int) -> None:
+def test_a_signal_ends_it_with_0(number: int) -> None:
     with serving() as (process, _):
         process.send_signal(number)
         out, err = process.communicate(timeout=PATIENCE)
@@ -91,7 +91,7 @@ def test_the_sandbox_commands_reach_it(served: Any, tool: Tool) -> None:
     assert tool("balance", "--json").document == {"status": 1000}
 
 
-def test_another_server_gets_only_the_check(service: Service, tool: Tool) -> None:
+def test_another_server_gets_only_the_check_for_a_sandbox(service: Service, tool: Tool) -> None:
     service.will(answer({"status": 1}))
     refused = tool("sandbox", "reset")
     assert refused.code == 3
@@ -146,7 +146,7 @@ def test_a_kill_in_the_middle_of_many_clients_loses_no_credit(home: Path) -> Non
     left, kept = admin.credit(0, add=True), len(admin.inbox())
     state.close()
     assert left + kept == 100000
-    assert kept >= len(answered)  # whoever got an answer was charged, and perhaps some who got none
+    assert kept >= len(answered)  # each response was charged for, and perhaps requests without one
 
 
 def test_a_key_that_is_typed_into_a_path_is_not_logged() -> None:
@@ -164,7 +164,7 @@ def test_a_key_that_is_typed_into_a_path_is_not_logged() -> None:
     assert b"made-up-key" not in log + told
 
 
-def test_a_log_line_cannot_act_on_a_terminal() -> None:
+def test_the_log_holds_no_control_characters() -> None:
     with serving() as (process, about):
         port = int(about["base_url"].split(":")[2].split("/")[0])
         for line in (b"\x1b[31m /api/v1/balance", b"GET /\x1b]0;x\x07", b"GET / \x1b[2J", "\u202e\x9b /x".encode()):
@@ -177,7 +177,7 @@ def test_a_log_line_cannot_act_on_a_terminal() -> None:
     assert [char for char in log.decode().replace("\n", "") if text.is_unsafe(char)] == []
 
 
-def test_a_followed_inbox_ends_when_its_reader_goes(served: Any, tool: Tool) -> None:
+def test_a_followed_inbox_ends_when_its_reader_closes(served: Any, tool: Tool) -> None:
     assert tool("sms", "send", PHONE, "-m", "one").code == 0
     command = [sys.executable, "-m", "msgctl", "sandbox", "inbox", "--follow", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -209,6 +209,15 @@ def test_a_server_that_cannot_start_says_why(options: list[str], code: int, name
     assert refused.code == code, refused.err
     assert named in refused.err
     assert refused.out == ""
+
+
+def test_a_relative_state_file_in_a_deleted_folder_is_refused(
+    tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert tool("sandbox", "serve", "--port", "0", "--state", "kept.sqlite3").code == 3
 
 
 def raw(about: Any, request: bytes) -> bytes:
@@ -285,7 +294,7 @@ def test_a_recorded_service_is_replayed(served: Any, home: Path, tool: Tool, mon
     ("options", "code"),
     [(["-p", "sandbox"], 2), (["--to", "/proc/nowhere/file"], 3), (["-n"], 2), (["--port", "x"], 2)],
 )
-def test_a_send_that_cannot_be_recorded_has_one_warning(options: list[str], code: int, served: Any, tool: Tool) -> None:
+def test_a_recorder_that_cannot_start_says_why(options: list[str], code: int, served: Any, tool: Tool) -> None:
     to = [] if "--to" in options else ["--to", "file"]
     refused = tool("sandbox", "record", *to, *options)
     assert (refused.code, refused.out) == (code, ""), refused.err

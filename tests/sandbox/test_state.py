@@ -70,7 +70,7 @@ def test_other_users_cannot_read_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("break_it", BROKEN)
-def test_a_broken_file_has_a_hint_and_a_reset_fixes_it(tmp_path: Path, break_it: Callable[[Path], None]) -> None:
+def test_a_broken_file_is_explained_and_fixed_by_a_reset(tmp_path: Path, break_it: Callable[[Path], None]) -> None:
     path = tmp_path / "state.db"
     break_it(path)
 

@@ -62,7 +62,7 @@ def test_a_code_is_charged_like_its_message(world: World) -> None:
     assert world.credits == 996
 
 
-def test_a_code_is_good_once(world: World) -> None:
+def test_a_code_can_be_used_once(world: World) -> None:
     code = send(world)
 
     assert verify(world, code) == "verified"
@@ -77,7 +77,7 @@ def test_a_code_is_for_one_phone_and_one_app_name(world: World) -> None:
     assert verify(world, code) == "verified"
 
 
-def test_a_new_code_replaces_the_earlier_one(world: World) -> None:
+def test_a_new_code_replaces_the_previous_one(world: World) -> None:
     first = send(world)
     second = send(world, "/2fa/send-chatapp")
 

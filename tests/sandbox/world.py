@@ -51,9 +51,9 @@ class Controls:
 
 @dataclass
 class World:
-    """``now`` is the emulator's time; calls carry the right credentials unless they are overridden with None.
+    """``now`` is the emulator's time; requests carry the right credentials unless they are overridden with None.
 
-    ``answer`` is how calls reach the emulator: in this process, unless something else is put in its place.
+    ``answer`` sends a request to the emulator in this process, unless something else replaces it.
     """
 
     path: Path
@@ -69,7 +69,7 @@ class World:
         self.reach(self.emulator.respond)
 
     def reach(self, answer: Callable[[SandboxRequest], SandboxResponse]) -> None:
-        """Send calls there; their paths are below the base path."""
+        """Send requests there, with their paths below the base path."""
         self.answer = lambda call: answer(replace(call, path=BASE_PATH + call.path))
 
     def get(self, path: str, **parameters: str | None) -> SandboxResponse:

@@ -13,7 +13,7 @@ from conftest import KEY
 from contract.interface import BASE_PATH
 from msgctl.config import profiles
 from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.spec import Result
+from msgctl.jobs.spec import RequestResult
 from msgctl.jobs.store import Store
 from msgctl.recipients import RecipientOutcome
 from msgctl.storage import paths
@@ -62,7 +62,7 @@ def prepare(base_url: str) -> None:
             intent = ledger.intend(1)
         assert intent is not None
         with ledger.transaction():
-            ledger.record(Result(intent, [RecipientOutcome(None, "accepted", "m1", "sent", "1")]))
+            ledger.record(RequestResult(intent, [RecipientOutcome(None, "accepted", "m1", "sent", "1")]))
 
 
 def asking(tool: Tool, service: Service) -> list[Line]:

@@ -14,7 +14,7 @@ from msgctl.cli.errors import report
 from msgctl.cli.tree import Root, group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
 from msgctl.output.result import OwnResult, Result
-from msgctl.output.signs import tolerate_any_encoding
+from msgctl.output.screen import tolerate_any_encoding
 
 NOT_AGAIN = "Do not send again to see the result: that would send a second message. See: msgctl history"
 

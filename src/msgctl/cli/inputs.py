@@ -90,6 +90,17 @@ def in_gsm7(text: str) -> str:
     return written
 
 
+def note_savings(context: Context, text: str, recipients: int = 1) -> None:
+    """Say in a note how many credits --gsm7 would save, if it would and every character has a near one."""
+    try:
+        saved = segments.count(text).segments - segments.count(segments.to_gsm7(text)).segments
+    except UsageError:
+        return
+    if saved > 0:
+        number = saved * recipients
+        context.note(f"--gsm7 would save {number:,} credit{'' if number == 1 else 's'}")
+
+
 def _file_text(context: Context, path: str | None, typed: str) -> str:
     """Return the text of a file or of standard input without its final line ends, like the shell's ``$(…)``."""
     if path is None and is_terminal(context.stdin):
@@ -222,6 +233,12 @@ def app_name(context: Context, text: str | None) -> str:
         stored = "" if profile.is_sandbox else f", or store it as app_name in profile {profile.name}"
         raise UsageError("--app-name is missing", f"Give --app-name NAME, the application the code is for{stored}.")
     return name
+
+
+def require_app_name_and_voice(context: Context, app_name: str | None, voice: str | None) -> None:
+    """Name both options at once if both are missing."""
+    if app_name is None and voice is None and context.profile.app_name is None and context.profile.voice is None:
+        raise UsageError("--app-name and --voice are missing", "Give --app-name NAME and --voice NAME.")
 
 
 def voice(context: Context, text: str | None, field: Field) -> str:

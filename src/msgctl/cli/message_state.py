@@ -1,6 +1,6 @@
 """`msgctl state`: delivery states of SMS and calls."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,7 +46,7 @@ def get(
 ) -> ServiceResult | OwnResult:
     """Show the delivery state of each message."""
     context = Context.of(ctx)
-    identifiers = _identifiers(_asked_for(context, id or [], last=last))
+    identifiers = _identifiers(context, id or [], last=last)
     if context.options.dry_run:
         return requests.describe(context, ops.MESSAGES_STATE, [{"id": each} for each in identifiers])
     got: list[Response] = []
@@ -90,7 +90,7 @@ def watch(
         interval=values.seconds(interval, "--interval"),
         max_wait=values.seconds(max_wait, "--max-wait", most=31 * 86400),
     )
-    identifiers = _identifiers(_asked_for(context, id or [], last=last))
+    identifiers = _identifiers(context, id or [], last=last)
     if context.options.dry_run:
         return requests.describe(context, ops.MESSAGES_STATE, [{"id": each} for each in identifiers])
     failures: list[MsgctlError] = []
@@ -105,21 +105,19 @@ def watch(
     return ServiceResult(watcher.responses, len(identifiers), failures=failures)
 
 
-def _asked_for(context: Context, ids: list[str], *, last: bool) -> list[str]:
+def _identifiers(context: Context, ids: list[str], *, last: bool) -> list[str]:
+    """Return the ids of the messages to look up, each once."""
     if ids and last:
         raise UsageError("Use either --last or IDs, not both")
     if not ids and not last:
         raise UsageError("ID is missing", "Give message IDs, or --last.")
-    return ids or last_ids(context)
-
-
-def _identifiers(texts: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(values.words(text, "ID") for text in texts))
+    return list(dict.fromkeys(values.words(text, "ID") for text in ids or last_ids(context)))
 
 
 def _learn(context: Context, responses: Sequence[Response]) -> None:
     """Store delivery states in the history. It is a convenience, so nothing is said if that fails."""
-    states = {str(each.document["id"]): str(each.document["state"]) for each in responses if _has_state(each)}
+    documents = [each.document for each in responses]
+    states = {str(each["id"]): str(each["state"]) for each in documents if each.get("id") and each.get("state")}
     if not states or not context.profile.history:
         return
     from msgctl.history import reading
@@ -127,10 +125,6 @@ def _learn(context: Context, responses: Sequence[Response]) -> None:
     with suppress(ConfigurationError), reading(paths.history_file()) as history:
         if history is not None:
             history.learn(states)
-
-
-def _has_state(response: Response) -> bool:
-    return bool(response.document.get("id") and response.document.get("state"))
 
 
 def _named(id: str, error: MsgctlError) -> MsgctlError:

@@ -64,7 +64,8 @@ def _refuse_optouts(values: Mapping[str, request.Value], body: bytes | None) -> 
     numbers = [_international(phone, str(country) if country else None) for phone in phones_of(values, body) if phone]
     if found := optouts.among(paths.optouts_file(), numbers):
         who = f"{found[0]} has" if len(found) == 1 else f"{', '.join(found)} have"
-        raise UsageError(f"{who} opted out of messages", "Remove the number, or send anyway with --ignore-optout.")
+        fix = f"msgctl optout remove {' '.join(found)}"
+        raise UsageError(f"{who} opted out of messages", f"To send anyway, add --ignore-optout, or run: {fix}")
 
 
 def _international(phone: str, country: str | None) -> str:

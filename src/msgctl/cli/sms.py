@@ -58,6 +58,8 @@ def send(
     context = Context.of(ctx)
     phones = Numbers(context, country_code, sms=True, unchecked=no_number_check).all(phone)
     sms = message(context, text, message_file)
+    if not gsm7:
+        inputs.note_savings(context, sms, len(phones))
     return sending.send(
         context,
         ops.SEND_SMS,
@@ -132,9 +134,13 @@ def segments(
     ctx: typer.Context,
     text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The message. [default: standard input]")] = None,
     message_file: MessageFile = None,
+    gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
 ) -> OwnResult:
     """Count the segments of a message and show its encoding. Nothing is sent."""
     context = Context.of(ctx)
-    count = asdict(counting.count(message(context, text, message_file, "TEXT")))
+    sms = message(context, text, message_file, "TEXT")
+    if not gsm7:
+        inputs.note_savings(context, sms)
+    count = asdict(counting.count(in_gsm7(sms) if gsm7 else sms))
     context.check_own_fields(count)
     return OwnResult({**count, "not_gsm7": list(count["not_gsm7"])}, tuple(count))

@@ -62,6 +62,7 @@ def send_call(
 ) -> Result:
     """Send a verification code by voice call."""
     context = Context.of(ctx)
+    inputs.require_app_name_and_voice(context, app_name, voice)
     return requests.run(
         context,
         ops.CALL_2FA,

@@ -8,6 +8,7 @@ cannot tell a retry from a second message.
 from __future__ import annotations
 
 import copy
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from msgctl.errors import (
     UsageError,
 )
 from msgctl.http.failure import check, outcome_unknown
-from msgctl.http.redaction import redact, redact_body
+from msgctl.http.redaction import MASK, redact, redact_body
 from msgctl.http.request import Request, Value, build, encoded
 from msgctl.http.response import Response, accept, is_lost, parse
 from msgctl.http.transport import Route, describe, finished
@@ -36,6 +37,7 @@ LONGEST_TARGET = 65_000
 """The longest path and query that is sent, in bytes; few servers accept more."""
 PAUSES = (0.3, 0.9)
 """Seconds before the first and the second retry."""
+_CLIENT = re.compile(r"((?:^\??|&)client=)[^&]*")
 
 
 class Client:
@@ -215,7 +217,8 @@ class Client:
         lines += [f"?{query.decode()}"] if query else []
         lines += body.decode("utf-8", "replace").splitlines()
         for line in lines:
-            self._log(f"{sign} {redact(line, key)}")
+            shown = _CLIENT.sub(rf"\1{MASK}", line) if sign == ">" else line
+            self._log(f"{sign} {redact(shown, key)}")
 
 
 def _interrupted(request: Request, *, sent: bool) -> Interrupted:

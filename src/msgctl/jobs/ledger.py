@@ -17,7 +17,7 @@ from msgctl.jobs import queries
 from msgctl.jobs.pending_cursor import PendingCursor
 from msgctl.jobs.pending_writes import PendingWrites, Said
 from msgctl.jobs.schema import LEDGER
-from msgctl.jobs.spec import Intent, JobSpec, Result, charged
+from msgctl.jobs.spec import Intent, JobSpec, RequestResult, charged
 from msgctl.jobs.states import IN_FLIGHT, TRANSITIONS, Event, Outcome, State
 
 ENDED_EARLY = "msgctl ended before the response arrived"
@@ -176,7 +176,7 @@ class Ledger:
         self.totals.promised += intent.estimate
         return intent
 
-    def record(self, result: Result) -> None:
+    def record(self, result: RequestResult) -> None:
         """Write the result of a request that was in flight."""
         intent = result.intent
         before = TRANSITIONS[intent.group.state, Event.INTENT]
@@ -218,7 +218,7 @@ class Ledger:
         return self._message[1:]
 
 
-def _why(result: Result) -> str | None:
+def _why(result: RequestResult) -> str | None:
     """Return why recipients were not accepted; a doubt about an earlier request remains."""
     why = result.error.message if result.error else None
     if why and result.intent.again:

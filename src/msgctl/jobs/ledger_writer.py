@@ -16,7 +16,7 @@ from msgctl.jobs import queries
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.rate_limits import Budget, FailureCounter, RateLimiter
 from msgctl.jobs.sending_hours import SendingHours
-from msgctl.jobs.spec import Intent, Result
+from msgctl.jobs.spec import Intent, RequestResult
 
 MOST_TOGETHER = 20
 """Results and intents in one commit. With more, all senders would wait for the last one and then send at once."""
@@ -57,7 +57,7 @@ class LedgerWriter:
         self._budget = Budget(spec.max_credits, None if spec.max_credits is None else queries.highest_price(ledger.db))
         self._failures = FailureCounter()
         # None wakes the thread up. A SimpleQueue costs a tenth of events and conditions.
-        self._handed_in: SimpleQueue[Waiting | Result | None] = SimpleQueue()
+        self._handed_in: SimpleQueue[Waiting | RequestResult | None] = SimpleQueue()
         self._waiting: list[Waiting] = []
         self._on_hold = False
         self._closed = False
@@ -80,7 +80,7 @@ class LedgerWriter:
         """Return whether the window of a request is still open, right before it is sent."""
         return self._hours is None or intent.zones in self._hours.open_zones()
 
-    def hand_in(self, result: Result) -> None:
+    def hand_in(self, result: RequestResult) -> None:
         """Hand in a result to be written soon."""
         self._handed_in.put(result)
 
@@ -101,7 +101,7 @@ class LedgerWriter:
         """Write what is handed in, until `close`. Whatever happens, no sender is left waiting."""
         while (handed_in := self._next()) is not None:
             self._waiting.extend(each for each in handed_in if isinstance(each, SimpleQueue))
-            results = [each for each in handed_in if isinstance(each, Result)]
+            results = [each for each in handed_in if isinstance(each, RequestResult)]
             try:
                 self._commit(results)
             except Exception as error:  # noqa: BLE001 (the senders must not wait indefinitely)
@@ -110,7 +110,7 @@ class LedgerWriter:
                 self._rescue(results)
             self.totals = self._ledger.totals.copy()
 
-    def _next(self) -> list[Waiting | Result] | None:
+    def _next(self) -> list[Waiting | RequestResult] | None:
         """Return what was handed in, as soon as there is something to do; None at the end."""
         handed_in = self._received(0)
         while not handed_in and not self._is_due():
@@ -133,9 +133,9 @@ class LedgerWriter:
             return False
         return self._hours.open_zones().isdisjoint(self._closed_zones)
 
-    def _received(self, seconds: float | None) -> list[Waiting | Result]:
+    def _received(self, seconds: float | None) -> list[Waiting | RequestResult]:
         """Return what was handed in, waiting at most so long for the first (None: as long as it takes)."""
-        found: list[Waiting | Result] = []
+        found: list[Waiting | RequestResult] = []
         with suppress(Empty):
             each = self._handed_in.get(timeout=seconds)
             while each is not None:
@@ -153,7 +153,7 @@ class LedgerWriter:
             return True
         return not (self._on_hold or self._is_closed() or self._limiter.delay(self._monotonic()))
 
-    def _commit(self, results: Sequence[Result]) -> None:
+    def _commit(self, results: Sequence[RequestResult]) -> None:
         with self._ledger.transaction():
             for result in results:
                 self._ledger.record(result)
@@ -216,7 +216,7 @@ class LedgerWriter:
             turn.put(None)
         self._waiting = []
 
-    def _rescue(self, results: Sequence[Result]) -> None:
+    def _rescue(self, results: Sequence[RequestResult]) -> None:
         """Write results one by one after they could not be written together with new intents.
 
         If one fails, the rest is not tried: each could wait for a locked file again.

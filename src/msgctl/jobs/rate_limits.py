@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from msgctl.errors import ConditionError, MsgctlError
-from msgctl.jobs.spec import Result, Totals, charged
+from msgctl.jobs.spec import RequestResult, Totals, charged
 from msgctl.recipients import ACCEPTED
 
 REQUESTS_PER_SECOND = 5
@@ -53,7 +53,7 @@ class Budget:
         self._is_known = price is not None
         self._price = max(Fraction(1), price or Fraction(1))
 
-    def learn(self, result: Result) -> None:
+    def learn(self, result: RequestResult) -> None:
         """Count what was charged; if a response does not say, the estimate counts, as in the ledger."""
         cost = result.intent.cost
         prices = {each.credits for each in result.outcomes if each.outcome == ACCEPTED} if self.most is not None else ()

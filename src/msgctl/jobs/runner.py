@@ -12,7 +12,7 @@ from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.ledger_writer import LedgerWriter
 from msgctl.jobs.sender import send
 from msgctl.jobs.sending_hours import hours_of
-from msgctl.jobs.spec import Intent, Result, Totals
+from msgctl.jobs.spec import Intent, RequestResult, Totals
 from msgctl.recipients import UNKNOWN, RecipientOutcome
 
 PAUSE = 1.0
@@ -101,10 +101,10 @@ class Runner:
         finally:
             self._leave(1)
 
-    def _sent(self, client: Client, intent: Intent) -> Result:
+    def _sent(self, client: Client, intent: Intent) -> RequestResult:
         if self._writer.may_send(intent):
             return send(client, self._ledger.spec, intent)
-        return Result(intent, [RecipientOutcome(phone, UNKNOWN) for phone in intent.phones], was_sent=False)
+        return RequestResult(intent, [RecipientOutcome(phone, UNKNOWN) for phone in intent.phones], was_sent=False)
 
     def _leave(self, number: int) -> None:
         """Count senders that ended; with the last one, the job ends."""

@@ -87,7 +87,7 @@ class Intent(NamedTuple):
         return self.cost * len(self.group.lines)
 
 
-class Result(NamedTuple):
+class RequestResult(NamedTuple):
     """The result of a request: the outcome of each recipient, in the order of its phones.
 
     ``body`` is the response if it leaves an outcome in doubt.

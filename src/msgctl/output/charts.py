@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from msgctl.operations import PLAIN_CATEGORIES, PREMIUM_CATEGORIES
-from msgctl.output.cells import cell
+from msgctl.output.fields import cell
 from msgctl.output.theme import Flow
 from msgctl.text import plural
 

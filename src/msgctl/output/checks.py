@@ -9,8 +9,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from msgctl.output.cells import cell
-from msgctl.output.signs import SIGNS, kind_of
+from msgctl.output.fields import cell
+from msgctl.output.screen import SIGNS, kind_of
 from msgctl.output.theme import signed, verdict
 from msgctl.text import plural
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from msgctl.config.profiles import ENVIRONMENT
-from msgctl.output.cells import cell, local_time, time_ago
-from msgctl.output.signs import SIGNS, kind_of
+from msgctl.output.fields import cell, local_time, time_ago
+from msgctl.output.screen import SIGNS, kind_of
 from msgctl.output.tables import Column, Listing, record
 from msgctl.output.theme import Flow, state
 from msgctl.text import plural, shorten

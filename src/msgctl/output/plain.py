@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from msgctl.output.cells import cell
+from msgctl.output.fields import cell
 from msgctl.text import clean
 
 GAP = "  "

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from msgctl import operations
 from msgctl.http.response import Response, ShapeError, load_json
 from msgctl.output import fields, jsontext, plain
-from msgctl.output.cells import Rows, cell, reach, text_of
+from msgctl.output.fields import Rows, cell, reach, text_of
 from msgctl.output.result import Document, Format, OwnResult, RawResult, Result, ServiceResult, StreamResult, TextResult
-from msgctl.output.signs import writable
+from msgctl.output.screen import writable
 from msgctl.text import clean
 
 if TYPE_CHECKING:
@@ -88,8 +88,12 @@ class Printer:
         return bool(self._chosen) or self._format is not Format.TABLE
 
     def _table(self, responses: Sequence[Response]) -> tuple[Sequence[str], list[Document]]:
+        answer = responses[0].operation.answer
         rows = [row for response in responses for row in fields.rows_of(response)]
-        return self._chosen or fields.columns_of(responses[0].operation.answer, rows), rows
+        columns = self._chosen or fields.columns_of(answer, rows)
+        if answer is operations.RESPONSE_STATISTIC:  # without metrics there is no row, unless other fields are chosen
+            rows = [row for row in rows if any(reach(row, name) is not None for name in columns)]
+        return columns, rows
 
     def _show_service(self, result: ServiceResult) -> None:
         from msgctl.output import views

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from msgctl.output.jobs import OUTCOMES
-from msgctl.output.signs import SIGNS
+from msgctl.output.screen import SIGNS
 from msgctl.output.theme import Flow, console, state
 from msgctl.text import clean, plural
 

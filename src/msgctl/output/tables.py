@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from msgctl.output.cells import cell, local_time, time_ago
+from msgctl.output.fields import cell, local_time, time_ago
 from msgctl.output.theme import Flow, state
 from msgctl.text import plural
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
-from msgctl.output.signs import SIGNS, kind_of
+from msgctl.output.screen import SIGNS, kind_of
 from msgctl.text import clean
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from msgctl import operations as ops
 from msgctl.output import fields
-from msgctl.output.cells import Rows, cell, reach
+from msgctl.output.fields import Rows, cell, reach
 from msgctl.output.result import ServiceResult
 from msgctl.output.tables import GAP, LEAST_TEXT, Column, Listing, card, record, shown, table
 from msgctl.recipients import ACCEPTED, is_failure
@@ -125,6 +125,8 @@ def verdict_of(result: ServiceResult, now: float) -> Verdict | None:
     if name in _COUNTED:
         return _sent(result, rows, _COUNTED[name])
     if name in _CODES:
+        if result.failures:  # the error says what happened
+            return None
         return Verdict("ok", (f"Code sent to {phone}", *_validity(document, now), *_charged(rows)))
     if response.operation is ops.BLOCK_PHONE:
         return Verdict("ok", (f"Blocked {phone}",))
