@@ -32,7 +32,7 @@ def test_several_documents_are_one_per_line_in_the_order_asked(service: Service,
     assert [each.query[-1] for each in service.received] == [("id", "m2"), ("id", "m1")]
 
 
-def test_one_document_is_printed_as_it_came(service: Service, tool: Tool) -> None:
+def test_one_document_is_printed_unchanged(service: Service, tool: Tool) -> None:
     body = b'{ "state" : "sent",\r\n  "credits": 1.0 }'
     service.will(answer(body), answer(body))
     assert tool("state", "get", "m1", "--json").stdout == body + b"\n"
