@@ -132,7 +132,7 @@ def test_a_key_outlives_the_history(service: Service, tool: Tool) -> None:
     assert tool(*SEND).code == 0
 
 
-def test_a_dry_run_takes_no_key(service: Service, tool: Tool) -> None:
+def test_a_dry_run_reserves_no_key(service: Service, tool: Tool) -> None:
     assert tool(*SEND, "--dry-run").code == 0
     service.will(ACCEPTED)
     assert tool(*SEND).code == 0
@@ -207,7 +207,7 @@ def test_the_phone_in_a_body_counts_too(service: Service, tool: Tool) -> None:
 
 
 @each({name: SENDS[name] for name in ("2fa send-sms", "2fa send-call", "2fa send-chatapp")})
-def test_verification_codes_are_never_held_back(command: Command, service: Service, tool: Tool) -> None:
+def test_verification_codes_ignore_the_opt_out_list(command: Command, service: Service, tool: Tool) -> None:
     assert tool("optout", "add", PHONE).code == 0
     service.will(answer(command.record))
     assert tool(*command.line).code == 0

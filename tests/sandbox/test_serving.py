@@ -1,4 +1,4 @@
-"""`msgctl sandbox serve` as a process, and what reaches it: the tool itself, and the sandbox commands."""
+"""`msgctl sandbox serve` as a process, used by the tool itself and the sandbox commands."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def serving(*options: str, verb: str = "serve") -> Iterator[tuple[subprocess.Pop
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A server that the environment leads to."""
+    """A server that the environment points to."""
     with serving("--client", "77", "--key", "made up", "--credits", "20") as (_, about):
         monkeypatch.setenv("MSGCTL_BASE_URL", about["base_url"])
         monkeypatch.setenv("MSGCTL_CLIENT", str(about["client"]))

@@ -145,5 +145,5 @@ def segments(
     if not gsm7:
         inputs.note_savings(context, sms)
     count = asdict(counting.count(in_gsm7(sms) if gsm7 else sms))
-    context.check_own_fields(count)
+    context.check_fields(count)
     return OwnResult({**count, "not_gsm7": list(count["not_gsm7"])}, tuple(count))
