@@ -162,7 +162,7 @@ def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Import
     from msgctl.jobs.store import Store
 
     context.enable_gc()
-    context.check_own_fields(confirmation.SUMMARY if context.options.dry_run else SUMMARY)
+    context.check_fields(confirmation.SUMMARY if context.options.dry_run else SUMMARY)
     zones = campaign.zone_finder(context, rules.hours())
     country = inputs.country_code(context, source.country_code)
     store = Store(paths.jobs_folder())

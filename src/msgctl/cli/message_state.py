@@ -15,7 +15,7 @@ from msgctl.config import profiles
 from msgctl.errors import ConditionError, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.http.response import Response
 from msgctl.output.result import OwnResult, ServiceResult
-from msgctl.recipients import folded, is_final
+from msgctl.recipients import ACCEPTED, RecipientOutcome, folded, is_delivered, is_final
 from msgctl.storage import paths
 from msgctl.text import shorten
 from msgctl.values import quote
@@ -103,6 +103,28 @@ def watch(
     _learn(context, watcher.responses)
     failures += [_named(each, watcher.failures[each]) for each in identifiers if each in watcher.failures]
     return ServiceResult(watcher.responses, len(identifiers), failures=failures)
+
+
+def undelivered(context: Context, sent: Sequence[RecipientOutcome], max_wait: float) -> list[MsgctlError]:
+    """Follow the messages that were accepted to a final state. Return an error that names those not delivered."""
+    accepted = [each for each in sent if each.outcome == ACCEPTED]
+    watcher = StateWatcher(context, until=(), interval=2.0, max_wait=max_wait)
+    watcher.run(list(dict.fromkeys(each.id for each in accepted if each.id)))
+    _learn(context, watcher.responses)
+    missing = []
+    for each in accepted:
+        state = watcher.state(each.id) if each.id else None
+        if not is_delivered(state or ""):
+            missing.append(f"{each.phone or 'the message'} [{shorten(state or 'state unknown', 60)}]")
+    if not missing:
+        if accepted:
+            context.note("The message was delivered." if len(accepted) == 1 else "All messages were delivered.")
+        return []
+    named = ", ".join(missing[:5]) + (f" and {len(missing) - 5:,} more" if len(missing) > 5 else "")
+    what = f"Not delivered to {named} ({len(missing)} of {len(accepted)} accepted messages)"
+    error = next(iter(watcher.failures.values()), None)
+    why = f"The first failure: {error.message}. " if error else ""
+    return [ConditionError(what, f"{why}To check again: msgctl state get --last")]
 
 
 def _identifiers(context: Context, ids: list[str], *, last: bool) -> list[str]:
@@ -214,7 +236,7 @@ class StateWatcher:
             if waiting:
                 self._context.sleep(max(0.0, min(self._interval, self._left())))
         for each in waiting:
-            state = shorten(self._state(each) or "unknown", 60)
+            state = shorten(self.state(each) or "unknown", 60)
             self._fail(each, f"did not reach {self._wanted} in time (now: {state})")
 
     def _poll(self, ids: Sequence[str], *, is_last: bool) -> list[str]:
@@ -245,7 +267,7 @@ class StateWatcher:
             self._lost = True
             self._say(f"{shorten(id, 60)}: {error.message}; trying again")
             return False
-        before, state = self._state(id), _state_of(response)
+        before, state = self.state(id), _state_of(response)
         self._latest[id] = response
         if before != state and not self._display:
             self._say(f"{shorten(id, 60)}: {shorten(state, 60)}")
@@ -265,7 +287,8 @@ class StateWatcher:
         hint = f"Check again later: msgctl state get {shorten(id, 60)}"
         self.failures[id] = ConditionError(f"Message {quote(id)} {what}", hint)
 
-    def _state(self, id: str) -> str | None:
+    def state(self, id: str) -> str | None:
+        """Return the latest state of a message, if it is known."""
         response = self._latest.get(id)
         return None if response is None else _state_of(response)
 

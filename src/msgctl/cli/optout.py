@@ -53,7 +53,7 @@ def list_(ctx: typer.Context) -> OwnResult:
 
     context = Context.of(ctx)
     context.refuse_dry_run("optout list")
-    context.check_own_fields(COLUMNS)
+    context.check_fields(COLUMNS)
     found = [{"phone": each.phone, "added": timestamp(each.added)} for each in optouts.all_of(paths.optouts_file())]
     return OwnResult(found, COLUMNS, empty="The opt-out list is empty.")
 
