@@ -50,6 +50,8 @@ __msgctl_table() {
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
             'option --ignore-optout - Send even to numbers that opted out'
+            'option --wait - Then wait until every message is delivered; exit 6 if one is not'
+            'option --max-wait text With --wait: maximum seconds to wait'
         ) ;;
     'sms bulk')
         table=(
@@ -98,6 +100,8 @@ __msgctl_table() {
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
             'option --ignore-optout - Send even to numbers that opted out'
+            'option --wait - Then wait until every message is delivered; exit 6 if one is not'
+            'option --max-wait text With --wait: maximum seconds to wait'
         ) ;;
     'call bulk')
         table=(

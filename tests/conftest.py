@@ -1,4 +1,4 @@
-"""What every test has: folders of its own, an environment without msgctl's variables, the tool, a server."""
+"""Fixtures of all tests: folders of their own, an environment without msgctl's variables, the tool, a server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEY = "k3y/with +awkward&chars=%é\"'\\"
 
 @pytest.fixture(autouse=True, scope="session")
 def heeded_signals() -> Iterator[None]:
-    """Processes that tests start heed Ctrl-C, also where a shell runs the tests in the background, and these do not."""
+    """Let processes that tests start react to Ctrl-C, even if a shell runs the tests in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler), signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGINT, before[0])
@@ -31,7 +31,7 @@ def heeded_signals() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Configuration and state live below a folder of the test; nothing of the machine's is seen."""
+    """Keep configuration and state below a folder of the test, apart from the machine's."""
     for variable in os.environ:
         if variable.startswith("MSGCTL_") or variable.lower().endswith("_proxy"):
             monkeypatch.delenv(variable)
@@ -51,7 +51,7 @@ def tool() -> Tool:
 
 @pytest.fixture
 def server() -> Iterator[Service]:
-    """A server that tells a balance unless it is told otherwise; nothing leads to it."""
+    """A server that responds with a balance by default; no setting points to it."""
     with running() as service:
         service.always(answer({"status": 7}))
         yield service
@@ -59,7 +59,7 @@ def server() -> Iterator[Service]:
 
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    """A server, and the environment that leads to it."""
+    """A server, and the environment that points to it."""
     with running() as server:
         monkeypatch.setenv("MSGCTL_BASE_URL", server.base_url)
         monkeypatch.setenv("MSGCTL_CLIENT", "12345")

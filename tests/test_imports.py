@@ -1,4 +1,4 @@
-"""Which module imports which, what a short command does not load, and who writes to standard output."""
+"""Imports between modules, modules that a short command does not load, and writes to standard output."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def is_part(name: str) -> bool:
 
 
 def level(part: str) -> int:
-    """The line of a part. A new part fails here until it has its place."""
+    """The line of a part. A new part fails here until it is listed."""
     return next(number for number, layer in enumerate(LAYERS) if part in layer)
 
 
@@ -134,7 +134,7 @@ def after(*arguments: str) -> set[str]:
     return loaded(code)
 
 
-def test_the_command_tree_leaves_heavy_modules_alone() -> None:
+def test_the_command_tree_does_not_load_heavy_modules() -> None:
     assert loaded("import msgctl.cli").isdisjoint(HEAVY)
 
 
@@ -148,7 +148,7 @@ def test_help_and_counting_in_a_pipe_load_neither_rich_nor_the_client(arguments:
     assert after(*arguments).isdisjoint(HEAVY)
 
 
-def test_a_table_in_a_pipe_does_without_rich() -> None:
+def test_a_table_in_a_pipe_does_not_load_rich() -> None:
     modules = after("-q", "-p", "sandbox", "sms", "send", "573001234567", "-m", "Hello")
     assert "msgctl.http.client" in modules
     assert modules.isdisjoint({"rich"})

@@ -1,4 +1,4 @@
-"""Phone numbers: which texts are read as which number, and why others are refused."""
+"""Phone numbers: how texts are read, and why some are refused."""
 
 from __future__ import annotations
 

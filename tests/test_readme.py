@@ -168,7 +168,7 @@ def test_every_block_is_run_or_checked() -> None:
     [(101, None, False), (99, None, True), (99, "http://127.0.0.1:9/api/v1", False)],
     ids=["enough", "low", "not reached"],
 )
-def test_the_balance_alarm_is_raised_only_by_a_low_balance(
+def test_only_a_low_balance_raises_the_balance_alarm(
     balance: int, base_url: str | None, alarm: bool, shell: Shell
 ) -> None:
     (recipe,) = (each.text for each in BLOCKS if each.language == "sh" and "balance check" in each.text)

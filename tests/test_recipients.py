@@ -1,4 +1,4 @@
-"""What a response says of each recipient."""
+"""The outcome of each recipient in a response."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_an_entry_belongs_to_the_number_that_it_names() -> None:
     assert [(each.phone, each.id, each.credits) for each in found] == [(A, "a", "2"), (B, "b", None)]
 
 
-def test_entries_that_name_no_number_belong_to_the_recipients_in_their_order() -> None:
+def test_entries_without_a_number_belong_to_the_recipients_in_order() -> None:
     found = outcomes(ops.SEND_SMS, {"data": [entry(id="a"), entry(id="b")]}, (A, B))
     assert [each.id for each in found] == ["a", "b"]
 
@@ -123,7 +123,7 @@ def test_the_status_of_a_blocked_number_is_not_judged() -> None:
     assert of({"id": "1", "status": "blocked"}, [A], ops.BLOCK_PHONE) == ["accepted"]
 
 
-def test_entries_of_no_recipient_are_kept() -> None:
+def test_entries_without_a_recipient_are_kept() -> None:
     document = {"data": [entry(C, id="x"), entry(A), *[entry(C, id="y")] * 200]}
     found = unclaimed(ops.SEND_SMS, document, [A])
     assert (found[0].id, found[0].phone, len(found)) == ("x", C, 100)

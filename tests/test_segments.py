@@ -1,4 +1,4 @@
-"""How many SMS a text is, and the text written in the GSM-7 alphabet, as 3GPP TS 23.038 and TS 23.040 have it."""
+"""How many SMS a text is, and the text written in the GSM-7 alphabet, according to 3GPP TS 23.038 and TS 23.040."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def wire_units(text: str, encoding: str) -> int:
 
 
 def split(text: str, encoding: str) -> list[str]:
-    """The messages themselves, each as full as whole characters allow."""
+    """Return the segments, each as full as whole characters allow."""
     alone, joined = (160, 153) if encoding == "GSM-7" else (70, 67)
     if wire_units(text, encoding) <= alone:
         return [text] if text else []
@@ -52,12 +52,12 @@ def split(text: str, encoding: str) -> list[str]:
     return parts
 
 
-def test_default_alphabet_takes_one_septet_a_character() -> None:
+def test_default_alphabet_takes_one_septet_per_character() -> None:
     assert count(ONE_SEPTET) == segments.Count("GSM-7", 127, 127, 1, ())
     assert segments.DEFAULT_ALPHABET == ONE_SEPTET
 
 
-def test_extension_table_takes_two_septets_a_character() -> None:
+def test_extension_table_takes_two_septets_per_character() -> None:
     assert count(TWO_SEPTETS) == segments.Count("GSM-7", 10, 20, 1, ())
     assert segments.EXTENSION == TWO_SEPTETS
 

@@ -1,4 +1,4 @@
-"""What a person types becomes what the wire takes, or a usage error that can be shown; whatever it is."""
+"""Any typed text becomes a value for the wire, or a usage error that can be shown."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_range_of_days_runs_forward(first: date, last: date) -> None:
 
 
 @given(number=st.integers(0, 10**19 - 1), least=st.integers(0, 10), most=st.none() | st.integers(10, 1000))
-def test_a_whole_number_is_taken_within_its_limits(number: int, least: int, most: int | None) -> None:
+def test_a_whole_number_is_accepted_within_its_limits(number: int, least: int, most: int | None) -> None:
     if least <= number and (most is None or number <= most):
         assert values.whole_number(str(number), "--min", least, most) == number
     else:
@@ -157,7 +157,7 @@ def test_an_error_says_what_is_wrong_and_what_to_do(
     assert (hint or "") in (refusal.value.hint or "")
 
 
-def test_the_longest_url_and_message_are_taken() -> None:
+def test_the_longest_url_and_message_are_accepted() -> None:
     url = "https://a.example/".ljust(8192, "x")
     assert values.long_url(url) == url
     with pytest.raises(UsageError, match="longer than 8192 characters"):

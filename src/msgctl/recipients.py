@@ -188,11 +188,17 @@ FINAL_STATES = frozenset(
     """.split()
 )
 """States that do not change any more."""
+_DELIVERED = frozenset({"delivered", "read", "seen", "answered", "completed"})
 
 
 def folded(state: str) -> str:
     """Return a state in the spelling that is compared: lower case, its words joined by hyphens."""
     return state.strip().casefold().replace("_", "-").replace(" ", "-")
+
+
+def is_delivered(state: str) -> bool:
+    """Tell whether a state says that the message arrived, or that the call was answered."""
+    return folded(state) in _DELIVERED
 
 
 def is_final(state: str) -> bool:

@@ -1,4 +1,4 @@
-"""`msgctl api`: any request, its credentials in the right place, and its answer as it came."""
+"""`msgctl api`: any request, its credentials in the right place, and its response unchanged."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_dry_run_shows_the_request_and_no_key(tool: Tool, service: Service) ->
 
 @pytest.mark.parametrize("status", [200, 204, 299])
 @pytest.mark.parametrize("flags", [[], ["--json"]])
-def test_the_body_of_a_success_is_printed_as_it_came(
+def test_the_body_of_a_success_is_printed_unchanged(
     status: int, flags: list[str], tool: Tool, service: Service
 ) -> None:
     for body in (BODY, b"", b"<p>text\x1b[31m\x00\xff"):
@@ -267,7 +267,7 @@ def test_an_unsent_request_exits_with_4(tool: Tool, service: Service) -> None:
     assert "nothing was sent" in done.err
 
 
-def test_the_key_is_in_no_header(tool: Tool, service: Service) -> None:
+def test_the_key_is_not_in_any_header(tool: Tool, service: Service) -> None:
     for status in (200, 520):
         service.will(
             raw(f"HTTP/1.1 {status} {quote(KEY)}\r\nX-Was: /x?key={quote(KEY)}\r\nContent-Length: 0\r\n\r\n".encode())

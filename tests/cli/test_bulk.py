@@ -37,7 +37,7 @@ def broken(home: Path) -> str:
 
 
 def refused(done: Outcome, code: int, *parts: str) -> None:
-    """One message that holds these parts, and nothing on standard output."""
+    """Check for one message with these parts, and nothing on standard output."""
     assert (done.code, done.out) == (code, "")
     assert all(part in done.err for part in parts), done.err
 
@@ -87,7 +87,7 @@ def test_the_summary_comes_before_the_first_request(customers: str, jobs: Jobs, 
     for line in ("recipients  4 in", "duplicate   1, left out", "messages    3", "segments    3"):
         assert line in done.err
     assert "credits     about 3 of 2 left, which is NOT enough" in done.err
-    assert f"line 4: {ANA}: duplicate of line 2" in done.err
+    assert f"Line 4: {ANA}: duplicate of line 2" in done.err
     assert done.err.index("messages    3") < done.err.index("job show")
 
 
@@ -96,7 +96,7 @@ def test_a_balance_that_is_refused_is_noted(customers: str, jobs: Jobs, service:
     service.always(accepting(service))
     done = jobs.sms(customers, "--yes")
     assert done.code == 0
-    assert "balance not checked: The service refused the request (520): NOT_NOW" in done.err
+    assert "Balance not checked: The service refused the request (520): NOT_NOW" in done.err
     assert "; balance not checked" in done.err
 
 
@@ -119,8 +119,8 @@ def test_invalid_rows_stop_a_job(
     done = jobs(*command.split(), broken, *COMMANDS[command], "--yes", *more)
     refused(done, 2, "2 of 3 rows of", "are invalid, starting with line 3", "--skip-invalid")
     if not more:
-        assert "line 3: nobody: not a valid phone number" in done.err
-        assert f"line 4: {EVA}: column name is empty" in done.err
+        assert "Line 3: nobody: not a valid phone number" in done.err
+        assert f"Line 4: {EVA}: column name is empty" in done.err
     assert service.received == []
     assert files(home) == []
 
@@ -243,7 +243,7 @@ def test_without_a_terminal_yes_is_needed(
 
 
 @pytest.mark.parametrize("reply", ["n\n", "\n", "", "yess\n"])
-def test_any_reply_but_yes_cancels(reply: str, customers: str, jobs: Jobs, service: Service, home: Path) -> None:
+def test_any_reply_except_yes_cancels(reply: str, customers: str, jobs: Jobs, service: Service, home: Path) -> None:
     service.will(answer({"status": 100}))
     done = jobs.sms(customers, terminal=True, stdin=reply)
     assert (done.code, "Send 3 messages for about 3 credits? [y/N]" in done.err) == (130, True)

@@ -1,4 +1,4 @@
-"""The bulk commands at work: requests, and how a run ends."""
+"""Bulk commands while they send: requests, and how a run ends."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_five_refusals_in_a_row_stop_a_job(jobs: Jobs, service: Service, home: P
 
 
 @pytest.mark.parametrize("lost", [drop, answer({"error": "x"}, 503)], ids=["drop", "503"])
-def test_unknown_ones_are_resent_only_on_request(lost: Any, three: str, jobs: Jobs, service: Service) -> None:
+def test_unknown_messages_are_resent_only_on_request(lost: Any, three: str, jobs: Jobs, service: Service) -> None:
     service.will(BALANCE, lost)
     service.always(accepting(service))
     done = jobs.sms(three, "--yes", "--json", "--batch-size", "1")

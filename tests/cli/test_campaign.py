@@ -170,7 +170,7 @@ def test_a_number_that_can_never_be_sent_to_is_an_invalid_row(jobs: Jobs, home: 
         (("--foreground",), "--foreground needs --at"),
     ],
 )
-def test_a_rule_that_makes_no_sense_is_a_usage_error(
+def test_invalid_sending_hours_are_a_usage_error(
     options: tuple[str, ...], words: str, jobs: Jobs, service: Service, everyone: str
 ) -> None:
     usage_error(jobs.sms(everyone, "--yes", *options), words)
@@ -201,7 +201,7 @@ def test_a_job_outside_its_window_waits_and_says_until_when(
 
 
 def _waiting(*arguments: str) -> subprocess.Popen[str]:
-    """Start a command and return when it says that it waits."""
+    """Start a command and return once it waits."""
     started = subprocess.Popen([sys.executable, "-m", "msgctl", *arguments], stderr=subprocess.PIPE, text=True)
     assert started.stderr is not None
     line = next(line for line in started.stderr if "Waiting" in line)

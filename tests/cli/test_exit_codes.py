@@ -1,4 +1,4 @@
-"""How each command ends, and what its error says: to a person, and under --json to a script."""
+"""The exit code and the error of each command, as text and with --json."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JSON_TYPE = b"Content-Type: application/json\r\n"
 
 
 def only_error(outcome: Outcome) -> Any:
-    """The one line of standard error, read as JSON; nothing else is said and nothing is printed."""
+    """Return the only line of standard error, read as JSON; standard output must be empty."""
     assert outcome.stdout == b""
     assert outcome.stderr.count(b"\n") == 1
     return json.loads(outcome.stderr)

@@ -1,4 +1,4 @@
-"""Whole pieces of work against the sandbox, as a person at a terminal and as a script would do them."""
+"""Complete tasks in the sandbox, as a person at a terminal or a script does them."""
 
 from __future__ import annotations
 

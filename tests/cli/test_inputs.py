@@ -67,7 +67,7 @@ def test_an_sms_to_a_fixed_line_is_refused_and_a_call_is_not(tool: Tool, service
     )
 
 
-def test_without_the_number_check_the_digits_go_out_as_typed(tool: Tool, service: Service) -> None:
+def test_without_the_number_check_the_digits_are_sent_as_typed(tool: Tool, service: Service) -> None:
     assert used(tool, service, "sms", "send", "87-654", "-m", "Hola", "--no-number-check")["phone"] == "87654"
 
 

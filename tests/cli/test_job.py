@@ -48,7 +48,7 @@ def jobs(tool: Tool) -> Jobs:
 
 @pytest.fixture
 def mixed(jobs: Jobs, service: Service, home: Path) -> str:
-    """A job with a recipient of every outcome, that goes on at the sixth of eleven lines."""
+    """A job with a recipient of every outcome, to be resumed at the sixth of eleven lines."""
     first, second, third, *rest = numbers(8)
     file = table(home, "phone", first, second, "nobody", third, first, *rest)
     entry = {"id": "m1", "status": "queued", "credits": 2, "phone": first}
@@ -65,16 +65,16 @@ def refused(done: Outcome, code: int, *parts: str) -> None:
 
 
 def test_an_empty_list_has_a_note(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
-    assert tool("job", "list", screen=True).err == "no jobs\n"
+    assert tool("job", "list", screen=True).err == "No jobs\n"
     service.always(accepting(service))
     job = jobs.send(of_phones(home, [ANA]))
     assert "has nothing pending" in jobs("job", "resume", job).err
-    for form, told in ((), f"no recipient of job {job} is refused\n"), (("-q",), ""), (("--json",), ""):
+    for form, told in ((), f"No recipient of job {job} is refused\n"), (("-q",), ""), (("--json",), ""):
         done = tool("job", "report", job, "--only", "Refused", *form, screen=True)
         assert (done.code, done.err) == (0, told)
 
 
-def test_a_job_is_listed_as_it_is_shown(mixed: str, jobs: Jobs) -> None:
+def test_job_list_and_job_show_agree(mixed: str, jobs: Jobs) -> None:
     shown = jobs.shown(mixed)
     assert list(shown) == MEMBERS
     assert jobs("job", "list", "--json").document == [shown]
@@ -235,7 +235,7 @@ def test_a_job_keeps_its_profile(jobs: Jobs, service: Service, home: Path) -> No
 
 
 class Deliveries:
-    """Answers questions for delivery states from ``states``, by message id; a behaviour in it is used as it is."""
+    """Responds with delivery states from ``states``, by message ID; a behaviour in it is used unchanged."""
 
     def __init__(self, service: Service, states: Mapping[str, Any]) -> None:
         self._service = service

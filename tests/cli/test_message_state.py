@@ -1,4 +1,4 @@
-"""`state get` of several messages, and `state watch`: what is printed, what is said, and how it ends."""
+"""`state get` of several messages, and `state watch`: the output, the messages, and the exit code."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ def state(word: str, id: str = "m1") -> Behaviour:
 
 
 def documents(text: bytes) -> list[tuple[str, str]]:
-    """Identifier and state of each JSON document, one a line."""
+    """Identifier and state of each JSON document, one per line."""
     return [(each["id"], each["state"]) for each in map(json.loads, text.splitlines())]
 
 
 # --- state get
 
 
-def test_several_documents_are_one_a_line_in_the_order_asked(service: Service, tool: Tool) -> None:
+def test_several_documents_are_one_per_line_in_the_order_asked(service: Service, tool: Tool) -> None:
     service.will(state("sent", "m2"), state("delivered", "m1"))
     outcome = tool("state", "get", "m2", "m1", "--json")
     assert documents(outcome.stdout) == [("m2", "sent"), ("m1", "delivered")]
     assert [each.query[-1] for each in service.received] == [("id", "m2"), ("id", "m1")]
 
 
-def test_one_document_is_printed_as_it_came(service: Service, tool: Tool) -> None:
+def test_one_document_is_printed_unchanged(service: Service, tool: Tool) -> None:
     body = b'{ "state" : "sent",\r\n  "credits": 1.0 }'
     service.will(answer(body), answer(body))
     assert tool("state", "get", "m1", "--json").stdout == body + b"\n"
@@ -155,7 +155,7 @@ def test_failures_to_the_end_exit_with_6(service: Service, tool: Tool) -> None:
     assert "unknown" in outcome.error["message"]
 
 
-def test_a_refusal_ends_the_watch_of_that_message_alone(service: Service, tool: Tool) -> None:
+def test_a_refusal_ends_only_the_watch_of_that_message(service: Service, tool: Tool) -> None:
     service.will(GONE, state("sent", "m2"), state("delivered", "m2"))
     outcome = tool("state", "watch", "m1", "m2", "--json", "-q")
     assert outcome.code == 1

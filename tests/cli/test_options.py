@@ -1,4 +1,4 @@
-"""The global options: where they are accepted, which wins, and what is refused."""
+"""The global options: where they are accepted, which one wins, and which values are refused."""
 
 from __future__ import annotations
 
@@ -183,13 +183,13 @@ def test_fields_select_from_json(tool: Tool) -> None:
 # --- what the parser finds
 
 
-def test_msgctl_alone_shows_its_help() -> None:
+def test_msgctl_without_a_command_shows_its_help() -> None:
     done = process()
     assert (done.code, done.err) == (0, "")
     assert done.out == process("--help").out
 
 
-def test_a_group_alone_shows_its_help(tool: Tool) -> None:
+def test_a_group_without_a_command_shows_its_help(tool: Tool) -> None:
     for group in GROUPS:
         if group.path not in ("", "balance", "history"):
             assert tool(*group.words) == tool(*group.words, "--help") == tool("help", *group.words)

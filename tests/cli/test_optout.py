@@ -23,9 +23,9 @@ def test_numbers_are_added_listed_and_removed(tool: Tool) -> None:
         f"phone,added\n{ANA},2026-09-21T14:13:20Z\n{LUIS},2026-09-21T14:13:20Z\n"
     )
     again = tool("optout", "add", ANA)
-    assert again.err == "Added 0 numbers.\n1 was in the list already.\n"
+    assert again.err == "Added 0 numbers.\n1 was already on the list.\n"
     removed = tool("optout", "remove", f"+{ANA}", "573009999999")
-    assert (removed.code, removed.err) == (0, "Removed 1 number.\nNot in the list: 573009999999\n")
+    assert (removed.code, removed.err) == (0, "Removed 1 number.\nNot on the list: 573009999999\n")
     assert listed(tool) == [LUIS]
 
 
@@ -43,7 +43,7 @@ def test_national_numbers_are_read_by_the_country_of_the_option_or_the_profile(t
     assert listed(tool) == [ANA]
 
 
-def test_one_wrong_number_adds_none(tool: Tool, tmp_path: Path) -> None:
+def test_one_invalid_number_adds_no_number(tool: Tool, tmp_path: Path) -> None:
     assert tool("optout", "add", ANA, "57300").code == 2
     file = tmp_path / "numbers.txt"
     file.write_text(f"{ANA}\n\n{LUIS}\n57300123456\n")
@@ -59,7 +59,7 @@ def test_a_file_has_one_number_per_line(ending: str, tool: Tool, tmp_path: Path)
     file = tmp_path / "numbers.txt"
     file.write_bytes(ending.join(["300 123 4567", "", f"  +{LUIS} ", f"+{LUIS}"]).encode())
     done = tool("optout", "import", str(file), "--country-code", "CO")
-    assert (done.code, done.err) == (0, "Added 2 numbers.\n1 was in the list already.\n")
+    assert (done.code, done.err) == (0, "Added 2 numbers.\n1 was already on the list.\n")
     assert listed(tool) == [ANA, LUIS]
     assert tool("optout", "import", "-", stdin=f"{ANA}\n").code == 0
 
@@ -82,7 +82,7 @@ def test_a_file_of_recipients_can_be_imported(content: bytes, tool: Tool, tmp_pa
     assert tool("optout", "import", "-", "--country-code", "CO", stdin=content).code == 0
 
 
-def test_a_wrong_row_of_a_file_of_recipients_adds_none(tool: Tool, tmp_path: Path) -> None:
+def test_an_invalid_row_of_a_file_of_recipients_adds_no_number(tool: Tool, tmp_path: Path) -> None:
     file = tmp_path / "people.csv"
     file.write_text(f"name,phone\nAna,{ANA}\nLuis,57300\n")
     refused = tool("optout", "import", str(file))

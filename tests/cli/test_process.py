@@ -1,4 +1,4 @@
-"""What only a process shows: pipes, closed and full streams, Ctrl-C, encodings, and a real terminal."""
+"""Tests that need a process: pipes, closed and full streams, Ctrl-C, encodings, and a real terminal."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_a_non_blocking_pipe_is_read_to_its_end(
 
 @contextlib.contextmanager
 def interrupted(*arguments: str, when: threading.Event) -> Iterator[IO[bytes]]:
-    """Run the tool, interrupt it when the event has come, and give its standard error."""
+    """Run the tool, interrupt it once the event is set, and return its standard error."""
     child = subprocess.Popen(
         [sys.executable, "-m", "msgctl", *arguments],
         stdin=subprocess.DEVNULL,

@@ -85,7 +85,7 @@ def test_the_last_remaining_profile_becomes_the_default(tool: Tool) -> None:
     assert not shows_key(config_file().read_bytes())
 
 
-def test_removing_the_default_of_several_leaves_none(tool: Tool) -> None:
+def test_removing_the_default_of_several_leaves_no_default(tool: Tool) -> None:
     write_config('default_profile = "main"\n' + "".join(table(name) for name in ("main", "second", "third")))
     done = tool("profile", "remove", "main", "--yes")
     assert (done.code, done.err) == (0, "Removed profile main. No default profile is set.\n")

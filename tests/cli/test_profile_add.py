@@ -35,7 +35,7 @@ def test_every_setting_is_saved_as_it_is_sent(tool: Tool) -> None:
     }
 
 
-def test_the_first_profile_becomes_the_default_and_no_later_one(tool: Tool) -> None:
+def test_only_the_first_profile_becomes_the_default(tool: Tool) -> None:
     assert "(the default)" in add(tool, "first").err
     assert "(the default)" not in add(tool, "second").err
     assert written()["default_profile"] == "first"

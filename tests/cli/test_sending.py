@@ -21,6 +21,7 @@ ONE_REQUEST = {name: SENDS[name] for name in ("sms send", "call send", "chatapp 
 SEND = ("sms", "send", PHONE, "-m", "Hola", "--once", "disk")
 ENTRY = SENDS["sms send"].record
 ACCEPTED = answer(ENTRY)
+TWO_ACCEPTED = answer({"id": "d", "data": [{"id": "a", "phone": PHONE}, {"id": "b", "phone": OTHER}]})
 REFUSED = answer({"error": "NO", "msg": "no credits"}, 520)
 
 
@@ -131,7 +132,7 @@ def test_a_key_outlives_the_history(service: Service, tool: Tool) -> None:
     assert tool(*SEND).code == 0
 
 
-def test_a_dry_run_takes_no_key(service: Service, tool: Tool) -> None:
+def test_a_dry_run_reserves_no_key(service: Service, tool: Tool) -> None:
     assert tool(*SEND, "--dry-run").code == 0
     service.will(ACCEPTED)
     assert tool(*SEND).code == 0
@@ -206,7 +207,43 @@ def test_the_phone_in_a_body_counts_too(service: Service, tool: Tool) -> None:
 
 
 @each({name: SENDS[name] for name in ("2fa send-sms", "2fa send-call", "2fa send-chatapp")})
-def test_verification_codes_are_never_held_back(command: Command, service: Service, tool: Tool) -> None:
+def test_verification_codes_ignore_the_opt_out_list(command: Command, service: Service, tool: Tool) -> None:
     assert tool("optout", "add", PHONE).code == 0
     service.will(answer(command.record))
     assert tool(*command.line).code == 0
+
+
+# --- --wait
+
+
+def test_a_wait_prints_the_send_and_ends_with_0_once_everyone_has_it(service: Service, tool: Tool) -> None:
+    states = [
+        answer({"id": each, "state": state}) for each, state in [("a", "sent"), ("b", "delivered"), ("a", "read")]
+    ]
+    service.will(TWO_ACCEPTED, *states)
+    outcome = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait", "--json")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert [each["id"] for each in outcome.document["data"]] == ["a", "b"]
+
+
+@pytest.mark.parametrize("last", ["rejected", "queued"])
+def test_a_wait_names_who_did_not_get_it_and_exits_with_6(last: str, service: Service, tool: Tool) -> None:
+    service.will(TWO_ACCEPTED, answer({"id": "a", "state": "delivered"}))
+    service.always(answer({"id": "b", "state": last}))
+    outcome = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait", "--max-wait", "9", "-o", "csv")
+    assert outcome.code == 6
+    assert f"Not delivered to {OTHER} [{last}] (1 of 2 accepted messages)" in outcome.err
+    assert len(outcome.out.splitlines()) == 3
+
+
+def test_a_send_that_fails_keeps_its_exit_code_with_a_wait(service: Service, tool: Tool) -> None:
+    service.will(answer({"id": "d", "status": "1", "data": [{"id": "a", "phone": PHONE}]}))
+    service.always(answer({"id": "a", "state": "rejected"}))
+    outcome = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait")
+    assert outcome.code == 5
+    assert f"Not delivered to {PHONE} [rejected]" in outcome.err
+
+
+def test_a_longest_wait_needs_a_wait(service: Service, tool: Tool) -> None:
+    assert tool("sms", "send", PHONE, "-m", "Hola", "--max-wait", "9").code == 2
+    assert not service.received

@@ -19,7 +19,7 @@ SEND = ("sms", "send", "573001234567", "-m", "hi")
 
 
 def allow_threads(monkeypatch: pytest.MonkeyPatch, most: int, *names: str) -> None:
-    """Let that many threads of some names begin, and no more."""
+    """Let so many threads with some names start, and no more."""
     begun: list[str] = []
     begin = threading.Thread.start
 
@@ -64,9 +64,7 @@ def test_checking_states_needs_two_threads(
     assert jobs("job", "states", job, "--json").document["states"] == {"delivered": 3}
 
 
-def test_a_connection_that_cannot_be_made_says_why(
-    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_connection_says_why(tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> NoReturn:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 

@@ -1,4 +1,4 @@
-"""The command tree, walked: every command has help, examples that work, and the options of its operation."""
+"""The whole command tree: every command has help, examples that work, and the options of its operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a new user mistypes: each error names it, with what is allowed or what may have been meant."""
+"""Mistakes of new users: each error names the mistake, with the allowed values or a suggestion."""
 
 from __future__ import annotations
 

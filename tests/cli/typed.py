@@ -1,4 +1,4 @@
-"""What becomes of a typed value: it is used, or it is refused before anything is sent."""
+"""Checks of typed values: each is used, or refused before anything is sent."""
 
 from __future__ import annotations
 

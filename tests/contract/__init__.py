@@ -1,1 +1,1 @@
-"""The service's REST interface, transcribed a second time, and what is held against it."""
+"""The service's REST interface, transcribed a second time, and the tests that compare msgctl with it."""

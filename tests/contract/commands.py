@@ -1,4 +1,4 @@
-"""Command lines of the surface, and what the interface wants to receive for each; written by hand from the two."""
+"""Command lines, and what the interface expects to receive for each; written by hand."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The tool's clock tells the same day wherever a test runs."""
+    """Set the tool's clock to the same day wherever a test runs."""
     with monkeypatch.context() as patch:
         patch.setenv("TZ", "UTC0")
         time.tzset()

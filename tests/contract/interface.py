@@ -1,6 +1,6 @@
 """The service's REST interface, version 1.0.0, transcribed by hand from its document and from nothing else.
 
-It shares nothing with the package, so that a wrong fact there has something to be held against. What the document
+It shares nothing with the package, so that a wrong fact there is found. What the document
 leaves open is open here: ``unstated``, or a name that is None.
 """
 
@@ -52,7 +52,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One endpoint: what it takes, and what it answers with 200 (``answer``) and with 520 (``error``).
+    """One endpoint: its parameters, and its responses with 200 (``answer``) and with 520 (``error``).
 
     ``content_type`` is that of the request's body, and ``accept`` the request header that the document names.
     """
@@ -66,7 +66,7 @@ class Endpoint:
     accept: str | None = None
 
     def placed(self, place: Place) -> tuple[Parameter, ...]:
-        """The parameters that travel in one place, in the document's order."""
+        """Return the parameters in one place, in the document's order."""
         return tuple(parameter for parameter in self.parameters if parameter.place == place)
 
     def present(self, presence: Presence) -> tuple[Parameter, ...]:

@@ -1,4 +1,4 @@
-"""The records of the service's answers, transcribed by hand from the interface document and from nothing else."""
+"""The records in the service's responses, transcribed by hand from the interface document and from nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What an answer holds, its fields in the document's order; ``name`` is None where the document gives none."""
+    """The record of a response, its fields in the document's order; ``name`` is None if the document gives none."""
 
     name: str | None
     fields: tuple[Field, ...]

@@ -1,4 +1,4 @@
-"""Whether a request is one that the interface allows, by its transcription; whatever command made it."""
+"""Check whether the interface allows a request, by its transcription."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INT64 = 2**63 - 1
 
 
 def faults(request: Received) -> list[str]:
-    """What the interface forbids in a request; empty where there is nothing."""
+    """Return what the interface forbids in a request; empty if it allows everything."""
     path = urlsplit(request.target).path
     endpoint = ENDPOINTS.get((request.method, path.removeprefix(interface.BASE_PATH)))
     if endpoint is None or not path.startswith(interface.BASE_PATH):
@@ -40,7 +40,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 def _of_form(
     endpoint: Endpoint, request: Received, query: list[tuple[str, str]], form: list[tuple[str, str]], document: Any
 ) -> Iterator[str]:
-    """What is in a place where it should not be, there twice, or in no form that the endpoint takes."""
+    """Return parameters that are in the wrong place, repeated, or malformed."""
     for place, pairs in (("query", query), ("form", form)):
         known = {each.name for each in endpoint.parameters if each.place == place}
         yield from (f"{name} in the {place}" for name, _ in pairs if name not in known)

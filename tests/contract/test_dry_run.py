@@ -30,7 +30,7 @@ awkward_ids = [f"{line.endpoint[1]} {name}" for line, name, _ in AWKWARD]
 
 
 def described(tool: Tool, *command: str) -> Any:
-    """What a dry run under --json prints; standard error stays empty."""
+    """Return what a dry run prints with --json; standard error must be empty."""
     outcome = tool("--json", "-n", *command)
     assert (outcome.code, outcome.err) == (0, "")
     return outcome.document

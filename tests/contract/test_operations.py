@@ -61,7 +61,7 @@ def test_credentials_are_required_by_every_endpoint_in_one_place(endpoint: Endpo
 
 
 @each_endpoint
-def test_parameters_travel_where_the_general_rules_say(endpoint: Endpoint) -> None:
+def test_parameters_are_sent_where_the_general_rules_say(endpoint: Endpoint) -> None:
     places = {each.place for each in endpoint.parameters}
     if endpoint.method == "GET":
         assert (places, endpoint.content_type) == ({"query"}, None)
@@ -92,7 +92,7 @@ def test_operations_have_names_of_their_own() -> None:
 
 
 @each_endpoint
-def test_credentials_travel_where_the_interface_says(endpoint: Endpoint) -> None:
+def test_credentials_are_sent_where_the_interface_says(endpoint: Endpoint) -> None:
     assert operation_of(endpoint).credentials.value == endpoint.parameter("client").place
 
 
@@ -102,7 +102,7 @@ def test_fields_are_the_parameters(endpoint: Endpoint) -> None:
 
 
 @each_endpoint
-def test_fields_travel_where_the_interface_says(endpoint: Endpoint) -> None:
+def test_fields_are_sent_where_the_interface_says(endpoint: Endpoint) -> None:
     assert {field.name: field.place.value for field in operation_of(endpoint).fields} == {
         name: parameter.place for name, parameter in own(endpoint).items()
     }
@@ -117,7 +117,7 @@ def test_fields_have_the_types_of_the_parameters(endpoint: Endpoint) -> None:
 
 @each_endpoint
 def test_fields_are_required_where_the_interface_says(endpoint: Endpoint) -> None:
-    """A conditional parameter is not required by itself; where nothing is stated, both are right."""
+    """A conditional parameter is not required by itself; if the document says nothing, both are right."""
     required = {field.name: field.required for field in operation_of(endpoint).fields}
     for name, parameter in own(endpoint).items():
         if parameter.presence != "unstated":
@@ -138,12 +138,12 @@ def test_premium_categories_are_those_of_the_interface() -> None:
 
 
 @each_endpoint
-def test_answers_have_the_fields_of_the_record_in_order(endpoint: Endpoint) -> None:
+def test_responses_have_the_fields_of_the_record_in_order(endpoint: Endpoint) -> None:
     assert members_as_kinds(operation_of(endpoint).answer.members) == fields_as_kinds(endpoint.answer.fields)
 
 
 @each_endpoint
-def test_answers_have_the_name_of_the_record(endpoint: Endpoint) -> None:
+def test_responses_have_the_name_of_the_record(endpoint: Endpoint) -> None:
     if endpoint.answer.name is None:
         assert not operation_of(endpoint).answer.name.startswith("Response"), "the interface gives this record no name"
     else:

@@ -1,4 +1,4 @@
-"""What leaves the machine is what the interface takes: each parameter in its place, under its name, and nothing else.
+"""Requests are as the interface defines them: each parameter in its place, under its name, and nothing else.
 
 The command lines of `contract.commands` run against a real HTTP server, and what reached it is held against the
 transcription of the interface.
@@ -49,7 +49,7 @@ def test_the_full_lines_give_every_parameter_of_an_endpoint(endpoint: Endpoint) 
 
 
 @each_endpoint
-def test_a_bare_line_gives_only_what_an_endpoint_requires(endpoint: Endpoint) -> None:
+def test_a_minimal_command_gives_only_what_an_endpoint_requires(endpoint: Endpoint) -> None:
     required = {each.name for each in parameters_besides_credentials(endpoint) if each.presence != "optional"}
     lines = [line for line in BARE if endpoint_of(line) == endpoint]
     assert required in [set(line.parameters) for line in lines]
@@ -78,7 +78,7 @@ def test_method_and_path_are_those_of_the_interface(line: Line, tool: Tool, serv
 
 @each_line
 @pytest.mark.parametrize("place", PLACES)
-def test_each_parameter_travels_in_its_place_and_nothing_else_does(
+def test_only_the_parameters_are_sent_each_in_its_place(
     line: Line, place: interface.Place, tool: Tool, service: Service
 ) -> None:
     request = sent(tool, service, line)
@@ -86,7 +86,7 @@ def test_each_parameter_travels_in_its_place_and_nothing_else_does(
 
 
 @each_line
-def test_nothing_travels_outside_the_places_of_the_endpoint(line: Line, tool: Tool, service: Service) -> None:
+def test_no_parameter_is_sent_outside_its_place(line: Line, tool: Tool, service: Service) -> None:
     request = sent(tool, service, line)
     places = {each.place for each in endpoint_of(line).parameters}
     assert ("?" in request.target) == ("query" in places)
@@ -94,7 +94,7 @@ def test_nothing_travels_outside_the_places_of_the_endpoint(line: Line, tool: To
 
 
 @each_line
-def test_the_key_travels_once_and_in_no_header(line: Line, tool: Tool, service: Service) -> None:
+def test_the_key_is_sent_once_and_not_in_a_header(line: Line, tool: Tool, service: Service) -> None:
     request = sent(tool, service, line)
     whole = request.target + request.body.decode()
     assert sum(whole.count(spelling) for spelling in SPELLINGS) == 1

@@ -1,4 +1,4 @@
-"""What reached the server, and what had to, for the command lines of `contract.commands`."""
+"""The requests that reached the server, and the expected ones, for the command lines of `contract.commands`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Pairs = list[tuple[str, Any]]
 
 
 def sample(record: Record) -> dict[str, Any]:
-    """An answer of the shape of a record."""
+    """Return a response in the shape of a record."""
     return {field.name: _value(field) for field in record.fields}
 
 
@@ -46,7 +46,7 @@ def endpoint_of(line: Line) -> Endpoint:
 
 
 def expected(line: Line, place: interface.Place, credentials: Pairs) -> Pairs:
-    """The pairs that have to travel in a place, sorted by name."""
+    """Return the expected pairs of a place, sorted by name."""
     parameters = dict([*credentials, *line.parameters.items()])
     return sorted(
         (each.name, parameters[each.name]) for each in endpoint_of(line).placed(place) if each.name in parameters
@@ -54,7 +54,7 @@ def expected(line: Line, place: interface.Place, credentials: Pairs) -> Pairs:
 
 
 def arrived(request: Received, place: interface.Place) -> Pairs:
-    """The pairs that came in a place, those that came twice included, sorted by name."""
+    """Return the received pairs of a place with repeated ones, sorted by name."""
     if place == "query":
         return sorted(request.query) if "?" in request.target else []
     content_type = request.headers.get("content-type")
@@ -64,7 +64,7 @@ def arrived(request: Received, place: interface.Place) -> Pairs:
 
 
 def sent(tool: Tool, service: Service, line: Line) -> Received:
-    """Run a line, which has to succeed by one request alone, and give that request."""
+    """Run a line, which must succeed with one request, and return that request."""
     record = sample(endpoint_of(line).answer)
     record.pop("data", None)  # an id alone accepts every recipient
     service.will(answer(record))

@@ -1,4 +1,4 @@
-"""What is true after every command, however it ended: its files are whole and private, and the next one works."""
+"""Checks after every command, however it ended: its files are whole and private, and the next one works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The world of these tests: no network but loopback, no programs, and a home of its own."""
+"""The environment of these tests: only loopback, no programs, and a home of its own."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def world(service: Service, tool: Tool, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def know_only_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look up numbers of loopback, and answer every other question like a resolver that knows no such name."""
+    """Look up numbers of loopback, and fail for every other name like a resolver that does not know it."""
     look_up = socket.getaddrinfo
 
     def refuse(host: Any, *more: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Whatever is typed: a documented exit code, no traceback, nothing raw on the terminal, no forbidden request."""
+"""Any command line: a documented exit code, no traceback, nothing raw on the terminal, no forbidden request."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_numbers_are_added_all_or_none(path: Path) -> None:
 
 
 def test_a_damaged_list_stops_the_command(path: Path) -> None:
-    """It is not taken for an empty one: messages would go to people who opted out."""
+    """It must not count as an empty one: people who opted out would get messages."""
     optouts.add(path, [ANA], 1.0)
     path.write_bytes(b"no database" * 500)
     with pytest.raises(ConfigurationError, match="opt-out list"):

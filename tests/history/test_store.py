@@ -36,7 +36,7 @@ def history(path: Path) -> Iterator[History]:
 
 
 def found(path: Path) -> list[dict[str, object]]:
-    """Everything that is noted, as another run reads it."""
+    """Return the whole history, as another run reads it."""
     with reading(path) as history:
         assert history is not None
         return history.entries(limit=1_000_000)

@@ -1,4 +1,4 @@
-"""What a server, a proxy or an attacker could answer: the table, and what each entry amounts to."""
+"""Responses of a server, a proxy or an attacker: the table, and what each entry means."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.service import Behaviour, answer, drip, drop, raw, reset, silent
 
 @dataclass(frozen=True)
 class Hostile:
-    """An answer, and what it may be taken for: several where RFC 9110 and 9112 leave that to the client."""
+    """A response, and what it may mean: several things if RFC 9110 and 9112 leave that to the client."""
 
     name: str
     behaviour: Behaviour
@@ -31,12 +31,12 @@ CHUNKS = b"%x\r\n%s\r\n" % (len(BODY), BODY)
 
 
 def headed(*lines: bytes, first: bytes = OK, body: bytes = BODY) -> Behaviour:
-    """A correct answer but for a first line, or lines of the head."""
+    """A correct response except for its first line or some headers."""
     return raw(first + b"".join(line + b"\r\n" for line in lines) + b"Content-Length: %d\r\n\r\n" % len(body) + body)
 
 
 def sized(length: bytes, body: bytes = BODY) -> Behaviour:
-    """A correct answer but for its Content-Length."""
+    """A correct response except for its Content-Length."""
     return raw(OK + b"Content-Length: " + length + b"\r\n\r\n" + body)
 
 

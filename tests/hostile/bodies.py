@@ -1,4 +1,4 @@
-"""Bodies of a 200: JSON and what is none, and texts and numbers that stand for every value of a record."""
+"""Bodies of a 200: JSON and other bytes, and texts and numbers for every value of a record."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCALAR = "1"
 
 
 def everything(text: Any) -> dict[str, Any]:
-    """A record that answers every operation of the interface: ``text`` in every field, and in one more."""
+    """A record that fits every operation of the interface: ``text`` in every field, and in one more."""
     merged: dict[str, Any] = {}
     for record in vars(records).values():
         if isinstance(record, Record):
@@ -40,7 +40,7 @@ def _field(record: Record, name: str) -> Field:
 
 
 def body_of(text: Any) -> bytes:
-    """The record of everything as JSON; what UTF-8 can hold stands in it unescaped."""
+    """The record of everything as JSON; characters that UTF-8 can encode are not escaped."""
     try:
         return json.dumps(everything(text), ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""A hostile server, and the command lines that ask it for something."""
+"""A hostile server, and the command lines that make requests to it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def lines(server: Service, folder: Path) -> list[Line]:
 
 @pytest.fixture(autouse=True)
 def work(server: Service, lines: list[Line], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder of the files that the lines read, and the environment that leads to the server."""
+    """The folder of the files that the lines read, and the environment that points to the server."""
     lead_to(server.base_url, monkeypatch)
     monkeypatch.chdir(folder)
 

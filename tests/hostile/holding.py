@@ -1,4 +1,4 @@
-"""What is true of every run, whatever the server answers."""
+"""Checks of every run, whatever the server responds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LINE_ENDS_AND_JOINERS = "\n\u200c\u200d"
 
 
 class Verdict(Enum):
-    """What a response amounts to, by the contract of the command line ("Responses")."""
+    """The meaning of a response, by the contract of the command line ("Responses")."""
 
     READABLE = "2xx with the record"
     ERROR = "2xx with an error and no record"
@@ -90,7 +90,7 @@ def hold(name: str, verdicts: tuple[Verdict, ...], line: Line, form: Form, outco
 
 
 def unsafe(text: str) -> set[str]:
-    """The characters that would act on a terminal, but for line ends: Unicode's controls, formats and separators."""
+    """Return characters that would act on a terminal, except line ends: Unicode's controls, formats and separators."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return set()
     others = set(text) - set(_LINE_ENDS_AND_JOINERS)
@@ -98,7 +98,7 @@ def unsafe(text: str) -> set[str]:
 
 
 def errors(outcome: Outcome, form: Form) -> int:
-    """How many errors are on standard error; under --json nothing else is, but for the warnings of a job."""
+    """Return the number of errors on standard error; with --json, only warnings of a job may be there too."""
     said = [line for line in outcome.err.splitlines() if not line.startswith("Warning: ")]
     if form != JSON:
         return sum(line.startswith(("Error: ", "✗ ", "x ")) for line in said)

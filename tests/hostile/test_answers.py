@@ -23,7 +23,7 @@ def name_of(value: object) -> str | None:
 
 
 def each_kind(lines: list[Line], turn: int) -> list[Line]:
-    """Every line, but only one in turn of those that share their response handling."""
+    """Return every line, but only one in turn of those that share response handling."""
     jobs = [line for line in lines if line.sends_a_job]
     sandbox = [line for line in lines if line.path.startswith("sandbox ")]
     others = [line for line in lines if line not in jobs and line not in sandbox]

@@ -1,4 +1,4 @@
-"""Answers that are small to send and large to hold, or as large as is read: memory and time stay bounded."""
+"""Responses that are small to send and large to hold, or as large as allowed: memory and time are limited."""
 
 from __future__ import annotations
 

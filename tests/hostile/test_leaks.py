@@ -31,13 +31,13 @@ def test_the_key_would_be_found(form: str) -> None:
 
 @pytest.fixture(autouse=True)
 def temporary(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Temporary files are looked through, too."""
+    """Search temporary files, too."""
     (home / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(home / "tmp"))
 
 
 def ran(line: Line, tool: Tool, turn: int) -> Outcome:
-    """Run a line; whoever takes turns has every verbosity with every form."""
+    """Run a line; in turn, with every verbosity and every output format."""
     if line.path.startswith("job ") or line.sends_a_job:  # the same job is not sent twice
         prepare(os.environ["MSGCTL_BASE_URL"])
     form = FORMS[turn // 3 % 3]
@@ -48,7 +48,7 @@ def ran(line: Line, tool: Tool, turn: int) -> Outcome:
 
 
 def in_escapes(body: bytes) -> bytes:
-    """JSON whose strings are spelled in escapes alone."""
+    """Return JSON whose strings consist only of escapes."""
     units = KEY.encode("utf-16-be").hex()
     escaped = "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
     text = body.decode().replace(json.dumps(KEY), f'"{escaped}"')
@@ -92,7 +92,7 @@ def test_a_result_that_repeats_the_key_is_masked_and_stored_nowhere(
 
 
 def request_of(server: Service) -> Behaviour:
-    """A refusal that tells the caller what it sent, to the letter."""
+    """Return a refusal that repeats exactly what the caller sent."""
 
     def behave(connection: socket) -> None:
         received = server.received[-1]

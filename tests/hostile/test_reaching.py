@@ -39,7 +39,7 @@ def trusted(authority: trustme.CA, home: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def nothing_leaves(name: str, lines: list[Line], tool: Tool) -> None:
-    """Every command ends with 4 and one message that says that nothing was sent."""
+    """Check that every command exits with 4 and one message that says that nothing was sent."""
     for number, line in enumerate(lines):
         if "--base-url" in line.words or line.path.startswith("sandbox "):  # they lead elsewhere, or say it otherwise
             continue
@@ -115,7 +115,7 @@ def test_a_handshake_that_fails_gets_no_request(
 
 @contextmanager
 def answering(behaviour: Behaviour) -> Iterator[tuple[int, list[bytes]]]:
-    """A port where whatever comes first is answered so; gives what came."""
+    """A port that responds to the first data like this; yields what it received."""
     read: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
 

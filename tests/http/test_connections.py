@@ -1,4 +1,4 @@
-"""A connection that is kept, answers that are not what they say, and what is known about a request that was refused."""
+"""Connections that are kept, responses with wrong headers, and what is known about a refused request."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def perform(client: Client, made: request.Request, timeout: float | None = None)
 
 
 def then(*behaviours: Behaviour, done: threading.Event | None = None) -> Behaviour:
-    """One behaviour after the other on the same connection, and an event after the last."""
+    """Return one behaviour after the other on the same connection, and an event after the last."""
 
     def behave(peer: socket.socket) -> None:
         for behaviour in behaviours:
@@ -87,7 +87,7 @@ def test_ctrl_c_before_a_request_leaves_sends_nothing_whatever_the_last_one_did(
     assert re.fullmatch(r"< 200 POST /api/v1/send-sms \d{1,4} ms", said[1])
 
 
-def test_what_was_not_sent_is_logged_as_such() -> None:
+def test_unsent_requests_are_logged_as_not_sent() -> None:
     said: list[str] = []
     with socket.socket() as taken:  # bound, and not listening
         taken.bind(("127.0.0.1", 0))
@@ -110,7 +110,7 @@ def test_the_log_says_how_many_milliseconds_a_request_took(keeper: Service) -> N
 
 
 @pytest.mark.parametrize("ask", [Client.fetch, perform])
-def test_a_caller_with_a_limit_of_its_own_repeats_on_its_own(ask: Callable[..., object]) -> None:
+def test_a_caller_with_its_own_limit_does_its_own_retries(ask: Callable[..., object]) -> None:
     with running() as service:
         service.always(drop)
         with calling(service.base_url) as client, pytest.raises(OutcomeUnknownError):
@@ -192,7 +192,7 @@ def test_a_connection_that_was_idle_for_long_is_not_used_again(
 @pytest.mark.parametrize(
     "meanwhile", [hang_up, raw(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 2\r\n\r\n{}")], ids=["end", "bytes"]
 )
-def test_what_comes_between_two_requests_costs_no_message(meanwhile: Behaviour, keeper: Service) -> None:
+def test_data_between_two_requests_loses_no_message(meanwhile: Behaviour, keeper: Service) -> None:
     done = threading.Event()
     keeper.will(then(WHOLE, meanwhile, done=done), WHOLE)
     with calling(keeper.base_url) as client:
@@ -203,7 +203,7 @@ def test_what_comes_between_two_requests_costs_no_message(meanwhile: Behaviour, 
 
 
 @pytest.mark.parametrize("loss", [hang_up, then(raw(b"HTTP/1.1 200 OK\r\nContent-Le"), hang_up)])
-def test_what_is_lost_on_a_kept_connection_is_not_sent_again(loss: Behaviour, keeper: Service) -> None:
+def test_a_request_lost_on_a_kept_connection_is_not_retried(loss: Behaviour, keeper: Service) -> None:
     keeper.will(WHOLE, loss, WHOLE)
     with calling(keeper.base_url) as client:
         perform(client, SEND)
@@ -214,7 +214,7 @@ def test_what_is_lost_on_a_kept_connection_is_not_sent_again(loss: Behaviour, ke
     assert (len(keeper.received), keeper.connections) == (3, 2)
 
 
-def test_a_late_answer_is_not_taken_for_that_of_the_next_request(keeper: Service) -> None:
+def test_a_late_response_is_not_used_for_the_next_request(keeper: Service) -> None:
     keeper.will(silent, WHOLE)
     with calling(keeper.base_url, seconds=0.3) as client:
         with pytest.raises(OutcomeUnknownError):
@@ -258,13 +258,13 @@ LENGTHS = ["2, 3", "-2", "+2", "2 2", "0x2", "2_0", "²", "9" * 30, "1e1", "2\r\
 
 
 @pytest.mark.parametrize("length", LENGTHS, ids=lambda length: length[:30])
-def test_a_length_that_is_none_loses_the_answer(length: str, service: Service, tool: Tool) -> None:
+def test_a_malformed_length_loses_the_response(length: str, service: Service, tool: Tool) -> None:
     service.will(raw(f"HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n".encode("latin-1") + BODY))
     assert tool(*SMS).code == 5
 
 
 @pytest.mark.parametrize("size", ["-1", "-5", "", "zz", "ffffffffffffffffff", "7fffffffffffffff", "0x2", "1" * 70_000])
-def test_a_chunk_that_is_none_loses_the_answer(size: str, service: Service, tool: Tool) -> None:
+def test_a_malformed_chunk_loses_the_response(size: str, service: Service, tool: Tool) -> None:
     service.will(raw(f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{size}\r\n".encode() + BODY))
     assert tool(*SMS).code == 5
 
@@ -274,20 +274,20 @@ def test_a_chunk_that_is_none_loses_the_answer(size: str, service: Service, tool
     [b"Transfer-Encoding: gzip", b"Transfer-Encoding: chunked, gzip", b"none", b": empty"],
     ids=lambda line: line[:30].decode(),
 )
-def test_a_head_that_cannot_be_relied_on_loses_the_answer(line: bytes, service: Service, tool: Tool) -> None:
+def test_unreliable_headers_lose_the_response(line: bytes, service: Service, tool: Tool) -> None:
     service.will(raw(b"HTTP/1.1 200 OK\r\n" + line + b"\r\nContent-Length: 11\r\n\r\n" + BODY))
     assert tool(*SMS).code == 5
 
 
 @pytest.mark.parametrize("status", [b"HTTP/0.9 200 OK", b"HTTP/2.0 200 OK", b"HTTP/1.1 1000 OK", b"200 OK", b"{}"])
-def test_a_first_line_that_is_none_is_not_shown(status: bytes, service: Service, tool: Tool) -> None:
+def test_a_malformed_status_line_is_not_shown(status: bytes, service: Service, tool: Tool) -> None:
     service.will(raw(status + b" planted\r\nContent-Length: 2\r\n\r\n{}"))
     outcome = tool(*SMS)
     assert outcome.code == 5
     assert "planted" not in outcome.err
 
 
-def test_chunks_without_end_do_not_fill_the_memory(service: Service, tool: Tool) -> None:
+def test_endless_chunks_do_not_fill_the_memory(service: Service, tool: Tool) -> None:
     head = raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
     service.will(then(head, *[raw(b"100000\r\n" + bytes(2**20) + b"\r\n")] * 17, silent))
     outcome = tool(*SMS, "--timeout", "60")
@@ -298,7 +298,7 @@ def test_chunks_without_end_do_not_fill_the_memory(service: Service, tool: Tool)
 # --- stages before a request leaves
 
 
-def test_a_proxy_that_drips_its_answer_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_with_a_slow_response_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     with running() as proxy:
         proxy.will(drip(b"HTTP/1.1 200 OK\r\nX-Slow: "))
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
@@ -351,7 +351,7 @@ def test_plain_http_is_passed_on_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -
         assert received.headers["host"] == "service.invalid:8080"
 
 
-def test_what_was_lost_behind_a_proxy_that_passes_on_is_not_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_lost_behind_a_proxy_is_not_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     with running() as proxy:
         proxy.will(drop)
         monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
@@ -373,7 +373,7 @@ def test_the_next_address_of_a_name_is_tried(service: Service, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
-def test_certificates_that_are_not_there_are_a_mistake_of_configuration(
+def test_missing_certificates_are_a_configuration_error(
     variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, str(tmp_path / "missing"))
@@ -382,7 +382,7 @@ def test_certificates_that_are_not_there_are_a_mistake_of_configuration(
     assert variable in (error.value.hint or "")
 
 
-def test_a_system_without_authorities_is_told_where_to_name_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_certificate_authorities_the_hint_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     nowhere: Any = [None] * 6
     monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: ssl.DefaultVerifyPaths(*nowhere))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

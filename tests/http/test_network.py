@@ -1,4 +1,4 @@
-"""How a request travels: TLS, proxies, redirects, plain http, and what goes along with it."""
+"""How a request travels: TLS, proxies, redirects, plain http, and their headers."""
 
 from __future__ import annotations
 
@@ -257,7 +257,9 @@ def test_https_goes_through_the_proxy_which_does_not_see_the_key(
 
 
 @pytest.mark.usefixtures("trusted")
-def test_an_answer_lost_behind_a_proxy_is_5(certified: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
+def test_a_response_lost_behind_a_proxy_exits_with_5(
+    certified: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
     with proxying(certified.port) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", proxy.url)
         monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
@@ -377,13 +379,13 @@ def test_no_cookie_is_kept(service: Service, tool: Tool) -> None:
         b"HTTP/1.1 200 \xff\xfe\r\nX-Odd: \xff\x80\r\nSet-Cookie: =;;;=\xff; expires=never\r\n",
     ],
 )
-def test_an_unusual_head_does_no_harm(head: bytes, service: Service, tool: Tool) -> None:
+def test_unusual_headers_do_no_harm(head: bytes, service: Service, tool: Tool) -> None:
     service.will(raw(head + b'Connection: close\r\nContent-Length: 13\r\n\r\n{"status": 1}'))
     outcome = tool("balance", "--json")
     assert (outcome.code, outcome.stdout, outcome.stderr) == (0, b'{"status": 1}\n', b"")
 
 
-def test_a_chunked_answer_is_put_together(service: Service, tool: Tool) -> None:
+def test_a_chunked_response_is_joined(service: Service, tool: Tool) -> None:
     service.will(raw(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n{"stat\r\n7\r\nus": 1}\r\n0\r\n\r\n'))
     assert tool("balance", "--json").stdout == b'{"status": 1}\n'
 

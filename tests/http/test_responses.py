@@ -1,4 +1,4 @@
-"""What a response means: success, refusal, or doubt; and what its error says."""
+"""The meaning of a response: success, refusal, or unknown; and the text of its error."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_a_2xx_with_an_error_and_only_a_status_is_a_refusal(operation: Operation
     "status", [300, 302, 303, 304, 406, 408, 409, 410, 418, 499, 500, 501, 502, 503, 504, 520, 599]
 )
 @each(MADE_ONCE)
-def test_any_other_status_leaves_it_open_whether_something_was_done(operation: Operation, status: int) -> None:
+def test_any_other_status_leaves_the_outcome_unknown(operation: Operation, status: int) -> None:
     error = error_of(operation, HTML, status)
     assert isinstance(error, OutcomeUnknownError)
     assert error.consequence == "it may have been carried out"
@@ -186,7 +186,7 @@ def test_a_2xx_that_cannot_be_used_is_1_for_a_read_and_5_for_anything_else(opera
 
 
 @each(list(OPERATIONS))
-def test_a_body_that_broke_off_leaves_it_open_and_is_kept(operation: Operation) -> None:
+def test_an_incomplete_body_is_kept_and_leaves_the_outcome_unknown(operation: Operation) -> None:
     error = error_of(operation, b'{"id": "d1", "status": 1', fault="no whole response came within 3 seconds")
     assert isinstance(error, OutcomeUnknownError)
     assert error.retryable
@@ -221,11 +221,11 @@ def test_a_long_body_is_cut_to_4000_characters() -> None:
         (b"", "with an empty body"),
     ],
 )
-def test_the_message_quotes_what_came_back(body: Any, quoted: str) -> None:
+def test_the_message_quotes_the_response(body: Any, quoted: str) -> None:
     assert quoted in error_of(ops.SEND_SMS, body, 503).what
 
 
-def test_a_page_of_many_tags_does_not_take_long() -> None:
+def test_a_page_with_many_tags_is_read_quickly() -> None:
     assert error_of(ops.SEND_SMS, b"<script>" * 100_000, 503).exit_code == 5
 
 
@@ -255,7 +255,7 @@ def test_the_hint_about_allowed_addresses(status: int, body: Any, hinted: bool) 
     assert "address" not in (error_of(ops.SEND_SMS, body, status, is_sandbox=True).hint or "")
 
 
-def test_a_redirect_says_where_to_without_what_follows_the_host() -> None:
+def test_a_redirect_shows_only_its_host() -> None:
     error = error_of(ops.BALANCE, b"", 308, headers={"Location": "https://other.example:8443/?key=secret"})
     assert "points to https://other.example:8443." in (error.hint or "")
 
@@ -303,7 +303,7 @@ def test_a_response_that_does_not_say_verified_is_1(body: Any) -> None:
     assert isinstance(error_of(ops.VERIFY_2FA, body), RefusedError)
 
 
-def test_httpx_keeps_an_encoded_body_as_it_came() -> None:
+def test_httpx_keeps_an_encoded_body_unchanged() -> None:
     response = finished(200, [(b"Content-Encoding", b"gzip")], b"not gzip", {"http_version": b"HTTP/1.1"})
     assert (response.content, response.headers["content-encoding"]) == (b"not gzip", "gzip")
     assert isinstance(response, httpx.Response)

@@ -1,4 +1,4 @@
-"""What is asked again when an answer is lost, and what never is: a second message costs money and trust."""
+"""Which requests are retried after a lost response, and which never: a second message costs money and trust."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_read_is_made_up_to_three_times_with_growing_pauses(
 @pytest.mark.parametrize("failures", [1, 2])
 @pytest.mark.parametrize("behaviour", list(BAD_LUCK.values()), ids=list(BAD_LUCK))
 @each(READS)
-def test_a_read_succeeds_when_one_of_the_repetitions_does(
+def test_a_read_succeeds_if_a_retry_does(
     command: Command, behaviour: Behaviour, failures: int, service: Service, tool: Tool
 ) -> None:
     service.will(*[behaviour] * failures, answer(command.record))
@@ -62,7 +62,7 @@ def test_a_read_succeeds_when_one_of_the_repetitions_does(
 
 @pytest.mark.parametrize("name", BAD_LUCK)
 @each(MADE_ONCE)
-def test_what_sends_or_changes_is_made_once(command: Command, name: str, service: Service, tool: Tool) -> None:
+def test_requests_that_send_or_change_are_made_once(command: Command, name: str, service: Service, tool: Tool) -> None:
     service.always(BAD_LUCK[name])
     outcome = tool(*command.line)
     assert outcome.code == (1 if name == "429" else 5)
@@ -72,7 +72,7 @@ def test_what_sends_or_changes_is_made_once(command: Command, name: str, service
 
 @pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 408, 500, 501, 505, 520])
 @each(ALL)
-def test_no_other_status_is_asked_for_again(command: Command, status: int, service: Service, tool: Tool) -> None:
+def test_other_statuses_are_not_retried(command: Command, status: int, service: Service, tool: Tool) -> None:
     service.will(answer({"error": "no", "msg": "no"}, status))
     in_doubt = status in (408, 500, 501, 505) and command not in READS.values()
     assert tool(*command.line).code == (5 if in_doubt else 1)
@@ -81,7 +81,7 @@ def test_no_other_status_is_asked_for_again(command: Command, status: int, servi
 
 
 @each(READS)
-def test_a_whole_answer_that_cannot_be_read_is_not_asked_for_again(
+def test_a_complete_but_unreadable_response_is_not_requested_again(
     command: Command, service: Service, tool: Tool
 ) -> None:
     service.will(answer(b"[]"))
@@ -91,7 +91,7 @@ def test_a_whole_answer_that_cannot_be_read_is_not_asked_for_again(
 
 @pytest.mark.parametrize("behaviour", list(SLOWNESS.values()), ids=list(SLOWNESS))
 @each({name: MADE_ONCE[name] for name in ("sms send", "chatapp send", "2fa verify")})
-def test_a_send_without_an_answer_in_time_is_lost_and_not_repeated(
+def test_a_send_without_a_response_in_time_is_not_retried(
     command: Command, behaviour: Behaviour, service: Service, tool: Tool
 ) -> None:
     service.always(behaviour)
@@ -104,7 +104,7 @@ def test_a_send_without_an_answer_in_time_is_lost_and_not_repeated(
 
 
 @pytest.mark.parametrize("behaviour", list(SLOWNESS.values()), ids=list(SLOWNESS))
-def test_a_read_without_an_answer_in_time_is_repeated(behaviour: Behaviour, service: Service, tool: Tool) -> None:
+def test_a_read_without_a_response_in_time_is_retried(behaviour: Behaviour, service: Service, tool: Tool) -> None:
     service.always(behaviour)
     outcome = tool("balance", *LATE)
     assert outcome.code == 5
@@ -112,7 +112,7 @@ def test_a_read_without_an_answer_in_time_is_repeated(behaviour: Behaviour, serv
     assert len(service.received) == 3
 
 
-def test_each_repetition_has_the_whole_time(service: Service, tool: Tool) -> None:
+def test_each_retry_has_the_full_timeout(service: Service, tool: Tool) -> None:
     service.will(silent, silent, answer({"status": 1}))
     assert tool("balance", *LATE).code == 0
 
@@ -122,7 +122,7 @@ def test_each_repetition_has_the_whole_time(service: Service, tool: Tool) -> Non
 
 @pytest.fixture
 def tls_service(monkeypatch: pytest.MonkeyPatch, service: Service) -> Iterator[Service]:
-    """A service behind TLS: until the handshake is done, nothing has left."""
+    """A service behind TLS: nothing is sent before the handshake is done."""
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
@@ -134,7 +134,7 @@ def tls_service(monkeypatch: pytest.MonkeyPatch, service: Service) -> Iterator[S
 
 @pytest.mark.parametrize("failures", [1, 2])
 @each(ALL)
-def test_what_never_left_is_tried_again_and_arrives_once(
+def test_an_unsent_request_is_retried_and_arrives_once(
     command: Command, failures: int, tls_service: Service, tool: Tool
 ) -> None:
     tls_service.hang_up(failures)
@@ -144,7 +144,7 @@ def test_what_never_left_is_tried_again_and_arrives_once(
     assert len(tls_service.received) == 1
 
 
-def test_a_send_that_left_at_last_is_not_repeated_after_that(tls_service: Service, tool: Tool) -> None:
+def test_a_send_is_not_retried_once_it_was_sent(tls_service: Service, tool: Tool) -> None:
     tls_service.hang_up(1)
     tls_service.will(drop)
     assert tool("sms", "send", PHONE, "-m", "Hola").code == 5
@@ -152,7 +152,7 @@ def test_a_send_that_left_at_last_is_not_repeated_after_that(tls_service: Servic
     assert len(tls_service.received) == 1
 
 
-def test_what_can_not_be_reached_is_given_up(tls_service: Service, tool: Tool) -> None:
+def test_a_service_that_hangs_up_is_given_up_after_three_tries(tls_service: Service, tool: Tool) -> None:
     tls_service.hang_up(100)
     assert tool("sms", "send", PHONE, "-m", "Hola").code == 4
     assert tls_service.connections == 3

@@ -101,7 +101,7 @@ def test_a_socks_proxy_that_does_not_speak_socks_is_4(
 
 
 @pytest.mark.parametrize("behaviour", [drop, silent], ids=["lost", "late"])
-def test_a_response_lost_behind_a_socks_proxy_leaves_it_open(
+def test_a_response_lost_behind_a_socks_proxy_leaves_the_outcome_unknown(
     behaviour: Behaviour, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.will(behaviour)
@@ -112,7 +112,7 @@ def test_a_response_lost_behind_a_socks_proxy_leaves_it_open(
     assert len(service.received) == 1
 
 
-def test_a_silent_socks_proxy_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_socks_proxy_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         monkeypatch.setenv("ALL_PROXY", f"socks5://127.0.0.1:{mute.getsockname()[1]}")
         with pytest.raises(NotReachedError, match=r"0\.3 seconds"):
@@ -127,7 +127,7 @@ def test_without_socksio_the_error_says_what_to_install(monkeypatch: pytest.Monk
     assert "msgctl[socks]" in (error.value.hint or "")
 
 
-def test_an_address_of_ipv6_has_its_brackets_in_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ipv6_address_has_brackets_in_connect(monkeypatch: pytest.MonkeyPatch) -> None:
     with running() as service, proxying(service.port, 403) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", proxy.url)
         client = Client("https://[2001:db8::1]:8443/api/v1", Credential(1, Secret("a-long-key")))

@@ -1,4 +1,4 @@
-"""A bulk send by processes that can be killed, and what its ledger says, held against what the server saw."""
+"""A bulk send by processes that can be killed, and its ledger compared with what the server received."""
 
 from __future__ import annotations
 
@@ -95,13 +95,13 @@ class Bulk:
         return self._started[-1]
 
     def close(self) -> None:
-        """End what a failed test has left running."""
+        """End the processes that a failed test left running."""
         for running in self._started:
             running.kill()
 
     @property
     def ids(self) -> list[str]:
-        """The jobs that there are."""
+        """Return the jobs."""
         return [job["job"] for job in Tool()("job", "list", "--json").document]
 
     @property
@@ -130,7 +130,7 @@ class NewBulk(Protocol):
 
 
 def assert_true(bulk: Bulk, server: CountingServer) -> Counter[str]:
-    """The report names everybody once and claims nothing that did not happen; how many have which outcome."""
+    """Check that the report names every recipient once and is true; return the number of each outcome."""
     rows = bulk.rows()
     assert [row["phone"] for row in rows] == bulk.phones
     got = server.carried_out()
@@ -151,7 +151,7 @@ def assert_true(bulk: Bulk, server: CountingServer) -> Counter[str]:
 def send_with_kills(bulk: Bulk, server: CountingServer, *, batch: int, kills: int, seed: int) -> None:
     """Begin a job, kill its process after random numbers of requests, and resume it until nothing is pending.
 
-    What is unknown must never be more than what was under way.
+    Never more may be unknown than was in flight.
     """
     dice = random.Random(seed)
     running = bulk.begin()

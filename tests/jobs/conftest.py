@@ -1,4 +1,4 @@
-"""A server that counts, and jobs by processes that lead to it."""
+"""A server that counts, and processes that run jobs on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.counting import CountingServer, counting
 
 @pytest.fixture
 def counter(monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingServer]:
-    """A server that counts, and the environment that leads to it."""
+    """A server that counts, and the environment that points to it."""
     with counting(delay=0.005) as counter:
         monkeypatch.setenv("MSGCTL_BASE_URL", counter.base_url)
         monkeypatch.setenv("MSGCTL_CLIENT", "12345")

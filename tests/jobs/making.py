@@ -1,4 +1,4 @@
-"""Ledgers for tests, and a service that responds to their requests as it is told."""
+"""Ledgers for tests, and a service with prepared responses to their requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows and files of recipients that cannot be used, and what is said about them."""
+"""Rows and files of recipients that cannot be used, and their messages."""
 
 from __future__ import annotations
 

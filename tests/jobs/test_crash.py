@@ -1,4 +1,4 @@
-"""What is left of a job when its process, its connections, its disk or its clock fail: nobody out, nobody twice.
+"""Jobs whose process, connections, disk or clock fail: everyone is sent to, and only once.
 
 The tests run at a size for every day; ``CRASH_TESTS=full pytest tests/jobs/test_crash.py`` runs ten thousand
 recipients through twenty-five kills. ``CRASH_TESTS=required`` fails what cannot be tested on a machine.
@@ -45,7 +45,7 @@ def test_killed_at_any_moment(texts: tuple[str, ...], counter: CountingServer, n
         pytest.param(at_random(4, *LOSSES, Fault.REFUSED, share=0.3), KILLS, id="everything, and kills"),
     ],
 )
-def test_answers_that_fail(decide: Decision, kills: int, counter: CountingServer, new_bulk: NewBulk) -> None:
+def test_errors_of_the_service(decide: Decision, kills: int, counter: CountingServer, new_bulk: NewBulk) -> None:
     counter.decide = decide
     bulk = new_bulk(NUMBER, "--batch-size", str(BATCH))
     with_kills = bulk.begin()
@@ -69,9 +69,7 @@ def test_answers_that_fail(decide: Decision, kills: int, counter: CountingServer
         assert (fault in LOSSES) <= (row["outcome"] == "unknown")
 
 
-def test_refused_and_unknown_ones_are_sent_again_only_where_that_is_asked_for(
-    counter: CountingServer, new_bulk: NewBulk
-) -> None:
+def test_refused_and_unknown_messages_are_resent_only_on_request(counter: CountingServer, new_bulk: NewBulk) -> None:
     fates = {1: Fault.REFUSED, 3: Fault.CUT_BEFORE}
     counter.decide = lambda number, _: fates.get(number, Fault.NONE)
     bulk = new_bulk(50, "--batch-size", str(BATCH), "--concurrency", "1")
@@ -85,7 +83,7 @@ def test_refused_and_unknown_ones_are_sent_again_only_where_that_is_asked_for(
     assert assert_true(bulk, counter) == {"accepted": 50}
 
 
-def test_a_request_leaves_after_its_intent_and_with_the_answers_before_it_on_the_disk(
+def test_a_request_is_sent_after_its_intent_and_earlier_results_are_on_disk(
     counter: CountingServer, new_bulk: NewBulk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state, kept = Path(os.environ["XDG_STATE_HOME"]), tmp_path / "kept"
@@ -101,7 +99,7 @@ def test_a_request_leaves_after_its_intent_and_with_the_answers_before_it_on_the
     assert bulk.outcomes() == {"accepted": 30, "unknown": 10, "pending": 10}
 
 
-def test_of_two_at_work_on_a_job_the_second_is_refused(counter: CountingServer, new_bulk: NewBulk) -> None:
+def test_a_second_process_on_the_same_job_is_refused(counter: CountingServer, new_bulk: NewBulk) -> None:
     bulk = new_bulk(200, "--batch-size", str(BATCH))
     counter.hold()
     first = bulk.begin()
@@ -195,7 +193,7 @@ def _goes_on(bulk: Bulk, counter: CountingServer) -> None:
     assert max(counter.arrived().values()) == 1
 
 
-def test_no_room_for_a_job_at_all(counter: CountingServer, small_disk: Disk, new_bulk: NewBulk) -> None:
+def test_no_space_for_a_job(counter: CountingServer, small_disk: Disk, new_bulk: NewBulk) -> None:
     done = new_bulk(30_000).begin().end()
     assert done.code == 3
     assert "full" in done.err

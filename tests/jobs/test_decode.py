@@ -41,7 +41,7 @@ def test_a_character_may_span_two_chunks(shift: int) -> None:
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 @pytest.mark.parametrize("line", [2, 7, 60_000])
-def test_a_byte_that_no_encoding_has_is_named_by_its_line(end: bytes, line: int) -> None:
+def test_an_undecodable_byte_is_reported_with_its_line(end: bytes, line: int) -> None:
     rows = [b"phone,name"] + [b"57300,\xe9"] * 60_000
     rows[line - 1] = b"57300,\x81"
     message = refused(end.join(rows))

@@ -22,7 +22,7 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("kind", NUMBERS)
-def test_a_set_has_what_was_added_and_nothing_else(kind: str) -> None:
+def test_a_set_contains_exactly_what_was_added(kind: str) -> None:
     numbers = NUMBERS[kind]
     found = NumberSet()
     assert found.add(numbers[: len(numbers) // 3]) + found.add(numbers[len(numbers) // 3 :]) == len(numbers)

@@ -1,4 +1,4 @@
-"""What holds a job back: its rate over any ten seconds, its budget, and failures in a row."""
+"""Limits of a job: its rate over any ten seconds, its budget, and failures in a row."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SHORTLY = settings(max_examples=25, deadline=None, suppress_health_check=[Health
 
 
 def leave(rate: float, size: int, delays: list[float], seconds: float) -> list[tuple[float, int]]:
-    """When requests of how many recipients leave within a time; each is late by one of the delays in turn."""
+    """Return the times and sizes of the requests within some seconds; each is late by one of the delays in turn."""
     pace = RateLimiter(rate)
     now = 1000.0
     sent: list[tuple[float, int]] = []
@@ -69,7 +69,7 @@ def windows(sent: list[tuple[float, int]]) -> list[int]:
 
 @pytest.mark.parametrize("size", [1, 100])
 @pytest.mark.parametrize("rate", [5.0, 7.5, 20.0, 33.0, 100.0, 999.0, 5000.0])
-def test_any_ten_seconds_have_their_share(rate: float, size: int) -> None:
+def test_the_rate_holds_in_any_ten_seconds(rate: float, size: int) -> None:
     for delays in ([0.0], [0.004, 0.0, 0.02], [0.0] * 50 + [0.09]):
         late = [min(delay, 1 / rate) if size == 1 else delay for delay in delays]
         found = windows(leave(rate, size, late, 30))
@@ -80,7 +80,7 @@ def test_any_ten_seconds_have_their_share(rate: float, size: int) -> None:
 @given(rate=st.floats(5, 5000), size=st.integers(1, 1000), delays=st.lists(st.floats(0, 4), min_size=1, max_size=5))
 @example(rate=50.0, size=10, delays=[*[0.0] * 9, 5.0])
 @SHORTLY
-def test_what_was_held_up_is_not_made_good_in_a_rush(rate: float, size: int, delays: list[float]) -> None:
+def test_a_delay_is_not_made_up_in_a_burst(rate: float, size: int, delays: list[float]) -> None:
     assert max(windows(leave(rate, size, delays, 60 if rate < 500 else 13)), default=0) <= rate * 10 * 1.05
 
 
@@ -142,7 +142,7 @@ def one_by_one() -> JobSpec:
     concurrency=st.integers(1, 6),
 )
 @SHORTLY
-def test_the_budget_is_never_passed(
+def test_the_budget_is_never_exceeded(
     texts: list[str],
     factor: int,
     budget: int,
@@ -170,7 +170,7 @@ def test_the_budget_is_never_passed(
     assert service.charged <= budget or [len(phones) for phones in service.asked] == [1]
 
 
-def test_a_budget_is_used_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_a_budget_is_used_up_to_its_limit(tmp_path: Path) -> None:
     spec = replace(SPEC, batch_size=4, concurrency=1, max_credits=33)
     service = Service(otherwise=charging(3))
     with closing(opened(write(tmp_path / "job.sqlite3", rows(20), spec))) as ledger:
@@ -179,7 +179,7 @@ def test_a_budget_is_used_as_far_as_it_goes(tmp_path: Path) -> None:
     assert [len(phones) for phones in service.asked] == [1, 4, 4, 2]
 
 
-def test_what_goes_again_keeps_to_the_limits_of_that_day(tmp_path: Path) -> None:
+def test_resent_messages_keep_to_the_limits_of_that_run(tmp_path: Path) -> None:
     spec = replace(SPEC, batch_size=10, concurrency=1)
     path = write(tmp_path / "job.sqlite3", rows(20), spec)
     with closing(opened(path)) as ledger:
@@ -210,8 +210,8 @@ def test_until_a_price_is_known_requests_go_one_by_one(tmp_path: Path) -> None:
     assert [len(phones) for phones in service.asked][:3] == [1, 1, 1]
 
 
-def test_where_no_price_is_said_the_estimate_counts(tmp_path: Path) -> None:
-    """Chat-app messages are answered without credits."""
+def test_without_a_price_the_estimate_counts(tmp_path: Path) -> None:
+    """Responses to chat-app messages have no credits."""
     spec = replace(SPEC, batch_size=10, concurrency=4, max_credits=30)
     service = Service(otherwise=lambda phones: [entry(each, None) for each in phones])
     with closing(opened(write(tmp_path / "job.sqlite3", rows(40), spec))) as ledger:
@@ -220,7 +220,7 @@ def test_where_no_price_is_said_the_estimate_counts(tmp_path: Path) -> None:
     assert sorted(map(len, service.asked)) == [1, 9, 10, 10]
 
 
-def test_what_is_lost_counts_as_spent(tmp_path: Path) -> None:
+def test_lost_requests_count_as_spent(tmp_path: Path) -> None:
     spec = replace(SPEC, batch_size=10, concurrency=1, max_credits=40)
     service = Service(charging(2), lose, otherwise=charging(2))
     with closing(opened(write(tmp_path / "job.sqlite3", rows(40), spec))) as ledger:
@@ -230,8 +230,8 @@ def test_what_is_lost_counts_as_spent(tmp_path: Path) -> None:
     assert "(20 used, and up to 20 more for unknown ones)" in stopped_by.message
 
 
-def test_a_job_that_goes_on_knows_the_price(tmp_path: Path) -> None:
-    """Also where some of the first request cost nothing, so that its average says too little."""
+def test_a_resumed_job_knows_the_price(tmp_path: Path) -> None:
+    """Even if some of the first request cost nothing, so that its average is too low."""
 
     def half_blocked(phones: Sequence[str]) -> list[dict[str, Any]]:
         return [entry(each, 6 * (number % 2)) for number, each in enumerate(phones)]

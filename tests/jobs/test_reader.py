@@ -89,7 +89,7 @@ def test_json_lines_round_trip(table: list[tuple[str, object]], ascii: bool, end
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_line_ends_count_once_wherever_a_buffer_ends(end: str) -> None:
+def test_line_ends_across_buffers_count_once(end: str) -> None:
     for length in range(8180, 8200):
         text = f"phone,note{end}{ANA},{'x' * length}{end}{LUIS},y{end}"
         assert [row.line for row in read(text).rows] == [2, 3]

@@ -1,4 +1,4 @@
-"""A job at work, also where things go wrong on this side: the disk is full, a mistake of ours, somebody stops it."""
+"""A job while it runs, even if something fails on this machine: a full disk, a bug, or a user who stops it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def after(ledger: Ledger) -> Counter[str]:
         return Counter(outcomes(found))
 
 
-def test_everybody_gets_one_message_by_many_threads(tmp_path: Path) -> None:
+def test_every_recipient_gets_one_message_from_many_threads(tmp_path: Path) -> None:
     service = Service()
     with closing(opened(job(tmp_path, 300, batch_size=7, concurrency=16))) as ledger:
         assert run(ledger, service) is None
@@ -55,7 +55,7 @@ def test_everybody_gets_one_message_by_many_threads(tmp_path: Path) -> None:
     assert service.closed == 16, "every thread closes its connection"
 
 
-def test_an_intent_is_on_the_disk_before_its_request_leaves(tmp_path: Path) -> None:
+def test_an_intent_is_on_disk_before_its_request_is_sent(tmp_path: Path) -> None:
     seen: list[tuple[str, ...]] = []
 
     def look(phones: Sequence[str]) -> list[dict[str, Any]]:
@@ -71,7 +71,7 @@ def test_an_intent_is_on_the_disk_before_its_request_leaves(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("trigger", [ANSWERS_REFUSED, INTENTS_REFUSED], ids=["answers", "intents"])
-def test_nothing_more_leaves_when_the_ledger_cannot_be_written(trigger: str, tmp_path: Path) -> None:
+def test_nothing_more_is_sent_if_the_ledger_cannot_be_written(trigger: str, tmp_path: Path) -> None:
     path = job(tmp_path)
 
     def fill_up(phones: Sequence[str]) -> list[dict[str, Any]]:
@@ -97,7 +97,7 @@ def test_nothing_more_leaves_when_the_ledger_cannot_be_written(trigger: str, tmp
         assert told["unknown"] == 0, "an answer that is here is written without what was to come next"
 
 
-def test_nothing_leaves_whose_intent_was_written_and_not_committed(tmp_path: Path) -> None:
+def test_nothing_is_sent_before_its_intent_is_committed(tmp_path: Path) -> None:
     with closing(opened(job(tmp_path))) as ledger:
         for statement in UNCOMMITTED:
             ledger.db.execute(statement)
@@ -107,7 +107,7 @@ def test_nothing_leaves_whose_intent_was_written_and_not_committed(tmp_path: Pat
         assert (outcomes(ledger), after(ledger)) == ({"pending": 40}, {"pending": 40})
 
 
-def test_a_disk_that_is_full_loses_no_answer_and_nobody(tmp_path: Path) -> None:
+def test_a_full_disk_loses_no_response_and_no_recipient(tmp_path: Path) -> None:
     with closing(opened(job(tmp_path, 2000, batch_size=100, concurrency=3))) as ledger:
         (pages,) = ledger.db.execute("PRAGMA page_count").fetchone()
         ledger.db.execute(f"PRAGMA max_page_count = {pages + 4}")
@@ -131,7 +131,7 @@ def broken(_: Sequence[str]) -> list[dict[str, Any]]:
     raise ZeroDivisionError("a mistake of ours, with the-secret in it")
 
 
-def test_a_mistake_of_ours_leaves_it_open_whether_something_was_sent(tmp_path: Path) -> None:
+def test_a_bug_leaves_the_outcome_unknown(tmp_path: Path) -> None:
     with closing(opened(job(tmp_path, 10, concurrency=1))) as ledger:
         assert run(ledger, Service(accept, broken)) is None
         assert outcomes(ledger) == {"accepted": 9, "unknown": 1}
@@ -143,7 +143,7 @@ def test_a_mistake_of_ours_leaves_it_open_whether_something_was_sent(tmp_path: P
 @pytest.mark.parametrize(
     "error", [ConfigurationError("the certificates cannot be read"), ZeroDivisionError()], ids=["error", "mistake"]
 )
-def test_threads_that_cannot_begin_end_the_job(error: Exception, tmp_path: Path) -> None:
+def test_a_job_ends_if_its_threads_cannot_start(error: Exception, tmp_path: Path) -> None:
     def connect() -> Any:
         raise error
 
@@ -157,7 +157,7 @@ def test_threads_that_cannot_begin_end_the_job(error: Exception, tmp_path: Path)
     assert stopped_by is error or isinstance(stopped_by, OutcomeUnknownError)
 
 
-def test_what_is_under_way_finishes_when_somebody_stops_a_job(tmp_path: Path) -> None:
+def test_requests_in_flight_finish_when_a_job_is_stopped(tmp_path: Path) -> None:
     with closing(opened(job(tmp_path, 10, concurrency=1))) as ledger:
 
         def stop(phones: Sequence[str]) -> list[dict[str, Any]]:
@@ -182,7 +182,7 @@ def test_a_job_with_nothing_pending_asks_nothing(said: Reply, tmp_path: Path) ->
     assert len(service.asked) == 3
 
 
-def test_what_never_left_leaves_again_before_the_others(tmp_path: Path) -> None:
+def test_unsent_recipients_are_sent_before_the_others(tmp_path: Path) -> None:
     service = Service(accept, miss, miss)
     with closing(opened(job(tmp_path, 6, batch_size=2, concurrency=1))) as ledger:
         assert run(ledger, service) is None

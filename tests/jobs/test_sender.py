@@ -1,4 +1,4 @@
-"""What an answer says of each phone of a request, and what an error means for its recipients."""
+"""The outcome of each phone by the response to a request, and by an error."""
 
 from __future__ import annotations
 

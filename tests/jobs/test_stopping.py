@@ -1,4 +1,4 @@
-"""A job that is stopped: by a person, by its budget, by the service. What is under way is waited for, and told."""
+"""A job that is stopped: by a person, by its budget, by the service. It waits for requests in flight."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STOPPING = "waiting for requests in flight"
 
 
 def _held(bulk: Bulk, counter: CountingServer) -> Running:
-    """A job with as many requests under way as there may be, none of which is answered."""
+    """A job with as many requests in flight as allowed, all without a response."""
     counter.hold()
     running = bulk.begin()
     counter.wait_for(CONCURRENCY)
@@ -24,7 +24,7 @@ def _held(bulk: Bulk, counter: CountingServer) -> Running:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_the_first_signal_lets_finish_what_is_under_way(
+def test_the_first_signal_lets_requests_in_flight_finish(
     number: int, counter: CountingServer, new_bulk: NewBulk
 ) -> None:
     bulk = new_bulk(300, "--batch-size", str(BATCH))
@@ -59,7 +59,7 @@ def test_the_second_signal_stops_at_once(second: int, counter: CountingServer, n
 
 
 @pytest.mark.parametrize("most", [100, 101, 299])
-def test_the_budget_holds_where_messages_cost_more_than_estimated(
+def test_the_budget_holds_if_messages_cost_more_than_estimated(
     most: int, counter: CountingServer, new_bulk: NewBulk
 ) -> None:
     counter.price = 3
@@ -75,7 +75,7 @@ def test_the_budget_holds_where_messages_cost_more_than_estimated(
     assert counter.charged == 600
 
 
-def test_the_budget_counts_what_may_have_been_charged(counter: CountingServer, new_bulk: NewBulk) -> None:
+def test_the_budget_counts_possible_charges(counter: CountingServer, new_bulk: NewBulk) -> None:
     counter.price = 3
     counter.decide = lambda number, _: Fault.CUT_AFTER if number % 3 == 0 else Fault.NONE
     bulk = new_bulk(200, "--batch-size", str(BATCH), "--max-credits", "300")
@@ -89,7 +89,7 @@ def test_the_budget_counts_what_may_have_been_charged(counter: CountingServer, n
     assert_true(bulk, counter)
 
 
-def test_five_refusals_in_a_row_stop_the_job_with_the_words_of_the_service(
+def test_five_refusals_in_a_row_stop_the_job_with_the_service_s_message(
     counter: CountingServer, new_bulk: NewBulk
 ) -> None:
     counter.decide = lambda number, _: Fault.REFUSED if number > 2 else Fault.NONE

@@ -1,4 +1,4 @@
-"""Jobs with a window: nobody is sent to outside it, whatever the clock does, and nobody is forgotten."""
+"""Jobs with a window: no message is sent outside it, whatever the clock does, and no recipient is left out."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_job_that_is_stopped_while_it_waits_continues_later(tmp_path: Path) ->
     assert service.asked == [(COLOMBIAN.format(1),)]
 
 
-def test_a_request_whose_window_closes_before_it_is_sent_goes_back(tmp_path: Path) -> None:
+def test_a_request_whose_window_closes_before_it_is_sent_is_pending_again(tmp_path: Path) -> None:
     clock = Clock(at("2026-11-20T23:59:59"))
     path = made(tmp_path / "job", [COLOMBIAN.format(number) for number in range(5)], clock.now)
     looks = Wearing(clock, 0)

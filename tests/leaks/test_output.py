@@ -1,4 +1,4 @@
-"""The key is in no output and in no file but the configuration, whatever is asked for and whatever goes wrong.
+"""The key is in no output and in no file except the configuration, whatever the command and the failure.
 
 What the service says back is looked through in `hostile.test_leaks`.
 """
@@ -102,11 +102,11 @@ def test_no_command_shows_or_stores_the_key(
 
 
 def key_of(received: Received) -> str | None:
-    """The key that travelled with a request."""
+    """Return the key that was sent with a request."""
     return dict(received.query).get("key") or dict(received.form).get("key")
 
 
-def test_a_removed_key_is_in_no_file(tool: Tool, home: Path) -> None:
+def test_a_removed_key_is_not_in_any_file(tool: Tool, home: Path) -> None:
     write_config(table("main", key="k3y-that-is-awkward"))
     assert files_with_key(home) == {"config.toml"}
     assert tool("profile", "remove", "main", "--yes").code == 0

@@ -29,13 +29,13 @@ def family(pid: int) -> list[int]:
 
 
 def seen_of(pid: int) -> bytes:
-    """What other processes of the user, and partly of others, can see of a process and of its children."""
+    """Return what other processes, partly even of other users, can see of a process and its children."""
     names = ("cmdline", "environ", "comm", "status", "stat")
     return b"".join(Path(f"/proc/{each}/{name}").read_bytes() for each in family(pid) for name in names)
 
 
 class Held(threading.Event):
-    """Lets a request wait for its answer until somebody has looked around."""
+    """Holds a response back until the test has looked at the processes."""
 
     def __init__(self, server: Service) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Held(threading.Event):
         answer({"status": 7})(connection)
 
     def look_at(self, pid: int) -> bytes:
-        """What is seen of a process while its request is under way, which may then go on."""
+        """Return what can be seen of a process while its request is in flight, then let it continue."""
         try:
             assert self.arrived.wait(PATIENCE)
             return seen_of(pid)
@@ -67,7 +67,7 @@ def started(*words: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "msgctl", *words], stdin=pipe, stdout=pipe, stderr=pipe)
 
 
-def test_a_key_from_standard_input_is_in_no_process(server: Service, home: Path) -> None:
+def test_a_key_from_standard_input_is_not_visible_in_any_process(server: Service, home: Path) -> None:
     held = Held(server)
     account = ["--base-url", server.base_url, "--client", "1"]
     with started("profile", "add", "main", *account, "--key-stdin", "--check", "-v") as process:
@@ -83,7 +83,7 @@ def test_a_key_from_standard_input_is_in_no_process(server: Service, home: Path)
 
 
 @in_a_terminal
-def test_a_key_that_is_typed_is_in_no_process(server: Service, home: Path) -> None:
+def test_a_typed_key_is_not_visible_in_any_process(server: Service, home: Path) -> None:
     held = Held(server)
     terminal = Terminal("profile", "add", "main", "--base-url", server.base_url, "--client", "1", "--check", "-v")
     terminal.answer("Key: ", KEY.encode() + b"\n")
@@ -95,7 +95,7 @@ def test_a_key_that_is_typed_is_in_no_process(server: Service, home: Path) -> No
 
 
 @pytest.mark.parametrize("source", ["file", "key command"])
-def test_the_key_of_a_profile_is_in_no_process(server: Service, source: str, home: Path) -> None:
+def test_the_key_of_a_profile_is_not_visible_in_any_process(server: Service, source: str, home: Path) -> None:
     (home / "key").write_text(KEY, encoding="utf-8")
     command = f"cat '{home}/key'"
     member = f"key = {json.dumps(KEY)}" if source == "file" else f"key_command = {json.dumps(command)}"

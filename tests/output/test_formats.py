@@ -1,4 +1,4 @@
-"""What standard output carries: the service's bytes under --json, tables, csv and tsv; and that it carries no more."""
+"""What standard output carries: the service's bytes under --json, tables, csv and tsv; and nothing else."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_dotted_fields_reach_into_objects(service: Service, tool: Tool) -> None:
 
 
 @pytest.mark.parametrize("fields", ["phone,nothing", "", "phone,,id", "Phone"])
-def test_a_field_that_there_is_not_is_found_before_anything_is_sent(fields: str, service: Service, tool: Tool) -> None:
+def test_an_unknown_field_is_reported_before_anything_is_sent(fields: str, service: Service, tool: Tool) -> None:
     assert tool(*SMS, "--fields", fields).code == 2
     assert service.connections == 0
 
@@ -227,7 +227,7 @@ def test_a_cell_is_never_a_formula(text: str, cell: str, service: Service, tool:
 
 @pytest.mark.parametrize("form", ["table", "json", "csv", "tsv"])
 @each(ALL)
-def test_verbose_shows_each_request_and_answer_and_leaves_the_result_alone(
+def test_verbose_shows_each_request_and_response_and_does_not_change_the_result(
     form: str, command: Command, service: Service, tool: Tool
 ) -> None:
     service.will(answer(command.record), answer(command.record))
@@ -242,7 +242,7 @@ def test_verbose_shows_each_request_and_answer_and_leaves_the_result_alone(
     assert re.fullmatch(rf"< 200 {re.escape(where)} \d+ ms", answered)
 
 
-def test_verbose_shows_repetitions_and_lost_answers_without_the_key(service: Service, tool: Tool) -> None:
+def test_verbose_shows_retries_and_lost_responses_without_the_key(service: Service, tool: Tool) -> None:
     service.will(drop, answer({"error": KEY, "msg": KEY}, 503), answer({"status": 1}))
     outcome = tool("balance", "-v")
     assert outcome.code == 0
@@ -279,7 +279,7 @@ def test_quiet_does_not_silence_an_error(service: Service, tool: Tool) -> None:
 
 @given(body=st.binary(max_size=300))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_bytes_as_an_http_answer_end_in_an_exit_code(body: bytes, service: Service, tool: Tool) -> None:
+def test_any_bytes_as_an_http_response_end_in_an_exit_code(body: bytes, service: Service, tool: Tool) -> None:
     service.always(raw(body))
     outcome = tool(*SMS, "--json")
     assert outcome.code == 5
@@ -302,7 +302,7 @@ RECORDS = st.dictionaries(st.sampled_from(["id", "status", "data", "error", "msg
     terminal=st.booleans(),
 )
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_json_as_an_answer_ends_in_an_exit_code(
+def test_any_json_as_a_response_ends_in_an_exit_code(
     command: Command, record: Any, status: int, form: str, terminal: bool, service: Service, tool: Tool
 ) -> None:
     service.always(answer(json.dumps(record).encode(), status))

@@ -337,9 +337,7 @@ def in_bogota(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("show", VIEWS, ids=lambda show: str(show.__name__))
-def test_a_view_looks_as_in_its_file(
-    show: Show, service: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_view_matches_its_file(show: Show, service: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     sections = []
     for number, terminal in enumerate(TERMINALS):

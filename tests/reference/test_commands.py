@@ -181,7 +181,7 @@ def test_a_program_finds_the_parameters_of_a_command(name: str, program: Program
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_the_output_of_a_command_is_as_its_schema_says(name: str, program: Program) -> None:
+def test_the_output_of_a_command_matches_its_schema(name: str, program: Program) -> None:
     found = schema_of(name)
     assert found is not None
     examples = [line for line in ALL[name]["examples"] if not goes_on(line) and not re.search("-o |--dry-run", line)]
@@ -190,7 +190,7 @@ def test_the_output_of_a_command_is_as_its_schema_says(name: str, program: Progr
     check(done.document, found)
 
 
-def test_a_dry_run_is_as_its_schema_says(program: Program) -> None:
+def test_a_dry_run_matches_its_schema(program: Program) -> None:
     check(program.tool("sms", "send", PHONE, "-m", "Hello", "-n", "--json").document, "request")
     check(program.tool("chatapp", "send", PHONE, "Ana", "--template", "t", "-n", "--json").document, "request")
     check(program.tool("sms", "bulk", "customers.csv", "-m", "Hello {name}", "-n", "--json").document, "plan")
@@ -199,7 +199,7 @@ def test_a_dry_run_is_as_its_schema_says(program: Program) -> None:
 @pytest.mark.parametrize(
     "line", ["sms send", "sms send 573001234567 -m Hello -p nowhere", "state get unknown", "balance check --min 5000"]
 )
-def test_an_error_is_as_its_schema_says(line: str, program: Program) -> None:
+def test_an_error_matches_its_schema(line: str, program: Program) -> None:
     done = program.tool(*line.split(), "--json")
     assert done.code != 0
     check(done.error, "error")

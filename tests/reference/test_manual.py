@@ -87,7 +87,7 @@ def test_the_main_page_lists_every_command() -> None:
 
 
 @pytest.mark.parametrize("name", OF_COMMANDS)
-def test_a_page_has_what_help_has_not(name: str) -> None:
+def test_a_page_has_more_than_the_help(name: str) -> None:
     page = plain(PAGES[name])
     for title in ("EXIT STATUS", "ENVIRONMENT", "EXAMPLES"):
         assert section(page, title).strip(), title
@@ -167,7 +167,7 @@ def mandoc(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([program("mandoc"), *options, *pages], capture_output=True, text=True, check=False)
 
 
-def test_mandoc_finds_no_fault(tmp_path: Path) -> None:
+def test_mandoc_accepts_every_page(tmp_path: Path) -> None:
     checked = mandoc(tmp_path, "-T", "lint", "-W", "warning")
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
 

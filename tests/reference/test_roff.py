@@ -1,4 +1,4 @@
-"""The markup of the pages, and what it becomes."""
+"""The markup of the pages, and its roff."""
 
 from __future__ import annotations
 

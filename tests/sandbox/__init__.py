@@ -1,1 +1,1 @@
-"""The emulator, driven as a client drives it: a call in, a reply out."""
+"""The emulator, used as by a client: a request in, a response out."""

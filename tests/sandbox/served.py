@@ -32,7 +32,7 @@ class Served:
         return socket.create_connection(("127.0.0.1", self.port), PATIENCE)
 
     def raw(self, data: bytes) -> bytes:
-        """Everything that comes back for these bytes until the server closes."""
+        """Return everything that the server sends for these bytes until it closes."""
         with self.connect() as connection:
             connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)

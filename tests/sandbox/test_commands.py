@@ -1,4 +1,4 @@
-"""`msgctl sandbox` and the profile `sandbox`: credits, a new beginning, and what is said about it."""
+"""`msgctl sandbox` and the profile `sandbox`: credits, reset, and their messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sandbox(tool: Tool) -> Sandbox:
 
 
 @pytest.mark.parametrize("amount", ["-1", "1.5", "+", "9" * 30])
-def test_an_amount_that_is_no_number_of_credits_is_refused(amount: str, sandbox: Sandbox) -> None:
+def test_an_amount_that_is_not_a_number_of_credits_is_refused(amount: str, sandbox: Sandbox) -> None:
     done = sandbox("sandbox", "credit", "--", amount)
     assert (done.code, done.out) == (2, "")
     assert sandbox.credits() == 1000
@@ -50,7 +50,7 @@ def test_an_empty_inbox_says_so_on_a_terminal(tool: Tool) -> None:
     assert tool(*line).err == ""
 
 
-def test_the_sandbox_ignores_the_environment_and_says_that_it_answered(
+def test_the_sandbox_ignores_the_environment_and_says_that_it_is_used(
     tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable, value in {"BASE_URL": "http://127.0.0.1:9/api/v1", "CLIENT": "7", "KEY": "7"}.items():
@@ -80,7 +80,7 @@ def test_a_command_without_a_request_has_no_dry_run(command: list[str], sandbox:
     assert sandbox.document("url", "stats", "offers", "--since", "today")["clicksNumber"] == 0
 
 
-def test_it_needs_no_profile_and_makes_no_configuration(home: Path, sandbox: Sandbox) -> None:
+def test_it_needs_no_profile_and_creates_no_configuration(home: Path, sandbox: Sandbox) -> None:
     fill(sandbox)
     sandbox.done("profile", "list")
     assert not (home / "config").exists()

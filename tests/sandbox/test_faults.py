@@ -80,7 +80,7 @@ def test_a_refusal_has_the_record_and_nothing_is_done(
 
 
 @pytest.mark.parametrize(("spec", "credits_left"), [("drop", 999), ("reject", 1000)])
-def test_a_dropped_connection_has_done_the_work_and_a_rejected_one_has_not(
+def test_a_dropped_request_is_carried_out_and_a_rejected_one_is_not(
     emulator: Emulator, served: Served, spec: str, credits_left: int
 ) -> None:
     Controls(emulator).fault(f"{spec}:/send-sms")

@@ -1,4 +1,4 @@
-"""Balance, SMS, calls, chat-app messages: who gets what, for how much, and what becomes of it."""
+"""Balance, SMS, calls, chat-app messages: recipients, costs, and delivery states."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_an_sms_costs_its_segments_for_each_number(world: World, text: str, segm
     assert world.credits == 1000 - 2 * segments
 
 
-def test_a_dispatch_that_costs_more_than_is_left_is_refused_whole(world: World) -> None:
+def test_a_dispatch_that_costs_more_than_the_balance_is_refused_whole(world: World) -> None:
     world.admin.credit(1)
 
     error, msg = refusal(world.post("/send-sms", phone=f"{PHONE},{OTHER}", sms="Hola"))
@@ -116,7 +116,7 @@ def test_a_call_moves_with_time(world: World, ending: str, voicemail: str, state
     assert journey(world, answer["data"][0]["id"]) == states
 
 
-def test_the_state_record_tells_the_whole_message(world: World) -> None:
+def test_the_state_record_has_the_whole_message(world: World) -> None:
     answer = world.sms(text="Hola")
     entry = answer["data"][0]
 

@@ -66,7 +66,7 @@ def conforms(value: Any, schema: Any) -> None:
             conforms(each, schema["items"])
 
 
-def test_responses_are_as_described(world: World) -> None:
+def test_responses_match_their_description(world: World) -> None:
     def check(path: str, response: Any) -> None:
         (described,) = DOCUMENT["paths"][BASE_PATH + path].values()
         conforms(response, described["responses"]["200"]["content"]["application/json"]["schema"])

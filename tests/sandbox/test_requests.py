@@ -122,7 +122,7 @@ def test_a_template_send_takes_a_json_object(world: World, body: bytes) -> None:
         ({"phone": "573001234567,573001234568", "body": []}, "phone"),
     ],
 )
-def test_the_json_members_have_their_types(world: World, document: object, name: str) -> None:
+def test_the_json_fields_have_their_types(world: World, document: object, name: str) -> None:
     error, msg = refusal(world.post_json("/chatapp/send", document, template="t"))
 
     assert error == "INVALID_PARAMETER"

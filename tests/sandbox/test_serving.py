@@ -1,4 +1,4 @@
-"""`msgctl sandbox serve` as a process, and what reaches it: the tool itself, and the sandbox commands."""
+"""`msgctl sandbox serve` as a process, used by the tool itself and the sandbox commands."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def serving(*options: str, verb: str = "serve") -> Iterator[tuple[subprocess.Pop
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A server that the environment leads to."""
+    """A server that the environment points to."""
     with serving("--client", "77", "--key", "made up", "--credits", "20") as (_, about):
         monkeypatch.setenv("MSGCTL_BASE_URL", about["base_url"])
         monkeypatch.setenv("MSGCTL_CLIENT", str(about["client"]))
@@ -209,6 +209,15 @@ def test_a_server_that_cannot_start_says_why(options: list[str], code: int, name
     assert refused.code == code, refused.err
     assert named in refused.err
     assert refused.out == ""
+
+
+def test_a_relative_state_file_in_a_deleted_folder_is_refused(
+    tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert tool("sandbox", "serve", "--port", "0", "--state", "kept.sqlite3").code == 3
 
 
 def raw(about: Any, request: bytes) -> bytes:

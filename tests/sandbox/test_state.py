@@ -1,4 +1,4 @@
-"""The state file: who may read it, what is done about a broken one, and that no credit is lost."""
+"""The state file: its permissions, damaged files, and that no credit is lost."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_names_and_aliases_are_unique(world: World) -> None:
         assert msg.startswith(f"{taken}:")
 
 
-def test_a_click_is_what_was_asked_for(world: World) -> None:
+def test_a_click_has_the_given_fields(world: World) -> None:
     shorten(world, is_premium="true")
     visitor = {
         "country": "FR",
@@ -107,7 +107,7 @@ def test_percent_is_of_all_clicks_of_the_range_with_one_decimal(world: World) ->
     ]
 
 
-def test_invented_visitors_go_together_with_what_is_given(world: World) -> None:
+def test_random_visitors_fit_the_given_fields(world: World) -> None:
     shorten(world, is_premium="true")
     world.click("sale", 30, country="co", brand="Apple", lang="fr")
 

@@ -1,4 +1,4 @@
-"""Verification codes: sent three ways, good once, for one phone and app name, for ten minutes."""
+"""Verification codes: sent in three ways, valid once, for one phone and app name, for ten minutes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Visits of short URLs: where they lead, and who is counted as having come."""
+"""Visits to short URLs: redirects, and which visits are counted."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_an_unknown_alias_is_404_and_posting_to_one_405(served: Served) -> None:
         ("", "unknown", "unknown", "unknown", "unknown", "unknown"),
     ],
 )
-def test_the_user_agent_tells_the_device(
+def test_the_device_comes_from_the_user_agent(
     agent: str, device: str, system: str, browser: str, brand: str, model: str
 ) -> None:
     made = visitor_of({"user-agent": agent})

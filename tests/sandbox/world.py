@@ -1,4 +1,4 @@
-"""An emulator with a clock that stands still until it is moved, and chance that repeats itself."""
+"""An emulator with a stopped clock and repeatable random values."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class World:
         return Controls(self.emulator)
 
     def click(self, name: str, count: int = 1, *, days: int = 1, at: float | None = None, **visitor: str) -> None:
-        """Make visits of a short URL, at another time than now if one is given."""
+        """Visit a short URL, now or at a given time."""
         now, self.now = self.now, self.now if at is None else at
         self.admin.click(name, count, days, **visitor)
         self.now = now

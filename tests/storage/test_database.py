@@ -36,7 +36,7 @@ def db(path: Path) -> Iterator[sqlite3.Connection]:
         yield db
 
 
-def test_two_that_prepare_one_file_find_the_same_tables(path: Path, db: sqlite3.Connection) -> None:
+def test_two_processes_that_prepare_one_file_find_the_same_tables(path: Path, db: sqlite3.Connection) -> None:
     NOTES.prepare(db, path, SCHEMA)
     assert db.execute("SELECT count(*) FROM notes").fetchone() == (50,)
 

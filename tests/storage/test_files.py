@@ -39,7 +39,7 @@ def refusal(path: Path) -> ConfigurationError:
 # --- reading
 
 
-def test_a_missing_file_is_none(tmp_path: Path) -> None:
+def test_a_missing_file_is_read_as_none(tmp_path: Path) -> None:
     assert files.read(tmp_path / "nothing") is None
     assert files.read(tmp_path / "no-folder" / "nothing") is None
 

@@ -31,7 +31,7 @@ WELL = {"status": 1500, "state": "delivered", "id": "m1", "urlShort": "u", "phon
 
 @dataclass(frozen=True)
 class Line:
-    """A command line that makes requests, and what it asks for where all goes well."""
+    """A command line that makes requests, and its requests if all goes well."""
 
     path: str
     words: tuple[str, ...]
@@ -40,7 +40,7 @@ class Line:
 
     @property
     def reads(self) -> bool:
-        """Whether it changes nothing, whatever comes of it."""
+        """Whether it changes nothing, whatever its result."""
         return self.asked <= READING
 
     @property

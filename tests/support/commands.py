@@ -1,4 +1,4 @@
-"""The commands that make a request, by what the request does, each with an answer that it can read."""
+"""The commands that make a request, by what the request does, each with a response that it can read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PHONE = "573001234567"
 
 @dataclass(frozen=True)
 class Command:
-    """A command line, its method and path below the base URL, and a record of the kind that answers it."""
+    """A command line, its method and path below the base URL, and a record for its response."""
 
     line: tuple[str, ...]
     method: str

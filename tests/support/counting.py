@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that takes dispatches, many at once, and remembers to whom each of them went.
+"""A real HTTP server on loopback that accepts many dispatches at once, and remembers their recipients.
 
 It notes a request when the whole of it has arrived, decides then whether its work is done, and does not ask the client.
 """
@@ -22,7 +22,7 @@ PATIENCE = 60.0
 
 
 class Fault(Enum):
-    """What happens to a request instead of its being carried out and answered."""
+    """A fault: what happens to a request instead of a normal response."""
 
     NONE = "carried out and answered"
     CUT_BEFORE = "the connection is cut, and nothing was carried out"
@@ -65,10 +65,9 @@ def at_random(seed: int, *faults: Fault, share: float) -> Decision:
 
 
 class CountingServer:
-    """Takes /send-sms as ``decide`` says, and tells balances and delivery states.
+    """Takes /send-sms as ``decide`` says, and responds with balances and delivery states.
 
-    ``price`` is what a message costs, ``delay`` the time before an answer in seconds, ``state`` what becomes of the
-    message with an id.
+    ``price`` is the cost of a message, ``delay`` the seconds before a response, ``state`` returns the state of one.
     """
 
     def __init__(self, decide: Decision = never, *, price: int = 1, delay: float = 0.0) -> None:
@@ -106,7 +105,7 @@ class CountingServer:
         )
 
     def phone_of(self, message: str | None) -> str | None:
-        """To whom the message with an id went."""
+        """Return the phone of the message with an id."""
         return self._phone_of.get(message or "")
 
     def wait_for(self, number: int) -> None:
@@ -122,11 +121,11 @@ class CountingServer:
             assert self._changed.wait_for(condition, PATIENCE), "the requests that were waited for did not come"
 
     def hold(self) -> None:
-        """Leave dispatches and questions without an answer from now on."""
+        """Hold back all responses from now on."""
         self._loop.call_soon_threadsafe(self._hold)
 
     def release(self) -> None:
-        """Answer what was held back, and everything after it at once."""
+        """Send the responses that were held back, and all later ones at once."""
         self._loop.call_soon_threadsafe(self._release)
 
     # --- its life
@@ -254,7 +253,7 @@ def _content_length(head: bytes) -> int:
 
 
 def _whole(answer: bytes) -> int:
-    """How long an answer ought to be."""
+    """Return the expected length of a response."""
     head, end, _ = answer.partition(b"\r\n\r\n")
     return len(head) + len(end) + _content_length(head) if end else len(answer) + 1
 

@@ -13,7 +13,7 @@ URL = "https://service.example/api/v1"
 
 
 def config_file() -> Path:
-    """Where msgctl keeps its profiles in the environment of the test."""
+    """Return the path of the configuration file in the environment of the test."""
     return Path(os.environ["XDG_CONFIG_HOME"]) / "msgctl" / "config.toml"
 
 
@@ -27,7 +27,7 @@ def write_config(content: str | bytes, *, mode: int = 0o600) -> Path:
 
 
 def written() -> dict[str, Any]:
-    """The configuration file as TOML; empty where there is none."""
+    """The configuration file as TOML; empty if there is none."""
     path = config_file()
     return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 

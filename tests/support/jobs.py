@@ -1,4 +1,4 @@
-"""Jobs as a person makes them: files of recipients, a service that accepts what is sent, the folder of ledgers."""
+"""Jobs for tests: files of recipients, a service that accepts messages, the folder of ledgers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def folder(home: Path) -> Path:
 
 
 def files(home: Path) -> list[str]:
-    """What stands in the folder of jobs."""
+    """Return the names in the folder of jobs."""
     return sorted(path.name for path in folder(home).iterdir()) if folder(home).exists() else []
 
 
@@ -55,7 +55,7 @@ def of_phones(home: Path, phones: Iterable[str]) -> str:
 
 
 def phones(request: Received) -> list[str]:
-    """To whom a request goes."""
+    """Return the phones of a request."""
     members = json.loads(request.body) if request.body.startswith(b"{") else dict(request.form)
     return str(members["phone"]).split(",")
 
@@ -68,7 +68,7 @@ def sends(service: Service) -> list[Received]:
 def accepting(
     service: Service, *, credits: object = 1, balance: object = 1000, look: Callable[[], object] = lambda: None
 ) -> Behaviour:
-    """Tells the balance, and accepts the dispatches of one connection at a time, looking around at each."""
+    """Responds with the balance, accepts the dispatches of one connection at a time, and calls back for each."""
 
     def behave(connection: socket.socket) -> None:
         request = service.received[-1]
@@ -110,7 +110,7 @@ def write_ledger(path: Path, recipients: Iterable[Row | InvalidRow], spec: JobSp
 
 
 class Jobs:
-    """Bulk commands and what came of them, one request at a time."""
+    """Bulk commands and their results, one request at a time."""
 
     def __init__(self, tool: Tool, *common: str) -> None:
         self.tool = tool
@@ -141,7 +141,7 @@ class Jobs:
         return done.document
 
     def outcomes(self, job: str) -> dict[str, str]:
-        """What became of each phone."""
+        """Return the outcome of each phone."""
         return {row["phone"]: row["outcome"] for row in self.report(job)}
 
 

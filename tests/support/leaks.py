@@ -1,4 +1,4 @@
-"""A way to find the key of the tests, wherever it went."""
+"""Find the key of the tests in texts and files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def spellings_of(key: str) -> dict[str, str]:
 
 
 def forms_of(key: str) -> dict[str, bytes]:
-    """A key in all forms that are looked for: its spellings, and what only a program reads."""
+    """Return a key in all forms that are searched for: its spellings, and encodings for programs."""
     encoded = {f"in {coding}": key.encode(coding) for coding in ("utf-8", "utf-16-le", "utf-16-be")}
     return {
         **{name: spelled.encode("utf-8") for name, spelled in spellings_of(key).items()},
@@ -46,7 +46,7 @@ def forms_of(key: str) -> dict[str, bytes]:
 
 
 def _in_base64(key: str) -> set[bytes]:
-    """What base64 makes of a key wherever it stands in a text: without the ends, which depend on its neighbours."""
+    """Return the base64 forms of a key at any position in a text: without the ends, which depend on its neighbours."""
     shifted = [bytes(shift) + spelled.encode() for shift in range(3) for spelled in (key, quote_plus(key))]
     return {encode(text)[4:-4] for text in shifted for encode in (b64encode, urlsafe_b64encode)}
 
@@ -59,7 +59,7 @@ _NEEDLES = tuple(
 
 
 def shows_key(text: str | bytes) -> bool:
-    """Whether a text holds the key of the tests in any form, or what no escaping changes of it."""
+    """Return whether a text holds the key of the tests in any form, or its part that no escaping changes."""
     content = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
     return any(needle in content for needle in _NEEDLES)
 

@@ -10,7 +10,7 @@ import pytest
 
 
 def know_no_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answer every lookup as a resolver that knows no such name; addresses need no resolver."""
+    """Fail every lookup like a resolver that does not know the name; addresses need no resolver."""
     look_up = socket.getaddrinfo
 
     def refuse(host: str, *rest: Any, **more: Any) -> Any:

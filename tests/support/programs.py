@@ -1,4 +1,4 @@
-"""Programs beside Python that a test needs: shells, a checker of manual pages, strace."""
+"""Programs other than Python that a test needs: shells, a checker of manual pages, strace."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from support.service import PATIENCE
 
 
 class Proxy:
-    """Leads every tunnel to ``port`` of this machine, whatever host was asked for; ``asked`` holds the requests."""
+    """Connects every tunnel to ``port`` of this machine, whatever the requested host; ``asked`` holds the requests."""
 
     def __init__(self, port: int, status: int = 200) -> None:
         self._port = port
@@ -69,7 +69,7 @@ class Proxy:
 
 
 def _pump(source: socket.socket, target: socket.socket) -> None:
-    """Pass on what comes, until its end."""
+    """Forward data until its end."""
     with contextlib.suppress(OSError):
         while chunk := source.recv(65536):
             target.sendall(chunk)

@@ -1,4 +1,4 @@
-"""The sandbox as a person at a terminal or a script reaches it: through the tool with `-p sandbox`."""
+"""The sandbox as a person or a script uses it: through the tool with `-p sandbox`."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class Sandbox:
         return self.tool("-p", "sandbox", *arguments, stdin=stdin, terminal=self._terminal)
 
     def done(self, *arguments: str, stdin: str | None = None) -> str:
-        """What a command printed, without colours. It must have been done."""
+        """Return what a command printed, without colours. It must succeed."""
         outcome = self(*arguments, stdin=stdin)
         assert outcome.code == 0, outcome.err
         return re.sub(r"\x1b\[[0-9;]*m", "", outcome.out)
 
     def document(self, *arguments: str) -> Any:
-        """The JSON that a command gives to a script."""
+        """Return the JSON that a command prints for a script."""
         outcome = self.tool("-p", "sandbox", "--json", *arguments)
         assert outcome.code == 0, outcome.err
         return outcome.document
 
     def rows(self, *arguments: str) -> list[dict[str, str]]:
-        """The csv that a command gives to a script."""
+        """Return the csv that a command prints for a script."""
         return list(csv.DictReader(self.tool("-p", "sandbox", "-o", "csv", *arguments).out.splitlines()))
 
     def credits(self) -> int:
@@ -47,7 +47,7 @@ class Sandbox:
 
 
 def refused(done: Outcome, error: str) -> str:
-    """The service's answer to a refused request, on standard error alone."""
+    """Return the service's response to a refused request; only standard error may have it."""
     assert (done.code, done.out) == (1, "")
     assert error in done.err
     return done.err

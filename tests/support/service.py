@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that answers as it is told, badly too, and remembers what reached it."""
+"""A real HTTP server on loopback with prepared responses, even bad ones; it remembers its requests."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Received:
 def answer(
     body: bytes | Mapping[str, Any] = b"", status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Behaviour:
-    """A whole, correct HTTP answer."""
+    """Return a complete, correct HTTP response."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     usual = {"Content-Type": "application/json", "Content-Length": str(len(content)), "Connection": "close"}
     lines = {**usual, **(headers or {})}
@@ -62,21 +62,21 @@ def raw(data: bytes) -> Behaviour:
 
 
 def drop(connection: socket.socket) -> None:
-    """The connection closes without an answer."""
+    """Close the connection without a response."""
 
 
 def hang_up(connection: socket.socket) -> None:
-    """The connection closes at once, also where the server would keep it."""
+    """Close the connection at once, even if the server would keep it."""
     connection.shutdown(socket.SHUT_RDWR)
 
 
 def reset(connection: socket.socket) -> None:
-    """The connection is reset without an answer."""
+    """Reset the connection without a response."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
 
 
 def silent(connection: socket.socket) -> None:
-    """No answer, until the other side goes away."""
+    """Send no response until the client goes away."""
     while connection.recv(65536):
         pass
 
@@ -123,15 +123,15 @@ class Service:
 
     @property
     def unused(self) -> int:
-        """Answers that were given to the server and asked for by nobody."""
+        """Responses that were prepared but not requested."""
         return len(self._answers)
 
     def will(self, *answers: Behaviour) -> None:
-        """Answer the next requests so, one after the other."""
+        """Prepare the responses to the next requests, one after the other."""
         self._answers.extend(answers)
 
     def always(self, behaviour: Behaviour) -> None:
-        """Answer every request so that no other answer was given for."""
+        """Set the response to every request without a prepared one."""
         self._otherwise = behaviour
 
     def hang_up(self, times: int) -> None:
@@ -197,7 +197,7 @@ def _read(connection: socket.socket) -> Received | None:
 
 @contextlib.contextmanager
 def running(tls: ssl.SSLContext | None = None, *, keeps: bool = False) -> Iterator[Service]:
-    """A server for the time of a test. Answers that nobody asked for fail the test."""
+    """A server for the time of a test. Prepared responses that are not requested fail the test."""
     service = Service(tls, keeps=keeps)
     service.start()
     try:

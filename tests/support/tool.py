@@ -1,4 +1,4 @@
-"""The tool, run through its command tree in this process, or as a process of its own."""
+"""Run the tool through its command tree in this process, or as a process of its own."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Stream(io.TextIOWrapper):
 
 
 class Clock:
-    """A clock that moves only when it is told to, or slept on."""
+    """A clock that moves only when a test sets it or code sleeps on it."""
 
     def __init__(self, now: float = 1_790_000_000.0) -> None:
         self.now = now

@@ -1,4 +1,4 @@
-"""The tool under strace, which counts its system calls, and ends it before one of them or lets one fail."""
+"""Run the tool under strace, which counts its system calls, kills it before one, or lets one fail."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Call:
 
 
 class Tracer:
-    """Runs command lines under strace. Everything but the call that is named goes its way."""
+    """Runs command lines under strace. Only the named call is affected."""
 
     def __init__(self, folder: Path) -> None:
         self._strace = program("strace")

@@ -45,7 +45,7 @@ def name_of(value: object) -> str | None:
 
 
 def arguments(node: Node) -> list[str]:
-    """The arguments in the words of surface.md: `PHONE...`, whether they have to be given or not."""
+    """Return the placeholders of the arguments, such as `PHONE...`, required or not."""
     metavars = [each.metavar for each in node.command.params if each.param_type_name == "argument"]
     return [metavar.replace("[", "").replace("]", "") for metavar in metavars]
 

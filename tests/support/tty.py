@@ -1,4 +1,4 @@
-"""A command in a terminal of its own that has to be left as it was."""
+"""Run a command in a terminal of its own, which it must leave unchanged."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Tty:
         self.shown = b""
 
     def read_until(self, pattern: bytes) -> bool:
-        """Read until something is shown; false where the command ends without it."""
+        """Read until something is shown; false if the command ends before."""
         while not re.search(pattern, self.shown):
             ready, _, _ = select.select([self._outer, self._end], [], [], PATIENCE)
             assert ready, self.shown
@@ -53,7 +53,7 @@ class Tty:
         return True
 
     def echoes(self) -> bool:
-        """Whether what is typed is shown."""
+        """Whether the terminal shows typed text."""
         return bool(termios.tcgetattr(self._inner)[3] & termios.ECHO)
 
     def reset(self) -> None:
@@ -64,7 +64,7 @@ class Tty:
         os.write(self._outer, typed)
 
     def end(self) -> int:
-        """Wait until the command has ended, and give its exit code; it has to leave the terminal as it was."""
+        """Wait until the command has ended, and return its exit code; it must leave the terminal unchanged."""
         self.read_until(rb"(?!)")
         left = termios.tcgetattr(self._inner)
         self.hang_up()

@@ -162,7 +162,7 @@ def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Import
     from msgctl.jobs.store import Store
 
     context.enable_gc()
-    context.check_own_fields(confirmation.SUMMARY if context.options.dry_run else SUMMARY)
+    context.check_fields(confirmation.SUMMARY if context.options.dry_run else SUMMARY)
     zones = campaign.zone_finder(context, rules.hours())
     country = inputs.country_code(context, source.country_code)
     store = Store(paths.jobs_folder())
@@ -179,7 +179,7 @@ def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Import
                 campaign.refuse_repeat(context, store, importer, rules)  # another job may have begun meanwhile
                 importer.finish()
         with closing(Ledger(store.path(job), clock=context.clock)) as ledger:
-            context.note(f"job {job}; check it with: msgctl job show {job}")
+            context.note(f"Job {job}. Check it with: msgctl job show {job}")
             if spec.at is not None:
                 if not rules.foreground:
                     return campaign.scheduled(context, job, ledger)

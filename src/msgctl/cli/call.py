@@ -50,6 +50,7 @@ LeaveVoicemail = Annotated[
     "send",
     "msgctl call send 573001234567 -m 'Your appointment is tomorrow at eight' --voice Lucia",
     "msgctl call send 573001234567 --audio-code A-1029 --retries 2 --leave-voicemail",
+    "msgctl call send 573001234567 -m 'The door is open' --voice Lucia --wait",
     performs=ops.SEND_CALL,
 )
 def send(
@@ -66,6 +67,8 @@ def send(
     once: sending.Once = None,
     resend_unknown: sending.ResendUnknown = False,
     ignore_optout: sending.IgnoreOptout = False,
+    wait: sending.Wait = False,
+    max_wait: sending.MaxWait = None,
 ) -> Result:
     """Call each number and speak a message, or play a stored audio.
 
@@ -94,7 +97,7 @@ def send(
             **spoken,
         },
         None,
-        sending.Options(once, resend_unknown, ignore_optout),
+        sending.Options(once, resend_unknown, ignore_optout, wait, max_wait),
     )
 
 

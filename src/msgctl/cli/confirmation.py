@@ -160,7 +160,7 @@ def _list_rows(context: Context, tally: Tally) -> None:
         (tally.excluded, tally.excluded_rows),
     ):
         for row in rows:
-            context.note(f"line {row.line}: {row.phone + ': ' if row.phone else ''}{row.reason}")
+            context.note(f"Line {row.line}: {row.phone + ': ' if row.phone else ''}{row.reason}")
         if number > len(rows):
             context.note(f"… and {number - len(rows):,} more")
 
@@ -172,7 +172,7 @@ def _balance(context: Context) -> Decimal | None:
     except (NotReachedError, ServiceError, OutcomeUnknownError) as error:
         if isinstance(error, NotReachedError) and not context.options.dry_run:
             raise
-        context.note(f"balance not checked: {error.message}")
+        context.note(f"Balance not checked: {error.message}")
         return None
 
 

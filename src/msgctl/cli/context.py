@@ -177,12 +177,12 @@ class Context:
         """Whether results are tables for a person at a terminal."""
         return self.options.format is Format.TABLE and is_terminal(self.stdout)
 
-    def check_own_fields(self, columns: Iterable[str]) -> None:
+    def check_fields(self, columns: Iterable[str]) -> None:
         """Check --fields before anything is done. Raises UsageError."""
         if self.options.fields:
-            from msgctl.output.fields import check_own_fields
+            from msgctl.output import fields
 
-            check_own_fields(self.options.fields, tuple(columns))
+            fields.check(self.options.fields, columns)
 
     # --- standard error
 

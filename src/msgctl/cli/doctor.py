@@ -33,7 +33,7 @@ def doctor(ctx: typer.Context) -> Result:
     from msgctl.doctor import FIELDS, DoctorContext, examine
 
     context = Context.of(ctx)
-    context.check_own_fields(FIELDS)
+    context.check_fields(FIELDS)
     checks = DoctorContext(
         environ=context.environ,
         named=context.options.profile,

@@ -109,7 +109,7 @@ def help(  # noqa: A001
 @command(app, "version", "msgctl version", panel=HELP)
 def version(ctx: typer.Context) -> TextResult:
     """Show the version; `msgctl --version` does the same."""
-    Context.of(ctx).check_own_fields(())
+    Context.of(ctx).check_fields(())
     return TextResult(f"msgctl {__version__}\n", {"version": __version__})
 
 
@@ -152,6 +152,6 @@ def completion(
 
     context = Context.of(ctx)
     name = values.choice(shell, list(completions.FILES), "shell")
-    context.check_own_fields(())
+    context.check_fields(())
     script = completions.script(name, describe(ctx.find_root().command))
     return TextResult(script, {"shell": name, "script": script})

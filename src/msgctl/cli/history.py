@@ -125,7 +125,7 @@ def list_(
         "command": optional(command, "--command"),
         "profile": context.options.profile,
     }
-    context.check_own_fields((*FIELDS, RESPONSE))
+    context.check_fields((*FIELDS, RESPONSE))
     found: list[dict[str, Any]] = []
     if job is None:
         with reading(paths.history_file()) as history:

@@ -43,7 +43,7 @@ def list_jobs(ctx: typer.Context) -> OwnResult:
 
     context = Context.of(ctx)
     context.refuse_dry_run("job list")
-    context.check_own_fields(SUMMARY)
+    context.check_fields(SUMMARY)
     jobs: list[tuple[float, dict[str, Any]]] = []
     failures: list[MsgctlError] = []
     store = _store()
@@ -53,7 +53,7 @@ def list_jobs(ctx: typer.Context) -> OwnResult:
         except ConfigurationError as error:  # one damaged file does not hide the others
             failures.append(error)
     documents = [document for _, document in sorted(jobs, key=itemgetter(0))]
-    return OwnResult(documents, LISTED, SUMMARY, view="jobs", empty="" if failures else "no jobs", failures=failures)
+    return OwnResult(documents, LISTED, SUMMARY, view="jobs", empty="" if failures else "No jobs", failures=failures)
 
 
 @command(app, "show", "msgctl job show 20261121-3f9a2c", "msgctl job show 20261121-3f9a2c --json")
@@ -64,7 +64,7 @@ def show(ctx: typer.Context, job: Job = None, last: Last = False) -> OwnResult:
 
     context = Context.of(ctx)
     context.refuse_dry_run("job show")
-    context.check_own_fields(SUMMARY)
+    context.check_fields(SUMMARY)
     store = _store()
     return job_progress.result(_summary(context, store, _found(store, job, last)))
 
@@ -99,7 +99,7 @@ def resume(
     from msgctl.jobs.states import Outcome, State
 
     context = Context.of(ctx)
-    context.check_own_fields(SUMMARY)
+    context.check_fields(SUMMARY)
     job = _found(_store(), job, last)
     with _locked(context, job) as ledger:
         job_progress.check_account(context, ledger, job)
@@ -115,7 +115,7 @@ def resume(
             prompts.confirm(context, _question(again), "nothing was sent")
         ledger.resend(*map(Outcome, again))
         if not ledger.totals.unsent:
-            context.note(f"job {job} has nothing pending")
+            context.note(f"Job {job} has nothing pending")
         return job_progress.send(context, job, ledger)
 
 
@@ -131,7 +131,7 @@ def run_due(ctx: typer.Context) -> OwnResult | None:
 
     context = Context.of(ctx)
     context.refuse_dry_run("job run-due")
-    context.check_own_fields(SUMMARY)
+    context.check_fields(SUMMARY)
     context.enable_gc()
     return due.run(context, _store(), SUMMARY)
 
@@ -166,9 +166,9 @@ def report(
     job = _found(store, job, last)
     ledger = context.on_close(_opened(context, store, job, read_only=True))
     found = Report(ledger, wanted, running=store.is_running(job))
-    context.check_own_fields(found.columns)
+    context.check_fields(found.columns)
     return OwnResult(
-        found, found.columns, view="job report", empty=f"no recipient of job {job} is {' or '.join(wanted) or 'listed'}"
+        found, found.columns, view="job report", empty=f"No recipient of job {job} is {' or '.join(wanted) or 'listed'}"
     )
 
 
@@ -188,7 +188,7 @@ def states(
     from msgctl.jobs.report import SUMMARY, summary
 
     context = Context.of(ctx)
-    context.check_own_fields(SUMMARY)
+    context.check_fields(SUMMARY)
     job = _found(_store(), job, last)
     with _locked(context, job) as ledger:
         job_progress.check_account(context, ledger, job)
@@ -289,7 +289,7 @@ def _found(store: Store, job: str | None, last: bool) -> str:
     if (job is None) is not last:
         raise UsageError(
             "JOB is missing" if job is None else "Use either --last or JOB, not both",
-            "Give a job id or name, or --last.",
+            "Give a job ID or name, or --last.",
         )
     return store.find(job)
 

@@ -119,7 +119,7 @@ def poll_states(context: Context, job: str, ledger: Ledger) -> OwnResult:
         error.what = f"Stopped after checking {poller.checked:,} messages: {error.what}"
         error.hint = f"{error.hint or ''}\n{hint}".strip()
     elif interrupted:
-        error = Interrupted(f"interrupted after checking {poller.checked:,} messages", hint)
+        error = Interrupted(f"Interrupted after checking {poller.checked:,} messages", hint)
     elif error := poller.first_error:
         states = "delivery state" if poller.failed == 1 else "delivery states"
         error.what = f"{poller.failed:,} {states} could not be checked. The first: {error.what}"
@@ -162,7 +162,7 @@ def _attend(
                     context.note(FINISHING)
             return work.finish(), interrupted
     except KeyboardInterrupt:
-        raise Interrupted("interrupted; the outcome of requests in flight is unknown", hint) from None
+        raise Interrupted("Interrupted; the outcome of requests in flight is unknown", hint) from None
 
 
 def _waiting(until: float | None) -> str:

@@ -1,6 +1,6 @@
 """`msgctl state`: delivery states of SMS and calls."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +15,7 @@ from msgctl.config import profiles
 from msgctl.errors import ConditionError, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.http.response import Response
 from msgctl.output.result import OwnResult, ServiceResult
-from msgctl.recipients import folded, is_final
+from msgctl.recipients import ACCEPTED, RecipientOutcome, folded, is_delivered, is_final
 from msgctl.storage import paths
 from msgctl.text import shorten
 from msgctl.values import quote
@@ -46,7 +46,7 @@ def get(
 ) -> ServiceResult | OwnResult:
     """Show the delivery state of each message."""
     context = Context.of(ctx)
-    identifiers = _identifiers(_asked_for(context, id or [], last=last))
+    identifiers = _identifiers(context, id or [], last=last)
     if context.options.dry_run:
         return requests.describe(context, ops.MESSAGES_STATE, [{"id": each} for each in identifiers])
     got: list[Response] = []
@@ -90,7 +90,7 @@ def watch(
         interval=values.seconds(interval, "--interval"),
         max_wait=values.seconds(max_wait, "--max-wait", most=31 * 86400),
     )
-    identifiers = _identifiers(_asked_for(context, id or [], last=last))
+    identifiers = _identifiers(context, id or [], last=last)
     if context.options.dry_run:
         return requests.describe(context, ops.MESSAGES_STATE, [{"id": each} for each in identifiers])
     failures: list[MsgctlError] = []
@@ -105,21 +105,41 @@ def watch(
     return ServiceResult(watcher.responses, len(identifiers), failures=failures)
 
 
-def _asked_for(context: Context, ids: list[str], *, last: bool) -> list[str]:
+def undelivered(context: Context, sent: Sequence[RecipientOutcome], max_wait: float) -> list[MsgctlError]:
+    """Follow the messages that were accepted to a final state. Return an error that names those not delivered."""
+    accepted = [each for each in sent if each.outcome == ACCEPTED]
+    watcher = StateWatcher(context, until=(), interval=2.0, max_wait=max_wait)
+    watcher.run(list(dict.fromkeys(each.id for each in accepted if each.id)))
+    _learn(context, watcher.responses)
+    missing = []
+    for each in accepted:
+        state = watcher.state(each.id) if each.id else None
+        if not is_delivered(state or ""):
+            missing.append(f"{each.phone or 'the message'} [{shorten(state or 'state unknown', 60)}]")
+    if not missing:
+        if accepted:
+            context.note("The message was delivered." if len(accepted) == 1 else "All messages were delivered.")
+        return []
+    named = ", ".join(missing[:5]) + (f" and {len(missing) - 5:,} more" if len(missing) > 5 else "")
+    what = f"Not delivered to {named} ({len(missing)} of {len(accepted)} accepted messages)"
+    error = next(iter(watcher.failures.values()), None)
+    why = f"The first failure: {error.message}. " if error else ""
+    return [ConditionError(what, f"{why}To check again: msgctl state get --last")]
+
+
+def _identifiers(context: Context, ids: list[str], *, last: bool) -> list[str]:
+    """Return the ids of the messages to look up, each once."""
     if ids and last:
         raise UsageError("Use either --last or IDs, not both")
     if not ids and not last:
         raise UsageError("ID is missing", "Give message IDs, or --last.")
-    return ids or last_ids(context)
-
-
-def _identifiers(texts: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(values.words(text, "ID") for text in texts))
+    return list(dict.fromkeys(values.words(text, "ID") for text in ids or last_ids(context)))
 
 
 def _learn(context: Context, responses: Sequence[Response]) -> None:
     """Store delivery states in the history. It is a convenience, so nothing is said if that fails."""
-    states = {str(each.document["id"]): str(each.document["state"]) for each in responses if _has_state(each)}
+    documents = [each.document for each in responses]
+    states = {str(each["id"]): str(each["state"]) for each in documents if each.get("id") and each.get("state")}
     if not states or not context.profile.history:
         return
     from msgctl.history import reading
@@ -127,10 +147,6 @@ def _learn(context: Context, responses: Sequence[Response]) -> None:
     with suppress(ConfigurationError), reading(paths.history_file()) as history:
         if history is not None:
             history.learn(states)
-
-
-def _has_state(response: Response) -> bool:
-    return bool(response.document.get("id") and response.document.get("state"))
 
 
 def _named(id: str, error: MsgctlError) -> MsgctlError:
@@ -220,7 +236,7 @@ class StateWatcher:
             if waiting:
                 self._context.sleep(max(0.0, min(self._interval, self._left())))
         for each in waiting:
-            state = shorten(self._state(each) or "unknown", 60)
+            state = shorten(self.state(each) or "unknown", 60)
             self._fail(each, f"did not reach {self._wanted} in time (now: {state})")
 
     def _poll(self, ids: Sequence[str], *, is_last: bool) -> list[str]:
@@ -251,7 +267,7 @@ class StateWatcher:
             self._lost = True
             self._say(f"{shorten(id, 60)}: {error.message}; trying again")
             return False
-        before, state = self._state(id), _state_of(response)
+        before, state = self.state(id), _state_of(response)
         self._latest[id] = response
         if before != state and not self._display:
             self._say(f"{shorten(id, 60)}: {shorten(state, 60)}")
@@ -271,7 +287,8 @@ class StateWatcher:
         hint = f"Check again later: msgctl state get {shorten(id, 60)}"
         self.failures[id] = ConditionError(f"Message {quote(id)} {what}", hint)
 
-    def _state(self, id: str) -> str | None:
+    def state(self, id: str) -> str | None:
+        """Return the latest state of a message, if it is known."""
         response = self._latest.get(id)
         return None if response is None else _state_of(response)
 

@@ -53,7 +53,7 @@ def list_(ctx: typer.Context) -> OwnResult:
 
     context = Context.of(ctx)
     context.refuse_dry_run("optout list")
-    context.check_own_fields(COLUMNS)
+    context.check_fields(COLUMNS)
     found = [{"phone": each.phone, "added": timestamp(each.added)} for each in optouts.all_of(paths.optouts_file())]
     return OwnResult(found, COLUMNS, empty="The opt-out list is empty.")
 
@@ -69,7 +69,7 @@ def remove(ctx: typer.Context, phone: Phones, country_code: CountryCode = None) 
     removed = optouts.remove(paths.optouts_file(), wanted)
     context.note(f"Removed {_count(len(removed))}.")
     if others := [each for each in wanted if each not in removed]:
-        context.note(f"Not in the list: {', '.join(others)}")
+        context.note(f"Not on the list: {', '.join(others)}")
 
 
 @command(app, "import", "msgctl optout import unsubscribed.txt --country-code CO")
@@ -105,7 +105,7 @@ def _read(context: Context, file: str, country_code: str | None, phone_column: s
 def _tell_added(context: Context, given: int, new: int) -> None:
     context.note(f"Added {_count(new)}.")
     if given > new:
-        context.note(f"{given - new:,} {'was' if given - new == 1 else 'were'} in the list already.")
+        context.note(f"{given - new:,} {'was' if given - new == 1 else 'were'} already on the list.")
 
 
 def _count(number: int) -> str:

@@ -68,9 +68,10 @@ def _dotted(document: Document) -> list[str]:
 def check_fields(context: Context, operation: Operation) -> None:
     """Check --fields before anything is sent. Raises UsageError."""
     if context.options.fields:
-        from msgctl.output.fields import check_fields
+        from msgctl.output import fields
 
-        check_fields(context.options.fields, operation.answer)
+        answer = operation.answer
+        context.check_fields((*fields.of_record(answer), *(member.name for member in answer.members)))
 
 
 def judged(operation: Operation, response: Response, phones: Sequence[str | None]) -> ServiceResult:

@@ -81,7 +81,7 @@ def inbox(
         fields["wait"] = values.seconds(wait, "--wait", most=MAX_WAIT)
     if follow and wait is not None:
         raise UsageError("Use either --follow or --wait, not both")
-    context.check_own_fields((*INBOX_COLUMNS, *INBOX_MORE))
+    context.check_fields((*INBOX_COLUMNS, *INBOX_MORE))
     sandbox = _sandbox(context, base_url)
     context.enable_gc()
     if follow:
@@ -265,5 +265,5 @@ def _checked(ctx: typer.Context, name: str, columns: tuple[str, ...]) -> Context
     """Return the context after the checks that all these commands share."""
     context = Context.of(ctx)
     context.refuse_dry_run(f"sandbox {name}")
-    context.check_own_fields(columns)
+    context.check_fields(columns)
     return context

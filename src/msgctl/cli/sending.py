@@ -1,4 +1,4 @@
-"""What the commands that send one message share: --once, --resend-unknown, --ignore-optout."""
+"""What the commands that send one message share: --once, --resend-unknown, --ignore-optout, --wait."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from msgctl import phones, recipients
+from msgctl import values as checks
 from msgctl.cli import requests
 from msgctl.cli.context import Context
 from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, RefusedError, UsageError
@@ -27,6 +28,10 @@ ResendUnknown = Annotated[
     bool, typer.Option("--resend-unknown", help="With --once: send again if the earlier outcome is unknown.")
 ]
 IgnoreOptout = Annotated[bool, typer.Option("--ignore-optout", help="Send even to numbers that opted out.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Then wait until every message is delivered; exit 6 if one is not.")]
+MaxWait = Annotated[
+    str | None, typer.Option("--max-wait", metavar="S", help="With --wait: maximum seconds to wait. [default: 300]")
+]
 
 
 class Options(NamedTuple):
@@ -35,6 +40,8 @@ class Options(NamedTuple):
     once: str | None
     resend_unknown: bool
     ignore_optout: bool
+    wait: bool = False
+    max_wait: str | None = None
 
 
 def send(
@@ -44,7 +51,29 @@ def send(
     body: bytes | None,
     options: Options,
 ) -> Result:
-    """Perform an operation that sends, at most once under a key. Raises UsageError for numbers that opted out."""
+    """Perform an operation that sends, at most once under a key; with --wait, also follow its messages.
+
+    Raises UsageError for numbers that opted out.
+    """
+    if options.max_wait is not None and not options.wait:
+        raise UsageError("--max-wait needs --wait")
+    seconds = checks.seconds(options.max_wait or "300", "--max-wait", most=31 * 86400)
+    result = _send(context, operation, values, body, options)
+    if not options.wait or not isinstance(result, ServiceResult):
+        return result
+    from msgctl.cli.message_state import undelivered
+
+    context.printer.print(result)
+    return Result(failures=[*result.failures, *undelivered(context, result.outcomes, seconds)])
+
+
+def _send(
+    context: Context,
+    operation: Operation,
+    values: Mapping[str, request.Value],
+    body: bytes | None,
+    options: Options,
+) -> Result:
     if options.resend_unknown and options.once is None:
         raise UsageError("--resend-unknown needs --once KEY")
     if not options.ignore_optout:

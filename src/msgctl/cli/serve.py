@@ -217,9 +217,13 @@ def _state(where: str, credits: str | None) -> Iterator[SandboxState]:
     amount = None if credits is None else values.whole_number(credits, "--credits", most=MAX_CREDITS)
     values.words(where, "--state")
     with ExitStack() as stack:
-        if where == MEMORY:
-            where = stack.enter_context(tempfile.TemporaryDirectory(prefix="msgctl-sandbox-")) + "/state.sqlite3"
-        path = Path(where).absolute()
+        try:
+            if where == MEMORY:
+                where = stack.enter_context(tempfile.TemporaryDirectory(prefix="msgctl-sandbox-")) + "/state.sqlite3"
+            path = Path(where).absolute()
+        except OSError as error:  # no folder for temporary files, or the working folder is gone
+            hint = "Set TMPDIR, or use --state with an absolute path."
+            raise ConfigurationError(f"Cannot use {quote(where)} for the state: {error.strerror}", hint) from None
         is_new = not path.is_file() or path.stat().st_size == 0
         state = SandboxState(path)
         stack.callback(state.close)

@@ -37,6 +37,7 @@ app = group("Send text messages.")
     "msgctl sms send 573001234567,573007654321 --message-file notice.txt --country-code CO",
     "df -h / | msgctl sms send 573001234567",
     "msgctl sms send 573001234567 -m 'The disk is full' --once disk-2026-11-21",
+    "msgctl sms send 573001234567 -m 'Your code is 4821' --wait --max-wait 60",
     performs=ops.SEND_SMS,
 )
 def send(
@@ -50,6 +51,8 @@ def send(
     once: sending.Once = None,
     resend_unknown: sending.ResendUnknown = False,
     ignore_optout: sending.IgnoreOptout = False,
+    wait: sending.Wait = False,
+    max_wait: sending.MaxWait = None,
 ) -> Result:
     """Send one SMS to each number, in one request.
 
@@ -69,7 +72,7 @@ def send(
             "country-code": inputs.country_code(context, country_code),
         },
         None,
-        sending.Options(once, resend_unknown, ignore_optout),
+        sending.Options(once, resend_unknown, ignore_optout, wait, max_wait),
     )
 
 
@@ -142,5 +145,5 @@ def segments(
     if not gsm7:
         inputs.note_savings(context, sms)
     count = asdict(counting.count(in_gsm7(sms) if gsm7 else sms))
-    context.check_own_fields(count)
+    context.check_fields(count)
     return OwnResult({**count, "not_gsm7": list(count["not_gsm7"])}, tuple(count))

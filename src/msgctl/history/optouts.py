@@ -42,7 +42,7 @@ def add(path: Path, phones: Iterable[str], now: float) -> tuple[int, int]:
 
 
 def remove(path: Path, phones: Iterable[str]) -> list[str]:
-    """Remove numbers; return those that were in the list."""
+    """Remove numbers; return those that were on the list."""
     with _opened(path, create=False) as db, database.transaction(db):
         return [phone for phone in phones if db.execute("DELETE FROM optouts WHERE phone = ?", (phone,)).rowcount]
 
@@ -54,7 +54,7 @@ def all_of(path: Path) -> Iterator[OptOut]:
 
 
 def among(path: Path, phones: Iterable[str]) -> list[str]:
-    """Return those of some numbers that are in the list."""
+    """Return those of some numbers that are on the list."""
     with _opened(path, create=False) as db:
         return [phone for phone in phones if db.execute("SELECT 1 FROM optouts WHERE phone = ?", (phone,)).fetchone()]
 

@@ -273,7 +273,7 @@ class _Stream(httpcore.NetworkStream):
         return self._stream.read(max_bytes, timeout=self._backend.left())
 
     def _flush(self) -> None:
-        """Write what is pending. A failure is ignored until the response was looked for: servers may answer early."""
+        """Write what is pending. A failure is ignored until the response was read: servers may respond early."""
         data, self._pending = bytes(self._pending), bytearray()
         is_request = False
         if data.startswith(b"CONNECT "):

@@ -12,7 +12,7 @@ from msgctl.jobs.queries import Recipient
 from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.sending_hours import hours_of
 from msgctl.jobs.states import Outcome, State, outcome
-from msgctl.recipients import folded, is_final
+from msgctl.recipients import is_delivered, is_final
 from msgctl.text import timestamp
 
 COLUMNS = ("line", "phone", "outcome", "id", "status", "state", "credits", "error")
@@ -26,7 +26,6 @@ SUMMARY = (
 SCHEDULED, WAITING, RUNNING, PAUSED, DONE = "scheduled", "waiting", "running", "paused", "done"
 
 UNDELIVERED = "undelivered"
-_DELIVERED = {"delivered", "read", "seen", "answered", "completed"}
 
 
 def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
@@ -112,7 +111,7 @@ class Report:
 
 def is_undelivered(state: str | None) -> bool:
     """Return whether a delivery state is final and not a delivery."""
-    return is_final(state or "") and folded(state or "") not in _DELIVERED
+    return is_final(state or "") and not is_delivered(state or "")
 
 
 def _error(recipient: Recipient, found: Outcome) -> str | None:

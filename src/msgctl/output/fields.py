@@ -163,16 +163,6 @@ def place_in_pipe(name: str) -> tuple[bool, bool]:
     return name != "phone", name in ("sms", "message")
 
 
-def check_fields(fields: Sequence[str], record: Record) -> None:
-    """Check the fields asked for before a request is sent. Raises UsageError."""
-    _check_all(fields, dict.fromkeys((*of_record(record), *_names(record))))
-
-
-def check_own_fields(fields: Sequence[str], columns: Sequence[str]) -> None:
-    """Check the fields asked for of one of msgctl's own documents. Raises UsageError."""
-    _check_all(fields, dict.fromkeys(columns))
-
-
 def select(row: Row, fields: Sequence[str]) -> dict[str, Any]:
     """Return just some fields of a row, by their dotted names."""
     return {field: reach(row, field) for field in fields}
@@ -194,7 +184,9 @@ def _metrics(document: Row) -> Iterator[Row]:
                 yield {"category": category, **members}
 
 
-def _check_all(fields: Sequence[str], known: Mapping[str, None]) -> None:
+def check(fields: Sequence[str], columns: Iterable[str]) -> None:
+    """Check that the fields asked for are columns, or members of one. Raises UsageError."""
+    known = dict.fromkeys(columns)
     for field in fields:
         names = {field, field.partition(".")[0], field.removeprefix("data.").partition(".")[0]}
         if not names & known.keys():

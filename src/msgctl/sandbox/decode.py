@@ -71,11 +71,12 @@ def _check_credentials(source: Pairs, place: Place, client: int, key: str) -> No
 def _source(place: Place, request: SandboxRequest) -> Pairs:
     if place is Place.QUERY:
         return _pairs("the query string", request.query)
-    if place is Place.FORM:
-        _check_type(request, FORM_TYPE)
-        return _pairs("the body", _text(request.body))
-    _check_type(request, JSON_TYPE)
-    return _json_fields(_text(request.body))
+    _check_type(request, FORM_TYPE if place is Place.FORM else JSON_TYPE)
+    try:
+        text = request.body.decode()
+    except UnicodeDecodeError:
+        raise invalid("the body", "must be UTF-8 text") from None
+    return _pairs("the body", text) if place is Place.FORM else _json_fields(text)
 
 
 def _check_type(request: SandboxRequest, expected: str) -> None:
@@ -85,13 +86,6 @@ def _check_type(request: SandboxRequest, expected: str) -> None:
         name, _, charset = parameter.partition("=")
         if name.strip() == "charset" and charset.strip(' "') not in {"utf-8", "utf8"}:
             raise invalid("Content-Type", "must have no charset other than utf-8")
-
-
-def _text(body: bytes) -> str:
-    try:
-        return body.decode()
-    except UnicodeDecodeError:
-        raise invalid("the body", "must be UTF-8 text") from None
 
 
 def _pairs(where: str, text: str) -> Pairs:

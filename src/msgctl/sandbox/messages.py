@@ -122,7 +122,12 @@ def send(
             # The code of a blocked message is not stored, since it never arrives.
             message = message._replace(text=message.shown, credits=0, code=None, blocked=True)
         messages.append(message._replace(received=message.states[-1] in _RECEIVED))
-    _charge(scope.db, sum(message.credits for message in messages))
+    cost = sum(message.credits for message in messages)
+    (left,) = scope.db.execute("SELECT credits FROM account").fetchone()
+    if cost > left:
+        unit = "credit" if cost == 1 else "credits"
+        raise Refusal("NOT_ENOUGH_CREDITS", f"this send costs {cost} {unit}; {left} left", parameter="phone")
+    scope.db.execute("UPDATE account SET credits = credits - ?", (cost,))
     scope.db.executemany(_INSERT, messages)
     return messages
 
@@ -135,11 +140,3 @@ def status(messages: Sequence[SentMessage]) -> str:
 def new_id(random: Random) -> str:
     """Return an identifier of 16 hexadecimal digits."""
     return f"{random.getrandbits(64):016x}"
-
-
-def _charge(db: sqlite3.Connection, cost: int) -> None:
-    (left,) = db.execute("SELECT credits FROM account").fetchone()
-    if cost > left:
-        unit = "credit" if cost == 1 else "credits"
-        raise Refusal("NOT_ENOUGH_CREDITS", f"this send costs {cost} {unit}; {left} left", parameter="phone")
-    db.execute("UPDATE account SET credits = credits - ?", (cost,))
