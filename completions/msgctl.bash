@@ -229,7 +229,7 @@ __msgctl_table() {
         table=(
             'argument - jobs '
             'option --last - Use the newest job'
-            'option --only =accepted,refused,unknown,pending,invalid,duplicate,excluded Who gets the message again: undelivered or refused'
+            'option --only =accepted,refused,unknown,pending,invalid,duplicate,excluded Recipients to send to again: undelivered or refused'
         ) ;;
     'job remove')
         table=(

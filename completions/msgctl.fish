@@ -187,7 +187,7 @@ function __msgctl_table
     case 'job resend'
         echo 'argument - jobs '
         echo 'option --last - Use the newest job'
-        echo 'option --only =accepted,refused,unknown,pending,invalid,duplicate,excluded Who gets the message again: undelivered or refused'
+        echo 'option --only =accepted,refused,unknown,pending,invalid,duplicate,excluded Recipients to send to again: undelivered or refused'
     case 'job remove'
         echo 'argument - jobs '
     case 'job prune'

@@ -71,7 +71,7 @@ def test_a_number_of_another_country_than_the_known_one_names_that_country() -> 
         ("30012345678", "CO", "too long for Colombia"),
         ("+57 300 123 45678", None, "too long for Colombia"),
         ("1234567890", "CO", "no such number exists in Colombia"),
-        ("+999 1234567", None, "no country code begins like this"),
+        ("+999 1234567", None, "its country code does not exist"),
         ("Hola", "CO", '"H" cannot be part of one'),
         ("", None, "it has no digits"),
         ("+", None, "it has no digits"),

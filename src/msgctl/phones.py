@@ -234,7 +234,7 @@ def _fault(number: PhoneNumber | None, country: str | None) -> str:
     import phonenumbers
 
     if number is None or not number.country_code:
-        return "no country code begins like this" if country is None else "it has too few or too many digits"
+        return "its country code does not exist" if country is None else "it has too few or too many digits"
     region = country or phonenumbers.region_code_for_country_code(number.country_code)
     where = _country_name(region)
     metadata = phonenumbers.PhoneMetadata.metadata_for_region(region)

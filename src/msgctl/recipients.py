@@ -166,7 +166,7 @@ def _digits(phone: Any) -> str:
 
 
 def _by_last_digits(named: Sequence[str], sent: set[str]) -> Tails:
-    """Return the places of numbers that are no phone exactly, by their last digits."""
+    """Return the places of numbers that equal no phone, by their last digits."""
     tails: Tails = {}
     for place, name in enumerate(named):
         if name not in sent and len(name) >= _LEAST_DIGITS:

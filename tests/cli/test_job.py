@@ -207,6 +207,21 @@ def test_a_job_does_not_continue_at_another_service(
     assert len(service.received) == asked
 
 
+def test_a_job_does_not_continue_from_another_account(
+    jobs: Jobs, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was started with environment variables that override the default profile."""
+    write_config(f'default_profile = "main"\n{profile("main", base_url=service.base_url, client=7)}')
+    service.will(BALANCE)
+    job = jobs.send(of_phones(home, [ANA]), "--at", "2036-01-01 09:00")
+    assert jobs.shown(job)["profile"] == "main"
+    assert jobs("job", "resume", job, "--dry-run").code == 0
+    asked = len(service.received)
+    monkeypatch.delenv("MSGCTL_CLIENT")
+    refused(jobs("job", "resume", job), 3, "The job uses client 12345, but profile main uses client 7")
+    assert len(service.received) == asked
+
+
 def test_a_job_keeps_its_profile(jobs: Jobs, service: Service, home: Path) -> None:
     sandbox = Jobs(jobs.tool, "-p", "sandbox")
     done = sandbox.sms(of_phones(home, [ANA]), "--yes", "--json", "--max-credits", "0")

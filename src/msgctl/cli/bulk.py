@@ -155,7 +155,7 @@ def start(
 
 
 def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Importer], None], rules: Rules) -> OwnResult:
-    """Make a job of the recipients that ``read`` imports, sum it up, ask, and send it."""
+    """Make a job of the recipients that ``read`` imports, show its summary, ask, and send it."""
     from msgctl.cli import confirmation, job_progress
     from msgctl.jobs.ledger import Ledger
     from msgctl.jobs.report import SUMMARY

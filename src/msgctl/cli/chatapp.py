@@ -143,7 +143,7 @@ def bulk_send(
 def _content(
     context: Context, template: str, phone: str | None, given: list[str], body: str | None, numbers: Numbers
 ) -> tuple[dict[str, Value], bytes | None]:
-    """Return the parameters of a message, and its JSON if that is the user's own."""
+    """Return the parameters of a message, and its JSON if the user gave it."""
     name = values.words(template, "--template")
     if body is not None:
         if phone is not None:

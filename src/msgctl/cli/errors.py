@@ -1,6 +1,6 @@
 """Print an error for a person or a script: one message on standard error, and an exit code.
 
-Errors of the command-line parser are told in plain words, with suggestions.
+Errors of the command-line parser get plain words and suggestions.
 """
 
 from __future__ import annotations

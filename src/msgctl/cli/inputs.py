@@ -91,7 +91,7 @@ def in_gsm7(text: str) -> str:
 
 
 def note_savings(context: Context, text: str, recipients: int = 1) -> None:
-    """Say in a note how many credits --gsm7 would save, if it would and every character has a near one."""
+    """Print how many credits --gsm7 would save, if any; it must be able to replace every character."""
     try:
         saved = segments.count(text).segments - segments.count(segments.to_gsm7(text)).segments
     except UsageError:

@@ -210,7 +210,7 @@ def resend(
     job: Job = None,
     last: Last = False,
     only: Annotated[
-        str, typer.Option("--only", metavar="OUTCOME", help="Who gets the message again: undelivered or refused.")
+        str, typer.Option("--only", metavar="OUTCOME", help="Recipients to send to again: undelivered or refused.")
     ] = "undelivered",
 ) -> OwnResult:
     """Make a new job of the undelivered or refused recipients of a job, and send it.

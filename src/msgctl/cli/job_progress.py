@@ -175,7 +175,7 @@ def local_time(seconds: float) -> str:
 
 
 def check_account(context: Context, ledger: Ledger, job: str) -> None:
-    """Use the profile of the job. Raises ConfigurationError if it leads to another service."""
+    """Use the profile of the job. Raises ConfigurationError if it leads to another account."""
     spec = ledger.spec
     if spec.profile == profiles.ENVIRONMENT and not (
         context.options.profile or all(map(context.environ.get, VARIABLES))
@@ -184,14 +184,29 @@ def check_account(context: Context, ledger: Ledger, job: str) -> None:
             f"Job {job} was started with the environment variables {', '.join(VARIABLES)}",
             "Set them again, or choose a profile for the same service with -p.",
         )
-    if context.options.profile is None and spec.profile != profiles.ENVIRONMENT:
+    named = spec.profile != profiles.ENVIRONMENT and not _is_of_environment(context, spec)
+    if context.options.profile is None and named:
         context.options.profile = spec.profile
-    if context.profile.base_url != spec.base_url:
-        raise ConfigurationError(
-            f"The job uses {clean(spec.base_url)}, but profile {clean(context.profile.name)} uses "
-            f"{clean(context.profile.base_url)}",
-            f"Choose the job's profile: -p {clean(spec.profile)}",
-        )
+    profile = context.profile
+    if (profile.base_url, profile.client) == (spec.base_url, spec.client):
+        return
+    if profile.base_url == spec.base_url:
+        ours, theirs = f"client {spec.client}", f"client {profile.client}"
+    else:
+        ours, theirs = clean(spec.base_url), clean(profile.base_url)
+    raise ConfigurationError(
+        f"The job uses {ours}, but profile {clean(profile.name)} uses {theirs}",
+        "Choose a profile of the job's account with -p, or set the environment variables it was started with."
+        if profile.name == spec.profile
+        else f"Choose the job's profile: -p {clean(spec.profile)}",
+    )
+
+
+def _is_of_environment(context: Context, spec: JobSpec) -> bool:
+    """Tell whether the environment names the account of the job, and nothing else."""
+    named = {"MSGCTL_BASE_URL": spec.base_url, "MSGCTL_CLIENT": str(spec.client)}
+    given = {name: context.environ[name].rstrip("/") for name in named if context.environ.get(name)}
+    return bool(given) and all(named[name] == value for name, value in given.items())
 
 
 def _sent(totals: Totals) -> Progress:

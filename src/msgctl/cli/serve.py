@@ -1,4 +1,4 @@
-"""`msgctl sandbox serve` and `record`: the sandbox over HTTP, and what the real service responds."""
+"""`msgctl sandbox serve` and `record`: the sandbox over HTTP, and a recorder of the real service."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ def _announcement(page: str, base_url: str, client: int, key: str) -> TextResult
 
 
 def _forward(client: HttpClient, asked: Forwarded) -> SandboxResponse:
-    """Make a request by the rules of every other request of msgctl."""
+    """Make a request by the rules of all requests of msgctl."""
     from msgctl.sandbox.protocol import SandboxResponse
 
     reply = client.fetch(Request(_operation(asked), asked.query, asked.form, asked.json))

@@ -38,9 +38,9 @@ _CODE = re.compile(r"(?<![0-9])[0-9]{4,8}(?![0-9])")
 def recorded(
     path: Path | None, send: Send, phones: Sequence[str | None], warn: Callable[[ConfigurationError], None]
 ) -> Iterator[Record]:
-    """Record one send: before the block, and its result.
+    """Record one send before the block, and its result after it.
 
-    The block calls the yielded function with the outcomes; if it raises instead, the error tells the outcome.
+    The block calls the yielded function with the outcomes; if it raises instead, the outcome follows from the error.
     ``warn`` is called with the error if the history cannot be written. Without a path, nothing is recorded.
     """
     history: History | None = None

@@ -48,7 +48,7 @@ class PendingCursor:
         self._is_end = False
 
     def put_back(self, group: Group) -> None:
-        """Have recipients come again, except for those who are still to be read: they would come twice."""
+        """Put recipients back, except those that are still to be read: they would come twice."""
         passed = [line for line in group.lines if self._is_end or (group.message, line) <= self._place]
         if passed:
             self._groups.appendleft(group._replace(lines=passed, phones=group.phones[: len(passed)]))

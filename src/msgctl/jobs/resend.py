@@ -1,4 +1,4 @@
-"""Recipients of an earlier job, as those of a new one."""
+"""Read the recipients of a new job from an earlier one."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ class FormerRecipients(RecipientReader):
             yield Row(row["line"], row["phone"], tuple(value or "" for value in values))
 
     def render(self, row: Row) -> Message:
-        """Return what the recipient got; an SMS costs one credit per segment."""
+        """Return the message of the recipient; an SMS costs one credit per segment."""
         text, cost = queries.message_of(self._ledger.db, row.line)
         return Message(json.loads(text), cost if self._ledger.spec.performs is SEND_SMS else 0, cost)

@@ -1,4 +1,4 @@
-"""From results to rows of named values and the clean text of a cell: what csv, tsv, pipes, tables and --fields use."""
+"""Turn results into rows of named values, and values into clean text: for csv, tsv, pipes, tables and --fields."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _read(stamp: str) -> datetime | None:
 
 
 class Rows(Collection[Any]):
-    """What is made of each of several documents, made anew at every walk, so that a long list is never held."""
+    """Documents converted one by one at every walk, so that a long list is never held in memory."""
 
     def __init__(self, documents: Collection[Any], row: Callable[[Any], Any]) -> None:
         self._documents = documents
@@ -173,7 +173,7 @@ def _names(record: Record) -> tuple[str, ...]:
 
 
 def _beside_entries(name: str) -> str:
-    """Return what a field of a dispatch is called beside those of its entries."""
+    """Return the name of a dispatch's field beside those of its entries."""
     return f"dispatch.{name}" if name in ("id", "status") else name
 
 

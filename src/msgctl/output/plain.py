@@ -1,4 +1,4 @@
-"""What programs read: csv, tsv, and aligned columns for pipes, without colour, never folded or cut, without Rich."""
+"""Output for programs: csv, tsv, and aligned columns for pipes, without colour, never folded or cut, without Rich."""
 
 from __future__ import annotations
 

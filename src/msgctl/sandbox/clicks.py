@@ -20,10 +20,10 @@ COUNTRY_HEADERS = ("x-country", "cf-ipcountry")
 _PLACE = ("country", "region", "city", "lang")
 _DEVICE = ("device", "brand", "model", "operating_system", "browser")
 VISITOR = (*_PLACE, *_DEVICE)
-"""What is known of a visitor: columns of ``clicks``."""
+"""The fields of a visitor: columns of ``clicks``."""
 
 _PLAIN = ("country", "device", "operating_system")
-"""What is kept of the visitors of a plain URL."""
+"""The fields that are kept for a plain URL."""
 
 # For each category, in the order of the interface: the columns to select, of which the first is the property, the
 # columns to group by, and the order.
@@ -103,7 +103,7 @@ _DESKTOPS = {"Windows", "Mac OS X", "Linux", "Ubuntu", "Fedora", "Chrome OS", "F
 
 
 def visitor_of(headers: Mapping[str, str]) -> Visitor:
-    """Return who makes a request with these headers (names in lower case)."""
+    """Return the visitor who makes a request with these headers (names in lower case)."""
     countries = [headers.get(name, "") for name in COUNTRY_HEADERS]
     language = _LANGUAGE.match(headers.get("accept-language", "").strip())
     known = {
@@ -118,7 +118,7 @@ def visitor_of(headers: Mapping[str, str]) -> Visitor:
 
 
 def _agent(agent: str) -> Visitor:
-    """Return what a user agent tells; nothing without the extra `sandbox` (ua-parser)."""
+    """Return the fields that a user agent gives; none without the extra `sandbox` (ua-parser)."""
     try:
         from ua_parser import parse
     except ImportError:

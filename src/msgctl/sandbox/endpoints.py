@@ -106,7 +106,7 @@ class LocalSandbox:
                 self.state.changed.wait(min(left, _SECONDS_BETWEEN_CHECKS))
 
     def click(self, name: str, count: int = 1, days: int = 1, **visitor: str) -> dict[str, Any]:
-        """Make visits at random times of so many days until now; fields of the visitor that are missing are random."""
+        """Simulate visits at random times in the last ``days`` days; missing fields of the visitor are random."""
         _check_range("count", count, 1, MAX_CLICKS)
         _check_range("days", days, 1, MAX_DAYS)
         if "country" in visitor:
@@ -259,7 +259,7 @@ def _check_range(name: str, number: int, least: int, most: int) -> None:
         raise UsageError(f"{name} must be {least} to {most}, not {number}; nothing was changed")
 
 
-# --- the description of the endpoints, and how a request is read by it
+# --- the description of the endpoints, and reading requests by it
 
 
 class EndpointParameter(NamedTuple):

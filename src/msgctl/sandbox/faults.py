@@ -60,7 +60,7 @@ INSTEAD = {
     FaultKind.HTML: SandboxResponse(UNKNOWN_ERROR, _PAGE, {"content-type": "text/html; charset=utf-8"}),
     FaultKind.REJECT: SandboxResponse(UNKNOWN_ERROR, b""),
 }
-"""Responses that replace the work. With the other faults the operation is carried out, and its response suffers."""
+"""Responses that replace the operation. With the other faults it is carried out, and only its response is affected."""
 
 
 class Fault(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a served sandbox responds to: the interface, visits of short URLs, its own endpoints, and its page."""
+"""The service of a served sandbox: the interface, visits to short URLs, its own endpoints, and its page."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ NOTICE_SECONDS = 0.2
 _TABLES = ("account", "blocked", "messages", "codes", "urls", "clicks", "faults")
 _ACCOUNT = f"INSERT INTO account (credits) VALUES ({FIRST_CREDITS})"  # noqa: S608 - the number is ours
 _SCHEMA = (
-    # The sandbox's clock is this machine's plus clock_offset seconds, or stopped at clock_stopped (seconds since 1970).
+    # The sandbox's clock is this machine's plus clock_offset seconds, or stops at clock_stopped (seconds since 1970).
     """
     CREATE TABLE account (
         credits INTEGER NOT NULL CHECK (credits >= 0),

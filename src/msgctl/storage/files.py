@@ -67,7 +67,7 @@ def read(path: Path) -> bytes | None:
 
 
 def check(path: Path, status: os.stat_result, *, name: str = "", is_private: bool = True) -> None:
-    """Check that a file is a regular one and, if it is private, that only its owner, who we are, can read it.
+    """Check that a file is a regular one and, if it is private, that it belongs to this user and only they can read it.
 
     ``name`` is what messages call it beside its path. Raises ConfigurationError.
     """
