@@ -21,6 +21,7 @@ __msgctl_table() {
             'command state - Check the delivery state of SMS and calls'
             'command url - Create short URLs and count their clicks'
             'command history - Messages sent from this machine, and their results'
+            'command usage - Show how many messages were sent from this machine, and the credits charged for them'
             'command balance - Show the credits left in the account'
             'command block - Block numbers from receiving messages'
             'command optout - People who must not get your messages'
@@ -345,6 +346,12 @@ __msgctl_table() {
     'history clear')
         table=(
             'option --before text Only entries before this day'
+        ) ;;
+    'usage')
+        table=(
+            'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
+            'option --until text Last day'
+            'option --by text One of day, month, command, job, country, profile'
         ) ;;
     'balance')
         table=(

@@ -167,6 +167,19 @@ def as_typed(text: str) -> Phone:
     return Phone(digits)
 
 
+def country_of(digits: str | None) -> str | None:
+    """Return the country of an international number (ISO 3166-1 alpha-2); None for a number without one."""
+    import phonenumbers
+
+    if not digits or not digits.isdecimal():
+        return None
+    codes = phonenumbers.COUNTRY_CODE_TO_REGION_CODE
+    regions: tuple[str, ...] = next((codes[code] for n in (1, 2, 3) if (code := int(digits[:n])) in codes), ())
+    number = _parsed(f"+{digits}", None) if len(regions) > 1 else None
+    region = phonenumbers.region_code_for_number(number) if number else next(iter(regions), None)
+    return region if region and region.isalpha() else None
+
+
 def _written(text: str) -> tuple[str, bool]:
     """Return the digits of a text, and whether it is written as an international number. Raises InvalidPhoneError."""
     if text.isascii() and text.isdecimal():  # most rows of most files

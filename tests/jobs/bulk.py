@@ -72,9 +72,10 @@ class Bulk:
         self._hooks.mkdir(exist_ok=True)
         (self._hooks / "sitecustomize.py").write_text(code)
 
-    def begin(self) -> Running:
+    def begin(self, file: Path | None = None) -> Running:
+        """Start the job, from another file with the same columns if one is given."""
         options = ("--concurrency", str(CONCURRENCY), *self._options)
-        return self._start("sms", "bulk", str(self._file), "-m", "{text}", "--yes", *options)
+        return self._start("sms", "bulk", str(file or self._file), "-m", "{text}", "--yes", *options)
 
     def resume(self, *options: str) -> Running:
         return self._start("job", "resume", self.id, "--yes", *options)

@@ -2,11 +2,10 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import date, datetime, timedelta
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -36,6 +35,9 @@ app = group(
     """
 )
 
+Read = TypeVar("Read")
+"""What is read from each job."""
+
 SPARE_COLUMNS = ("job", "credits", "status", "command", "profile")
 """Columns that the table of a narrow terminal leaves out, in this order."""
 RESPONSE = "response"
@@ -46,7 +48,7 @@ MOST_LISTED = 1_000_000
 _NEWEST_OF_JOB = """
     SELECT request.updated, phone, state, recipient.id, status, delivery, credits, parameters, request.body
     FROM recipient JOIN request ON number = recipient.request JOIN message ON message.id = message
-    WHERE (:phone IS NULL OR phone = :phone) AND (:state IS NULL OR delivery = :state COLLATE NOCASE)
+    WHERE {} (:state IS NULL OR delivery = :state COLLATE NOCASE)
     ORDER BY number DESC, line DESC LIMIT :limit
 """
 
@@ -115,11 +117,8 @@ def list_(
     context = Context.of(ctx)
     most = USUAL_LIMIT if limit is None else values.whole_number(limit, "--limit", 1, MOST_LISTED)
     today = context.today()
-    if since is not None and until is not None:
-        values.days(since, until, today)
     filters = {
-        "since": None if since is None else _start(values.day(since, today)),
-        "until": None if until is None else _start(values.day(until, today) + timedelta(days=1)),
+        **period(since, until, today),
         "phone": None if phone is None else Numbers(context, country_code).any(phone),
         "state": optional(state, "--state"),
         "command": optional(command, "--command"),
@@ -138,6 +137,16 @@ def list_(
     if RESPONSE not in context.options.fields:
         found = [{name: entry[name] for name in FIELDS} for entry in found]
     return OwnResult(found, FIELDS, (RESPONSE,), SPARE_COLUMNS, view="history", empty=empty)
+
+
+def period(since: str | None, until: str | None, today: date) -> dict[str, str | None]:
+    """Return the times since and until which entries are wanted, the latter excluded. Raises UsageError."""
+    if since is not None and until is not None:
+        values.days(since, until, today)
+    return {
+        "since": None if since is None else _start(values.day(since, today)),
+        "until": None if until is None else _start(values.day(until, today) + timedelta(days=1)),
+    }
 
 
 def _start(day: date) -> str:
@@ -176,33 +185,51 @@ def _of_jobs(
 
     ``warn`` is called for each ledger that cannot be read.
     """
-    store = Store(paths.jobs_folder())
     since, until = filters["since"] or "", filters["until"] or "9"
-    found: list[dict[str, Any]] = []
+
+    def read(job: str, spec: JobSpec, db: sqlite3.Connection) -> list[dict[str, Any]]:
+        if filters["command"] not in (None, spec.command):
+            return []
+        entries = [_entry(job, spec, row) for row in _newest(db, limit, filters)]
+        return [entry for entry in entries if since <= entry["time"] < until]
+
+    return sorted(read_jobs(job, filters, read, warn), key=lambda entry: str(entry["time"]))[-limit:]
+
+
+def read_jobs(
+    job: str | None,
+    filters: Mapping[str, str | None],
+    read: Callable[[str, JobSpec, sqlite3.Connection], list[Read]],
+    warn: Callable[[str], None],
+) -> list[Read]:
+    """Return all that ``read`` finds in the ledger of one job or of all, of the profile in ``filters`` if it names one.
+
+    ``warn`` is called for each ledger that cannot be read.
+    """
+    store = Store(paths.jobs_folder())
+    found: list[Read] = []
     for each in store.ids() if job is None else [store.find(job)]:
+        path = store.path(each)
         try:
-            of_job = _of_job(each, store.path(each), limit, filters)
-            found += [entry for entry in of_job if since <= entry["time"] < until]
+            with LEDGER.explained(path), closing(LEDGER.connect(path, read_only=True)) as db:
+                LEDGER.check(db, path)
+                spec = JobSpec.load(db.execute("SELECT value FROM job WHERE name = 'spec'").fetchone()[0])
+                if filters["profile"] in (None, spec.profile):
+                    found += read(each, spec, db)
         except ConfigurationError as error:
             if job is not None:
                 raise
             warn(f"Job {each} is not included: {error.message}")
-    return sorted(found, key=lambda entry: str(entry["time"]))[-limit:]
-
-
-def _of_job(job: str, path: Path, limit: int, filters: Mapping[str, str | None]) -> Iterator[dict[str, Any]]:
-    with LEDGER.explained(path), closing(LEDGER.connect(path, read_only=True)) as db:
-        LEDGER.check(db, path)
-        spec = JobSpec.load(db.execute("SELECT value FROM job WHERE name = 'spec'").fetchone()[0])
-        if filters["profile"] not in (None, spec.profile) or filters["command"] not in (None, spec.command):
-            return
-        yield from (_entry(job, spec, row) for row in _newest(db, limit, filters))
+    return found
 
 
 def _newest(db: sqlite3.Connection, limit: int, filters: Mapping[str, str | None]) -> list[tuple[Any, ...]]:
     # Days are compared later, so a limit would cut entries of an earlier day off.
     most = limit if filters["until"] is None else -1
-    rows = db.execute(_NEWEST_OF_JOB, {"phone": filters["phone"], "state": filters["state"], "limit": most}).fetchall()
+    query = _NEWEST_OF_JOB.format(
+        "" if filters["phone"] is None else "phone = :phone AND recipient.message NOTNULL AND"
+    )
+    rows = db.execute(query, {"phone": filters["phone"], "state": filters["state"], "limit": most}).fetchall()
     return rows[::-1]
 
 

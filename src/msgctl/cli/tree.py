@@ -168,6 +168,7 @@ PARTS = (
     Part(TRACK, "state", "message_state", "Check the delivery state of SMS and calls."),
     Part(TRACK, "url", "url", "Create short URLs and count their clicks."),
     Part(TRACK, "history", "history", "Messages sent from this machine, and their results."),
+    Part(TRACK, "usage", "usage", "Messages and credits by day, month, country and more."),
     Part(ACCOUNT, "balance", "balance", "Show the credits left in the account."),
     Part(ACCOUNT, "block", "block", "Block numbers from receiving messages."),
     Part(ACCOUNT, "optout", "optout", "Manage numbers that must not get your messages."),

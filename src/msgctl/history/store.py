@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgctl.history import usage
 from msgctl.http.response import Number
 from msgctl.recipients import UNKNOWN, RecipientOutcome
 from msgctl.storage import database
@@ -75,6 +76,9 @@ NOT_SENT = "not sent"
 FIELDS = ("time", "profile", "command", "job", "phone", "outcome", "id", "status", "state", "credits", "message")
 _READ = (*(name for name in FIELDS if name != "job"), "response")
 _ENTRIES = f"SELECT {', '.join(_READ)} FROM entries JOIN dispatches ON number = dispatch"  # noqa: S608
+
+_SUMMED = """SELECT time, profile, command, NULL AS job, phone, outcome, credits
+    FROM entries JOIN dispatches ON number = dispatch"""
 
 Document = dict[str, Any]
 
@@ -154,6 +158,11 @@ class History:
             " WHERE profile = :profile AND base_url = :base_url AND command <> 'block add') ORDER BY position",
             {"profile": profile, "base_url": base_url},
         )
+
+    def sums(self, by: str, filters: Mapping[str, str | None]) -> list[usage.Sum]:
+        """Return messages and credits by one of `usage.GROUPINGS`; ``filters`` are since, until and profile."""
+        with FORMAT.explained(self._path):
+            return usage.sums(self._db, _SUMMED, by, filters)
 
     def clear(self, profile: str | None = None, before: str | None = None) -> int:
         """Delete every send, or those of a profile or before a time; return how many entries they had.

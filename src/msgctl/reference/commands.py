@@ -59,6 +59,7 @@ _OUTPUTS = {
     "sandbox inbox": "inbox",
     "sms bulk": "job",
     "sms segments": "segments",
+    "usage": "usage",
     "version": "version",
 }
 """The schema of each command's output, if it is msgctl's own."""

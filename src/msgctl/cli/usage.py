@@ -1,0 +1,89 @@
+"""`msgctl usage`: messages and credits, summed over single sends and jobs."""
+
+import sqlite3
+from collections import defaultdict
+from datetime import date
+from typing import Annotated
+
+import typer
+
+from msgctl import values
+from msgctl.cli.context import Context
+from msgctl.cli.history import Since, Until, period, read_jobs
+from msgctl.cli.tree import command, group
+from msgctl.history import reading
+from msgctl.history.usage import GROUPINGS, Sum, sums
+from msgctl.jobs.spec import JobSpec
+from msgctl.output.result import OwnResult
+from msgctl.storage import paths
+
+app = group("Messages and credits by day, month, command, job, country or profile.")
+
+MOST_DAYS = 31
+"""The longest period that is summed by day unless --by says otherwise."""
+
+_OF_JOB = """
+    SELECT strftime('%Y-%m-%dT%H:%M:%SZ', request.updated, 'unixepoch') AS time, :of AS profile, :by AS command,
+    :job AS job, phone, state AS outcome, coalesce(CAST(credits AS NUMERIC), 0) + spent AS credits
+    FROM recipient JOIN request ON number = recipient.request
+"""
+
+
+@command(
+    app,
+    "usage",
+    "msgctl usage",
+    "msgctl usage --since 30d --by country",
+    "msgctl -p main usage --by month --json",
+)
+def usage(
+    ctx: typer.Context,
+    since: Since = None,
+    until: Until = None,
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="GROUP", help=f"One of {', '.join(GROUPINGS)}. The default is day or month."),
+    ] = None,
+) -> OwnResult:
+    """Show how many messages were sent from this machine, and the credits charged for them.
+
+    Only accepted messages are counted: single sends, recipients of jobs and verification messages. With -p, only those
+    of that profile. Without --by, a period of up to 31 days is shown by day, a longer one by month.
+    """
+    context = Context.of(ctx)
+    context.refuse_dry_run("usage")
+    grouping = _default(since, until, context.today()) if by is None else values.choice(by, GROUPINGS, "grouping")
+    columns = (grouping, "messages", "credits")
+    context.check_fields(columns)
+    found = _found(context, grouping, {**period(since, until, context.today()), "profile": context.options.profile})
+    totals: dict[str | None, list[float]] = defaultdict(lambda: [0, 0])
+    for each in found:
+        totals[each.group][0] += each.messages
+        totals[each.group][1] += each.credits
+    rows = [
+        {grouping: name, "messages": messages, "credits": _plain(charged)}
+        for name, (messages, charged) in sorted(totals.items(), key=lambda item: item[0] or "")
+    ]
+    return OwnResult(rows, columns, empty="No messages were sent in this period.")
+
+
+def _default(since: str | None, until: str | None, today: date) -> str:
+    last = today if until is None else values.day(until, today)
+    return "day" if since is not None and (last - values.day(since, today)).days < MOST_DAYS else "month"
+
+
+def _found(context: Context, grouping: str, filters: dict[str, str | None]) -> list[Sum]:
+    """Return the sums of the single sends and of each job."""
+
+    def of_job(job: str, spec: JobSpec, db: sqlite3.Connection) -> list[Sum]:
+        return sums(db, _OF_JOB, grouping, {**filters, "of": spec.profile, "by": spec.command, "job": job})
+
+    with reading(paths.history_file()) as history:
+        found = [] if history is None else history.sums(grouping, filters)
+    if paths.jobs_folder().exists():
+        found += read_jobs(None, filters, of_job, context.warn)
+    return found
+
+
+def _plain(number: float) -> int | float:
+    return int(number) if number == int(number) else round(number, 6)
