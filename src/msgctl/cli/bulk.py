@@ -36,7 +36,8 @@ MOST_CREDITS = 10**15
 MOST_CANARY = 10**9
 
 File = Annotated[
-    str, typer.Argument(metavar="FILE", help="Recipients: CSV with a header, or JSON Lines; - is standard input.")
+    str,
+    typer.Argument(metavar="FILE", help="Recipients: CSV with a header, JSON Lines, or .xlsx; - is standard input."),
 ]
 PhoneColumn = Annotated[
     str | None,
@@ -243,7 +244,7 @@ def _opened(context: Context, source: Source, cells: PhoneCells) -> Iterator[Rec
     except (OSError, ValueError) as error:
         raise UsageError(
             f"Cannot read {values.quote(source.file)}: {getattr(error, 'strerror', None) or 'invalid file name'}",
-            "Give a CSV or JSON Lines file, or - for standard input.",
+            "Give a CSV, JSON Lines or .xlsx file, or - for standard input.",
         ) from None
     with file, opened(file, values.quote(source.file), source.phone_column, cells) as reader:
         yield reader

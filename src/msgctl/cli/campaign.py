@@ -30,7 +30,7 @@ Exclude = Annotated[
     typer.Option(
         "--exclude",
         metavar="FILE",
-        help="Leave out the numbers in this file: one per line, CSV or JSON Lines. Repeatable.",
+        help="Leave out the numbers in this file: one per line, CSV, JSON Lines or .xlsx. Repeatable.",
     ),
 ]
 WindowHours = Annotated[

@@ -76,7 +76,7 @@ def remove(ctx: typer.Context, phone: Phones, country_code: CountryCode = None) 
 def import_(
     ctx: typer.Context,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="One number per line, CSV or JSON Lines; - is standard input.")
+        str, typer.Argument(metavar="FILE", help="One number per line, CSV, JSON Lines or .xlsx; - is standard input.")
     ],
     country_code: CountryCode = None,
     phone_column: bulk.PhoneColumn = None,

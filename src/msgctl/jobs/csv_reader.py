@@ -27,15 +27,19 @@ class CsvReader(RecipientReader):
         self._cells = cells
         self.encoding = text.encoding
         self._text = text
+        self._name = text.name
         declared = _declared_delimiter(text)
         self._skipped = 0 if declared is None else 1
         self._delimiter = declared or self._find_delimiter(phone_column)
-        self.columns = self._header(self._delimiter)
+        self._find_columns(phone_column)
+
+    def _find_columns(self, phone_column: str | None) -> None:
+        self.columns = self._header()
         self._phone = self._phone_index(phone_column)
         self.phone_column = self.columns[self._phone]
 
     def __iter__(self) -> Iterator[Row | InvalidRow]:
-        records = self._records(self._delimiter)
+        records = self._records()
         next(records, None)
         for line, cells in records:
             try:
@@ -53,11 +57,11 @@ class CsvReader(RecipientReader):
         cells += [""] * missing
         return Row(line, self._cells.read(cells[self._phone]), tuple(cells))
 
-    def _records(self, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Read the records that contain text, the header first, each with the line it begins on. Raises UsageError."""
         self.blank = 0
         lines = _Lines(self._text, self._skipped)
-        records = csv.reader(lines, delimiter=delimiter, strict=True)
+        records = csv.reader(lines, delimiter=self._delimiter, strict=True)
         begin = self._skipped + 1
         try:
             for cells in records:
@@ -68,22 +72,23 @@ class CsvReader(RecipientReader):
                 begin, lines.size = self._skipped + records.line_num + 1, 0
         except csv.Error:
             raise UsageError(
-                f"line {begin} of {self._text.name} has a stray or unclosed quotation mark, or a cell that is too long",
+                f"line {begin} of {self._name} has a stray or unclosed quotation mark, or a cell that is too long",
                 'Quote cells that contain quotation marks, and double each quotation mark ("").',
             ) from None
 
-    def _header(self, delimiter: str) -> tuple[str, ...]:
-        for _, cells in self._records(delimiter):
+    def _header(self) -> tuple[str, ...]:
+        for _, cells in self._records():
             return tuple(cell.strip() for cell in cells)
-        raise UsageError(f"{self._text.name} has no header", "Add a first line with the names of the columns.")
+        raise UsageError(f"{self._name} has no header", "Add a first line with the names of the columns.")
 
     def _find_delimiter(self, phone_column: str | None) -> str:
         """Return the delimiter that gives a header without stray quotes, with the phone column, with most columns."""
         ranks: dict[str, tuple[bool, bool, int]] = {}
         faults = []
         for delimiter in DELIMITERS:
+            self._delimiter = delimiter
             try:
-                header = self._header(delimiter)
+                header = self._header()
             except UsageError as error:
                 faults.append(error)
             else:
@@ -100,9 +105,9 @@ class CsvReader(RecipientReader):
         return best
 
     def _phone_index(self, phone_column: str | None) -> int:
-        name = self._text.name
+        name = self._name
         try:
-            sample = [cells for _, cells in islice(self._records(self._delimiter), 1, 1 + SAMPLE)]
+            sample = [cells for _, cells in islice(self._records(), 1, 1 + SAMPLE)]
             return columns.require_phone(self.columns, phone_column, name, sample)
         except UsageError:
             if any(map(columns.is_phone, self.columns)):

@@ -29,7 +29,6 @@ _CODECS = {UTF8: "utf-8-sig", UTF16: "utf-16", WINDOWS_1252: "cp1252"}
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UTF32_MARK = codecs.BOM_UTF32_LE
 _ASCII = bytes(range(128))
-_ZIP_MARK = b"PK\x03\x04"
 _UTF8_LETTER = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _UNDEFINED_IN_1252 = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
 _SAVE_AS_CSV = "Save it as CSV in UTF-8 and use that file."
@@ -177,8 +176,6 @@ class _Scan:
         self._is_first = False
         self._is_marked = chunk.startswith(codecs.BOM_UTF8)
         self._is_utf16 = chunk.startswith(_UTF16_MARKS) and not chunk.startswith(_UTF32_MARK)
-        if chunk.startswith(_ZIP_MARK):
-            raise UsageError(f"{self._name} is a workbook or an archive, not text", _SAVE_AS_CSV)
 
     def _decode(self, chunk: bytes, final: bool = False) -> None:
         try:
@@ -195,5 +192,5 @@ class _Scan:
 def _unreadable(name: str, error: OSError) -> UsageError:
     return UsageError(
         f"Cannot read {name}: {error.strerror or 'it is not a file of recipients'}",
-        "Give a CSV or JSON Lines file, or - for standard input.",
+        "Give a CSV, JSON Lines or .xlsx file, or - for standard input.",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 from array import array
@@ -14,7 +13,7 @@ from typing import BinaryIO
 
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs.decode import decoded
-from msgctl.jobs.reader import InvalidRow, PhoneCells, opened
+from msgctl.jobs.reader import InvalidRow, PhoneCells, head_of, opened
 from msgctl.phones import InvalidPhoneError, Reader
 from msgctl.storage.files import MAKE_ROOM
 from msgctl.text import shorten
@@ -26,7 +25,6 @@ _SAMPLE = 1 << 10
 _BLOCK = 512
 """Numbers that one look-up reads: 4 KiB."""
 _SIZE = 8
-_HEAD = 4096
 _NUMBER = re.compile(r"[\s+0-9().-]*[0-9][\s+0-9().-]*", re.ASCII)
 
 
@@ -144,7 +142,7 @@ def numbers_in(source: BinaryIO, name: str, country: str | None, phone_column: s
     ``name`` is what messages call the file, ``country`` is that of national numbers. Raises UsageError for a number
     that is not valid.
     """
-    if not _is_list(_head(source)):
+    if not _is_list(head_of(source)):
         yield from _from_recipients(source, name, PhoneCells(country), phone_column)
         return
     reader = Reader(country)
@@ -158,15 +156,6 @@ def numbers_in(source: BinaryIO, name: str, country: str | None, phone_column: s
                     raise UsageError(f"Line {line} of {text.name}: {error.what}", error.hint) from None
             if digits is not None:
                 yield digits
-
-
-def _head(source: BinaryIO) -> bytes:
-    """Return the beginning of a source, which stays unread."""
-    if isinstance(source, io.BufferedReader):
-        return source.peek(_HEAD)
-    head = source.read(_HEAD)
-    source.seek(0)
-    return head
 
 
 def _is_list(head: bytes) -> bool:

@@ -6,7 +6,7 @@ import io
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import BinaryIO, NamedTuple
 
 from msgctl import phones
@@ -19,6 +19,8 @@ from msgctl.text import shorten
 SAMPLE = 50
 """Rows whose values may tell which column has the phone numbers."""
 
+_HEAD = 4096
+_ZIP_MARK = b"PK\x03\x04"
 _LONGEST_SHOWN_PHONE = 40
 _ROUNDED = "a spreadsheet has rounded the number; format the phone column as text and enter it again"
 _EXPONENT = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?[eE][+-]?[0-9]+", re.ASCII)
@@ -121,6 +123,11 @@ def opened(
     Raises UsageError if the file is not text, or has no header or no phone column.
     """
     cells = cells or PhoneCells()
+    if head_of(source).startswith(_ZIP_MARK):
+        from msgctl.jobs.xlsx_reader import XlsxReader
+
+        yield XlsxReader(source, shorten(name), phone_column, cells)
+        return
 
     def check(head: bytes) -> bool:
         """Refuse a wrong header before the rest of the source is read."""
@@ -133,6 +140,19 @@ def opened(
         yield _reader(text, phone_column, cells)
 
 
+def head_of(source: BinaryIO) -> bytes:
+    """Return the beginning of a source, which stays unread; nothing for a pipe without a buffer."""
+    with suppress(OSError):  # reading the source again says what is wrong
+        if isinstance(source, io.BufferedReader):
+            return source.peek(_HEAD)
+        if source.seekable():
+            place = source.tell()
+            head = source.read(_HEAD)
+            source.seek(place)
+            return head
+    return b""
+
+
 def _reader(text: Text, phone_column: str | None, cells: PhoneCells) -> RecipientReader:
     from msgctl.jobs.csv_reader import CsvReader
     from msgctl.jobs.json_reader import JsonReader
@@ -141,4 +161,4 @@ def _reader(text: Text, phone_column: str | None, cells: PhoneCells) -> Recipien
         if not line.isspace():
             kind = JsonReader if line.lstrip().startswith("{") else CsvReader
             return kind(text, phone_column, cells)
-    raise UsageError(f"{text.name} is empty", "It should hold recipients: CSV with a header, or JSON Lines.")
+    raise UsageError(f"{text.name} is empty", "It should hold recipients: CSV with a header, JSON Lines, or .xlsx.")
