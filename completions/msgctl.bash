@@ -224,6 +224,7 @@ __msgctl_table() {
             'option --last - Use the newest job'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
+            'option --follow - Check again until every state is final'
         ) ;;
     'job resend')
         table=(

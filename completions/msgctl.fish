@@ -184,6 +184,7 @@ function __msgctl_table
         echo 'option --last - Use the newest job'
         echo 'option --concurrency text Maximum simultaneous requests'
         echo 'option --rate text Maximum recipients per second'
+        echo 'option --follow - Check again until every state is final'
     case 'job resend'
         echo 'argument - jobs '
         echo 'option --last - Use the newest job'

@@ -283,6 +283,27 @@ def test_delivery_states_are_filled_in(sent: str, jobs: Jobs, service: Service) 
     assert list(states.asked()) == []
 
 
+def test_following_ends_once_every_state_is_final(sent: str, tool: Tool, service: Service) -> None:
+    states = Deliveries(service, {f"m{ANA}": "delivered", f"m{LUIS}": "rejected", f"m{EVA}": drop})
+    later = iter([{f"m{EVA}": "sent"}, {f"m{EVA}": "delivered"}])
+    done = tool("job", "states", sent, "--follow", "-o", "csv", sleep=lambda _: states.states.update(next(later)))
+    assert done.code == 0, done.err
+    assert "1 delivered, 1 rejected, 1 sent" in done.err
+    assert list(states.asked()).count(LUIS) == 1
+    assert "delivered" in tool("job", "show", sent, "--json").document["states"]
+
+
+def test_ctrl_c_ends_following_with_what_is_known(sent: str, tool: Tool, service: Service) -> None:
+    Deliveries(service, {f"m{ANA}": "delivered"})
+
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    done = tool("job", "states", sent, "--follow", "--json", sleep=interrupted)
+    assert (done.code, done.document["states"]) == (130, {"sent": 2, "delivered": 1})
+    assert f"msgctl job states {sent} --follow" in done.error["hint"]
+
+
 def test_a_state_that_cannot_be_checked_leaves_the_others(sent: str, jobs: Jobs, service: Service) -> None:
     states = Deliveries(service, {f"m{LUIS}": REFUSAL})
     done = jobs("job", "states", sent, "--json")

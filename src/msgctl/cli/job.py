@@ -172,13 +172,14 @@ def report(
     )
 
 
-@command(app, "states", "msgctl job states 20261121-3f9a2c")
+@command(app, "states", "msgctl job states 20261121-3f9a2c", "msgctl job states --last --follow")
 def states(
     ctx: typer.Context,
     job: Job = None,
     last: Last = False,
     concurrency: OtherConcurrency = None,
     rate: Rate = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Check again until every state is final.")] = False,
 ) -> OwnResult:
     """Check the delivery state of accepted messages.
 
@@ -201,7 +202,7 @@ def states(
             return job_progress.result(summary(job, ledger, running=False))
         ledger.change(spec)
         ledger.recover()
-        return job_progress.poll_states(context, job, ledger)
+        return job_progress.poll_states(context, job, ledger, follow=follow)
 
 
 @command(app, "resend", "msgctl job resend 20261121-3f9a2c --only undelivered --dry-run")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgctl.cli import process
@@ -20,6 +21,7 @@ from msgctl.errors import (
     OutcomeUnknownError,
     ServiceError,
 )
+from msgctl.jobs import queries
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.rate_limits import FAILURES_IN_A_ROW
 from msgctl.jobs.report import SUMMARY, summary
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 REFRESH = 0.2
 """Seconds between two refreshes."""
 MINUTE = 60.0
+STATES_INTERVAL = 10.0
+"""Seconds between two checks of delivery states with --follow."""
 
 VARIABLES = ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY")
 """The variables that can take the place of a profile."""
@@ -108,13 +112,27 @@ def _not_accepted(outcomes: Mapping[Outcome, int], job: str) -> MsgctlError | No
     )
 
 
-def poll_states(context: Context, job: str, ledger: Ledger) -> OwnResult:
-    """Check the delivery states of a job's messages and return its summary, with what stopped or failed."""
-    poller = StatePoller(ledger, context.client.sibling)
-    hint = f"Continue: msgctl job states {job}"
-    error, interrupted = _attend(
-        context, poller, lambda: Progress(poller.checked, poller.due, [("failed", poller.failed)]), hint
-    )
+def poll_states(context: Context, job: str, ledger: Ledger, *, follow: bool = False) -> OwnResult:
+    """Check the delivery states of a job's messages and return its summary, with what stopped or failed.
+
+    With ``follow``, check those that are not final again and again.
+    """
+    hint = f"Continue: msgctl job states {job}{' --follow' * follow}"
+    known: dict[str, int] = {}
+    while True:
+        poller = StatePoller(ledger, context.client.sibling)
+        error, interrupted = _attend(context, poller, partial(_checked, poller), hint)
+        is_over = error or interrupted or (poller.first_error and not poller.first_error.retryable)
+        if is_over or not follow or next(queries.to_check(ledger.db), None) is None:
+            break
+        if (found := queries.deliveries(ledger.db)) != known:
+            known = found
+            context.note(", ".join(f"{number:,} {clean(state)}" for state, number in found.items()))
+        try:
+            context.sleep(STATES_INTERVAL)
+        except KeyboardInterrupt:
+            interrupted = True
+            break
     if error:
         error.what = f"Stopped after checking {poller.checked:,} messages: {error.what}"
         error.hint = f"{error.hint or ''}\n{hint}".strip()
@@ -124,6 +142,10 @@ def poll_states(context: Context, job: str, ledger: Ledger) -> OwnResult:
         states = "delivery state" if poller.failed == 1 else "delivery states"
         error.what = f"{poller.failed:,} {states} could not be checked. The first: {error.what}"
     return result(summary(job, ledger, running=False), error)
+
+
+def _checked(poller: StatePoller) -> Progress:
+    return Progress(poller.checked, poller.due, [("failed", poller.failed)])
 
 
 def resume_hint(job: str, spec: JobSpec) -> str:

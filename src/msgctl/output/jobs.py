@@ -9,9 +9,10 @@ from rich.text import Text
 
 from msgctl.config.profiles import ENVIRONMENT
 from msgctl.output.fields import cell, local_time, time_ago
-from msgctl.output.screen import SIGNS, kind_of
+from msgctl.output.screen import SIGNS
 from msgctl.output.tables import Column, Listing, record
 from msgctl.output.theme import Flow, state
+from msgctl.recipients import is_delivered, is_final
 from msgctl.text import plural, shorten
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def parts(job: Document, now: float, width: int) -> Iterator[RenderableType]:
     sent = sum(job[name] for name in OUTCOMES)
     pairs = [("Recipients", Text.assemble(f"{sent:,}", (_left_out(job), "dim")))]
     if states := job.get("states"):
-        pairs.append(("Delivery", Text("   ").join(map(_delivery, states.items()))))
+        pairs += _funnel(job["accepted"], states)
     spent = f"{job['credits']:,}"
     pairs.append(("Credits", Text.assemble(spent, (f"  in {plural(job['requests'], 'request')}", "dim"))))
     yield record(pairs)
@@ -163,10 +164,21 @@ def _left_out(job: Document) -> str:
     return f"  plus {number:,} left out: {', '.join(found)}" if found else ""
 
 
-def _delivery(item: tuple[str, int]) -> Text:
-    word, number = item
-    kind = kind_of(word)
-    return Text(f"{SIGNS[kind] if kind else ''} {number:,} {cell(word)}".strip(), kind or "")
+def _funnel(accepted: int, states: Mapping[str, int]) -> Iterator[tuple[str, Text]]:
+    """Yield how many messages were accepted and delivered, and how many failed or are open, by state."""
+    width = len(f"{accepted:,}")
+    yield "Accepted", Text.assemble(f"{accepted:,} 100%  ", ("━" * SHORT_BAR, "ok"))
+    delivered = {word: number for word, number in states.items() if is_delivered(word)}
+    failed = {word: number for word, number in states.items() if is_final(word) and word not in delivered}
+    open_ = {word: number for word, number in states.items() if not is_final(word)}
+    open_["not checked"] = max(accepted - sum(states.values()), 0)
+    for name, found, style in (("Delivered", delivered, "ok"), ("Failed", failed, "bad"), ("Open", open_, "off")):
+        if number := sum(found.values()):
+            size = min(max(number * SHORT_BAR // (accepted or 1), 1), SHORT_BAR)
+            reasons = ", ".join(f"{count:,} {cell(word)}" for word, count in found.items() if count)
+            share = f"{number:>{width},} {number * 100 // (accepted or 1):>3}%  "
+            shown = Text.assemble(share, ("━" * size, style))
+            yield name, shown if name == "Delivered" else shown.append(f"  {reasons}", "dim")
 
 
 def _cost(plan: Document) -> Text:
