@@ -75,6 +75,8 @@ __msgctl_table() {
             'option --at text Send later, for example at 2026-12-01 09:00, by msgctl job run-due'
             'option --foreground - With --at: wait in the foreground, then send'
             'option --again - Send even if another job sent the same to the same people'
+            'option --canary text Pause after N recipients; msgctl job resume continues'
+            'option --test-to text First send the message of the first row to this number'
         ) ;;
     'sms segments')
         table=(
@@ -128,6 +130,8 @@ __msgctl_table() {
             'option --at text Send later, for example at 2026-12-01 09:00, by msgctl job run-due'
             'option --foreground - With --at: wait in the foreground, then send'
             'option --again - Send even if another job sent the same to the same people'
+            'option --canary text Pause after N recipients; msgctl job resume continues'
+            'option --test-to text First send the message of the first row to this number'
         ) ;;
     'chatapp')
         table=(
@@ -178,6 +182,8 @@ __msgctl_table() {
             'option --at text Send later, for example at 2026-12-01 09:00, by msgctl job run-due'
             'option --foreground - With --at: wait in the foreground, then send'
             'option --again - Send even if another job sent the same to the same people'
+            'option --canary text Pause after N recipients; msgctl job resume continues'
+            'option --test-to text First send the message of the first row to this number'
         ) ;;
     'job')
         table=(

@@ -334,3 +334,56 @@ def test_a_service_that_cannot_be_reached_is_tried_again_by_the_next_call(
     service.stop()
     assert jobs("job", "run-due").code == 4
     assert (sends(service), jobs.shown(job)["state"]) == ([], "scheduled")
+
+
+# --- a few first
+
+
+def test_a_canary_pauses_after_so_many_and_resume_sends_the_rest(jobs: Jobs, service: Service, home: Path) -> None:
+    file = of_phones(home, [ANA, LUIS, EVA, "573005550100", "573005550101"])
+    done = jobs("sms", "bulk", file, "-m", "Hola", "--canary", "2", "--yes", "-o", "tsv")
+    assert done.code == 0, done.err
+    job = jobs("job", "list", "--json").document[0]["job"]
+    assert f"Paused after 2 recipients, because of --canary. Resume: msgctl job resume {job}" in done.err
+    assert jobs.shown(job)["state"] == "paused"
+    assert sent_to(service) == sorted([ANA, LUIS])
+    assert jobs("job", "resume", job).code == 0
+    assert len(sent_to(service)) == len(set(sent_to(service))) == 5
+    assert counts(jobs.shown(job)) == {"accepted": 5}
+
+
+def test_a_refused_canary_exits_with_6(jobs: Jobs, service: Service, everyone: str) -> None:
+    service.always(REFUSAL)
+    done = jobs("sms", "bulk", everyone, "-m", "Hola", "--canary", "1", "--yes")
+    assert (done.code, len(sends(service))) == (6, 1), done.err
+
+
+def test_a_scheduled_canary_waits_for_its_user(jobs: Jobs, service: Service, everyone: str) -> None:
+    jobs("sms", "bulk", everyone, "-m", "Hola", "--at", "2026-11-24 09:00", "--canary", "1", "--yes")
+    jobs.tool.clock.now += 86_400 * 2
+    assert jobs("job", "run-due").code == 0
+    assert jobs("job", "run-due").out == ""
+    assert len(sent_to(service)) == 1
+
+
+def test_a_test_message_is_sent_before_the_job(jobs: Jobs, service: Service, home: Path) -> None:
+    file = table(home, "phone,name", f"{ANA},Ana", f"{LUIS},Luis")
+    done = jobs("sms", "bulk", file, "-m", "Hola {name}", "--test-to", EVA, "--yes")
+    assert done.code == 0, done.err
+    first, *rest = sends(service)
+    assert (phones(first), dict(first.form)["sms"]) == ([EVA], "Hola Ana")
+    assert sorted(phone for each in rest for phone in phones(each)) == [ANA, LUIS]
+
+
+def test_a_test_message_that_fails_stops_the_job(jobs: Jobs, service: Service, home: Path, everyone: str) -> None:
+    service.always(REFUSAL)
+    done = jobs("sms", "bulk", everyone, "-m", "Hola", "--test-to", EVA, "--yes")
+    assert (done.code, len(sends(service)), files(home)) == (1, 1, []), done.err
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_no_test_message_is_sent_without_a_yes(
+    more: tuple[str, ...], jobs: Jobs, service: Service, everyone: str
+) -> None:
+    jobs("sms", "bulk", everyone, "-m", "Hola", "--test-to", EVA, *more)
+    assert not sends(service)

@@ -33,6 +33,7 @@ MOST_CONCURRENCY = 256
 MOST_BATCH = 1000
 LEAST_RATE, MOST_RATE = 0.001, 100_000.0
 MOST_CREDITS = 10**15
+MOST_CANARY = 10**9
 
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="Recipients: CSV with a header, or JSON Lines; - is standard input.")
@@ -136,6 +137,7 @@ def start(
         window=rules.window,
         days=rules.days,
         at=rules.due(context),
+        canary=None if rules.canary is None else values.whole_number(rules.canary, "--canary", 1, MOST_CANARY),
         **asdict(limits),
     )
 
@@ -165,6 +167,7 @@ def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Import
     context.check_fields(confirmation.SUMMARY if context.options.dry_run else SUMMARY)
     zones = campaign.zone_finder(context, rules.hours())
     country = inputs.country_code(context, source.country_code)
+    test_to = None if rules.test_to is None else _test_phone(context, source, spec, rules.test_to)
     store = Store(paths.jobs_folder())
     job = store.new_id(context.clock())
     with _exclusions(spec, rules, country) as found, store.locked(job):
@@ -172,7 +175,7 @@ def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Import
         with _importer(context, store, job, spec, found, zones) as importer:
             read(importer)
             campaign.refuse_repeat(context, store, importer, rules)
-            summary = confirmation.approve(context, source, spec, importer.tally)
+            summary = confirmation.approve(context, source, spec, importer.tally, test_to)
             if context.options.dry_run:
                 return summary
             with store.starting():
@@ -185,6 +188,11 @@ def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Import
                     return campaign.scheduled(context, job, ledger)
                 campaign.wait_until(context, job, spec.at)
             return job_progress.send(context, job, ledger)
+
+
+def _test_phone(context: Context, source: Source, spec: JobSpec, typed: str) -> str:
+    is_sms = spec.performs is ops.SEND_SMS
+    return inputs.Numbers(context, source.country_code, sms=is_sms, unchecked=source.no_number_check).one(typed)
 
 
 @contextmanager

@@ -133,6 +133,8 @@ def bulk_send(
     at: campaign.At = None,
     foreground: campaign.Foreground = False,
     again: campaign.Again = False,
+    canary: campaign.Canary = None,
+    test_to: campaign.TestTo = None,
 ) -> OwnResult:
     """Call each recipient in a file, as a job.
 
@@ -162,7 +164,7 @@ def bulk_send(
         limits,
         fixed,
         bulk.Messages(templates),
-        campaign.Rules(exclude, window, days, at, foreground, again),
+        campaign.Rules(exclude, window, days, at, foreground, again, canary, test_to),
     )
 
 

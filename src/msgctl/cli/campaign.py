@@ -48,6 +48,14 @@ At = Annotated[
 ]
 Foreground = Annotated[bool, typer.Option("--foreground", help="With --at: wait in the foreground, then send.")]
 Again = Annotated[bool, typer.Option("--again", help="Send even if another job sent the same to the same people.")]
+Canary = Annotated[
+    str | None,
+    typer.Option("--canary", metavar="N", help="Pause after N recipients; `msgctl job resume` continues."),
+]
+TestTo = Annotated[
+    str | None,
+    typer.Option("--test-to", metavar="PHONE", help="First send the message of the first row to this number."),
+]
 
 OPTED_OUT = "opted out"
 
@@ -62,6 +70,8 @@ class Rules:
     at: str | None = None
     foreground: bool = False
     again: bool = False
+    canary: str | None = None
+    test_to: str | None = None
 
     def hours(self) -> Window | None:
         """Return the window in which the job may send. Raises UsageError, and ConfigurationError."""

@@ -118,6 +118,8 @@ def bulk_send(
     at: campaign.At = None,
     foreground: campaign.Foreground = False,
     again: campaign.Again = False,
+    canary: campaign.Canary = None,
+    test_to: campaign.TestTo = None,
 ) -> OwnResult:
     """Send a message to each recipient in a file, as a job.
 
@@ -136,7 +138,7 @@ def bulk_send(
         limits,
         {"template": values.words(template, "--template")},
         bulk.Messages({"body": value or ()}, lambda text: values.prose(text, "a VALUE")),
-        campaign.Rules(exclude, window, days, at, foreground, again),
+        campaign.Rules(exclude, window, days, at, foreground, again, canary, test_to),
     )
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import prompts
+from msgctl.cli import prompts, requests
 from msgctl.cli.context import Context
 from msgctl.cli.process import is_terminal
 from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from msgctl.cli.bulk import Source
     from msgctl.jobs.importer import Tally
     from msgctl.jobs.spec import JobSpec
+    from msgctl.jobs.template import Message
 
 LONGEST_EXAMPLE = 200
 
@@ -31,8 +32,10 @@ SUMMARY = (
 )
 
 
-def approve(context: Context, source: Source, spec: JobSpec, tally: Tally) -> OwnResult:
+def approve(context: Context, source: Source, spec: JobSpec, tally: Tally, test_to: str | None = None) -> OwnResult:
     """Show a job's summary and ask whether to send it. Return the summary, for a dry run.
+
+    The message of the first row is sent to ``test_to`` before the question.
 
     Raises UsageError, or Cancelled if the answer is not yes.
     """
@@ -50,19 +53,35 @@ def approve(context: Context, source: Source, spec: JobSpec, tally: Tally) -> Ow
     if not context.options.dry_run:
         if invalid:
             raise invalid
-        _ask(context, spec, tally)
+        _ask(context, spec, tally, test_to)
     if balance is not None and balance < tally.credits and (context.options.quiet or context.options.dry_run):
         context.warn(f"about {tally.credits:,} credits needed, {balance:,} left")
     columns = [name for name in SUMMARY if name != "blank" or tally.blank]
     return OwnResult(document, columns, SUMMARY, view="job summary", failures=failures)
 
 
-def _ask(context: Context, spec: JobSpec, tally: Tally) -> None:
+def _ask(context: Context, spec: JobSpec, tally: Tally, test_to: str | None) -> None:
+    otherwise = "nothing was sent"
+    if test_to and tally.first:
+        prompts.require_terminal(context, otherwise)
+        _send_test(context, spec, tally.first, test_to)
+        otherwise = "only the test message was sent"
     numbers = f"{tally.messages:,} {'number' if tally.messages == 1 else 'numbers'}"
     messages = f"{tally.messages:,} {'message' if tally.messages == 1 else 'messages'}"
     cost = f" for about {tally.credits:,} {'credit' if tally.credits == 1 else 'credits'}" if tally.credits else ""
     is_block = spec.performs is ops.BLOCK_PHONE
-    prompts.confirm(context, f"Block {numbers}?" if is_block else f"Send {messages}{cost}?", "nothing was sent")
+    prompts.confirm(context, f"Block {numbers}?" if is_block else f"Send {messages}{cost}?", otherwise)
+
+
+def _send_test(context: Context, spec: JobSpec, message: Message, phone: str) -> None:
+    """Send a message to one phone. Raises what keeps it from being accepted."""
+    operation = spec.performs
+    to = [phone] if operation.field("phone").several else phone
+    result = requests.send(context, operation, {**spec.fixed, **message.parameters, "phone": to}, None)
+    for failure in result.failures:
+        failure.hint = "The job was not started."
+        raise failure
+    context.note(f"Test message sent to {phone}.")
 
 
 def _invalid(source: Source, tally: Tally, *, is_quiet: bool) -> UsageError | None:

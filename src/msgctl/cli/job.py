@@ -106,6 +106,8 @@ def resume(
         if context.options.dry_run:
             return job_progress.result(summary(job, ledger, running=False))
         ledger.check()
+        if spec.canary is not None and ledger.totals.sent >= spec.canary:
+            spec = replace(spec, canary=None)
         ledger.change(spec)
         ledger.recover()
         asked = {Outcome.UNKNOWN: resend_unknown, Outcome.REFUSED: resend_refused}
@@ -236,7 +238,7 @@ def resend(
         return make(
             context,
             Source(ledger.spec.file, None, skip_invalid=False),
-            replace(ledger.spec, max_credits=None, at=None),
+            replace(ledger.spec, max_credits=None, at=None, canary=None),
             lambda importer: importer.read(former, former),
             Rules(window=ledger.spec.window, days=ledger.spec.days, again=True),
         )

@@ -30,7 +30,7 @@ from msgctl.jobs.spec import JobSpec, Totals
 from msgctl.jobs.state_poller import StatePoller
 from msgctl.jobs.states import Outcome
 from msgctl.output.result import OwnResult
-from msgctl.text import clean
+from msgctl.text import clean, plural
 
 if TYPE_CHECKING:
     from msgctl.output.progress import JobProgress
@@ -90,7 +90,10 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
         sent = runner.totals.requests > before
         context.carried_out |= sent
     outcomes = ledger.totals.outcomes(running=False)
-    is_for_later = not interrupted and (error is None or isinstance(error, NotReachedError))
+    canary, done = ledger.spec.canary, ledger.totals.sent
+    is_canary = canary is not None and not (error or interrupted) and (waits or done >= canary)
+    is_canary = is_canary and outcomes[Outcome.PENDING] > 0
+    is_for_later = not interrupted and not is_canary and (error is None or isinstance(error, NotReachedError))
     if ledger.due is not None and not (is_for_later and outcomes[Outcome.PENDING]):
         ledger.end_schedule()
     if error:
@@ -99,6 +102,8 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
         error = Interrupted("interrupted", hint, consequence=_told(ledger.totals))
     else:
         error = _not_accepted(outcomes, job)
+    if is_canary:
+        context.note(f"Paused after {plural(done, 'recipient')}, because of --canary. {hint}")
     return result(summary(job, ledger, running=False), error, "job end")
 
 

@@ -23,12 +23,17 @@ def confirm(context: Context, question: str, otherwise: str = "nothing was chang
     """Ask for a yes, unless --yes was given. Raises Cancelled for any other answer, UsageError without a terminal."""
     if context.options.yes:
         return
-    if not is_terminal(context.stdin):
+    require_terminal(context, otherwise)
+    if ask(context, f"{question} [y/N] ").strip().casefold() not in {"y", "yes"}:
+        raise Cancelled("Cancelled", consequence=otherwise)
+
+
+def require_terminal(context: Context, otherwise: str) -> None:
+    """Raise UsageError if a question can neither be asked nor be skipped with --yes."""
+    if not (context.options.yes or is_terminal(context.stdin)):
         raise UsageError(
             "Cannot ask for confirmation: this is not a terminal", "Confirm with --yes.", consequence=otherwise
         )
-    if ask(context, f"{question} [y/N] ").strip().casefold() not in {"y", "yes"}:
-        raise Cancelled("Cancelled", consequence=otherwise)
 
 
 def ask(context: Context, prompt: str) -> str:

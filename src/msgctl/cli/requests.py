@@ -32,7 +32,7 @@ def run(context: Context, operation: Operation, values: Values, body: bytes | No
         any_json = context.options.format is Format.JSON
         response = context.client.send(operation, values, body=body, any_json=any_json)
         return ServiceResult([response], values=values)
-    result = _send(context, operation, values, body)
+    result = send(context, operation, values, body)
     result.values = values
     return result
 
@@ -87,7 +87,7 @@ def judged(operation: Operation, response: Response, phones: Sequence[str | None
     return ServiceResult([response], outcomes=found, failures=failures)
 
 
-def _send(context: Context, operation: Operation, values: Values, body: bytes | None) -> ServiceResult:
+def send(context: Context, operation: Operation, values: Values, body: bytes | None) -> ServiceResult:
     """Make a request that sends or changes something, and record it in the history."""
     from msgctl.history.recorder import COMMANDS, message_of, phones_of, recorded
     from msgctl.history.store import Send

@@ -81,6 +81,7 @@ def send(
     "bulk",
     "msgctl sms bulk customers.csv -m 'Hello {name}, your order is ready' --dry-run",
     "msgctl sms bulk customers.csv -m 'Hello {name}, your order is ready' --yes --max-credits 500",
+    "msgctl sms bulk customers.csv -m 'Hello {name}' --test-to 573005550100 --canary 50 --yes",
     performs=ops.SEND_SMS,
     in_bulk=True,
 )
@@ -105,6 +106,8 @@ def bulk_send(
     at: campaign.At = None,
     foreground: campaign.Foreground = False,
     again: campaign.Again = False,
+    canary: campaign.Canary = None,
+    test_to: campaign.TestTo = None,
 ) -> OwnResult:
     """Send an SMS to each recipient in a file, as a job.
 
@@ -128,7 +131,7 @@ def bulk_send(
         limits,
         {"country-code": inputs.country_code(context, country_code)},
         bulk.Messages({"sms": template}, checked, by_segments=True),
-        campaign.Rules(exclude, window, days, at, foreground, again),
+        campaign.Rules(exclude, window, days, at, foreground, again, canary, test_to),
     )
 
 

@@ -55,6 +55,7 @@ class LedgerWriter:
         self._limiter = RateLimiter(spec.rate)
         self._size = self._limiter.most(spec.batch_size)
         self._budget = Budget(spec.max_credits, None if spec.max_credits is None else queries.highest_price(ledger.db))
+        self._canary = spec.canary
         self._failures = FailureCounter()
         # None wakes the thread up. A SimpleQueue costs a tenth of events and conditions.
         self._handed_in: SimpleQueue[Waiting | RequestResult | None] = SimpleQueue()
@@ -202,10 +203,16 @@ class LedgerWriter:
 
     def _allowed(self) -> int | None:
         """Return how many recipients the next request may have; None until a request in flight has ended."""
+        most = self._size
+        if self._canary is not None:
+            most = min(most, self._canary - self._ledger.totals.sent)
+            if most <= 0:
+                self.stop()
+                return 0
         cost = None if self._budget.most is None else self._ledger.next_cost()
         if cost is None:
-            return self._size
-        size = self._budget.allows(cost, self._size, self._ledger.totals)
+            return most
+        size = self._budget.allows(cost, most, self._ledger.totals)
         if size == 0:
             self.stop(self._budget.used_up(self._ledger.totals))
         return size

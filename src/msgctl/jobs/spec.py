@@ -27,7 +27,8 @@ class JobSpec:
 
     ``fixed`` are the parameters that all its requests have, by wire name. ``rate`` is in recipients per second,
     ``max_credits`` limits the whole job, ``columns`` are those of the file without the phone's. ``window`` and ``days``
-    are the hours at which it may send (see `Window`); ``at`` is when it is due, in seconds since 1970.
+    are the hours at which it may send (see `Window`); ``at`` is when it is due, in seconds since 1970. After ``canary``
+    recipients the job pauses.
     """
 
     command: str
@@ -44,6 +45,7 @@ class JobSpec:
     window: str | None = None
     days: str | None = None
     at: float | None = None
+    canary: int | None = None
     name: str | None = None
     columns: Sequence[str] = ()
 
@@ -143,6 +145,11 @@ class Totals:
     def sendable(self) -> int:
         """Rows that can be sent to, each number once."""
         return self.recipients - sum(self.states[state] for state in LEFT_OUT)
+
+    @property
+    def sent(self) -> int:
+        """Recipients whose request was sent, or is in flight."""
+        return self.sendable - self.unsent
 
     @property
     def unsent(self) -> int:
