@@ -344,7 +344,8 @@ def test_a_canary_pauses_after_so_many_and_resume_sends_the_rest(jobs: Jobs, ser
     done = jobs("sms", "bulk", file, "-m", "Hola", "--canary", "2", "--yes", "-o", "tsv")
     assert done.code == 0, done.err
     job = jobs("job", "list", "--json").document[0]["job"]
-    assert f"Paused after 2 recipients, because of --canary. Resume: msgctl job resume {job}" in done.err
+    assert "Paused after 2 recipients, because of --canary. Resume" in done.err
+    assert f"msgctl job resume {job}" in done.err
     assert jobs.shown(job)["state"] == "paused"
     assert sent_to(service) == sorted([ANA, LUIS])
     assert jobs("job", "resume", job).code == 0

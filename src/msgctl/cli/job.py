@@ -265,18 +265,14 @@ def prune(
     ],
 ) -> None:
     """Delete old jobs and their recipients, except unfinished ones."""
-    from msgctl.jobs.ledger import facts
-    from msgctl.jobs.report import DONE
+    from msgctl.jobs.report import finished
 
     context = Context.of(ctx)
     context.refuse_dry_run("job prune")
     since = datetime.combine(values.day(before, context.today()), time()).astimezone().timestamp()
     store = _store()
-    old = []
-    for job in store.ids():
-        with suppress(ConfigurationError):  # only `job remove` deletes a damaged one
-            if facts(store.path(job))[1] < since and _summary(context, store, job)["state"] == DONE:
-                old.append(job)
+    context.enable_gc()
+    old = [document["job"] for document in finished(store, since, context.clock)]
     if not old:
         context.note("No finished jobs are that old.")
         return
