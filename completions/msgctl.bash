@@ -222,7 +222,7 @@ __msgctl_table() {
         table=(
             'argument - jobs '
             'option --last - Use the newest job'
-            'options --only =accepted,refused,unknown,pending,invalid,duplicate,excluded Only these recipients: accepted, refused, unknown, pending, invalid, duplicate, excluded, or undelivered (repeatable; commas separate several)'
+            'options --only =accepted,refused,unknown,pending,invalid,duplicate,excluded,undelivered Only these recipients: accepted, refused, unknown, pending, invalid, duplicate, excluded, or undelivered (repeatable; commas separate several)'
         ) ;;
     'job states')
         table=(
@@ -236,7 +236,7 @@ __msgctl_table() {
         table=(
             'argument - jobs '
             'option --last - Use the newest job'
-            'option --only =accepted,refused,unknown,pending,invalid,duplicate,excluded Recipients to send to again: undelivered or refused'
+            'option --only =undelivered,refused Recipients to send to again: undelivered or refused'
         ) ;;
     'job remove')
         table=(

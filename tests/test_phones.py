@@ -165,3 +165,11 @@ def test_a_reader_reads_the_usual_spellings_the_fast_way(country: str | None, te
     reader = phones.Reader(country)
     reader.read(text)
     assert reader.quick(text) == phones.read(text, country).digits
+
+
+def test_the_country_of_a_number_is_the_one_libphonenumber_names() -> None:
+    numbers = [number for region in REGIONS if (number := phonenumbers.example_number(region))]
+    assert [phones.country_of(digits(each)) for each in numbers] == [
+        phonenumbers.region_code_for_number(each) for each in numbers
+    ]
+    assert {phones.country_of(text) for text in (None, "", "999", "abc", "80012345678")} == {None}

@@ -238,7 +238,7 @@ def name(doctor: DoctorContext) -> Result:
     try:
         addresses = look_up(host, 0, doctor.timeout)
     except httpcore.TimeoutException:
-        raise NotReachedError(f"{host} was not found within {doctor.timeout:g} seconds", CHECK_ADDRESS) from None
+        raise NotReachedError(f"{host} was not found within {doctor.timeout:g} s", CHECK_ADDRESS) from None
     if addresses == [host]:
         return "ok", f"{host} (IP address, no lookup needed)"
     more = f" and {len(addresses) - MOST_ADDRESSES} more" if len(addresses) > MOST_ADDRESSES else ""

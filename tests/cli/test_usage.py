@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from support.files import table, write_config
+from support.jobs import accepting
+from support.service import Service
 from support.tool import Tool
 
 CO, OTHER_CO, ES = "573001234567", "573007654321", "34612345678"
@@ -57,3 +60,41 @@ def test_an_unknown_grouping_is_a_usage_error(tool: Tool) -> None:
     done = tool("usage", "--by", "week")
     assert done.code == 2
     assert "choose from day, month, command, job, country, profile" in done.err
+
+
+def test_keep_days_deletes_old_entries_and_finished_jobs_of_its_profile_only(
+    tool: Tool, home: Path, service: Service
+) -> None:
+    service.always(accepting(service))
+    write_config(table("short", "keep_days = 30", base_url=service.base_url) + table("long", base_url=service.base_url))
+    (home / "to.csv").write_text(f"phone\n{CO}\n{ES}\n")
+
+    def send(profile: str) -> None:
+        assert tool("-p", profile, "sms", "send", CO, "-m", "Hi", "--once", f"a {profile}").code == 0
+        assert tool("-p", profile, "sms", "bulk", str(home / "to.csv"), "-m", profile, "--yes").code == 0
+
+    def remembered(profile: str) -> list[str]:
+        return [each["command"] for each in tool("-p", profile, "history", "--json").document]
+
+    sent = ["sms send", "sms bulk", "sms bulk"]
+    send("short")
+    send("long")
+    paused = tool(
+        "-p", "short", "sms", "bulk", str(home / "to.csv"), "-m", "Later", "--at", "2030-01-01 09:00", "--yes"
+    )
+    assert paused.code == 0, paused.err
+    tool.clock.now += 29.5 * DAY
+    assert tool("-p", "short", "sms", "send", ES, "-m", "Day 29").code == 0
+    assert remembered("short") == [*sent, "sms send"]
+    tool.clock.now += 0.6 * DAY  # less than a day after the last look
+    assert tool("-p", "short", "sms", "send", ES, "-m", "Day 30").code == 0
+    assert remembered("short") == [*sent, "sms send", "sms send"]
+    tool.clock.now += 0.5 * DAY
+    assert tool("-p", "short", "sms", "send", ES, "-m", "Day 31").code == 0
+    assert remembered("short") == ["sms send"] * 3
+    assert remembered("long") == sent
+    jobs = {(job["profile"], job["state"]) for job in tool("job", "list", "--json").document}
+    assert jobs == {("long", "done"), ("short", "scheduled")}
+    received = len(service.received)
+    assert tool("-p", "short", "sms", "send", CO, "-m", "Hi", "--once", "a short").code == 0
+    assert len(service.received) == received

@@ -159,7 +159,7 @@ def start(
 
 def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Importer], None], rules: Rules) -> OwnResult:
     """Make a job of the recipients that ``read`` imports, show its summary, ask, and send it."""
-    from msgctl.cli import confirmation, job_progress
+    from msgctl.cli import confirmation, job_progress, retention
     from msgctl.jobs.ledger import Ledger
     from msgctl.jobs.report import SUMMARY
     from msgctl.jobs.store import Store
@@ -182,6 +182,7 @@ def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Import
             with store.starting():
                 campaign.refuse_repeat(context, store, importer, rules)  # another job may have begun meanwhile
                 importer.finish()
+        retention.delete_old(context)
         with closing(Ledger(store.path(job), clock=context.clock)) as ledger:
             context.note(f"Job {job}. Check it with: msgctl job show {job}")
             if spec.at is not None:

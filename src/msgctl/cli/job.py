@@ -31,7 +31,6 @@ app = group("Check, resume and report on bulk sends.")
 Job = Annotated[str | None, typer.Argument(metavar="JOB", help="Job ID or name.")]
 Last = Annotated[bool, typer.Option("--last", help="Use the newest job.")]
 
-LISTED = ("job", "command", "state", "recipients", "accepted", "refused", "unknown", "pending")
 OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate", "excluded")
 
 
@@ -53,7 +52,7 @@ def list_jobs(ctx: typer.Context) -> OwnResult:
         except ConfigurationError as error:  # one damaged file does not hide the others
             failures.append(error)
     documents = [document for _, document in sorted(jobs, key=itemgetter(0))]
-    return OwnResult(documents, LISTED, SUMMARY, view="jobs", empty="" if failures else "No jobs", failures=failures)
+    return OwnResult(documents, SUMMARY, view="jobs", empty="" if failures else "No jobs", failures=failures)
 
 
 @command(app, "show", "msgctl job show 20261121-3f9a2c", "msgctl job show 20261121-3f9a2c --json")
@@ -215,7 +214,7 @@ def resend(
     only: Annotated[
         str, typer.Option("--only", metavar="OUTCOME", help="Recipients to send to again: undelivered or refused.")
     ] = "undelivered",
-) -> OwnResult:
+) -> OwnResult | None:
     """Make a new job of the undelivered or refused recipients of a job, and send it.
 
     Their messages are the same. Check the delivery states first: msgctl job states.
@@ -233,7 +232,8 @@ def resend(
         job_progress.check_account(context, ledger, job)
         found = Report(ledger, [wanted], running=store.is_running(job))
         if not len(found):
-            raise UsageError(f"No recipient of job {job} is {wanted}", f"List them all: msgctl job report {job}")
+            context.note(f"No recipient of job {job} is {wanted}; nothing was sent")
+            return None
         former = FormerRecipients(ledger, found)
         return make(
             context,
@@ -265,18 +265,14 @@ def prune(
     ],
 ) -> None:
     """Delete old jobs and their recipients, except unfinished ones."""
-    from msgctl.jobs.ledger import facts
-    from msgctl.jobs.report import DONE
+    from msgctl.jobs.report import finished
 
     context = Context.of(ctx)
     context.refuse_dry_run("job prune")
     since = datetime.combine(values.day(before, context.today()), time()).astimezone().timestamp()
     store = _store()
-    old = []
-    for job in store.ids():
-        with suppress(ConfigurationError):  # only `job remove` deletes a damaged one
-            if facts(store.path(job))[1] < since and _summary(context, store, job)["state"] == DONE:
-                old.append(job)
+    context.enable_gc()
+    old = [document["job"] for document in finished(store, since, context.clock)]
     if not old:
         context.note("No finished jobs are that old.")
         return

@@ -104,6 +104,10 @@ def send(context: Context, operation: Operation, values: Values, body: bytes | N
     profile, phones = context.profile, phones_of(values, body)
     message = message_of(operation, values, body)
     sent = Send(timestamp(context.clock()), profile.name, profile.base_url, COMMANDS[operation.name], message)
+    if profile.keep_days is not None:
+        from msgctl.cli.retention import delete_old
+
+        delete_old(context)
     with recorded(paths.history_file() if profile.history else None, sent, phones, warn) as record:
         response = client.send(operation, values, body=body)
         context.carried_out = True

@@ -9,7 +9,9 @@ from msgctl import values
 from msgctl.cli import inputs, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import AppName, CountryCode, NoNumberCheck, Numbers, Phone, code, option, optional
+from msgctl.cli.process import is_terminal
 from msgctl.cli.tree import command, group
+from msgctl.errors import UsageError
 from msgctl.output.result import Result
 
 app = group("Send and verify codes by SMS, call or chat app.")
@@ -124,6 +126,8 @@ def verify(
     Without --code, msgctl asks for the code on a terminal.
     """
     context = Context.of(ctx)
+    if app_name is None and code_text is None and context.profile.app_name is None and not is_terminal(context.stdin):
+        raise UsageError("--app-name and --code are missing", "Give --app-name NAME and --code CODE.")
     given: dict[str, str | None] = {
         "phone": Numbers(context, country_code, unchecked=no_number_check).one(phone),
         "app-name": inputs.app_name(context, app_name),

@@ -147,7 +147,7 @@ class NetworkTransport(httpx.BaseTransport):
         """Return what an exception before the request was sent means."""
         host = self._route.host
         if isinstance(error, httpx.TimeoutException):
-            return NotReachedError(f"No connection to {host} within {self._backend.seconds:g} seconds", CHECK_ADDRESS)
+            return NotReachedError(f"No connection to {host} within {self._backend.seconds:g} s", CHECK_ADDRESS)
         if self._backend.write_failed:
             return NotReachedError(f"The connection to {host} was lost", CHECK_ADDRESS)
         if self._route.proxy is None:
@@ -160,7 +160,7 @@ class NetworkTransport(httpx.BaseTransport):
 def describe(error: httpx.HTTPError, seconds: float) -> str:
     """Return what happened to a request that was sent; the exception's own text may quote what was sent."""
     if isinstance(error, httpx.TimeoutException):
-        return f"no whole response came within {seconds:g} seconds"
+        return f"no whole response came within {seconds:g} s"
     if isinstance(error, httpx.ProtocolError):
         return "the connection was closed before the end of the response, or that is not HTTP"
     return "the connection was lost while waiting for the response"

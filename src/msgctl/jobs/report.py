@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, suppress
 from typing import Any
 
+from msgctl.errors import ConfigurationError
 from msgctl.jobs import queries
-from msgctl.jobs.ledger import ENDED_EARLY, Ledger
+from msgctl.jobs.ledger import ENDED_EARLY, Ledger, facts
 from msgctl.jobs.queries import Recipient
 from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.sending_hours import hours_of
 from msgctl.jobs.states import Outcome, State, outcome
+from msgctl.jobs.store import Store
 from msgctl.recipients import is_delivered, is_final
 from msgctl.text import timestamp
 
@@ -50,6 +53,17 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
         "created": timestamp(ledger.created),
         "updated": timestamp(max(updated, ledger.created)),
     }
+
+
+def finished(store: Store, before: float, clock: Callable[[], float]) -> Iterator[dict[str, Any]]:
+    """Yield the summaries of the finished jobs created before a time; damaged ones are not among them."""
+    for job in store.ids():
+        with suppress(ConfigurationError):
+            if facts(store.path(job))[1] < before and not store.is_running(job):
+                with closing(Ledger(store.path(job), clock=clock, read_only=True)) as ledger:
+                    document = summary(job, ledger, running=False)
+                if document["state"] == DONE:
+                    yield document
 
 
 def _state(ledger: Ledger, *, running: bool, is_pending: bool) -> tuple[str, float | None]:

@@ -7,7 +7,7 @@ from msgctl.storage.database import FileFormat
 LEDGER = FileFormat(
     name="the ledger",
     application=0x6D73676A,  # "msgj"
-    version=2,
+    version=3,
     fix="Restore it from a backup, or move it away; nothing else records what the job sent.",
     most_wait=10.0,
 )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, TextIO
 
 _USUAL_WIDTH = 80
+_LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
 
 
 class Screen(NamedTuple):
@@ -86,9 +87,17 @@ def kind_of(state: str) -> str | None:
 
 
 def tolerate_any_encoding(stream: TextIO) -> None:
-    """Make a stream write characters that its encoding lacks: msgctl's signs as ASCII, others as escapes."""
+    """Make a stream write characters that its encoding lacks: msgctl's signs as ASCII, others as escapes.
+
+    Python writes UTF-8 in a C locale, which such a terminal does not show; pipes keep it.
+    """
     reconfigure = getattr(stream, "reconfigure", None)
-    if reconfigure is not None:
+    if reconfigure is None:
+        return
+    locale = next((value for name in _LOCALE if (value := os.environ.get(name))), "")
+    if locale in ("C", "POSIX") and stream.isatty():
+        reconfigure(encoding="ascii", errors="msgctl")
+    else:
         reconfigure(errors="msgctl")
 
 

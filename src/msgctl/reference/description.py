@@ -150,7 +150,8 @@ def _choices() -> dict[str, tuple[str, ...]]:
         "--output FORMAT": tuple(each.value for each in Format),
         "--kind KIND": KINDS,
         "--fault SPEC": tuple(f"{kind.value}=" if kind is FaultKind.DELAY else kind.value for kind in FaultKind),
-        "--only OUTCOME": job.OUTCOMES,
+        "--only OUTCOME": (*job.OUTCOMES, "undelivered"),
+        "job resend OUTCOME": ("undelivered", "refused"),
         "--voice NAME": tuple(voices),
         "METHOD": METHODS,
         "api PATH": tuple(operation.path for operation in operations.OPERATIONS),
@@ -163,6 +164,6 @@ def _values(path: str, name: str, placeholder: str, operation: Operation | None)
     for field in operation.fields if operation else ():
         if field.typed == name and field.choices:
             return field.choices, "text"
-    keys = [f"{name} {placeholder}", f"{path} {placeholder}", placeholder]
+    keys = [f"{path} {placeholder}", f"{name} {placeholder}", placeholder]
     choices = next((_choices()[key] for key in keys if key in _choices()), ())
     return choices, next((_SOURCES[key] for key in keys if key in _SOURCES), "text")

@@ -54,6 +54,11 @@ def optouts_file() -> Path:
     return _state_folder() / "optouts.sqlite3"
 
 
+def retention_file(profile: str) -> Path:
+    """Return the empty file whose time says when old records of a profile were last deleted."""
+    return _state_folder() / f".kept-{profile}"
+
+
 def shown(path: Path) -> str:
     """Return a path for a message, with ``~`` for the home folder."""
     home, below = _split_home(path)
