@@ -40,7 +40,7 @@ from msgctl.http.response import credits_left
 from msgctl.http.steps import Steps
 from msgctl.http.transport import CHECK_ADDRESS, look_up, proxy_for
 from msgctl.storage import paths
-from msgctl.text import shorten
+from msgctl.text import in_seconds, shorten
 
 FIELDS = ("check", "status", "found", "fix")
 
@@ -238,7 +238,7 @@ def name(doctor: DoctorContext) -> Result:
     try:
         addresses = look_up(host, 0, doctor.timeout)
     except httpcore.TimeoutException:
-        raise NotReachedError(f"{host} was not found within {doctor.timeout:g} s", CHECK_ADDRESS) from None
+        raise NotReachedError(f"{host} was not found within {in_seconds(doctor.timeout)}", CHECK_ADDRESS) from None
     if addresses == [host]:
         return "ok", f"{host} (IP address, no lookup needed)"
     more = f" and {len(addresses) - MOST_ADDRESSES} more" if len(addresses) > MOST_ADDRESSES else ""

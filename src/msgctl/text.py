@@ -56,6 +56,11 @@ def shorten(text: str, limit: int = 200) -> str:
     return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"
 
 
+def in_seconds(number: float) -> str:
+    """Return a time with its unit: ``1 second``, ``0.25 seconds``."""
+    return f"{number:g} {'second' if number == 1 else 'seconds'}"
+
+
 def plural(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun: ``1 credit``, ``2,000 credits``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -405,7 +405,7 @@ def test_localhost_by_name_is_this_machine(service: Service, monkeypatch: pytest
 
 def test_the_time_limit_is_the_one_given(service: Service, tool: Tool) -> None:
     service.will(silent)
-    assert "within 0.25 s" in tool("sms", "send", PHONE, "-m", "x", "--timeout", "0.25").err
+    assert "within 0.25 seconds" in tool("sms", "send", PHONE, "-m", "x", "--timeout", "0.25").err
 
 
 @pytest.mark.parametrize("flags", [("-vv",), ("-v", "-v"), ("--verbose", "-v")])

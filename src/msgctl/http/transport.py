@@ -27,6 +27,7 @@ import httpx
 
 from msgctl.config.base_url import ascii_host, is_loopback
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError
+from msgctl.text import in_seconds
 
 MOST_BYTES = 16 * 1024 * 1024
 """The largest body of a response that is read, in bytes."""
@@ -147,7 +148,7 @@ class NetworkTransport(httpx.BaseTransport):
         """Return what an exception before the request was sent means."""
         host = self._route.host
         if isinstance(error, httpx.TimeoutException):
-            return NotReachedError(f"No connection to {host} within {self._backend.seconds:g} s", CHECK_ADDRESS)
+            return NotReachedError(f"No connection to {host} within {in_seconds(self._backend.seconds)}", CHECK_ADDRESS)
         if self._backend.write_failed:
             return NotReachedError(f"The connection to {host} was lost", CHECK_ADDRESS)
         if self._route.proxy is None:
@@ -160,7 +161,7 @@ class NetworkTransport(httpx.BaseTransport):
 def describe(error: httpx.HTTPError, seconds: float) -> str:
     """Return what happened to a request that was sent; the exception's own text may quote what was sent."""
     if isinstance(error, httpx.TimeoutException):
-        return f"no whole response came within {seconds:g} s"
+        return f"no whole response came within {in_seconds(seconds)}"
     if isinstance(error, httpx.ProtocolError):
         return "the connection was closed before the end of the response, or that is not HTTP"
     return "the connection was lost while waiting for the response"
