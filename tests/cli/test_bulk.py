@@ -74,10 +74,27 @@ def test_a_dry_run_reads_the_balance_and_stops(
         "credits": 0 if command == "block bulk" else 3,
         "balance": None if command == "block bulk" else 41,
         "first": firsts[command],
+        "countries": {} if command == "block bulk" else {"CO": 3},
+        "most_expensive": None,
         "invalid_rows": [],
         "duplicate_rows": [{"line": 4, "phone": ANA, "reason": "duplicate of line 2"}],
         "excluded_rows": [],
     }
+
+
+def test_the_summary_has_the_credits_by_country_and_the_most_expensive_message(
+    home: Path, tool: Tool, service: Service
+) -> None:
+    service.will(answer({"status": 10}), answer({"status": 10}))
+    long = "María José 🎉 " * 8
+    file = table(home, "phone,name", f"{ANA},Ana", f"{LUIS},{long}", "+12025550123,Bob")
+    done = tool("sms", "bulk", file, *SMS, "-n", "--json")
+    assert done.document["countries"] == {"CO": 3, "US": 1}
+    most = done.document["most_expensive"]
+    assert (most["line"], most["phone"], most["segments"], most["credits"]) == (3, LUIS, 2, 2)
+    shown = tool("sms", "bulk", file, *SMS, "-n", terminal=True).out
+    assert "CO 3, US 1" in shown
+    assert f"line 3 · {LUIS} · 2 segments: í, 🎉 are not in GSM-7" in shown
 
 
 def test_the_summary_comes_before_the_first_request(customers: str, jobs: Jobs, service: Service) -> None:

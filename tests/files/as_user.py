@@ -35,9 +35,10 @@ def main() -> int:
     from msgctl.cli import run
     from msgctl.cli.context import Context
 
-    # Some libraries import more when the first command line is parsed.
+    # Some libraries import more when the first command line is parsed, and when the first number is read.
     with Path(os.devnull).open("r+", encoding="utf-8") as nothing:
-        run(["sms", "segments", "Hello"], Context(stdin=nothing, stdout=nothing, stderr=nothing))
+        send = ["-p", "sandbox", "-n", "sms", "send", "573001234567", "-m", "Hello"]
+        run(send, Context(stdin=nothing, stdout=nothing, stderr=nothing))
     if os.geteuid() == 0:
         uid = int(sys.argv[1])
         os.setgroups([])

@@ -14,7 +14,7 @@ from msgctl.cli.process import is_terminal
 from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.http.response import credits_left
 from msgctl.output.result import Format, OwnResult
-from msgctl.text import clean, shorten
+from msgctl.text import clean, plural, shorten
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -57,7 +57,8 @@ def approve(context: Context, source: Source, spec: JobSpec, tally: Tally, test_
     if balance is not None and balance < tally.credits and (context.options.quiet or context.options.dry_run):
         context.warn(f"about {tally.credits:,} credits needed, {balance:,} left")
     columns = [name for name in SUMMARY if name != "blank" or tally.blank]
-    return OwnResult(document, columns, SUMMARY, view="job summary", failures=failures)
+    more = (*SUMMARY, "countries", "most_expensive")
+    return OwnResult(document, columns, more, view="job summary", failures=failures)
 
 
 def _ask(context: Context, spec: JobSpec, tally: Tally, test_to: str | None) -> None:
@@ -118,10 +119,20 @@ def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None) -> dict[str, 
         "credits": tally.credits,
         "balance": None if balance is None else _number(balance),
         "first": dict(tally.first.parameters) if tally.first else None,
+        "countries": dict(tally.countries.most_common()) if tally.credits else {},
+        "most_expensive": _most_expensive(tally),
         "invalid_rows": [row._asdict() for row in tally.invalid_rows],
         "duplicate_rows": [row._asdict() for row in tally.duplicate_rows],
         "excluded_rows": [row._asdict() for row in tally.excluded_rows],
     }
+
+
+def _most_expensive(tally: Tally) -> dict[str, Any] | None:
+    if tally.most_expensive is None:
+        return None
+    row, message = tally.most_expensive
+    values = dict(message.parameters)
+    return {"line": row.line, "phone": row.phone, "segments": message.segments, "credits": message.cost, **values}
 
 
 def _show(context: Context, document: Mapping[str, Any], *, will_send: bool) -> None:
@@ -153,8 +164,13 @@ def _lines(document: Mapping[str, Any], *, left_out: bool) -> Iterator[str]:
         rows.append(("segments", f"{document['segments']:,}"))
     if document["command"] != "block bulk":
         rows.append(("credits", f"about {document['credits']:,}{_against(document)}"))
+        if len(document["countries"]) > 1:
+            rows.append(("by country", ", ".join(f"{name} {count:,}" for name, count in document["countries"].items())))
     if document["first"]:
         rows.append(("first", shorten(_text(document["first"]), LONGEST_EXAMPLE)))
+    if costly := document["most_expensive"]:
+        told = f"line {costly['line']}, {costly['phone']}: {plural(costly['credits'], 'credit')}"
+        rows.append(("most costly", told))
     for name, value in rows:
         yield f"{name:<11} {value}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+from collections import Counter
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import State
 from msgctl.jobs.store import Store
 from msgctl.jobs.template import Message, Renderer
+from msgctl.phones import country_of
 from msgctl.storage import database, files
 
 MOST_EXAMPLES = 20
@@ -31,7 +33,11 @@ _CACHE_KIB = 4096
 
 @dataclass(slots=True)
 class Tally:
-    """The counts of a file. ``invalid_rows``, ``duplicate_rows`` and ``excluded_rows`` are the first of each."""
+    """The counts of a file. ``invalid_rows``, ``duplicate_rows`` and ``excluded_rows`` are the first of each.
+
+    ``countries`` has the credits of each country (ISO 3166-1 alpha-2). ``most_expensive`` is a row whose message costs
+    more than the first one: the first of those that cost most.
+    """
 
     recipients: int = 0
     invalid: int = 0
@@ -44,6 +50,8 @@ class Tally:
     duplicate_rows: list[InvalidRow] = field(default_factory=list)
     excluded_rows: list[InvalidRow] = field(default_factory=list)
     first: Message | None = None
+    countries: Counter[str] = field(default_factory=Counter)
+    most_expensive: tuple[Row, Message] | None = None
 
     @property
     def messages(self) -> int:
@@ -126,6 +134,10 @@ class Importer:
         self.tally.segments += message.segments
         self.tally.credits += message.cost
         self.tally.first = self.tally.first or message
+        self.tally.countries[country_of(row.phone) or "other"] += message.cost
+        so_far = self.tally.most_expensive[1] if self.tally.most_expensive else self.tally.first
+        if message.cost > so_far.cost:
+            self.tally.most_expensive = row, message
 
     def _message(self, message: Message, zones: str) -> int:
         """Return the number of a message for recipients in some time zones; equal ones have the same."""

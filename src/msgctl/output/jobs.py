@@ -13,6 +13,7 @@ from msgctl.output.screen import SIGNS
 from msgctl.output.tables import Column, Listing, record
 from msgctl.output.theme import Flow, state
 from msgctl.recipients import is_delivered, is_final
+from msgctl.segments import count
 from msgctl.text import plural, shorten
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ def plan_parts(plan: Document, account: Sequence[str] = ()) -> Iterator[Renderab
     if plan["first"]:
         texts = (", ".join(each) if isinstance(each, list) else str(each) for each in plan["first"].values())
         pairs.append(("First", Text(shorten("; ".join(texts), LONGEST_EXAMPLE))))
+    if costly := plan.get("most_expensive"):
+        pairs.append(("Most expensive", _most_expensive(costly)))
     yield record(pairs)
     yield Text("")
 
@@ -183,10 +186,22 @@ def _funnel(accepted: int, states: Mapping[str, int]) -> Iterator[tuple[str, Tex
 
 def _cost(plan: Document) -> Text:
     needed, balance = plan["credits"], plan["balance"]
+    countries = plan.get("countries") or {}
+    listed = ", ".join(f"{name} {count:,}" for name, count in countries.items())
+    by_country = (f"   {listed}" if len(countries) > 1 else "", "dim")
     if balance is None:
-        return Text.assemble((f"about {needed:,}", "bold"), ("  balance not checked", "dim"))
+        return Text.assemble((f"about {needed:,}", "bold"), ("  balance not checked", "dim"), by_country)
     if balance < needed:
-        return Text.assemble((f"about {needed:,}", "bold red"), f" of {balance:,}", ("  not enough", "red"))
-    return Text.assemble(
-        (f"about {needed:,}", "bold"), f" of {balance:,}", (f"  {balance - needed:,} left afterwards", "dim")
-    )
+        return Text.assemble((f"about {needed:,}", "bold red"), f" of {balance:,}", ("  not enough", "red"), by_country)
+    left = (f"  {balance - needed:,} left afterwards", "dim")
+    return Text.assemble((f"about {needed:,}", "bold"), f" of {balance:,}", left, by_country)
+
+
+def _most_expensive(message: Document) -> Text:
+    """Return the message that costs most, and why if a character makes it longer."""
+    text = str(message.get("sms") or message.get("message") or "")
+    size = plural(message["segments"], "segment")
+    strange = count(text).not_gsm7[:3]
+    reason = f": {', '.join(strange)} {'is' if len(strange) == 1 else 'are'} not in GSM-7" if strange else ""
+    where = f"line {message['line']} · {message['phone']} · {size}{reason}"
+    return Text.assemble(shorten(text, LONGEST_EXAMPLE), ("\n" + cell(where), "dim"))
