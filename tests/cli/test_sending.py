@@ -226,6 +226,13 @@ def test_a_wait_prints_the_send_and_ends_with_0_once_everyone_has_it(service: Se
     assert [each["id"] for each in outcome.document["data"]] == ["a", "b"]
 
 
+def test_a_wait_takes_the_fields_of_the_send(service: Service, tool: Tool) -> None:
+    delivered = [answer({"id": each, "state": "delivered"}) for each in "ab"]
+    service.will(TWO_ACCEPTED, *delivered)
+    outcome = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait", "-o", "csv", "--fields", "id,status")
+    assert (outcome.code, outcome.out.splitlines()[0]) == (0, "id,status")
+
+
 @pytest.mark.parametrize("last", ["rejected", "queued"])
 def test_a_wait_names_who_did_not_get_it_and_exits_with_6(last: str, service: Service, tool: Tool) -> None:
     service.will(TWO_ACCEPTED, answer({"id": "a", "state": "delivered"}))

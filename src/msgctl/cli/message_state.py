@@ -49,6 +49,7 @@ def get(
     identifiers = _identifiers(context, id or [], last=last)
     if context.options.dry_run:
         return requests.describe(context, ops.MESSAGES_STATE, [{"id": each} for each in identifiers])
+    requests.check_fields(context, ops.MESSAGES_STATE)
     got: list[Response] = []
     failures: list[MsgctlError] = []
     for each in identifiers:
@@ -93,6 +94,7 @@ def watch(
     identifiers = _identifiers(context, id or [], last=last)
     if context.options.dry_run:
         return requests.describe(context, ops.MESSAGES_STATE, [{"id": each} for each in identifiers])
+    requests.check_fields(context, ops.MESSAGES_STATE)
     failures: list[MsgctlError] = []
     try:
         watcher.run(identifiers)

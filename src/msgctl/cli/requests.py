@@ -39,7 +39,6 @@ def run(context: Context, operation: Operation, values: Values, body: bytes | No
 
 def read(context: Context, operation: Operation, values: Values, timeout: float | None = None) -> Response:
     """Make a request that only reads. With a ``timeout`` in seconds it is not retried."""
-    check_fields(context, operation)
     return context.client.send(operation, values, timeout=timeout)
 
 
