@@ -9,7 +9,7 @@ import typer
 
 from msgctl.cli.context import Context
 from msgctl.cli.tree import HELP, command, group
-from msgctl.output.result import Format, Result, StreamResult
+from msgctl.output.result import Format, OwnResult, Result
 
 app = group("")
 
@@ -54,5 +54,5 @@ def doctor(ctx: typer.Context) -> Result:
                 result.failures.append(finding.error)
             yield finding.document()
 
-    result = StreamResult(documents(), FIELDS, view="doctor", is_list=True, shows_failures=True)
+    result = OwnResult(documents(), FIELDS, view="doctor", shows_failures=True)
     return result

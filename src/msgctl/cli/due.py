@@ -46,7 +46,7 @@ def _result(
     """Return the jobs that were sent. Without any, print nothing, or an empty array as JSON."""
     if not (documents or failures or context.options.format is Format.JSON):
         return None
-    return OwnResult(documents, LISTED, fields, view="jobs", failures=failures)
+    return OwnResult(documents, LISTED, view="jobs", failures=failures)
 
 
 def _is_due(context: Context, store: Store, job: str) -> bool:
