@@ -169,7 +169,7 @@ def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Import
     zones = campaign.zone_finder(context, rules.hours())
     country = inputs.country_code(context, source.country_code)
     test_to = None if rules.test_to is None else _test_phone(context, source, spec, rules.test_to)
-    store = Store(paths.jobs_folder())
+    store = Store(paths.state("jobs"))
     job = store.new_id(context.clock())
     with _exclusions(spec, rules, country) as found, store.locked(job):
         store.tidy()

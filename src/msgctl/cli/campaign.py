@@ -15,7 +15,6 @@ from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.errors import Interrupted, UsageError
 from msgctl.output.result import OwnResult
-from msgctl.storage import paths
 
 if TYPE_CHECKING:
     from msgctl.jobs.exclusions import Exclusions
@@ -103,8 +102,7 @@ def exclusions(rules: Rules, country: str | None) -> Iterator[Exclusions]:
 
     found = Exclusions()
     try:
-        if paths.optouts_file().exists():
-            found.add(OPTED_OUT, (each.phone for each in optouts.all_of(paths.optouts_file())))
+        found.add(OPTED_OUT, (each.phone for each in optouts.every()))
         for name in rules.exclude or []:
             with opened(name) as source:
                 found.add(f"excluded by {Path(name).name}", numbers_in(source, name, country))

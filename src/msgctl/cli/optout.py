@@ -13,7 +13,6 @@ from msgctl.cli.context import Context
 from msgctl.cli.inputs import CountryCode, Numbers, Phones, known_country
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult
-from msgctl.storage import paths
 from msgctl.text import timestamp
 
 app = group(
@@ -42,7 +41,7 @@ def add(ctx: typer.Context, phone: Phones, country_code: CountryCode = None) -> 
     context = Context.of(ctx)
     context.refuse_dry_run("optout add")
     wanted = Numbers(context, country_code).all(phone)
-    _, new = optouts.add(paths.optouts_file(), wanted, context.clock())
+    _, new = optouts.add(wanted, context.clock())
     _tell_added(context, len(wanted), new)
 
 
@@ -54,7 +53,7 @@ def list_(ctx: typer.Context) -> OwnResult:
     context = Context.of(ctx)
     context.refuse_dry_run("optout list")
     context.check_fields(COLUMNS)
-    found = [{"phone": each.phone, "added": timestamp(each.added)} for each in optouts.all_of(paths.optouts_file())]
+    found = [{"phone": each.phone, "added": timestamp(each.added)} for each in optouts.every()]
     return OwnResult(found, COLUMNS, empty="The opt-out list is empty.")
 
 
@@ -66,7 +65,7 @@ def remove(ctx: typer.Context, phone: Phones, country_code: CountryCode = None) 
     context = Context.of(ctx)
     context.refuse_dry_run("optout remove")
     wanted = Numbers(context, country_code).all(phone)
-    removed = optouts.remove(paths.optouts_file(), wanted)
+    removed = optouts.remove(wanted)
     context.note(f"Removed {_count(len(removed))}.")
     if others := [each for each in wanted if each not in removed]:
         context.note(f"Not on the list: {', '.join(others)}")
@@ -88,7 +87,7 @@ def import_(
     context.refuse_dry_run("optout import")
     context.enable_gc()
     numbers = _read(context, file, known_country(context, country_code), phone_column)
-    given, new = optouts.add(paths.optouts_file(), numbers, context.clock())
+    given, new = optouts.add(numbers, context.clock())
     _tell_added(context, given, new)
 
 

@@ -15,7 +15,6 @@ from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, 
 from msgctl.http import request
 from msgctl.operations import Operation
 from msgctl.output.result import Result, ServiceResult
-from msgctl.storage import paths
 
 if TYPE_CHECKING:
     from msgctl.history import once
@@ -84,14 +83,12 @@ def _send(
 
 
 def _refuse_optouts(values: Mapping[str, request.Value], body: bytes | None) -> None:
-    if not paths.optouts_file().exists():
-        return
     from msgctl.history import optouts
     from msgctl.history.recorder import phones_of
 
     country = values.get("country-code")
     numbers = [_international(phone, str(country) if country else None) for phone in phones_of(values, body) if phone]
-    if found := optouts.among(paths.optouts_file(), numbers):
+    if found := optouts.among(numbers):
         who = f"{found[0]} has" if len(found) == 1 else f"{', '.join(found)} have"
         fix = f"msgctl optout remove {' '.join(found)}"
         raise UsageError(f"{who} opted out of messages", f"To send anyway, add --ignore-optout, or run: {fix}")
@@ -121,9 +118,7 @@ def _send_once(
     requests.check_fields(context, operation)
     account = f"{context.profile.base_url} {context.profile.client}"
     wanted = once.fingerprint(operation.name, values, body)
-    with once.reserved(
-        paths.once_file(), account, key, wanted, now=context.clock(), resend_unknown=resend_unknown
-    ) as reservation:
+    with once.reserved(account, key, wanted, now=context.clock(), resend_unknown=resend_unknown) as reservation:
         if reservation.earlier is not None:
             context.note("Nothing was sent: this key was used before. This is the earlier result.")
             return _again(operation, values, body, reservation.earlier)
