@@ -15,6 +15,7 @@ from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.errors import Interrupted, UsageError
 from msgctl.output.result import OwnResult
+from msgctl.storage import paths
 
 if TYPE_CHECKING:
     from msgctl.jobs.exclusions import Exclusions
@@ -102,7 +103,8 @@ def exclusions(rules: Rules, country: str | None) -> Iterator[Exclusions]:
 
     found = Exclusions()
     try:
-        found.add(OPTED_OUT, (each.phone for each in optouts.every()))
+        if paths.state(paths.OPTOUTS).exists():
+            found.add(OPTED_OUT, (each.phone for each in optouts.every()))
         for name in rules.exclude or []:
             with opened(name) as source:
                 found.add(f"excluded by {Path(name).name}", numbers_in(source, name, country))

@@ -15,6 +15,7 @@ from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, 
 from msgctl.http import request
 from msgctl.operations import Operation
 from msgctl.output.result import Result, ServiceResult
+from msgctl.storage import paths
 
 if TYPE_CHECKING:
     from msgctl.history import once
@@ -83,6 +84,8 @@ def _send(
 
 
 def _refuse_optouts(values: Mapping[str, request.Value], body: bytes | None) -> None:
+    if not paths.state(paths.OPTOUTS).exists():
+        return
     from msgctl.history import optouts
     from msgctl.history.recorder import phones_of
 

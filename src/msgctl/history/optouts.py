@@ -60,7 +60,7 @@ def among(phones: Iterable[str]) -> list[str]:
 @contextmanager
 def _opened(*, create: bool = False) -> Iterator[sqlite3.Connection]:
     """Open the list; without ``create`` one that is not there is empty. Raises ConfigurationError."""
-    path = paths.state("optouts.sqlite3")
+    path = paths.state(paths.OPTOUTS)
     if create or path.exists():
         with OPTOUTS.opened(path, create=True) as db:
             yield db

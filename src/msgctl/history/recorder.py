@@ -45,14 +45,14 @@ def recorded(
     """
     with ExitStack() as stack:
         finish: Callable[[Sequence[RecipientOutcome], str], None] | None = None
-        is_recorded = False
+        result: tuple[Sequence[RecipientOutcome], str] | None = None
 
         def record(entries: Sequence[RecipientOutcome], response: str) -> None:
-            nonlocal is_recorded
-            is_recorded = True
+            nonlocal result
+            result = entries, stored(send.command, response)
             if finish is not None:
                 try:
-                    finish(entries, stored(send.command, response))
+                    finish(*result)
                 except ConfigurationError as error:
                     warn(error)
 
@@ -65,9 +65,11 @@ def recorded(
         try:
             yield record
         except BaseException as error:
-            if not is_recorded:
-                with suppress(KeyboardInterrupt):  # a second Ctrl-C must not hide whether the request was sent
-                    record([RecipientOutcome(phone, _outcome(error)) for phone in phones], getattr(error, "body", ""))
+            with suppress(KeyboardInterrupt):  # a second Ctrl-C must not hide whether the request was sent
+                record(
+                    *result
+                    or ([RecipientOutcome(each, _outcome(error)) for each in phones], getattr(error, "body", ""))
+                )
             raise
 
 

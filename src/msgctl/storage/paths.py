@@ -29,6 +29,9 @@ def config_file(environ: Mapping[str, str]) -> Path:
     return platformdirs.user_config_path("msgctl") / "config.toml"
 
 
+OPTOUTS = "optouts.sqlite3"
+
+
 def state(name: str) -> Path:
     """Return a file or folder in the platform's state folder, such as ``history.sqlite3``."""
     import platformdirs
