@@ -142,7 +142,7 @@ class Context:
             Client(
                 self.profile.base_url,
                 credential,
-                timeout=self.options.seconds,
+                timeout=self.options.timeout,
                 log=self.trace,
                 verbosity=self.options.verbose,
                 trace=trace,

@@ -11,7 +11,7 @@ import typer
 from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import Numbers, PhoneCountry, optional
+from msgctl.cli.inputs import Country, CountryCode, optional
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.history import FIELDS, reading
@@ -70,7 +70,7 @@ def history(
     since: Since = None,
     until: Until = None,
     phone: ToPhone = None,
-    country_code: PhoneCountry = None,
+    country_code: CountryCode = None,
     state: State = None,
     command: OfCommand = None,
     job: OfJob = None,
@@ -100,7 +100,7 @@ def list_(
     since: Since = None,
     until: Until = None,
     phone: ToPhone = None,
-    country_code: PhoneCountry = None,
+    country_code: CountryCode = None,
     state: State = None,
     command: OfCommand = None,
     job: OfJob = None,
@@ -118,7 +118,7 @@ def list_(
     today = context.today()
     filters = {
         **period(since, until, today),
-        "phone": None if phone is None else Numbers(context, country_code).any(phone),
+        "phone": None if phone is None else Country(country_code).any(context, phone),
         "state": optional(state, "--state"),
         "command": optional(command, "--command"),
         "profile": context.options.profile,

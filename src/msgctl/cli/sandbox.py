@@ -131,7 +131,7 @@ def _served(context: Context, base_url: str | None) -> RemoteSandbox | None:
         return None
     from msgctl.cli.remote_sandbox import RemoteSandbox
 
-    return context.on_close(RemoteSandbox(base_url, seconds=context.options.seconds))
+    return context.on_close(RemoteSandbox(base_url, seconds=context.options.timeout))
 
 
 @command(
