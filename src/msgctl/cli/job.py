@@ -134,7 +134,7 @@ def run_due(ctx: typer.Context) -> OwnResult | None:
     context.refuse_dry_run("job run-due")
     context.check_fields(SUMMARY)
     context.enable_gc()
-    return due.run(context, _store(), SUMMARY)
+    return due.run(context, _store())
 
 
 @command(

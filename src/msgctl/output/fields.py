@@ -76,8 +76,8 @@ def rows_of(response: Response) -> Iterator[Row]:
     """
     record, document = response.operation.answer, response.document
     if record is operations.RESPONSE_STATISTIC:
-        for category, members in list(metrics_of(document)) or [(None, {})]:
-            yield {**document, "category": category, **members}
+        metrics = [{"category": category, **members} for category, members in metrics_of(document)]
+        yield from ({**document, **metric} for metric in metrics or [{}])
     elif not record.entries:
         yield document
     else:

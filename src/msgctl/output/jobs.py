@@ -53,10 +53,7 @@ def parts(job: Document, now: float, width: int) -> Iterator[RenderableType]:
     yield Text("")
     yield from result_parts(job, width)
     yield Text("")
-    left_out = _left_out(job)
-    pairs = [
-        ("Recipients", Text.assemble(f"{_total(job):,}", (f"  plus {left_out} left out" if left_out else "", "dim")))
-    ]
+    pairs = [("Recipients", Text.assemble(f"{_total(job):,}", (_left_out(job, "  plus "), "dim")))]
     if states := job.get("states"):
         known = {**states, "not checked": job["accepted"] - sum(states.values())}
         found = [state(word, number) for word, number in known.items() if number > 0]
@@ -70,8 +67,11 @@ def result_parts(job: Document, width: int) -> Iterator[RenderableType]:
     yield bar(job, min(width, WIDEST_BAR))
     found = [name for name in OUTCOMES if job[name]]
     if len(found) > 1:
-        percent = {name: f" {job[name] * 100 / _total(job):.0f}%" for name in found}
-        yield Flow([state(name, job[name]).append(percent[name], "dim") for name in found], "   ")
+        yield Flow([_share(job, name) for name in found], "   ")
+
+
+def _share(job: Document, name: str) -> Text:
+    return Text.assemble(state(name, job[name]), (f" {job[name] * 100 / _total(job):.0f}%", "dim"))
 
 
 def verdict(job: Document) -> tuple[str, ...]:
@@ -98,9 +98,8 @@ def plan_parts(plan: Document, account: Sequence[str] = ()) -> Iterator[Renderab
         line = Text.assemble((title, "bold"), " from account ", (account[0], "bold"), (f"  {account[1]}", "dim"))
     yield line
     yield Text("")
-    left_out = _left_out(plan)
     told = f"{plan['messages']:,} of {plan['recipients']:,} in {cell(plan['file'])}"
-    pairs = [("Recipients", Text.assemble(told, (f"  {left_out} left out" if left_out else "", "dim")))]
+    pairs = [("Recipients", Text.assemble(told, (_left_out(plan, "  "), "dim")))]
     if not is_block:
         pairs.append(("Credits", _cost(plan)))
     if plan.get("segments"):
@@ -129,10 +128,11 @@ def _total(job: Document) -> int:
     return sum(job[name] for name in OUTCOMES)
 
 
-def _left_out(document: Document) -> str:
-    """Return how many recipients are left out, by reason: ``2 invalid, 1 duplicate``."""
+def _left_out(document: Document, before: str) -> str:
+    """Return how many recipients are left out and why: ``3 left out: 2 invalid, 1 duplicate``; or nothing."""
     found = {name: document[name] for name in LEFT_OUT if document.get(name)}
-    return ", ".join(f"{number:,} {name}" for name, number in found.items())
+    reasons = ", ".join(f"{number:,} {name}" for name, number in found.items())
+    return f"{before}{sum(found.values()):,} left out: {reasons}" if found else ""
 
 
 def _cost(plan: Document) -> Text:

@@ -60,16 +60,8 @@ class Printer:
             self._text(result)
         elif isinstance(result, StreamResult):
             self._stream(result)
-        elif isinstance(result, ServiceResult) and not result.responses:
-            pass
-        elif self._format is Format.JSON and not chosen:
-            self._json_of(result)
-        elif self._is_drawn and not chosen:
-            self._show(result)
-        elif isinstance(result, ServiceResult):
-            self._service_rows(result.responses, chosen)
-        elif isinstance(result, OwnResult):
-            self._rows(chosen or result.columns, result.documents)
+        elif isinstance(result, (ServiceResult, OwnResult)):
+            self._documents(result, chosen)
         self._screen.stream.flush()
         if self.aside:
             _console(self._errors).print(self.aside, style="dim")
@@ -83,7 +75,22 @@ class Printer:
 
     # --- tables
 
-    def _show(self, result: Result) -> None:
+    def _documents(self, result: ServiceResult | OwnResult, chosen: Sequence[str]) -> None:
+        if isinstance(result, ServiceResult) and not result.responses:
+            return
+        if self._is_drawn and not chosen:
+            self._show(result)
+        elif isinstance(result, ServiceResult) and self._format is Format.JSON and not chosen:
+            for response in result.responses:
+                self._json(response.body, compact=result.asked > 1)
+        elif isinstance(result, ServiceResult):
+            self._service_rows(result.responses, chosen)
+        elif self._format is Format.JSON and not chosen:
+            self._own_json(result.documents)
+        else:
+            self._rows(chosen or result.columns, result.documents)
+
+    def _show(self, result: ServiceResult | OwnResult) -> None:
         from msgctl.output import theme, views
 
         out, errors = _console(self._screen), _console(self._errors)
@@ -141,6 +148,7 @@ class Printer:
             for part in views.arriving(result, self._clock):
                 out.print(part)
             return
+        lines: Iterable[str]
         if self._format is Format.JSON:
             lines = (jsontext.escape(jsontext.dump(self._selected(each))) + "\n" for each in result.documents)
         elif self._format is Format.TABLE:
@@ -172,13 +180,6 @@ class Printer:
             self._write(clean(line.removesuffix("\r").expandtabs()) + "\n" for line in lines)
 
     # --- JSON
-
-    def _json_of(self, result: Result) -> None:
-        if isinstance(result, ServiceResult):
-            for response in result.responses:
-                self._json(response.body, compact=result.asked > 1)
-        elif isinstance(result, OwnResult):
-            self._own_json(result.documents)
 
     def _json(self, body: bytes, *, compact: bool = False) -> None:
         """Print JSON: the exact bytes and a final newline, or indented and coloured on a terminal."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from rich import box
@@ -91,7 +91,7 @@ def title(name: str) -> str:
 
 
 def kind_of(name: str, *values: Any) -> str:
-    """Return the kind of a field: number for whole numbers other than identifiers, which the interface has as strings."""
+    """Return the kind of a field: number for whole numbers; the interface has identifiers as strings."""
     told = [value for value in values if value not in (None, "")]
     is_number = told and all(
         (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, Number) and len(value) < 9)
@@ -100,21 +100,22 @@ def kind_of(name: str, *values: Any) -> str:
     return KINDS.get(name) or ("number" if is_number else "plain")
 
 
-def listing(columns: Iterable[Column], rows: Collection[Row], now: float, width: int) -> Iterator[RenderableType]:
+def listing(columns: Iterable[Column], rows: Iterable[Row], now: float, width: int) -> Iterator[RenderableType]:
     """Return rows as a table, or as one card per row if even the needed columns do not fit.
 
     A text that all rows share is printed once, below the table. ``now`` is the time in seconds since 1970.
     """
-    sample = list(islice(rows, SAMPLE))
+    left = iter(rows)
+    sample = list(islice(left, SAMPLE))
     filled = [column.typed(sample) for column in columns if any(_is_filled(column.of(row)) for row in sample)]
     shared = [
         column
         for column in filled
-        if column.kind == "text" and len(rows) <= SAMPLE and len({str(column.of(row)) for row in sample}) == 1
+        if column.kind == "text" and len(sample) < SAMPLE and len({str(column.of(row)) for row in sample}) == 1
     ]
     needed = [column for column in filled if column not in shared]
     widths = _fitting(needed, sample, now, width)
-    left, is_first = iter(rows), True
+    left, is_first = chain(sample, left), True
     while block := list(islice(left, BLOCK)):
         if widths is not None:
             yield _table(widths, block, now, header=is_first)

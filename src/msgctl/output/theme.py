@@ -24,6 +24,13 @@ THEME = Theme(
         "bar.back": "dim",
         "bar.complete": "green",
         "bar.finished": "green",
+        "json.key": "cyan",
+        "json.str": "green",
+        "json.number": "default",
+        "json.bool_true": "yellow",
+        "json.bool_false": "yellow",
+        "json.null": "dim",
+        "json.brace": "dim",
     }
 )
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Group, RenderableType
@@ -15,7 +14,7 @@ from msgctl import operations as ops
 from msgctl.http.response import Response
 from msgctl.output import fields, jobs
 from msgctl.output.fields import cell, reach
-from msgctl.output.result import OwnResult, Result, ServiceResult
+from msgctl.output.result import OwnResult, ServiceResult
 from msgctl.output.screen import kind_of
 from msgctl.output.tables import Column, FieldList, card, listing, number, shown, title
 from msgctl.output.tables import kind_of as kind_of_field
@@ -113,13 +112,12 @@ _TOLD = {(ops.RESPONSE_SECURITY.name, "blocked"), (ops.RESPONSE_SUCCESS.name, "v
 """States that the verdict tells."""
 
 
-def view_of(result: Result, now: float, width: int, *, with_verdict: bool) -> View:
+def view_of(result: ServiceResult | OwnResult, now: float, width: int, *, with_verdict: bool) -> View:
     """Return what a terminal shows of responses, or of documents of msgctl's own."""
     if isinstance(result, ServiceResult):
         told = _verdict(result, now) if with_verdict else ()
         parts = list(_responses(result.responses, now, width))
         return View([Text(""), *parts] if told and parts else parts, told, _hints(result) if told else ())
-    assert isinstance(result, OwnResult)
     documents = result.documents
     if isinstance(documents, Mapping) and result.view.startswith("job"):
         if result.view == "job summary":
@@ -137,7 +135,7 @@ def view_of(result: Result, now: float, width: int, *, with_verdict: bool) -> Vi
     if result.view == "job report":  # the file's own columns are left out first
         known = {*(column.name for column in columns), "status", "state"}
         columns = [*columns, *(Column(name, spare=-1) for name in result.columns if name not in known)]
-    return View(listing(columns, documents if isinstance(documents, Collection) else list(documents), now, width))
+    return View(listing(columns, documents, now, width))
 
 
 def arriving(result: StreamResult, clock: Callable[[], float]) -> Iterator[RenderableType]:
@@ -212,11 +210,7 @@ def _record(document: Row, names: Iterable[str], now: float) -> RenderableType:
     """Return the fields of a document that are filled, one per line."""
     values = {name: reach(document, name) for name in names}
     return FieldList(
-        [
-            (title(name), shown(value, kind_of_field(name, value), now))
-            for name, value in values.items()
-            if value != ""
-        ]
+        [(title(name), shown(value, kind_of_field(name, value), now)) for name, value in values.items() if value != ""]
     )
 
 
