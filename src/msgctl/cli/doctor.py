@@ -9,6 +9,7 @@ import typer
 
 from msgctl.cli.context import Context
 from msgctl.cli.tree import HELP, command, group
+from msgctl.operations import Effect
 from msgctl.output.result import Format, Result, StreamResult
 
 app = group("")
@@ -20,6 +21,7 @@ app = group("")
     "msgctl doctor",
     "msgctl doctor --json",
     "msgctl doctor --dry-run",
+    effect=Effect.READS,
     panel=HELP,
 )
 def doctor(ctx: typer.Context) -> Result:

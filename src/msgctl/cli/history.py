@@ -164,7 +164,6 @@ def clear(
 ) -> None:
     """Delete the history. With -p, only what was sent with that profile."""
     context = Context.of(ctx)
-    context.refuse_dry_run("history clear")
     start = None if before is None else _start(values.day(before, context.today()))
     profile = context.options.profile
     whose = "" if profile is None else f" of profile {values.quote(profile)}"

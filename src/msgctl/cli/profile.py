@@ -85,8 +85,8 @@ def add(
     settings = _given(base_url, client, country_code, app_name, voice, timezone, allow_http)
     has_key = key_stdin or key_command is not None
     prompts.check_key_options(key_stdin, key_command, keyring)
-    if not check:
-        context.refuse_dry_run("profile add")
+    if context.options.dry_run and not check:
+        raise UsageError("profile add makes no request without --check")
     if is_terminal(context.stdin):
         settings |= _ask_for_missing(context, settings)
     else:
@@ -112,6 +112,7 @@ def add(
     "set",
     "msgctl profile set main --key-stdin < key.txt",
     "msgctl profile set main --country-code CO --timezone America/Bogota",
+    effect=ops.Effect.READS,
 )
 def set_(
     ctx: typer.Context,
@@ -144,8 +145,8 @@ def set_(
     keyring = keyring or (key_stdin and before.get("keyring") is True)
     if not settings and not has_key and not check:
         raise UsageError("Nothing to change: no setting was given", "msgctl profile set --help")
-    if not check:
-        context.refuse_dry_run("profile set")
+    if context.options.dry_run and not check:
+        raise UsageError("profile set makes no request without --check")
     if has_key:
         settings |= prompts.read_key(context, key_stdin, key_command, keyring)
     balance = _check_account(context, name, _merged(before, settings)) if check else None
@@ -320,7 +321,6 @@ def show(
 def use(ctx: typer.Context, name: Name) -> None:
     """Make a profile the default."""
     context = Context.of(ctx)
-    context.refuse_dry_run("profile use")
     with config_file.changed(context.config_path) as config:
         if name != profiles.SANDBOX:
             profiles.stored(config, name)
@@ -332,7 +332,6 @@ def use(ctx: typer.Context, name: Name) -> None:
 def remove(ctx: typer.Context, name: Name) -> None:
     """Remove a profile and its key."""
     context = Context.of(ctx)
-    context.refuse_dry_run("profile remove")
     if name == profiles.SANDBOX:
         raise _built_in()
     profiles.stored(config_file.load(context.config_path), name)

@@ -51,7 +51,6 @@ def usage(
     of that profile. Without --by, a period of up to 31 days is shown by day, a longer one by month.
     """
     context = Context.of(ctx)
-    context.refuse_dry_run("usage")
     grouping = _default(since, until, context.today()) if by is None else values.choice(by, GROUPINGS, "grouping")
     columns = (grouping, "messages", "credits")
     context.check_fields(columns)
