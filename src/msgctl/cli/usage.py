@@ -37,7 +37,7 @@ _OF_JOB = """
     "msgctl -p main usage --by month --json",
 )
 def usage(
-    ctx: typer.Context,
+    context: Context,
     since: Since = None,
     until: Until = None,
     by: Annotated[
@@ -50,7 +50,6 @@ def usage(
     Only accepted messages are counted: single sends, recipients of jobs and verification messages. With -p, only those
     of that profile. Without --by, a period of up to 31 days is shown by day, a longer one by month.
     """
-    context = Context.of(ctx)
     context.refuse_dry_run("usage")
     grouping = _default(since, until, context.today()) if by is None else values.choice(by, GROUPINGS, "grouping")
     columns = (grouping, "messages", "credits")
