@@ -119,12 +119,12 @@ def command(
 ) -> Callable[[Function], Function]:
     """Add a function to a group as a command; ``examples`` are whole command lines, ``panel`` its heading in help.
 
-    The function may take the `Context` of the run, and frozen dataclasses of options (see `_expanded`).
+    The function may take the `Context` of the run, and frozen dataclasses of options (see `expanded`).
     """
     facts = Facts(examples, performs, performs.effect if performs else effect, in_bulk, asks or in_bulk)
 
     def decorate(function: Function) -> Function:
-        callback = _expanded(function)
+        callback = expanded(function)
         vars(callback)["facts"] = facts
         owner.command(name, cls=Command, rich_help_panel=panel)(callback)
         return function
@@ -132,7 +132,7 @@ def command(
     return decorate
 
 
-def _expanded(function: Callable[..., Any]) -> Callable[..., Any]:
+def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function for Typer that calls ``function`` with its `Context` and its dataclasses filled.
 
     A dataclass declares options that several commands share: each of its fields, ``Annotated[type, typer.Option(…)]``
