@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import typer
-
 from msgctl.cli.context import Context
 from msgctl.cli.tree import HELP, command, group
 from msgctl.output.result import Format, Result, StreamResult
@@ -22,7 +20,7 @@ app = group("")
     "msgctl doctor --dry-run",
     panel=HELP,
 )
-def doctor(ctx: typer.Context) -> Result:
+def doctor(context: Context) -> Result:
     """Diagnose problems and suggest fixes.
 
     Checks in order the program, the profile and its file, the connection to the service, and the credentials, by asking
@@ -32,14 +30,13 @@ def doctor(ctx: typer.Context) -> Result:
     """
     from msgctl.doctor import FIELDS, DoctorContext, examine
 
-    context = Context.of(ctx)
     context.check_fields(FIELDS)
     checks = DoctorContext(
         environ=context.environ,
         named=context.options.profile,
         find_config=lambda: context.config_path,
         connect=context.connect,
-        timeout=context.options.seconds,
+        timeout=context.options.timeout,
         clock=context.clock,
         monotonic=context.monotonic,
         offline=context.options.dry_run,

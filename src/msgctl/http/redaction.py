@@ -48,7 +48,8 @@ def _may_hold(text: str, key: str) -> bool:
 
 @lru_cache(maxsize=4)
 def _longest_row(key: str) -> str:
-    return max(re.findall("[A-Za-z0-9]*", key), key=len)
+    rows: list[str] = re.findall("[A-Za-z0-9]*", key)
+    return max(rows, key=len)
 
 
 @lru_cache(maxsize=4)
