@@ -50,6 +50,7 @@ Parameters = list[str] | None
     "msgctl api POST /send-sms -f phone=573001234567 -f sms=Hello",
     "msgctl api POST /chatapp/send -q template=appointment --input body.json",
     "msgctl api -i GET /balance",
+    effect=Effect.SENDS,
     panel=ACCOUNT,
 )
 def api(

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgctl.cli.context import Context
 from msgctl.cli.tree import HELP, command, group
+from msgctl.operations import Effect
 from msgctl.output.result import Format, Result, StreamResult
 
 app = group("")
@@ -18,6 +19,7 @@ app = group("")
     "msgctl doctor",
     "msgctl doctor --json",
     "msgctl doctor --dry-run",
+    effect=Effect.READS,
     panel=HELP,
 )
 def doctor(context: Context) -> Result:

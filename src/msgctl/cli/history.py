@@ -171,7 +171,6 @@ def clear(
     ] = None,
 ) -> None:
     """Delete the history. With -p, only what was sent with that profile."""
-    context.refuse_dry_run("history clear")
     start = None if before is None else _start(values.day(before, context.today()))
     profile = context.options.profile
     whose = "" if profile is None else f" of profile {values.quote(profile)}"
