@@ -7,7 +7,8 @@ from typing import Any
 
 from msgctl.cli.context import Context
 from msgctl.cli.tree import HELP, command, group
-from msgctl.output.result import Format, Result, StreamResult
+from msgctl.operations import Effect
+from msgctl.output.result import Format, OwnResult, Result
 
 app = group("")
 
@@ -18,6 +19,7 @@ app = group("")
     "msgctl doctor",
     "msgctl doctor --json",
     "msgctl doctor --dry-run",
+    effect=Effect.READS,
     panel=HELP,
 )
 def doctor(context: Context) -> Result:
@@ -51,5 +53,5 @@ def doctor(context: Context) -> Result:
                 result.failures.append(finding.error)
             yield dict(zip(FIELDS, finding, strict=False))
 
-    result = StreamResult(documents(), FIELDS, view="doctor", is_list=True, shows_failures=True)
+    result = OwnResult(documents(), FIELDS, view="doctor", shows_failures=True)
     return result

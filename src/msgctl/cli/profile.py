@@ -133,8 +133,8 @@ def add(
     """
     _check_new(config_file.load(context.config_path), name, force=force)
     settings = options.given({})
-    if not options.check:
-        context.refuse_dry_run("profile add")
+    if context.options.dry_run and not options.check:
+        raise UsageError("profile add makes no request without --check")
     if is_terminal(context.stdin):
         settings |= _ask_for_missing(context, settings)
     else:
@@ -156,6 +156,7 @@ def add(
     "set",
     "msgctl profile set main --key-stdin < key.txt",
     "msgctl profile set main --country-code CO --timezone America/Bogota",
+    effect=ops.Effect.READS,
 )
 def set_(context: Context, name: Name, *, options: Settings) -> Result | None:
     """Change settings of a profile, or its key. Only what you give is changed."""
@@ -165,8 +166,8 @@ def set_(context: Context, name: Name, *, options: Settings) -> Result | None:
     has_key = options.has_key or options.keyring
     if not settings and not has_key and not options.check:
         raise UsageError("Nothing to change: no setting was given", "msgctl profile set --help")
-    if not options.check:
-        context.refuse_dry_run("profile set")
+    if context.options.dry_run and not options.check:
+        raise UsageError("profile set makes no request without --check")
     if has_key:
         settings |= options.key(context, keyring=before.get("keyring") is True)
     replaced = KEY_SOURCES if has_key else ()
@@ -286,7 +287,6 @@ def show(
 @command(app, "use", "msgctl profile use main")
 def use(context: Context, name: Name) -> None:
     """Make a profile the default."""
-    context.refuse_dry_run("profile use")
     with config_file.changed(context.config_path) as config:
         if name != profiles.SANDBOX:
             profiles.stored(config, name)
@@ -297,7 +297,6 @@ def use(context: Context, name: Name) -> None:
 @command(app, "remove", "msgctl profile remove main", "msgctl profile remove main --yes")
 def remove(context: Context, name: Name) -> None:
     """Remove a profile and its key."""
-    context.refuse_dry_run("profile remove")
     _refuse_sandbox(name)
     profiles.stored(config_file.load(context.config_path), name)
     prompts.confirm(context, f"Remove profile {name} and its key?")

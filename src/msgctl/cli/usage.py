@@ -48,7 +48,6 @@ def usage(
     Only accepted messages are counted: single sends, recipients of jobs and verification messages. With -p, only those
     of that profile. Without --by, a period of up to 31 days is shown by day, a longer one by month.
     """
-    context.refuse_dry_run("usage")
     grouping = _default(period, context.today()) if by is None else values.choice(by, GROUPINGS, "grouping")
     columns = (grouping, "messages", "credits")
     context.check_fields(columns)
