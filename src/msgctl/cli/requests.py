@@ -107,13 +107,15 @@ def send(context: Context, operation: Operation, values: Values, body: bytes | N
         from msgctl.cli.retention import delete_old
 
         delete_old(context)
-    with recorded(paths.history_file() if profile.history else None, sent, phones, warn) as record:
+    history = paths.history_file() if profile.history else None
+    with context.permitted(operation, values, phones) as settle, recorded(history, sent, phones, warn) as record:
         response = client.send(operation, values, body=body)
         context.carried_out = True
         result = judged(operation, response, phones)
         others = recipients.unclaimed(operation, response.document, phones)
         in_doubt = any(each.outcome == recipients.UNKNOWN for each in result.outcomes)
         record([*result.outcomes, *others], response.body.decode(errors="replace") if in_doubt else "")
+        settle([*result.outcomes, *others])
     return result
 
 

@@ -31,6 +31,7 @@ _EFFECTS = {
     "job resume": Effect.SENDS,
     "job run-due": Effect.SENDS,
     "job states": Effect.READS,
+    "mcp": Effect.SENDS,
 }
 """The strongest effect of commands whose operation depends on what they are asked to do."""
 

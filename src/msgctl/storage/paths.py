@@ -49,6 +49,11 @@ def once_file() -> Path:
     return _state_folder() / "once.sqlite3"
 
 
+def spending_file() -> Path:
+    """Return the file with the sends of `msgctl mcp`, in the platform's state folder."""
+    return _state_folder() / "mcp.sqlite3"
+
+
 def optouts_file() -> Path:
     """Return the file with the opt-out list, in the platform's state folder."""
     return _state_folder() / "optouts.sqlite3"
