@@ -115,7 +115,7 @@ class Context:
 
         return self.on_close(
             Emulator(
-                SandboxState(paths.sandbox_file()),
+                SandboxState(paths.state("sandbox.sqlite3")),
                 clock=self.clock,
                 client=profiles.SANDBOX_CLIENT,
                 key=profiles.SANDBOX_KEY,
@@ -144,7 +144,7 @@ class Context:
             Client(
                 self.profile.base_url,
                 credential,
-                timeout=self.options.seconds,
+                timeout=self.options.timeout,
                 log=self.trace,
                 verbosity=self.options.verbose,
                 trace=trace,
@@ -154,7 +154,7 @@ class Context:
         )
 
     def permitted(
-        self, operation: Operation, values: Mapping[str, Value], phones: Sequence[str | None]
+        self, _operation: Operation, _values: Mapping[str, Value], _phones: Sequence[str | None], /
     ) -> AbstractContextManager[Callable[[Sequence[RecipientOutcome]], None]]:
         """Hold the permission to make a request that sends; what is yielded is called with its outcomes.
 

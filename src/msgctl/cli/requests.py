@@ -13,7 +13,6 @@ from msgctl.http.response import Response
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Document, Format, OwnResult, ServiceResult
 from msgctl.recipients import RecipientOutcome
-from msgctl.storage import paths
 from msgctl.text import clean, timestamp
 
 if TYPE_CHECKING:
@@ -107,8 +106,11 @@ def send(context: Context, operation: Operation, values: Values, body: bytes | N
         from msgctl.cli.retention import delete_old
 
         delete_old(context)
-    history = paths.history_file() if profile.history else None
-    with context.permitted(operation, values, phones) as settle, recorded(history, sent, phones, warn) as record:
+    is_kept = profile.history
+    with (
+        context.permitted(operation, values, phones) as settle,
+        recorded(sent, phones, warn, is_kept=is_kept) as record,
+    ):
         response = client.send(operation, values, body=body)
         context.carried_out = True
         result = judged(operation, response, phones)
