@@ -1,4 +1,4 @@
-"""`msgctl mcp`: the commands as tools for programs that speak the Model Context Protocol.
+"""`msgctl mcp`: the commands as tools over the Model Context Protocol (MCP).
 
 A tool call runs its command in this process, with the profile that the server was started with. The command tree
 describes the tools; what reaches files, profiles, keys or other accounts is left out.
@@ -43,7 +43,6 @@ LOCAL = frozenset(
     "history list,job list,job report,job show,job states,optout list,sandbox inbox,sms segments,usage".split(",")
 )
 """Commands that are tools although they perform no operation. They only read."""
-OUT_OF_REACH = frozenset({"api", "profile"})
 WITHHELD = frozenset(
     {
         *("--body", "--message-file", "--base-url"),  # files and servers that only the user may choose
@@ -61,7 +60,7 @@ ONCE_HELP = "Key of this send: another call with the same key sends nothing. Giv
 ONLY_READS = "This server only reads: the user did not start msgctl mcp with --max-credits N"
 
 
-class Limits(NamedTuple):
+class Allowance(NamedTuple):
     """What may be sent: so many credits a day, and only to these numbers if they are given."""
 
     credits: int
@@ -108,7 +107,7 @@ class Tool(NamedTuple):
 class ToolContext(Context):
     """The run of a tool call: its streams are in memory, and it sends within the limits of the server."""
 
-    def __init__(self, server: Context, limits: Limits | None, key: str, *, dry_run: bool) -> None:
+    def __init__(self, server: Context, allowance: Allowance | None, key: str, *, dry_run: bool) -> None:
         self._output, self._errors = io.BytesIO(), io.BytesIO()
         super().__init__(
             stdin=io.TextIOWrapper(io.BytesIO()),
@@ -123,7 +122,7 @@ class ToolContext(Context):
         # The name keeps the history, usage and jobs of other profiles out.
         named = replace(server.options, profile=server.profile.name, verbose=0)
         self.options = replace(named, format=Format.JSON, fields=(), dry_run=dry_run)
-        self._limits = limits
+        self._allowance = allowance
         self._key = key
 
     @property
@@ -138,9 +137,9 @@ class ToolContext(Context):
         """Reserve the credits of a send. Raises LimitError, and UsageError for a number that is not allowed."""
         from msgctl.history import spending
 
-        if self._limits is None:
+        if self._allowance is None:
             raise UsageError(ONLY_READS)
-        numbers = self._limits.numbers
+        numbers = self._allowance.numbers
         if others := [str(phone) for phone in phones if numbers is not None and phone not in numbers]:
             raise UsageError(f"The user does not allow sending to {', '.join(others[:5])} (--only-to)")
         if operation.effect is not Effect.SENDS:
@@ -153,7 +152,7 @@ class ToolContext(Context):
             self._key,
             operation=operation.name,
             estimate=each * len(phones),
-            most=self._limits.credits,
+            most=self._allowance.credits,
             day=self.today(),
         ) as settle:
             yield lambda outcomes: settle(sum(_charged(outcome, each) for outcome in outcomes))
@@ -162,12 +161,12 @@ class ToolContext(Context):
 class Toolbox:
     """The tools of one server."""
 
-    def __init__(self, context: Context, root: Any, limits: Limits | None) -> None:
+    def __init__(self, context: Context, root: Any, allowance: Allowance | None) -> None:
         self._context = context
-        self._limits = limits
+        self._allowance = allowance
         found = dict(_tools(root, is_sandbox=context.profile.is_sandbox))
         reading = {name: tool for name, tool in found.items() if tool.effect is Effect.READS}
-        self.tools = reading if limits is None else found
+        self.tools = reading if allowance is None else found
         self._session = uuid4()
 
     @property
@@ -175,8 +174,8 @@ class Toolbox:
         """What the client should know."""
         what = "Send SMS, calls, verification codes and chat-app messages, create short URLs, and track them."
         sandbox = "This is a sandbox: nothing is really sent." if self._context.profile.is_sandbox else ""
-        limits = f"You may spend {self._limits.credits} credits a day." if self._limits else f"{ONLY_READS}."
-        return " ".join(filter(None, (what, sandbox, limits)))
+        most = f"You may spend {self._allowance.credits} credits a day." if self._allowance else f"{ONLY_READS}."
+        return " ".join(filter(None, (what, sandbox, most)))
 
     def finishes(self, name: str) -> bool:
         """Tell whether a tool changes or sends something, so that a call must not be abandoned."""
@@ -189,7 +188,7 @@ class Toolbox:
         given = {argument: value for argument, value in arguments.items() if value is not None}
         key = str(given.pop(ONCE, f"mcp-{uuid5(self._session, repr(request))}"))
         dry_run = given.pop(DRY_RUN, False) is not False
-        context = ToolContext(self._context, self._limits, key, dry_run=dry_run)
+        context = ToolContext(self._context, self._allowance, key, dry_run=dry_run)
         try:
             words = self._tool(name).words(given, key)
         except UsageError as error:
@@ -200,7 +199,7 @@ class Toolbox:
 
     def _tool(self, name: str) -> Tool:
         if name not in self.tools:
-            hint = f"{ONLY_READS}." if self._limits is None else f"Choose from {', '.join(self.tools)}."
+            hint = f"{ONLY_READS}." if self._allowance is None else f"Choose from {', '.join(self.tools)}."
             raise UsageError(f"Unknown tool {quote(name)}", hint)
         return self.tools[name]
 
@@ -224,21 +223,22 @@ def mcp(
         ),
     ] = None,
 ) -> None:
-    """Serve the commands as tools to a program that speaks MCP.
+    """Serve the commands as tools over the Model Context Protocol (MCP).
 
-    The program starts msgctl and talks to it over standard input and output. It may read the balance, delivery states,
-    jobs and the history. With --max-credits it may also send, block numbers, verify codes and create short URLs.
+    A program starts this command and talks to it over standard input and output. It may read the balance, delivery
+    states, jobs and the history. If you give --max-credits, it may also send, block numbers, verify codes and create
+    short URLs.
 
-    It cannot choose another profile, see a key, or name a file on this machine.
+    The program cannot choose another profile, see a key, or name a file on this machine.
     """
     context = Context.of(ctx)
     context.refuse_dry_run("mcp")
     if only_to is not None and max_credits is None:
         raise UsageError("--only-to needs --max-credits N")
-    limits = None
+    allowance = None
     if max_credits is not None:
         most = values.whole_number(max_credits, "--max-credits", 0, MOST_CREDITS)
-        limits = Limits(most, None if only_to is None else _numbers(context, only_to))
+        allowance = Allowance(most, None if only_to is None else _numbers(context, only_to))
     try:
         import mcp  # noqa: F401
     except ImportError:
@@ -246,7 +246,7 @@ def mcp(
             "msgctl mcp needs the mcp package, which is not installed", "pip install 'msgctl[mcp]'"
         ) from None
     context.enable_gc()
-    _serve(context, Toolbox(context, ctx.find_root().command, limits))
+    _serve(context, Toolbox(context, ctx.find_root().command, allowance))
 
 
 def _numbers(context: Context, file: str) -> frozenset[str]:
@@ -301,8 +301,9 @@ def _tools(root: Any, *, is_sandbox: bool) -> Iterator[tuple[str, Tool]]:
     from msgctl.reference.description import describe
 
     for node in describe(root).nodes:
-        is_other = node.is_bulk or not OUT_OF_REACH.isdisjoint(node.path.split())
-        if is_other or not (node.operation or node.path in LOCAL) or (node.path == "sandbox inbox" and not is_sandbox):
+        if node.is_bulk or node.path == "profile add" or (node.path == "sandbox inbox" and not is_sandbox):
+            continue
+        if not (node.operation or node.path in LOCAL):
             continue
         effect = node.operation.effect if node.operation else Effect.READS
         withheld = WITHHELD | WITHHELD_FROM_SENDS if effect is Effect.SENDS else WITHHELD
