@@ -328,6 +328,16 @@ def test_the_same_call_twice_and_a_client_that_hangs_up_send_once(service: Servi
     assert (entry["outcome"], entry["id"]) == ("accepted", "m1")
 
 
+def test_a_server_can_be_a_dry_run_as_a_whole(tool: Tool) -> None:
+    async def conversation(client: Client) -> None:
+        assert (await client.call("history_list")).document == []
+        assert (await client.sms()).document["dry_run"] is True
+        assert (await client.sms(dry_run=False)).document["dry_run"] is True
+
+    talk(conversation, *SANDBOX, "mcp", "--dry-run", "--max-credits", "5")
+    assert inbox(tool) == []
+
+
 def test_other_profiles_stay_unknown(service: Service, tool: Tool) -> None:
     service.will(answer(ACCEPTED))
     assert tool("sms", "send", PHONE, "-m", "A secret").code == 0
@@ -345,7 +355,6 @@ def test_other_profiles_stay_unknown(service: Service, tool: Tool) -> None:
         (["--only-to", "team.txt"], 2, "--only-to needs --max-credits N"),
         (["--max-credits", "5", "--only-to", "missing.txt"], 2, 'Cannot read "missing.txt"'),
         (["--max-credits", "-1"], 2, "--max-credits must be 0 to"),
-        (["--dry-run"], 2, "mcp makes no request"),
         ([], 3, "There is no profile yet"),
     ],
 )

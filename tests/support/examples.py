@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
-from msgctl.cli.tree import examples_of
 from msgctl.config import profiles
 from msgctl.jobs.reader import Row
 from msgctl.jobs.spec import JobSpec
@@ -63,7 +62,7 @@ def goes_on(line: str) -> bool:
     return "sandbox serve" in line or "sandbox record" in line or "--follow" in line
 
 
-EXAMPLES = tuple(Example(node, line) for node in COMMANDS for line in examples_of(node.command) if not goes_on(line))
+EXAMPLES = tuple(Example(node, line) for node in COMMANDS for line in node.facts.examples if not goes_on(line))
 FIRST = tuple({example.node.path: example for example in reversed(EXAMPLES)}.values())
 OF_EACH_KIND = tuple(
     example

@@ -18,7 +18,6 @@ from msgctl.cli.options import GlobalOptions
 from msgctl.cli.process import is_terminal
 from msgctl.config import file as config
 from msgctl.config import profiles
-from msgctl.errors import UsageError
 from msgctl.operations import Operation
 from msgctl.output.result import Format
 from msgctl.storage import paths
@@ -239,8 +238,3 @@ class Context:
     def say(self, text: str) -> None:
         self.stderr.write(text + "\n")
         self.stderr.flush()
-
-    def refuse_dry_run(self, command: str) -> None:
-        """Refuse ``-n`` for a command that has no request to show. Raises UsageError."""
-        if self.options.dry_run:
-            raise UsageError(f"{command} makes no request, so --dry-run cannot show one")

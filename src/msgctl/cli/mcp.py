@@ -187,7 +187,7 @@ class Toolbox:
 
         given = {argument: value for argument, value in arguments.items() if value is not None}
         key = str(given.pop(ONCE, f"mcp-{uuid5(self._session, repr(request))}"))
-        dry_run = given.pop(DRY_RUN, False) is not False
+        dry_run = given.pop(DRY_RUN, False) is not False or (self._context.options.dry_run and self.finishes(name))
         context = ToolContext(self._context, self._allowance, key, dry_run=dry_run)
         try:
             words = self._tool(name).words(given, key)
@@ -207,7 +207,14 @@ class Toolbox:
 app = group("")
 
 
-@command(app, "mcp", "msgctl mcp", "msgctl mcp --max-credits 50 --only-to team.txt", panel=HELP)
+@command(
+    app,
+    "mcp",
+    "msgctl mcp",
+    "msgctl mcp --max-credits 50 --only-to team.txt",
+    effect=Effect.SENDS,
+    panel=HELP,
+)
 def mcp(
     ctx: typer.Context,
     max_credits: Annotated[
@@ -232,7 +239,6 @@ def mcp(
     The program cannot choose another profile, see a key, or name a file on this machine.
     """
     context = Context.of(ctx)
-    context.refuse_dry_run("mcp")
     if only_to is not None and max_credits is None:
         raise UsageError("--only-to needs --max-credits N")
     allowance = None
@@ -305,7 +311,7 @@ def _tools(root: Any, *, is_sandbox: bool) -> Iterator[tuple[str, Tool]]:
             continue
         if not (node.operation or node.path in LOCAL):
             continue
-        effect = node.operation.effect if node.operation else Effect.READS
+        effect = node.effect or Effect.READS
         withheld = WITHHELD | WITHHELD_FROM_SENDS if effect is Effect.SENDS else WITHHELD
         taken = [each for each in (*node.arguments, *node.options) if withheld.isdisjoint(each.names)]
         yield _name(node.path), Tool(node, effect, {_name(_long(each)): each for each in taken})

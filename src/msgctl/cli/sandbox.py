@@ -161,7 +161,7 @@ def click(
     """Simulate visits to a short URL; options you omit get random values."""
     from msgctl.sandbox import endpoints
 
-    context = _checked(ctx, "click", CLICK_COLUMNS)
+    context = _checked(ctx, CLICK_COLUMNS)
     fields: dict[str, Any] = {
         "name": values.words(name, "NAME"),
         "count": values.whole_number(count, "--count", 1, endpoints.MAX_CLICKS),
@@ -194,7 +194,7 @@ def credit(
     """Set the balance of the sandbox account."""
     from msgctl.sandbox.endpoints import MAX_CREDITS
 
-    context = _checked(ctx, "credit", CREDIT_COLUMNS)
+    context = _checked(ctx, CREDIT_COLUMNS)
     number = values.whole_number(amount.removeprefix("+"), "N", most=MAX_CREDITS)
     fields = {"add" if amount.startswith("+") else "credits": number}
     return OwnResult(_sandbox(context, base_url).ask("POST", "/credit", fields), CREDIT_COLUMNS)
@@ -216,7 +216,7 @@ def fault(
     base_url: BaseUrl = None,
 ) -> OwnResult:
     """Make requests fail on purpose, or show the faults that are set."""
-    context = _checked(ctx, "fault", FAULT_COLUMNS)
+    context = _checked(ctx, FAULT_COLUMNS)
     wanted = [] if specs == ["clear"] else specs
     sandbox = _sandbox(context, base_url)
     done = sandbox.ask("POST", "/fault", {"faults": wanted}) if specs else sandbox.ask("GET", "/fault", {})
@@ -235,7 +235,7 @@ def clock(
     base_url: BaseUrl = None,
 ) -> OwnResult:
     """Change or show the clock that delivery states and expiry follow."""
-    context = _checked(ctx, "clock", CLOCK_COLUMNS)
+    context = _checked(ctx, CLOCK_COLUMNS)
     fields = {} if change is None else {"change": values.words(change, "CHANGE")}
     done = _sandbox(context, base_url).ask("POST" if fields else "GET", "/clock", fields)
     return OwnResult({name: done[name] for name in CLOCK_COLUMNS}, CLOCK_COLUMNS)
@@ -249,7 +249,7 @@ def reset(ctx: typer.Context, base_url: BaseUrl = None) -> None:
     """
     from msgctl.sandbox import state
 
-    context = _checked(ctx, "reset", ())
+    context = _checked(ctx, ())
     remote = _served(context, base_url)
     if not context.options.yes and not is_terminal(context.stdin):
         raise UsageError("This deletes everything in the sandbox. Not a terminal: confirm with --yes")
@@ -261,9 +261,8 @@ def reset(ctx: typer.Context, base_url: BaseUrl = None) -> None:
     context.note("The sandbox is empty, with 1000 credits.")
 
 
-def _checked(ctx: typer.Context, name: str, columns: tuple[str, ...]) -> Context:
+def _checked(ctx: typer.Context, columns: tuple[str, ...]) -> Context:
     """Return the context after the checks that all these commands share."""
     context = Context.of(ctx)
-    context.refuse_dry_run(f"sandbox {name}")
     context.check_fields(columns)
     return context

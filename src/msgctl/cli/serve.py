@@ -118,7 +118,6 @@ def serve(
     from msgctl.sandbox.service import Service
 
     context = Context.of(ctx)
-    context.refuse_dry_run("sandbox serve")
     number = values.whole_number(port, "--port", most=65535)
     account = values.whole_number(client, "--client", most=profiles.LARGEST_CLIENT)
     if key_fault := profiles.key_fault(key):
@@ -156,7 +155,6 @@ def record(
     from msgctl.sandbox.recording import ExchangeRecorder
 
     context = Context.of(ctx)
-    context.refuse_dry_run("sandbox record")
     number = values.whole_number(port, "--port", most=65535)
     profile = context.profile
     if profile.is_sandbox:
@@ -303,7 +301,7 @@ def _operation(asked: Forwarded) -> Operation:
             return known._replace(credentials=asked.credentials)
     effect = Effect.READS if asked.method == "GET" else Effect.SENDS
     name = f"{asked.method} {asked.path}"
-    return Operation(name, asked.method, asked.path, effect, asked.credentials, (), Record("response", ()))
+    return Operation(name, asked.method, asked.path, effect, (), Record("response", ()), asked.credentials)
 
 
 def _private(name: str) -> TextIO:
