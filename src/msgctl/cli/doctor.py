@@ -8,7 +8,7 @@ from typing import Any
 from msgctl.cli.context import Context
 from msgctl.cli.tree import HELP, command, group
 from msgctl.operations import Effect
-from msgctl.output.result import Format, Result, StreamResult
+from msgctl.output.result import Format, OwnResult, Result
 
 app = group("")
 
@@ -53,5 +53,5 @@ def doctor(context: Context) -> Result:
                 result.failures.append(finding.error)
             yield finding.document()
 
-    result = StreamResult(documents(), FIELDS, view="doctor", is_list=True, shows_failures=True)
+    result = OwnResult(documents(), FIELDS, view="doctor", shows_failures=True)
     return result
