@@ -16,15 +16,6 @@ from threading import Lock
 from msgctl.storage import database, files
 from msgctl.storage.database import BrokenError, transaction
 
-STATE = database.FileFormat(
-    name="the sandbox's state",
-    application=0x6D736763,  # "msgc"
-    version=2,
-    fix="Move it away; `msgctl sandbox reset` replaces the state of this machine's sandbox",
-    most_wait=30.0,
-    is_private=False,
-)
-
 FIRST_CREDITS = 1000
 
 _TABLES = ("account", "blocked", "messages", "codes", "urls", "clicks", "faults")
@@ -105,6 +96,16 @@ _SCHEMA = (
     "CREATE TABLE faults (number INTEGER PRIMARY KEY, spec TEXT NOT NULL, remaining INTEGER)",
 )
 
+STATE = database.FileFormat(
+    name="the sandbox's state",
+    application=0x6D736763,  # "msgc"
+    version=2,
+    fix="Move it away; `msgctl sandbox reset` replaces the state of this machine's sandbox",
+    schema=(*_SCHEMA, _ACCOUNT),
+    most_wait=30.0,
+    is_private=False,
+)
+
 
 class SandboxState:
     """An open state file, for any number of threads. A missing one is created, with its folder (0600 in 0700).
@@ -119,18 +120,13 @@ class SandboxState:
         """Changes that this process made, and requests that it responded to."""
         self._one_at_a_time = Lock()
         with STATE.explained(path):
-            database.provide(path)
+            files.make_folder(path.parent)
             with _locked(path.parent):
-                self._db = STATE.connect(path)
-                try:
-                    self._db.row_factory = sqlite3.Row
-                    STATE.prepare(self._db, path, (*_SCHEMA, _ACCOUNT))
-                    self._db.execute("PRAGMA journal_mode = WAL")
-                    # A power cut may lose the last commits; the death of the process loses none.
-                    self._db.execute("PRAGMA synchronous = NORMAL")
-                except BaseException:
-                    self._db.close()
-                    raise
+                self._db = STATE.open(path, create=True)
+                self._db.execute("PRAGMA journal_mode = WAL")
+            # A power cut may lose the last commits; the death of the process loses none.
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            self._db.row_factory = sqlite3.Row
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
