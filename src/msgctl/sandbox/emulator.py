@@ -88,26 +88,27 @@ class Emulator:
 
     def carry_out(self, request: SandboxRequest) -> SandboxResponse:
         """Carry out an operation: 200 with the record, or 520, 404 or 405 with the error record."""
+        operation = _BY_PATH.get(request.path)
+        if operation is None:
+            why = f"no operation at the path {quoted(masked(request.path))}"
+            return Refusal("NOT_FOUND", why, status=404).response()
+        if request.method != operation.method:
+            return wrong_method(operation.path, operation.method).response()
         try:
-            operation = _BY_PATH.get(request.path)
-            if operation is None:
-                raise Refusal("NOT_FOUND", f"no operation at the path {quoted(masked(request.path))}", status=404)
-            if request.method != operation.method:
-                raise wrong_method(operation.path, operation.method)
             given = read(operation, request, self._client, self._key)
             begin = self.state.reading if operation.effect is Effect.READS else self.state.writing
             with begin() as db:
                 # The time is read inside the transaction, so that messages are stored in the order of their times.
-                now, credits = self.now(db)
-                return json_response(HANDLERS[operation.name](Scope(db, now, credits, self.random, self.origin), given))
+                scope = Scope(db, *self.now(db), self.random, self.origin)
+                return json_response(HANDLERS[operation.name](scope, given))
         except Refusal as refusal:
             return refusal.response()
 
     def now(self, db: Connection) -> tuple[float, int]:
         """Return the time of the sandbox's clock, in seconds since 1970, and the credits left."""
-        offset, stopped, credits = db.execute("SELECT clock_offset, clock_stopped, credits FROM account").fetchone()
+        offset, stopped, left = db.execute("SELECT clock_offset, clock_stopped, credits FROM account").fetchone()
         self.stopped = stopped
-        return float(self.clock() + offset if stopped is None else stopped), credits
+        return float(self.clock() + offset if stopped is None else stopped), left
 
     def close(self) -> None:
         self.state.close()

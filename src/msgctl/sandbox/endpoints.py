@@ -86,7 +86,7 @@ def _endpoint(method: str, path: str, summary: str, **returns: Any) -> Callable[
 
     def add(handle: _Handler) -> _Handler:
         hints = get_type_hints(handle, include_extras=True)
-        parameters = {}
+        parameters: dict[str, EndpointParameter] = {}
         for name, parameter in list(inspect.signature(handle).parameters.items())[1:]:
             kind, text = get_args(hints[name])
             described = EndpointParameter(_TYPES[kind], text, parameter.default is inspect.Parameter.empty)
@@ -328,20 +328,18 @@ def respond(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
     """Carry out a request below ``/sandbox``: 400, 404 or 405 with the error record if it is refused."""
     path = request.path.rstrip("/")
     found = {endpoint.method: endpoint for endpoint in ENDPOINTS if endpoint.path == path}
+    if not found:
+        return Refusal("NOT_FOUND", f"nothing at the path {quoted(masked(request.path))}", status=404).response()
+    if request.method not in found:
+        return wrong_method(path, *found).response()
+    endpoint = found[request.method]
     try:
-        if not found:
-            raise Refusal("NOT_FOUND", f"nothing at the path {quoted(masked(request.path))}", status=404)
-        if request.method not in found:
-            raise wrong_method(path, *found)
-        endpoint = found[request.method]
         given = _query(request) if request.method == "GET" else _document(request)
         result = endpoint.handle(emulator, **_checked(endpoint, given))
         return result if isinstance(result, SandboxResponse) else json_response(result)
     except UsageError as error:
         why = error.message + (f". {error.hint}" if error.hint else "")
         return Refusal("INVALID_PARAMETER", why, status=BAD_REQUEST).response()
-    except Refusal as refusal:
-        return refusal.response()
 
 
 def _query(request: SandboxRequest) -> Document:

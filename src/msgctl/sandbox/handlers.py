@@ -126,7 +126,7 @@ def send(
     credits: int = 1,
     code: str | None = None,
     voicemail: bool = False,
-    **more: str | None,
+    **more: Any,
 ) -> list[SentMessage]:
     """Charge for and store one message to each number; a repeated number gets one message.
 
@@ -329,7 +329,7 @@ def verify(scope: Scope, given: Given) -> dict[str, object]:
     return {"status": "verified"}
 
 
-def _send_code(scope: Scope, given: Given, kind: str, **more: str) -> SentMessage:
+def _send_code(scope: Scope, given: Given, kind: str, **more: Any) -> SentMessage:
     """Send a new code, which replaces an older one. A blocked phone keeps its older code."""
     app_name = given["app-name"]
     code = f"{scope.random.randrange(10**_DIGITS):0{_DIGITS}}"

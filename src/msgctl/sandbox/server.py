@@ -7,14 +7,13 @@ time, and responses broken on purpose by faults.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 import time
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Iterable
 from email.utils import formatdate
 from functools import lru_cache
-from http import HTTPStatus
+from http.client import responses
 from typing import Protocol
 
 from msgctl.sandbox.emulator import SECONDS_BETWEEN_CHECKS
@@ -63,7 +62,8 @@ class Server:
         self._hosts = {"localhost", host.lower(), *(name.lower() for name in hosts)}
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.socket = socket.create_server((host, port), family=family, backlog=256)
-        self._stop: Callable[[], object] = lambda: None
+        self.is_stopping = False
+        self._wake: Callable[[], object] = lambda: None
 
     @property
     def origin(self) -> str:
@@ -74,22 +74,24 @@ class Server:
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def serve_forever(self) -> None:
-        """Serve until KeyboardInterrupt, or `stop`."""
+        """Serve until `stop`."""
         asyncio.run(self._serve())
 
     def stop(self) -> None:
-        """End `serve_forever`, from another thread."""
-        self._stop()
+        """End `serve_forever`, or prevent it, from another thread or a signal handler."""
+        self.is_stopping = True
+        self._wake()
 
     def close(self) -> None:
         self.socket.close()
 
     async def _serve(self) -> None:
         loop, stopped = asyncio.get_running_loop(), asyncio.Event()
-        self._stop = lambda: loop.call_soon_threadsafe(stopped.set)
+        self._wake = lambda: loop.call_soon_threadsafe(stopped.set)
         loop.set_exception_handler(lambda _, context: self.log(f"a connection failed: {context['message']}"))
         await asyncio.start_server(self._converse, sock=self.socket, limit=MAX_HEADERS)
-        await stopped.wait()
+        if not self.is_stopping:
+            await stopped.wait()
 
     async def _converse(self, reader: StreamReader, writer: StreamWriter) -> None:
         """Serve one connection until it ends, or takes too long."""
@@ -229,7 +231,9 @@ class _Connection:
         if not stays_open:
             lines["connection"] = "close"
         head = "".join(f"{name.title()}: {value}\r\n" for name, value in lines.items())
-        return f"HTTP/1.1 {response.status} {_reason(response.status)}\r\n{head}\r\n".encode("latin-1", "replace")
+        return f"HTTP/1.1 {response.status} {responses.get(response.status, 'Unknown Error')}\r\n{head}\r\n".encode(
+            "latin-1", "replace"
+        )
 
 
 def _parsed(head: bytes) -> tuple[str, str, str, dict[str, str]]:
@@ -255,9 +259,3 @@ def _malformed(why: str) -> Refusal:
 @lru_cache(maxsize=1)
 def _date(seconds: int) -> str:
     return formatdate(seconds, usegmt=True)
-
-
-def _reason(status: int) -> str:
-    with contextlib.suppress(ValueError):
-        return HTTPStatus(status).phrase
-    return "Unknown Error"
