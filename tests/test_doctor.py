@@ -380,15 +380,16 @@ def lines_of(done: Outcome) -> list[str]:
     return done.out.splitlines()
 
 
-def test_in_a_pipe_there_is_one_line_per_check_and_the_fix_below(tool: Tool, service: Service) -> None:
+def test_in_a_pipe_it_is_a_table(tool: Tool, service: Service) -> None:
     service.always(answer({"error": "NO", "msg": "\x1b[31mnot\u202e"}, 520))
     done = tool("doctor")
     assert done.code == 1
-    lines = lines_of(done)
-    assert [line.split("  ")[0] for line in lines if line[0] != " "] == CHECKS
-    (failed,) = [line for line in lines if line.split()[1] == "failed"]
+    head, *lines = lines_of(done)
+    assert head.split() == ["check", "status", "found", "fix"]
+    assert [line.split("  ")[0] for line in lines] == CHECKS
+    (failed,) = [line for line in lines if "  failed  " in line]
     assert "refused the request (520" in failed
-    assert lines[lines.index(failed) + 1].strip().startswith("Check client and key")
+    assert "  Check client and key" in failed
     assert "\x1b" not in done.out
     assert "\u202e" not in done.out
     assert done.err.startswith("Error: credentials: ")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import typer
-
 from msgctl.cli.context import Context
 from msgctl.cli.tree import HELP, command, group
-from msgctl.output.result import Format, Result, StreamResult
+from msgctl.operations import Effect
+from msgctl.output.result import Format, OwnResult, Result
 
 app = group("")
 
@@ -20,9 +19,10 @@ app = group("")
     "msgctl doctor",
     "msgctl doctor --json",
     "msgctl doctor --dry-run",
+    effect=Effect.READS,
     panel=HELP,
 )
-def doctor(ctx: typer.Context) -> Result:
+def doctor(context: Context) -> Result:
     """Diagnose problems and suggest fixes.
 
     Checks in order the program, the profile and its file, the connection to the service, and the credentials, by asking
@@ -32,7 +32,6 @@ def doctor(ctx: typer.Context) -> Result:
     """
     from msgctl.doctor import FIELDS, DoctorContext, examine
 
-    context = Context.of(ctx)
     context.check_fields(FIELDS)
     checks = DoctorContext(
         environ=context.environ,
@@ -54,5 +53,5 @@ def doctor(ctx: typer.Context) -> Result:
                 result.failures.append(finding.error)
             yield finding.document()
 
-    result = StreamResult(documents(), FIELDS, view="doctor", is_list=True, shows_failures=True)
+    result = OwnResult(documents(), FIELDS, view="doctor", shows_failures=True)
     return result

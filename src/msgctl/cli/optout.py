@@ -38,7 +38,6 @@ def add(context: Context, phone: Phones, country: Country) -> None:
     """Add numbers to the opt-out list."""
     from msgctl.history import optouts
 
-    context.refuse_dry_run("optout add")
     wanted = country.all(context, phone)
     _, new = optouts.add(wanted, context.clock())
     _tell_added(context, len(wanted), new)
@@ -49,7 +48,6 @@ def list_(context: Context) -> OwnResult:
     """List the numbers that opted out."""
     from msgctl.history import optouts
 
-    context.refuse_dry_run("optout list")
     context.check_fields(COLUMNS)
     found = [{"phone": each.phone, "added": timestamp(each.added)} for each in optouts.every()]
     return OwnResult(found, COLUMNS, empty="The opt-out list is empty.")
@@ -60,7 +58,6 @@ def remove(context: Context, phone: Phones, country: Country) -> None:
     """Remove numbers from the opt-out list."""
     from msgctl.history import optouts
 
-    context.refuse_dry_run("optout remove")
     wanted = country.all(context, phone)
     removed = optouts.remove(wanted)
     context.note(f"Removed {_count(len(removed))}.")
@@ -81,7 +78,6 @@ def import_(
     """Add the numbers of a file to the opt-out list, all or none."""
     from msgctl.history import optouts
 
-    context.refuse_dry_run("optout import")
     context.enable_gc()
     numbers = _read(context, file, country.known(context), phone_column)
     given, new = optouts.add(numbers, context.clock())

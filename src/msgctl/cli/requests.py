@@ -87,7 +87,7 @@ def judged(operation: Operation, response: Response, phones: Sequence[str | None
 
 def send(context: Context, operation: Operation, values: Values, body: bytes | None) -> ServiceResult:
     """Make a request that sends or changes something, and record it in the history."""
-    from msgctl.history.recorder import COMMANDS, message_of, phones_of, recorded
+    from msgctl.history.recorder import is_recorded, message_of, phones_of, recorded
     from msgctl.history.store import Send
 
     def warn(error: ConfigurationError) -> None:
@@ -95,24 +95,29 @@ def send(context: Context, operation: Operation, values: Values, body: bytes | N
         context.warn(f"Not recorded in the history: {error.message}.{hint}")
 
     client = context.client  # before anything is recorded: there may be no credential
-    if operation.name not in COMMANDS:
+    if not is_recorded(operation):
         response = client.send(operation, values, body=body)
         context.carried_out = True
         return ServiceResult([response])
     profile, phones = context.profile, phones_of(values, body)
     message = message_of(operation, values, body)
-    sent = Send(timestamp(context.clock()), profile.name, profile.base_url, COMMANDS[operation.name], message)
+    sent = Send(timestamp(context.clock()), profile.name, profile.base_url, operation.name, message)
     if profile.keep_days is not None:
         from msgctl.cli.retention import delete_old
 
         delete_old(context)
-    with recorded(sent, phones, warn, is_kept=profile.history) as record:
+    is_kept = profile.history
+    with (
+        context.permitted(operation, values, phones) as settle,
+        recorded(sent, phones, warn, is_kept=is_kept) as record,
+    ):
         response = client.send(operation, values, body=body)
         context.carried_out = True
         result = judged(operation, response, phones)
         others = recipients.unclaimed(operation, response.document, phones)
         in_doubt = any(each.outcome == recipients.UNKNOWN for each in result.outcomes)
         record([*result.outcomes, *others], response.body.decode(errors="replace") if in_doubt else "")
+        settle([*result.outcomes, *others])
     return result
 
 

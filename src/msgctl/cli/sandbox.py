@@ -111,7 +111,7 @@ def inbox(
     if wait is not None and not found:
         raise ConditionError(f"No message arrived in {wanted['wait']:g} s")
     empty = f"No {kind + ' ' if kind else ''}messages{f' to {phone}' if phone else ''} yet."
-    return OwnResult(found, INBOX_COLUMNS, INBOX_MORE, view="inbox", empty=empty)
+    return OwnResult(found, INBOX_COLUMNS, view="inbox", empty=empty)
 
 
 def _arriving(context: Context, sandbox: SandboxClient, wanted: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -165,7 +165,7 @@ def click(
     target: Target,
 ) -> OwnResult:
     """Simulate visits to a short URL; options you omit get random values."""
-    _check(context, "click", CLICK_COLUMNS)
+    context.check_fields(CLICK_COLUMNS)
     return OwnResult(_sandbox(context, target).ask("POST", "/click", name=name, **asdict(visits)), CLICK_COLUMNS)
 
 
@@ -176,7 +176,7 @@ def credit(
     target: Target,
 ) -> OwnResult:
     """Set the balance of the sandbox account."""
-    _check(context, "credit", CREDIT_COLUMNS)
+    context.check_fields(CREDIT_COLUMNS)
     number = values.whole_number(amount.removeprefix("+"), "N")
     fields = {"add" if amount.startswith("+") else "credits": number}
     return OwnResult(_sandbox(context, target).ask("POST", "/credit", **fields), CREDIT_COLUMNS)
@@ -199,7 +199,7 @@ def fault(
     target: Target,
 ) -> OwnResult:
     """Make requests fail on purpose, or show the faults that are set."""
-    _check(context, "fault", FAULT_COLUMNS)
+    context.check_fields(FAULT_COLUMNS)
     faults = [] if specs == ["clear"] else specs
     done = _sandbox(context, target).ask("POST" if specs else "GET", "/fault", faults=faults)
     return OwnResult([{"fault": spec} for spec in done["faults"]], FAULT_COLUMNS, empty="No faults are set.")
@@ -218,7 +218,7 @@ def clock(
     target: Target,
 ) -> OwnResult:
     """Change or show the clock that delivery states and expiry follow."""
-    _check(context, "clock", CLOCK_COLUMNS)
+    context.check_fields(CLOCK_COLUMNS)
     done = _sandbox(context, target).ask("GET" if change is None else "POST", "/clock", change=change)
     return OwnResult({name: done[name] for name in CLOCK_COLUMNS}, CLOCK_COLUMNS)
 
@@ -231,7 +231,7 @@ def reset(context: Context, target: Target) -> None:
     """
     from msgctl.sandbox import state
 
-    _check(context, "reset", ())
+    context.check_fields(())
     served = _served_at(context, target) is not None and _sandbox(context, target)
     prompts.confirm(context, "Delete everything in the sandbox?")
     if served:
@@ -239,9 +239,3 @@ def reset(context: Context, target: Target) -> None:
     else:
         state.reset(paths.state("sandbox.sqlite3"))  # even a damaged one
     context.note("The sandbox is empty, with 1000 credits.")
-
-
-def _check(context: Context, name: str, columns: tuple[str, ...]) -> None:
-    """Make the checks that all these commands share."""
-    context.refuse_dry_run(f"sandbox {name}")
-    context.check_fields(columns)

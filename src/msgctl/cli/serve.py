@@ -152,7 +152,6 @@ def serve(
     from msgctl.sandbox.recording import Replay
     from msgctl.sandbox.service import Service
 
-    context.refuse_dry_run("sandbox serve")
     client = values.whole_number(account.client, "--client", most=profiles.LARGEST_CLIENT)
     if key_fault := profiles.key_fault(account.key):
         raise UsageError(f"--key {key_fault}", "Choose any other text.")
@@ -202,7 +201,6 @@ def record(
     from msgctl.sandbox.protocol import BASE_PATH
     from msgctl.sandbox.recording import ExchangeRecorder
 
-    context.refuse_dry_run("sandbox record")
     profile = context.profile
     if profile.is_sandbox:
         raise UsageError("The sandbox itself cannot be recorded", "Choose the profile of a service with -p.")

@@ -24,16 +24,6 @@ EXIT_CODES = {
     "130": "interrupted or cancelled",
 }
 
-_EFFECTS = {
-    "api": Effect.SENDS,
-    "doctor": Effect.READS,
-    "job resend": Effect.SENDS,
-    "job resume": Effect.SENDS,
-    "job run-due": Effect.SENDS,
-    "job states": Effect.READS,
-}
-"""The strongest effect of commands whose operation depends on what they are asked to do."""
-
 _OUTPUTS = {
     "block bulk": "job",
     "call bulk": "job",
@@ -86,13 +76,8 @@ def schema_of(path: str) -> str | None:
     return _OUTPUTS.get(path)
 
 
-def effect_of(node: Node) -> Effect | None:
-    """Return what a command does to the service; None if it makes no request."""
-    return node.operation.effect if node.operation else _EFFECTS.get(node.path)
-
-
 def _command(node: Node) -> dict[str, Any]:
-    effect = effect_of(node)
+    effect = node.effect
     return {
         "name": node.path,
         "summary": node.summary,

@@ -13,8 +13,8 @@ from typer.core import TyperGroup
 from msgctl import operations
 from msgctl.cli import job
 from msgctl.cli.options import global_options
-from msgctl.cli.tree import examples_of, is_bulk, operation_of
-from msgctl.operations import Operation
+from msgctl.cli.tree import children_of, facts_of
+from msgctl.operations import Effect, Operation
 from msgctl.output.result import Format
 from msgctl.sandbox import faults
 from msgctl.sandbox.handlers import KINDS
@@ -61,6 +61,7 @@ class Node:
     options: tuple[Parameter, ...]
     examples: tuple[str, ...]
     operation: Operation | None
+    effect: Effect | None
     is_bulk: bool
 
 
@@ -87,10 +88,10 @@ def describe(root: Any) -> Description:
 
 
 def _nodes(command: Any, path: str) -> Iterator[Node]:
-    children = command.commands if isinstance(command, TyperGroup) else {}
+    children = dict(children_of(command))
     own = [each for each in command.params if each not in global_options()]
-    operation = operation_of(command)
-    described = [(each.param_type_name, _parameter(each, path, operation)) for each in own]
+    facts = facts_of(command)
+    described = [(each.param_type_name, _parameter(each, path, facts.performs)) for each in own]
     yield Node(
         path,
         command.get_short_help_str(200),
@@ -100,9 +101,10 @@ def _nodes(command: Any, path: str) -> Iterator[Node]:
         {name: child.get_short_help_str(200) for name, child in children.items()},
         tuple(each for kind, each in described if kind == "argument"),
         tuple(each for kind, each in described if kind == "option"),
-        examples_of(command),
-        operation,
-        is_bulk(command),
+        facts.examples,
+        facts.performs,
+        facts.effect,
+        facts.in_bulk,
     )
     for name, child in children.items():
         yield from _nodes(child, f"{path} {name}".strip())

@@ -12,7 +12,6 @@ from pathlib import Path
 from msgctl import __version__
 from msgctl.operations import Effect
 from msgctl.reference import roff
-from msgctl.reference.commands import effect_of
 from msgctl.reference.description import Description, Node, Parameter
 
 DATE = "2026-11-22"
@@ -92,7 +91,7 @@ def _command_page(nodes: tuple[Node, ...]) -> Iterator[str]:
 
 def _usual(nodes: tuple[Node, ...]) -> str:
     """Return the sections of a page that has no text in ``pages/``."""
-    effects = {effect_of(node) for node in nodes}
+    effects = {node.effect for node in nodes}
     kind = "read" if effects <= {None, Effect.READS} else "send"
     exits = "_exit-local" if effects == {None} else f"_exit-{kind}"
     examples = [f"    {example}" for node in nodes for example in node.examples]
