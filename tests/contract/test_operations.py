@@ -48,10 +48,6 @@ def members_as_kinds(members: tuple[Member, ...]) -> list[object]:
 # --- The transcription keeps the document's general rules ---
 
 
-def test_there_are_13_endpoints() -> None:
-    assert len(ENDPOINTS) == 13
-
-
 @each_endpoint
 def test_credentials_are_required_by_every_endpoint_in_one_place(endpoint: Endpoint) -> None:
     credentials = [each for each in endpoint.parameters if each.name in CREDENTIALS]

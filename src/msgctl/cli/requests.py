@@ -108,10 +108,10 @@ def perform(context: Context, operation: Operation, values: Values, body: bytes 
     if operation.effect is Effect.READS:
         any_json = context.options.format is Format.JSON
         return ServiceResult([client.send(operation, values, body=body, any_json=any_json)], values=values)
-    from msgctl.history.recorder import COMMANDS, message_of, phones_of, recorded
+    from msgctl.history.recorder import is_recorded, message_of, phones_of, recorded
     from msgctl.history.store import Send
 
-    if operation.name not in COMMANDS:
+    if not is_recorded(operation):
         response = client.send(operation, values, body=body)
         context.carried_out = True
         return ServiceResult([response], values=values)
@@ -121,18 +121,22 @@ def perform(context: Context, operation: Operation, values: Values, body: bytes 
 
     profile, to = context.profile, phones_of(values, body)
     message = message_of(operation, values, body)
-    sent = Send(timestamp(context.clock()), profile.name, profile.base_url, COMMANDS[operation.name], message)
+    sent = Send(timestamp(context.clock()), profile.name, profile.base_url, operation.name, message)
     if profile.keep_days is not None:
         from msgctl.cli.retention import delete_old
 
         delete_old(context)
-    with recorded(sent, to, warn, is_kept=profile.history) as record:
+    with (
+        context.permitted(operation, values, to) as settle,
+        recorded(sent, to, warn, is_kept=profile.history) as record,
+    ):
         response = client.send(operation, values, body=body)
         context.carried_out = True
         result = _judged(operation, response, values, to)
         others = recipients.unclaimed(operation, response.document, to)
         in_doubt = any(each.outcome == recipients.UNKNOWN for each in result.outcomes)
         record([*result.outcomes, *others], response.body.decode(errors="replace") if in_doubt else "")
+        settle([*result.outcomes, *others])
     return result
 
 

@@ -301,7 +301,7 @@ def _operation(asked: Forwarded) -> Operation:
             return known._replace(credentials=asked.credentials)
     effect = Effect.READS if asked.method == "GET" else Effect.SENDS
     name = f"{asked.method} {asked.path}"
-    return Operation(name, asked.method, asked.path, effect, asked.credentials, (), Record("response", ()))
+    return Operation(name, asked.method, asked.path, effect, (), Record("response", ()), asked.credentials)
 
 
 def _private(name: str) -> TextIO:

@@ -12,26 +12,19 @@ from typing import Any
 from msgctl import operations as ops
 from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
 from msgctl.history.store import NOT_SENT, History, Send, path
-from msgctl.operations import Operation
+from msgctl.operations import Effect, Operation
 from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome
-
-COMMANDS = {
-    ops.SEND_SMS.name: "sms send",
-    ops.SEND_CALL.name: "call send",
-    ops.CHATAPP_SEND.name: "chatapp send",
-    ops.CHATAPP_ORDER.name: "chatapp order",
-    ops.SMS_2FA.name: "2fa send-sms",
-    ops.CALL_2FA.name: "2fa send-call",
-    ops.CHATAPP_2FA.name: "2fa send-chatapp",
-    ops.BLOCK_PHONE.name: "block add",
-}
-"""The commands that are recorded, by operation."""
 
 MOST_RESPONSE = 4000
 """How much of a response is stored, in characters."""
 Record = Callable[[Sequence[RecipientOutcome], str], None]
 """Records the outcome of each recipient, and the text of a response that leaves one in doubt."""
 _CODE = re.compile(r"(?<![0-9])[0-9]{4,8}(?![0-9])")
+
+
+def is_recorded(operation: Operation) -> bool:
+    """Return whether the history contains an operation: what sends, and what blocks a number."""
+    return operation.effect is Effect.SENDS or operation is ops.BLOCK_PHONE
 
 
 @contextmanager

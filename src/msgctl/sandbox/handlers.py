@@ -121,8 +121,10 @@ def _sms_entry(message: SentMessage) -> dict[str, object]:
 # --- chat-app messages from templates
 
 
-def send_template(scope: Scope, given: Given) -> dict[str, object]:
-    """Send a chat-app message. Both operations do the same: any template name is accepted."""
+def send_by_chatapp(scope: Scope, given: Given) -> dict[str, object]:
+    """Send a chat-app message: a code for an app name, else a template. Any template name is accepted."""
+    if "app-name" in given:
+        return _chatapp_record(_send_code(scope, given, CHATAPP, template=given.get("template", DEFAULT_TEMPLATE)))
     template, values = given["template"], given["body"]
     text = ": ".join(filter(None, (template, ", ".join(values))))
     (message,) = messages.send(scope, [given["phone"]], CHATAPP, text, template=template, values=values)
@@ -167,10 +169,6 @@ def send_code_by_call(scope: Scope, given: Given) -> dict[str, object]:
         "minutes_to_expire": MINUTES_TO_EXPIRE,
         "data": [entry],
     }
-
-
-def send_code_by_chatapp(scope: Scope, given: Given) -> dict[str, object]:
-    return _chatapp_record(_send_code(scope, given, CHATAPP, template=given.get("template", DEFAULT_TEMPLATE)))
 
 
 def verify(scope: Scope, given: Given) -> dict[str, object]:
@@ -249,18 +247,16 @@ def _is_taken(scope: Scope, column: str, value: str) -> bool:
 
 
 HANDLERS: Mapping[str, Callable[[Scope, Given], dict[str, object]]] = {
-    operations.BALANCE.name: balance,
-    operations.BLOCK_PHONE.name: block_phone,
-    operations.SEND_SMS.name: send_sms,
-    operations.SEND_CALL.name: send_call,
-    operations.MESSAGES_STATE.name: messages_state,
-    operations.SMS_2FA.name: send_code_by_sms,
-    operations.CALL_2FA.name: send_code_by_call,
-    operations.CHATAPP_2FA.name: send_code_by_chatapp,
-    operations.VERIFY_2FA.name: verify,
-    operations.URL_SHORT.name: shorten,
-    operations.URL_STATISTIC.name: statistic,
-    operations.CHATAPP_SEND.name: send_template,
-    operations.CHATAPP_ORDER.name: send_template,
+    operations.RESPONSE_BALANCE.name: balance,
+    operations.RESPONSE_SECURITY.name: block_phone,
+    operations.RESPONSE_SMS.name: send_sms,
+    operations.RESPONSE_CALL.name: send_call,
+    operations.RESPONSE_STATE.name: messages_state,
+    operations.RESPONSE_SMS_2FA.name: send_code_by_sms,
+    operations.RESPONSE_CALL_2FA.name: send_code_by_call,
+    operations.RESPONSE_SUCCESS.name: verify,
+    operations.RESPONSE_URL_SHORT.name: shorten,
+    operations.RESPONSE_STATISTIC.name: statistic,
+    operations.RESPONSE_CHATAPP.name: send_by_chatapp,
 }
-"""The handlers by the name of their operation."""
+"""The handlers by the name of the record that they return."""

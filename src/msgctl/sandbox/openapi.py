@@ -71,7 +71,7 @@ def document() -> Schema:
 
 def _operation(operation: Operation) -> Schema:
     described: Schema = {
-        "operationId": operation.name,
+        "operationId": operation.name.replace(" ", "-"),
         "tags": ["service"],
         "summary": f"{operation.method} {operation.path}",
         "responses": {
