@@ -24,6 +24,7 @@ FILES = {
     "customers.csv": "phone,name\n573001234567,Ana\n573007654321,Luis\n",
     "patients.csv": "phone,name,hour\n573001234567,Ana,8:00\n573007654321,Luis,9:30\n",
     "unsubscribed.csv": "phone,name\n573001234567,Ana\n",
+    "team.txt": "573001234567\n573007654321\n",
     "unsubscribed.txt": "573005550100\n573005550101\n",
     "body.json": '{"phone": "573001234567", "body": ["Ana", "8:00"]}',
     "order.json": '{"phone": "573001234567", "body": ["Ana", "1029"]}',

@@ -57,8 +57,7 @@ def approve(context: Context, source: Source, spec: JobSpec, tally: Tally, test_
     if balance is not None and balance < tally.credits and (context.options.quiet or context.options.dry_run):
         context.warn(f"about {tally.credits:,} credits needed, {balance:,} left")
     columns = [name for name in SUMMARY if name != "blank" or tally.blank]
-    more = (*SUMMARY, "countries", "most_expensive")
-    return OwnResult(document, columns, more, view="job summary", failures=failures)
+    return OwnResult(document, columns, view="job summary", failures=failures)
 
 
 def _ask(context: Context, spec: JobSpec, tally: Tally, test_to: str | None) -> None:

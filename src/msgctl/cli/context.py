@@ -6,8 +6,8 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     from msgctl.config.credential import Credential
     from msgctl.http.client import Client
+    from msgctl.http.request import Value
     from msgctl.output.printer import Printer
+    from msgctl.recipients import RecipientOutcome
     from msgctl.sandbox.emulator import Emulator
 
 
@@ -88,7 +90,7 @@ class Context:
         named = self.options.profile
         if profiles.SANDBOX in (named, self.environ.get("MSGCTL_PROFILE") if named is None else None):
             return profiles.sandbox()  # even if the file is damaged
-        return profiles.find(config.load(self.config_path), self.environ, named)
+        return profiles.choose(config.load(self.config_path), self.environ, named).checked()
 
     @cached_property
     def printer(self) -> Printer:
@@ -149,6 +151,15 @@ class Context:
                 transport=transport,
             )
         )
+
+    def permitted(
+        self, _operation: Operation, _values: Mapping[str, Value], _phones: Sequence[str | None], /
+    ) -> AbstractContextManager[Callable[[Sequence[RecipientOutcome]], None]]:
+        """Hold the permission to make a request that sends; what is yielded is called with its outcomes.
+
+        A person may send anything; `msgctl mcp` sets limits.
+        """
+        return nullcontext(lambda _: None)
 
     def today(self) -> date:
         """Return today's date in this machine's time zone."""

@@ -128,10 +128,9 @@ def commands(ctx: typer.Context) -> OwnResult:
     context = Context.of(ctx)
     description = document(describe(ctx.find_root().command))
     listed = description["commands"]
-    more = [name for name in listed[0] if name not in COLUMNS]
     if context.options.format is Format.JSON and not context.options.fields:
         return OwnResult(description, (), has_fields=False)
-    return OwnResult(listed, COLUMNS, more=more)
+    return OwnResult(listed, COLUMNS)
 
 
 @command(

@@ -38,8 +38,6 @@ app = group(
 Read = TypeVar("Read")
 """What is read from each job."""
 
-SPARE_COLUMNS = ("job", "credits", "status", "command", "profile")
-"""Columns that the table of a narrow terminal leaves out, in this order."""
 RESPONSE = "response"
 """The response, if the outcome is unknown; shown only with --fields."""
 USUAL_LIMIT = 20
@@ -153,7 +151,7 @@ def list_(context: Context, listing: Listing) -> OwnResult:
     empty = "The history is empty." if is_whole else "No matching messages in the history."
     if RESPONSE not in context.options.fields:
         found = [{name: entry[name] for name in FIELDS} for entry in found]
-    return OwnResult(found, FIELDS, (RESPONSE,), SPARE_COLUMNS, view="history", empty=empty)
+    return OwnResult(found, FIELDS, view="history", empty=empty)
 
 
 def _start(day: date) -> str:

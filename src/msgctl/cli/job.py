@@ -134,7 +134,7 @@ def run_due(ctx: typer.Context) -> OwnResult | None:
         raise UsageError("job run-due has no dry run", "See what is scheduled: msgctl job list")
     context.check_fields(SUMMARY)
     context.enable_gc()
-    return due.run(context, _store(), SUMMARY)
+    return due.run(context, _store())
 
 
 @command(

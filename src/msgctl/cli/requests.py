@@ -106,13 +106,18 @@ def send(context: Context, operation: Operation, values: Values, body: bytes | N
         from msgctl.cli.retention import delete_old
 
         delete_old(context)
-    with recorded(sent, phones, warn, is_kept=profile.history) as record:
+    is_kept = profile.history
+    with (
+        context.permitted(operation, values, phones) as settle,
+        recorded(sent, phones, warn, is_kept=is_kept) as record,
+    ):
         response = client.send(operation, values, body=body)
         context.carried_out = True
         result = judged(operation, response, phones)
         others = recipients.unclaimed(operation, response.document, phones)
         in_doubt = any(each.outcome == recipients.UNKNOWN for each in result.outcomes)
         record([*result.outcomes, *others], response.body.decode(errors="replace") if in_doubt else "")
+        settle([*result.outcomes, *others])
     return result
 
 

@@ -90,7 +90,7 @@ def inbox(
     if wait is not None and not found:
         raise ConditionError(f"No message arrived in {fields['wait']:g} s")
     empty = f"No {kind + ' ' if kind else ''}messages{f' to {phone}' if phone else ''} yet."
-    return OwnResult(found, INBOX_COLUMNS, INBOX_MORE, view="inbox", empty=empty)
+    return OwnResult(found, INBOX_COLUMNS, view="inbox", empty=empty)
 
 
 def _arriving(
