@@ -90,7 +90,7 @@ class Context:
         named = self.options.profile
         if profiles.SANDBOX in (named, self.environ.get("MSGCTL_PROFILE") if named is None else None):
             return profiles.sandbox()  # even if the file is damaged
-        return profiles.find(config.load(self.config_path), self.environ, named)
+        return profiles.choose(config.load(self.config_path), self.environ, named).checked()
 
     @cached_property
     def printer(self) -> Printer:
