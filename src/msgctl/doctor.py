@@ -158,7 +158,7 @@ class Doctor:
             except ConfigurationError as error:
                 self.broken = error
                 return "skipped", f"{shorten(named or 'unknown', 64)}: the configuration file cannot be used"
-            self.chosen = profiles.choose(config, self.environ, self.named).with_options_checked()
+            self.chosen = profiles.choose(config, self.environ, self.named).checked(*profiles.OPTIONS)
         variables = ", ".join(profiles.VARIABLES[setting] for setting in self.chosen.given)
         if not self.chosen.by:
             return "ok", f"made of {variables}"

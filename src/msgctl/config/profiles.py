@@ -47,6 +47,8 @@ _FIXES = {
     "timezone": "--timezone ZONE",
 }
 """The option of `msgctl profile set` for a setting."""
+OPTIONS = ("country_code", "app_name", "voice", "timezone", "history", "keep_days")
+"""The settings that a profile need not have."""
 KEY_SOURCES = ("key", "key_command", "keyring")
 _NOT_SHOWN = frozenset({"base_url", "key", "key_command"})
 """Settings that may contain a secret."""
@@ -56,9 +58,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Profile:
-    """An account and the defaults for it. Its settings are checked when they are read: each may raise
-    ConfigurationError, which names the file or the variable.
+    """An account and the defaults for it.
 
+    A setting is checked when it is read, and raises ConfigurationError, which names the file or the variable.
     ``by`` is what chose it: ``-p``, ``MSGCTL_PROFILE``, ``default_profile``, or nothing if only the variables did.
     ``settings`` are those of the file, and those that variables gave instead, whose names are in ``given``. ``place``
     is what messages call it.
@@ -73,15 +75,9 @@ class Profile:
     def __repr__(self) -> str:
         return f"Profile({self.name!r})"
 
-    def checked(self) -> Profile:
-        """Return the profile, all its settings checked but the key itself."""
-        for name in ("base_url", "client", "key_source"):
-            getattr(self, name)
-        return self.with_options_checked()
-
-    def with_options_checked(self) -> Profile:
-        """Return the profile, the settings that it need not have checked."""
-        for name in ("country_code", "app_name", "voice", "timezone", "history", "keep_days"):
+    def checked(self, *names: str) -> Profile:
+        """Return the profile, these settings checked, or all of them but the key itself."""
+        for name in names or ("base_url", "client", "key_source", *OPTIONS):
             getattr(self, name)
         return self
 
