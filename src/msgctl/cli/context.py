@@ -132,7 +132,7 @@ class Context:
 
         transport = None
         if self.profile.is_sandbox:
-            from msgctl.sandbox.transport import SandboxTransport
+            from msgctl.sandbox.emulator import SandboxTransport
 
             transport = partial(SandboxTransport, self.emulator, self.sleep)
             if self.printer.shows_verdicts:
