@@ -170,21 +170,15 @@ MISTAKES = (RuntimeError, OSError, RecursionError)
 SEND = ("sms", "send", "573001234567", "-m", "Hola")
 BULK = ("sms", "bulk", "customers.csv", "-m", "Hola", "--yes", "--again")
 PLACES = {
-    "msgctl.config.file.load": SEND,
     "msgctl.config.profiles.Profile.credential": SEND,
     "msgctl.http.client.Client.send": SEND,
-    "msgctl.http.client.Client.__init__": SEND,
-    "msgctl.http.client.Client.fetch": ("api", "GET", "/balance"),
-    "msgctl.http.client.Client._outgoing": SEND,
     "msgctl.http.transport.NetworkTransport.handle_request": SEND,
     "msgctl.http.client.parse": SEND,
     "msgctl.history.History.finish": SEND,
     "msgctl.output.printer.Printer.print": SEND,
-    "msgctl.doctor._ask": ("doctor",),
+    "msgctl.http.client.Client.fetch": ("doctor",),
     "msgctl.http.request.Request.with_credentials": BULK,
-    "msgctl.jobs.sender.outcomes": BULK,
     "msgctl.jobs.ledger.Ledger.record": BULK,
-    "msgctl.jobs.runner.send": BULK,
 }
 """Where a mistake is simulated, and a command that comes there."""
 

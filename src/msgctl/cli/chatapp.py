@@ -8,7 +8,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values as checks
-from msgctl.cli import bulk, campaign, sending
+from msgctl.cli import bulk, campaign, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import MOST_BODY_BYTES, Numbers, option, read
 from msgctl.cli.tree import command, group
@@ -47,7 +47,7 @@ class Content:
     "msgctl chatapp send --template appointment --body body.json",
     performs=ops.CHATAPP_SEND,
 )
-def send(context: Context, content: Content, numbers: Numbers, options: sending.SendOptions) -> Result:
+def send(context: Context, content: Content, numbers: Numbers, options: requests.SendOptions) -> Result:
     """Send a chat-app message from a template."""
     return _send(context, ops.CHATAPP_SEND, content, numbers, options)
 
@@ -59,7 +59,7 @@ def send(context: Context, content: Content, numbers: Numbers, options: sending.
     "msgctl chatapp order --template order_ready --body - < order.json",
     performs=ops.CHATAPP_ORDER,
 )
-def order(context: Context, content: Content, numbers: Numbers, options: sending.SendOptions) -> Result:
+def order(context: Context, content: Content, numbers: Numbers, options: requests.SendOptions) -> Result:
     """Send a store-order notification from a custom template."""
     return _send(context, ops.CHATAPP_ORDER, content, numbers, options)
 
@@ -118,7 +118,7 @@ def bulk_send(
 
 
 def _send(
-    context: Context, operation: Operation, content: Content, numbers: Numbers, options: sending.SendOptions
+    context: Context, operation: Operation, content: Content, numbers: Numbers, options: requests.SendOptions
 ) -> Result:
     values: dict[str, Value] = {"template": checks.words(content.template, "--template")}
     body = None
@@ -131,7 +131,7 @@ def _send(
     else:
         values["body"] = [checks.prose(text, "A VALUE") for text in content.value or []]
         values["phone"] = numbers.one(context, content.phone)
-    return sending.send(context, operation, values, options, body=body)
+    return requests.send(context, operation, values, options, body=body)
 
 
 def _object(body: bytes) -> bytes:

@@ -77,7 +77,7 @@ def _send_test(context: Context, spec: JobSpec, message: Message, phone: str) ->
     """Send a message to one phone. Raises what keeps it from being accepted."""
     operation = spec.performs
     to = [phone] if operation.field("phone").several else phone
-    result = requests.send(context, operation, {**spec.fixed, **message.parameters, "phone": to}, None)
+    result = requests.perform(context, operation, {**spec.fixed, **message.parameters, "phone": to})
     for failure in result.failures:
         failure.hint = "The job was not started."
         raise failure

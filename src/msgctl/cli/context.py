@@ -90,7 +90,7 @@ class Context:
         named = self.options.profile
         if profiles.SANDBOX in (named, self.environ.get("MSGCTL_PROFILE") if named is None else None):
             return profiles.sandbox()  # even if the file is damaged
-        return profiles.find(config.load(self.config_path), self.environ, named)
+        return profiles.choose(config.load(self.config_path), self.environ, named).checked()
 
     @cached_property
     def printer(self) -> Printer:
@@ -132,7 +132,7 @@ class Context:
 
         transport = None
         if self.profile.is_sandbox:
-            from msgctl.sandbox.transport import SandboxTransport
+            from msgctl.sandbox.emulator import SandboxTransport
 
             transport = partial(SandboxTransport, self.emulator, self.sleep)
             if self.printer.shows_verdicts:

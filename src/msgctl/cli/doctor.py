@@ -30,10 +30,10 @@ def doctor(context: Context) -> Result:
 
     The exit code is the one that a request would fail with, or 0 if no check failed.
     """
-    from msgctl.doctor import FIELDS, DoctorContext, examine
+    from msgctl.doctor import FIELDS, Doctor
 
     context.check_fields(FIELDS)
-    checks = DoctorContext(
+    checks = Doctor(
         environ=context.environ,
         named=context.options.profile,
         find_config=lambda: context.config_path,
@@ -45,13 +45,13 @@ def doctor(context: Context) -> Result:
     )
 
     def documents() -> Iterator[dict[str, Any]]:
-        for finding in examine(checks):
+        for finding in checks.examine():
             if finding.error is not None and not result.failures:
                 finding.error.what = f"{finding.check}: {finding.error.what}"
                 if context.options.format is Format.TABLE:
                     finding.error.hint = None  # the table shows it already
                 result.failures.append(finding.error)
-            yield finding.document()
+            yield dict(zip(FIELDS, finding, strict=False))
 
     result = OwnResult(documents(), FIELDS, view="doctor", shows_failures=True)
     return result

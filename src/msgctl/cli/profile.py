@@ -18,7 +18,7 @@ from msgctl.config import keychain, profiles
 from msgctl.config.base_url import base_url_fault, without_secrets
 from msgctl.config.credential import Secret
 from msgctl.config.file import ConfigFile, Document
-from msgctl.config.profiles import Choice
+from msgctl.config.profiles import KEY_SOURCES, Profile
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.output.result import OwnResult, Result, TextResult
 from msgctl.text import clean
@@ -28,7 +28,6 @@ app = group("Manage accounts: base URL, client and key.")
 
 FIELDS = ("name", "default", "base_url", "client", "key")
 DEFAULTS = ("country_code", "app_name", "voice", "timezone")
-KEY_SOURCES = ("key", "key_command", "keyring")
 SETTINGS = frozenset({"base_url", "client", "allow_http", *KEY_SOURCES, *DEFAULTS})
 """The settings that options give."""
 
@@ -250,7 +249,7 @@ def _check_account(context: Context, name: str, settings: Document) -> Result:
     """Return the balance of a profile as it would be saved. If anything goes wrong, nothing is saved."""
     if "key" in settings:
         settings = {setting: value for setting, value in settings.items() if setting != "keyring"}
-    context.profile = Choice(name, "-p", settings, {}, f"profile {name}").profile()
+    context.profile = Profile(name, "-p", settings, (), f"profile {name}").checked()
     try:
         return requests.run(context, ops.BALANCE, {})
     except MsgctlError as error:
@@ -262,10 +261,8 @@ def _check_account(context: Context, name: str, settings: Document) -> Result:
 def list_(context: Context) -> Result:
     """List the profiles, without their keys."""
     config = config_file.load(context.config_path)
-    stored = {**config.profiles, profiles.SANDBOX: {}}
-    return OwnResult(
-        [_shown(name, settings, config.default) for name, settings in stored.items()], FIELDS, view="profiles"
-    )
+    found = [profiles.stored(config, name) for name in config.profiles if name != profiles.SANDBOX]
+    return OwnResult([_shown(each, config) for each in (*found, profiles.sandbox())], FIELDS, view="profiles")
 
 
 @command(app, "show", "msgctl profile show", "msgctl profile show main --json")
@@ -278,20 +275,13 @@ def show(
     """Show a profile, without its key."""
     config = config_file.load(context.config_path)
     environ = context.environ if name is None else {}
-    choice = profiles.choose(config, environ, context.options.profile if name is None else name)
-    settings = {**choice.settings}
-    if choice.given:
-        settings["base_url"] = choice.base_url()
-        settings["client"] = choice.client()
-    shown = _shown(choice.name, settings, config.default)
-    if "key" in choice.given:
-        shown["key"] = "environment"
+    profile = profiles.choose(config, environ, context.options.profile if name is None else name)
     more = {
-        setting: settings[setting]
+        setting: profile.settings[setting]
         for setting in ("key_command", *DEFAULTS, "allow_http", "history", "keep_days")
-        if isinstance(settings.get(setting), (str, bool, int))
+        if isinstance(profile.settings.get(setting), (str, bool, int))
     }
-    return OwnResult({**shown, **more}, [*FIELDS, *more], view="profile")
+    return OwnResult({**_shown(profile, config), **more}, [*FIELDS, *more], view="profile")
 
 
 @command(app, "use", "msgctl profile use main")
@@ -341,23 +331,19 @@ def path(context: Context) -> Result:
     return TextResult(f"{clean(path)}\n", {"path": path})
 
 
-def _shown(name: str, settings: Document, default: str | None) -> dict[str, Any]:
+_KEYS = {"key": "stored", "key_command": "command", "keyring": "keychain"}
+
+
+def _shown(profile: Profile, config: ConfigFile) -> dict[str, Any]:
     """Return a profile without its key, but with where the key is."""
-    if name == profiles.SANDBOX:
-        settings = {"base_url": profiles.SANDBOX_URL, "client": profiles.SANDBOX_CLIENT}
-        key = "built in"
-    else:
-        sources = {"key": "stored", "key_command": "command", "keyring": "keychain"}
-        key = next((shown for setting, shown in sources.items() if settings.get(setting)), "missing")
-    base_url, client = settings.get("base_url"), settings.get("client")
-    if not isinstance(base_url, str):
-        base_url = None
-    elif base_url_fault(base_url, allow_http=True):
+    base_url, client = profile.settings.get("base_url"), profile.settings.get("client")
+    key = next((shown for setting, shown in _KEYS.items() if profile.settings.get(setting)), "missing")
+    if isinstance(base_url, str) and base_url_fault(base_url, allow_http=True):
         base_url = "cannot be used"  # it may contain a password, or the key
     return {
-        "name": name,
-        "default": name == default,
-        "base_url": base_url,
+        "name": profile.name,
+        "default": profile.name == config.default,
+        "base_url": base_url if isinstance(base_url, str) else None,
         "client": client if isinstance(client, int) else None,
-        "key": key,
+        "key": "built in" if profile.is_sandbox else "environment" if "key" in profile.given else key,
     }

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 
 class Secret:
-    """A text that is not shown in a repr, a format, a log line or a traceback's locals, and cannot be pickled."""
+    """A text that is not shown in a repr, a format or a log line."""
 
-    __slots__ = ("_reveal",)
+    __slots__ = ("_text",)
 
     def __init__(self, text: str) -> None:
-        self._reveal: Callable[[], str] = lambda: text
+        self._text = text
 
     def reveal(self) -> str:
-        return self._reveal()
+        return self._text
 
     def __repr__(self) -> str:
         return "***"
-
-    __str__ = __repr__
-
-    def __reduce__(self) -> str:
-        raise TypeError("a secret is not written anywhere")
 
 
 class Credential(NamedTuple):

@@ -80,8 +80,11 @@ def stored(command: str, response: str) -> str:
 
 def phones_of(values: Mapping[str, Any], body: bytes | None) -> list[str | None]:
     """Return the recipients of a request; None if a body of the user's own names none."""
-    phone = values.get("phone") if body is None else _object(body).get("phone")
-    if isinstance(phone, (list, tuple)) and body is None:
+    phone = values.get("phone")
+    if body is not None:
+        with suppress(ValueError, RecursionError, AttributeError):  # not JSON, or not an object
+            phone = json.loads(body).get("phone")
+    elif isinstance(phone, (list, tuple)):
         return list(phone)
     return [str(phone) if isinstance(phone, (str, int)) else None]
 
@@ -89,27 +92,10 @@ def phones_of(values: Mapping[str, Any], body: bytes | None) -> list[str | None]
 def message_of(operation: Operation, values: Mapping[str, Any], body: bytes | None) -> str:
     """Return what is sent as one text: the message, the audio, the template and its values, or the app name."""
     if operation in (ops.CHATAPP_SEND, ops.CHATAPP_ORDER):
-        given = values.get("body") if body is None else _template_values(body)
-        text = (body or b"").decode() if given is None else ", ".join(given)
+        text = ", ".join(values.get("body", ())) if body is None else body.decode()
         return f"{values['template']}: {text}" if text else str(values["template"])
     if audio := values.get("audio-code"):
         return f"audio {audio}"
     if "app-name" in values:
         return f"verification code for {values['app-name']}"
     return str(values.get("sms") or values.get("message") or values.get("name") or "")
-
-
-def _template_values(body: bytes) -> list[str] | None:
-    """Return the template values of a body of the usual shape, else None."""
-    document = _object(body)
-    given = document.get("body")
-    is_usual = document.keys() == {"phone", "body"} and isinstance(given, list)
-    return given if is_usual and all(isinstance(each, str) for each in given or ()) else None
-
-
-def _object(body: bytes) -> dict[str, Any]:
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}

@@ -16,8 +16,8 @@ from msgctl.cli.options import global_options
 from msgctl.cli.tree import children_of, facts_of
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Format
-from msgctl.sandbox.faults import FaultKind
-from msgctl.sandbox.messages import KINDS
+from msgctl.sandbox import faults
+from msgctl.sandbox.handlers import KINDS
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 SHELLS = ("bash", "zsh", "fish")
@@ -151,7 +151,7 @@ def _choices() -> dict[str, tuple[str, ...]]:
     return {
         "--output FORMAT": tuple(each.value for each in Format),
         "--kind KIND": KINDS,
-        "--fault SPEC": tuple(f"{kind.value}=" if kind is FaultKind.DELAY else kind.value for kind in FaultKind),
+        "--fault SPEC": faults.KINDS,
         "--only OUTCOME": (*job.OUTCOMES, "undelivered"),
         "job resend OUTCOME": ("undelivered", "refused"),
         "--voice NAME": tuple(voices),
