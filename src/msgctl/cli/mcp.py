@@ -309,12 +309,12 @@ def _tools(root: Any, *, is_sandbox: bool) -> Iterator[tuple[str, Tool]]:
     """Yield the commands that are tools, by the names of the tools."""
     from msgctl.reference.description import describe
 
-    for node in describe(root).nodes:
-        if node.is_bulk or node.path == "profile add" or (node.path == "sandbox inbox" and not is_sandbox):
+    for node in describe(root).values():
+        if node.facts.in_bulk or node.path == "profile add" or (node.path == "sandbox inbox" and not is_sandbox):
             continue
-        if not (node.operation or node.path in LOCAL):
+        if not (node.facts.performs or node.path in LOCAL):
             continue
-        effect = node.effect or Effect.READS
+        effect = node.facts.effect or Effect.READS
         withheld = WITHHELD | WITHHELD_FROM_SENDS if effect is Effect.SENDS else WITHHELD
         taken = [each for each in (*node.arguments, *node.options) if withheld.isdisjoint(each.names)]
         yield _name(node.path), Tool(node, effect, {_name(_long(each)): each for each in taken})
