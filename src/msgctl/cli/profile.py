@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -136,7 +137,7 @@ def add(
     if context.options.dry_run and not options.check:
         raise UsageError("profile add makes no request without --check")
     if is_terminal(context.stdin):
-        settings |= _ask_for_missing(context, settings)
+        _ask_for_missing(context, settings)
     else:
         _refuse_missing(settings, has_key=options.has_key)
     settings |= options.key(context)
@@ -211,21 +212,17 @@ def _check_new(config: ConfigFile, name: str, *, force: bool) -> None:
         )
 
 
-def _ask_for_missing(context: Context, settings: Document) -> Document:
+def _ask_for_missing(context: Context, settings: Document) -> None:
     """Ask on the terminal for what a profile needs and was not given, until it is usable. Raises Cancelled."""
-    allow_http = settings.get("allow_http", False)
-    questions: dict[str, tuple[str, Callable[[str], str | int]]] = {
-        "base_url": ("Base URL: ", lambda text: _base_url(text, allow_http=allow_http)),
-        "client": ("Client: ", _client),
-    }
-    answers: Document = {}
-    for setting, (prompt, convert) in questions.items():
-        while setting not in settings and setting not in answers:
+    base_url = partial(_base_url, allow_http=settings.get("allow_http", False))
+    questions: dict[str, Callable[[str], str | int]] = {"Base URL": base_url, "Client": _client}
+    for question, convert in questions.items():
+        setting = question.lower().replace(" ", "_")
+        while setting not in settings:
             try:
-                answers[setting] = convert(prompts.ask(context, prompt).strip())
+                settings[setting] = convert(prompts.ask(context, f"{question}: ").strip())
             except UsageError as error:
                 context.say(f"{error.message}. {error.hint or ''}".rstrip())
-    return answers
 
 
 def _refuse_missing(settings: Document, *, has_key: bool) -> None:
