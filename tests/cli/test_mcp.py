@@ -293,6 +293,19 @@ def test_an_unknown_outcome_counts_and_a_refused_send_does_not(service: Service)
     assert len(service.received) == 3
 
 
+def test_what_the_client_cannot_read_as_json_is_text(service: Service) -> None:
+    deep = b'{"status":7,"x":' + b"[" * 300 + b"]" * 300 + b"}"
+    service.will(answer(deep), answer(b'{"status":7,"x":"\\ud800"}'), answer(b"<html>"))
+
+    async def conversation(client: Client) -> None:
+        for _ in range(2):
+            reply = await client.call("balance_show")
+            assert (reply.document["status"], reply.whole.structured_content) == (7, None)
+        assert (await client.call("balance_show")).document["body"] == "<html>"
+
+    talk(conversation, "mcp")
+
+
 def test_the_same_call_twice_and_a_client_that_hangs_up_send_once(service: Service, tool: Tool) -> None:
     arrived, released = threading.Event(), threading.Event()
 
