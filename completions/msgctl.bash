@@ -30,6 +30,7 @@ __msgctl_table() {
             'command sandbox - The emulator behind -p sandbox: nothing is really sent'
             'command doctor - Diagnose problems and suggest fixes'
             'command commands - Describe every command, its options and its output'
+            'command mcp - Serve the commands as tools over the Model Context Protocol (MCP)'
             'command completion - Print the shell completion script'
             'command help - Show help for a command'
             'command version - Show the version; msgctl --version does the same'
@@ -45,7 +46,7 @@ __msgctl_table() {
             'arguments - - '
             'option -m,--message text Text of the message; - reads standard input'
             'option --message-file files Read the message from a file; - is standard input'
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
             'option --once text Send at most once under this key; later calls print the same result'
@@ -59,12 +60,12 @@ __msgctl_table() {
             'argument - files '
             'option -m,--message text Text of the message, with {column} placeholders'
             'option --message-file files Read the template from a file; - is standard input'
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
             'option --name text Name for the job, to use in place of its ID'
             'option --phone-column text Column with the phone numbers; detected if omitted'
             'option --skip-invalid - Skip invalid rows'
-            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
@@ -98,7 +99,7 @@ __msgctl_table() {
             'option --audio-code text Stored audio to play instead of a message'
             'option --retries text Number of call attempts, 1 to 3'
             'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail if the call is not answered'
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
@@ -115,11 +116,11 @@ __msgctl_table() {
             'option --audio-code text Stored audio to play instead of a message'
             'option --retries text Number of call attempts, 1 to 3'
             'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail if the call is not answered'
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --name text Name for the job, to use in place of its ID'
             'option --phone-column text Column with the phone numbers; detected if omitted'
             'option --skip-invalid - Skip invalid rows'
-            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
@@ -145,7 +146,7 @@ __msgctl_table() {
             'arguments - - '
             'option --template text Name of the template'
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
-            'option --country-code countries Country to read the number in, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
@@ -157,7 +158,7 @@ __msgctl_table() {
             'arguments - - '
             'option --template text Name of the template'
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
-            'option --country-code countries Country to read the number in, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
@@ -171,7 +172,7 @@ __msgctl_table() {
             'option --name text Name for the job, to use in place of its ID'
             'option --phone-column text Column with the phone numbers; detected if omitted'
             'option --skip-invalid - Skip invalid rows'
-            'option --country-code countries Country to read the number in, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
@@ -257,7 +258,7 @@ __msgctl_table() {
         table=(
             'argument - - '
             'option --app-name text Name of the application the code is for'
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     '2fa send-call')
@@ -266,7 +267,7 @@ __msgctl_table() {
             'option --app-name text Name of the application the code is for'
             'option --voice =Mariana,Penelope,Conchita,Mia,Lucia,Enrique,Miguel Voice that speaks the code: Mariana, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
             'option --retries text Number of call attempts, 1 to 3'
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     '2fa send-chatapp')
@@ -274,7 +275,7 @@ __msgctl_table() {
             'argument - - '
             'option --app-name text Name of the application the code is for'
             'option --template text Name of the template'
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     '2fa verify')
@@ -282,7 +283,7 @@ __msgctl_table() {
             'argument - - '
             'option --app-name text Name of the application the code is for'
             'option --code text The code received; - reads it from standard input'
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     'state')
@@ -332,7 +333,7 @@ __msgctl_table() {
             'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
             'option --until text Last day'
             'option --phone text Only this number'
-            'option --country-code countries Country to read the number in, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --state text Only this delivery state'
             'option --command text Only this command, such as '\''sms send'\'''
             'option --job text Only this job'\''s recipients: its ID or name'
@@ -343,7 +344,7 @@ __msgctl_table() {
             'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
             'option --until text Last day'
             'option --phone text Only this number'
-            'option --country-code countries Country to read the number in, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --state text Only this delivery state'
             'option --command text Only this command, such as '\''sms send'\'''
             'option --job text Only this job'\''s recipients: its ID or name'
@@ -380,7 +381,7 @@ __msgctl_table() {
         table=(
             'argument - - '
             'option --name text Name of the contact'
-            'option --country-code countries Country to read the number in, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     'block bulk')
@@ -389,7 +390,7 @@ __msgctl_table() {
             'option --name text Name of the contact, with {column} placeholders'
             'option --phone-column text Column with the phone numbers; detected if omitted'
             'option --skip-invalid - Skip invalid rows'
-            'option --country-code countries Country to read the number in, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
@@ -404,7 +405,7 @@ __msgctl_table() {
     'optout add')
         table=(
             'arguments - - '
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
         ) ;;
     'optout list')
         table=(
@@ -412,12 +413,12 @@ __msgctl_table() {
     'optout remove')
         table=(
             'arguments - - '
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
         ) ;;
     'optout import')
         table=(
             'argument - files '
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --phone-column text Column with the phone numbers; detected if omitted'
         ) ;;
     'profile')
@@ -504,6 +505,7 @@ __msgctl_table() {
         table=(
             'option --port text Port to listen on; 0 for a free one'
             'option --host text Address to listen on'
+            'options --allow-host text Also accept requests for this host name (repeatable)'
             'option --client text Client ID to accept'
             'option --key text Key to accept (any value)'
             'option --credits text Credits of a new account; 1000 if omitted'
@@ -512,7 +514,6 @@ __msgctl_table() {
             'options --fault =520,503,429,html,delay=,drop,reject,truncate,garbage Make requests fail (repeatable): KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]'
             'option --seed text Seed for identifiers, codes and faults: same seed, same results'
             'option --clock text Set the clock: stop, +10m, or a time at which it stops'
-            'options --allow-host text Also accept requests for this host name (repeatable)'
             'option --replay files Replay responses from a file of msgctl sandbox record'
             'option --open - Open the inbox page in a browser'
         ) ;;
@@ -571,6 +572,11 @@ __msgctl_table() {
         ) ;;
     'commands')
         table=(
+        ) ;;
+    'mcp')
+        table=(
+            'option --max-credits text Also send, for at most this many credits a day'
+            'option --only-to files Send only to the numbers in this file: one per line, CSV, JSON Lines or .xlsx'
         ) ;;
     'completion')
         table=(

@@ -159,7 +159,7 @@ def test_the_commands_for_an_account_are_valid(tool: Tool, monkeypatch: pytest.M
 
 def test_every_block_is_run_or_checked() -> None:
     assert {each.marker for each in BLOCKS} == {"", "account", "first", "test", "uv", "disk", "2fa"}
-    assert {each.language for each in BLOCKS} == {"console", "sh", "bash", "toml", "yaml", "dockerfile"}
+    assert {each.language for each in BLOCKS} == {"console", "sh", "bash", "toml", "json", "yaml", "dockerfile"}
     assert subprocess.run(["sh", "-n", "-c", block("uv").text], check=False).returncode == 0
 
 
@@ -249,6 +249,17 @@ def test_the_profile_file_is_valid(tool: Tool, home: Path) -> None:
     shown = tool("profile", "show", "--json").document
     assert (shown["name"], shown["default"], shown["key_command"]) == ("main", True, "pass show msgctl/main")
     assert tool("-n", "--json", "sms", "send", "573001234567", "-m", "Hello").document["form"]["country-code"] == "CO"
+
+
+def test_a_program_can_start_the_server(tool: Tool, home: Path) -> None:
+    (text,) = (each.text for each in BLOCKS if each.language == "json")
+    (home / "team.txt").write_text("573001234567\n", encoding="utf-8")
+    server = json.loads(text)["mcpServers"]["msgctl"]
+    words = [
+        {"main": "sandbox", "/home/ana/team.txt": str(home / "team.txt")}.get(each, each) for each in server["args"]
+    ]
+    done = tool(*words)
+    assert (server["command"], done.code, done.err) == ("msgctl", 0, "")
 
 
 def test_the_exit_codes_are_those_of_the_errors() -> None:

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from msgctl.cli.history import SPARE_COLUMNS
-from msgctl.cli.sandbox import INBOX_COLUMNS, INBOX_MORE
+from msgctl.cli.sandbox import INBOX_COLUMNS
 from msgctl.doctor import FIELDS
 from msgctl.history import FIELDS as HISTORY
 from msgctl.jobs.report import COLUMNS, SUMMARY
@@ -174,7 +173,7 @@ def history(viewer: Viewer, _: Service) -> None:
         ("2026-11-21T22:51:58Z", "573001230003", "accepted", None, "queued", "sms send", "2", ID, LONG),
     ]
     rows: list[dict[str, Any]] = [{"profile": "main", **dict(zip(names, each, strict=True))} for each in told]
-    viewer.print(OwnResult(rows, HISTORY, spare=SPARE_COLUMNS, view="history"))
+    viewer.print(OwnResult(rows, HISTORY, view="history"))
 
 
 def inbox(viewer: Viewer, _: Service) -> None:
@@ -182,7 +181,7 @@ def inbox(viewer: Viewer, _: Service) -> None:
         {"time": "2026-11-21T22:46:23Z", "kind": "sms", "phone": "573001230003", "code": None, "text": LONG},
         {"time": "2026-11-21T22:51:12Z", "kind": "sms", "phone": "573001230003", "code": "184830", "text": CODE},
     ]
-    viewer.print(OwnResult(rows, INBOX_COLUMNS, INBOX_MORE, view="inbox"))
+    viewer.print(OwnResult(rows, INBOX_COLUMNS, view="inbox"))
     viewer.say("\n--follow\n")
     viewer.print(StreamResult(rows, INBOX_COLUMNS, view="inbox"))
 
@@ -203,7 +202,7 @@ def doctor(viewer: Viewer, _: Service) -> None:
         ("credentials", "skipped", "not checked: no connection", ""),
     ]
     rows = [dict(zip(FIELDS, each, strict=True)) for each in found]
-    viewer.print(StreamResult(rows, FIELDS, view="doctor", is_list=True))
+    viewer.print(OwnResult(rows, FIELDS, view="doctor"))
 
 
 def profiles(viewer: Viewer, _: Service) -> None:

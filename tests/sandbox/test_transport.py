@@ -8,9 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from msgctl.sandbox.emulator import BASE_URL, Emulator
+from msgctl.sandbox.emulator import BASE_URL, Emulator, SandboxTransport
 from msgctl.sandbox.state import SandboxState
-from msgctl.sandbox.transport import SandboxTransport
 from msgctl.storage import paths
 from support.sandbox import PHONE, Sandbox
 from support.tool import Tool
@@ -27,7 +26,7 @@ def sandbox(tool: Tool) -> Sandbox:
 
 def test_a_finished_run_leaves_no_file_open(sandbox: Sandbox) -> None:
     sandbox.done("balance")
-    path = paths.sandbox_file()
+    path = paths.state("sandbox.sqlite3")
     # SQLite removes its log with the last connection.
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 

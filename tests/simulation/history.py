@@ -33,7 +33,12 @@ NUMBERS = {
     "3461234": (11, ("Europe/Madrid", "Atlantic/Canary")),
 }
 """How mobile numbers of some countries begin, with their length and their time zones."""
-WINDOWS: tuple[tuple[str, ...], ...] = ((), (), ("--window", "08:00-19:00", "--days", "mon-sat"), ("--window", "21:00-23:00"))
+WINDOWS: tuple[tuple[str, ...], ...] = (
+    (),
+    (),
+    ("--window", "08:00-19:00", "--days", "mon-sat"),
+    ("--window", "21:00-23:00"),
+)
 CODES = {0, 1, 2, 3, 4, 5, 6}
 PLENTY = 10**6
 """Credits."""
@@ -142,7 +147,7 @@ class Job:
 
     def is_sent(self) -> bool:
         """Tell whether so many got the message, may have got it or will get it, that it must not be sent again."""
-        outcomes = [row["outcome"] for row in self.rows if row["outcome"] not in LEFT_OUT]
+        outcomes: list[str] = [row["outcome"] for row in self.rows if row["outcome"] not in LEFT_OUT]
         return 2 * sum(outcome != "refused" for outcome in outcomes) > len(outcomes)
 
 

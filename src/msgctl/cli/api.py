@@ -50,6 +50,7 @@ Parameters = list[str] | None
     "msgctl api POST /send-sms -f phone=573001234567 -f sms=Hello",
     "msgctl api POST /chatapp/send -q template=appointment --input body.json",
     "msgctl api -i GET /balance",
+    effect=Effect.SENDS,
     panel=ACCOUNT,
 )
 def api(
@@ -151,9 +152,9 @@ def _request(method: str, path: str, form: Pairs, query: Pairs, body: bytes | No
         method,
         path,
         Effect.READS if method == "GET" else Effect.SENDS,
-        _place_of_credentials(method, path, has_json=body is not None),
         (),
         ANYTHING,
+        _place_of_credentials(method, path, has_json=body is not None),
     )
     return Request(operation, query, form, body)
 
@@ -178,7 +179,7 @@ def _head(reply: httpx.Response) -> list[str]:
 
 def _refusal(client: Client, made: Request, reply: httpx.Response) -> Iterator[MsgctlError]:
     try:
-        client.accept(made, reply)
+        client.parse(made, reply)
     except MsgctlError as error:
         if isinstance(error, RefusedError) and reply.status_code in (404, 405):
             error.hint = CHECK_PATH

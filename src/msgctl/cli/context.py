@@ -6,8 +6,8 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
@@ -18,7 +18,6 @@ from msgctl.cli.options import GlobalOptions
 from msgctl.cli.process import is_terminal
 from msgctl.config import file as config
 from msgctl.config import profiles
-from msgctl.errors import UsageError
 from msgctl.operations import Operation
 from msgctl.output.result import Format
 from msgctl.storage import paths
@@ -28,7 +27,9 @@ if TYPE_CHECKING:
 
     from msgctl.config.credential import Credential
     from msgctl.http.client import Client
+    from msgctl.http.request import Value
     from msgctl.output.printer import Printer
+    from msgctl.recipients import RecipientOutcome
     from msgctl.sandbox.emulator import Emulator
 
 
@@ -89,7 +90,7 @@ class Context:
         named = self.options.profile
         if profiles.SANDBOX in (named, self.environ.get("MSGCTL_PROFILE") if named is None else None):
             return profiles.sandbox()  # even if the file is damaged
-        return profiles.find(config.load(self.config_path), self.environ, named)
+        return profiles.choose(config.load(self.config_path), self.environ, named).checked()
 
     @cached_property
     def printer(self) -> Printer:
@@ -113,7 +114,7 @@ class Context:
 
         return self.on_close(
             Emulator(
-                SandboxState(paths.sandbox_file()),
+                SandboxState(paths.state("sandbox.sqlite3")),
                 clock=self.clock,
                 client=profiles.SANDBOX_CLIENT,
                 key=profiles.SANDBOX_KEY,
@@ -131,7 +132,7 @@ class Context:
 
         transport = None
         if self.profile.is_sandbox:
-            from msgctl.sandbox.transport import SandboxTransport
+            from msgctl.sandbox.emulator import SandboxTransport
 
             transport = partial(SandboxTransport, self.emulator, self.sleep)
             if self.printer.shows_verdicts:
@@ -142,7 +143,7 @@ class Context:
             Client(
                 self.profile.base_url,
                 credential,
-                timeout=self.options.seconds,
+                timeout=self.options.timeout,
                 log=self.trace,
                 verbosity=self.options.verbose,
                 trace=trace,
@@ -150,6 +151,15 @@ class Context:
                 transport=transport,
             )
         )
+
+    def permitted(
+        self, _operation: Operation, _values: Mapping[str, Value], _phones: Sequence[str | None], /
+    ) -> AbstractContextManager[Callable[[Sequence[RecipientOutcome]], None]]:
+        """Hold the permission to make a request that sends; what is yielded is called with its outcomes.
+
+        A person may send anything; `msgctl mcp` sets limits.
+        """
+        return nullcontext(lambda _: None)
 
     def today(self) -> date:
         """Return today's date in this machine's time zone."""
@@ -228,8 +238,3 @@ class Context:
     def say(self, text: str) -> None:
         self.stderr.write(text + "\n")
         self.stderr.flush()
-
-    def refuse_dry_run(self, command: str) -> None:
-        """Refuse ``-n`` for a command that has no request to show. Raises UsageError."""
-        if self.options.dry_run:
-            raise UsageError(f"{command} makes no request, so --dry-run cannot show one")

@@ -18,11 +18,11 @@ from msgctl.output.result import Document, Format, OwnResult
 LISTED = ("job", "command", "state", "recipients", "accepted", "unknown", "pending")
 
 
-def run(context: Context, store: Store, fields: tuple[str, ...]) -> OwnResult | None:
+def run(context: Context, store: Store) -> OwnResult | None:
     """Send the jobs that are due, one by one. Return None without any, or if another process sends them."""
     jobs = [job for job in store.ids() if _is_due(context, store, job)]
     if not jobs:
-        return _result(context, [], [], fields)
+        return _result(context, [], [])
     results: list[OwnResult] = []
     failures: list[MsgctlError] = []
     with store.running_due() as is_alone:
@@ -37,16 +37,14 @@ def run(context: Context, store: Store, fields: tuple[str, ...]) -> OwnResult | 
             if any(isinstance(failure, Interrupted) for failure in failures):
                 break
     documents = [result.documents for result in results if isinstance(result.documents, dict)]
-    return _result(context, documents, failures, fields)
+    return _result(context, documents, failures)
 
 
-def _result(
-    context: Context, documents: Collection[Document], failures: list[MsgctlError], fields: tuple[str, ...]
-) -> OwnResult | None:
+def _result(context: Context, documents: Collection[Document], failures: list[MsgctlError]) -> OwnResult | None:
     """Return the jobs that were sent. Without any, print nothing, or an empty array as JSON."""
     if not (documents or failures or context.options.format is Format.JSON):
         return None
-    return OwnResult(documents, LISTED, fields, view="jobs", failures=failures)
+    return OwnResult(documents, LISTED, view="jobs", failures=failures)
 
 
 def _is_due(context: Context, store: Store, job: str) -> bool:

@@ -8,14 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from itertools import pairwise
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
 from msgctl.cli.context import Context
 from msgctl.cli.process import is_terminal
+from msgctl.cli.tree import children_of
 from msgctl.errors import Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.operations import Effect
 from msgctl.output.result import Format
@@ -66,15 +65,7 @@ def _lines(error: MsgctlError, context: Context) -> str:
 
 def _asks_for_json(arguments: Sequence[str]) -> bool:
     """Tell whether a command line that was not parsed to its end asks for JSON."""
-    asked = False
-    for before, argument in pairwise(("", *arguments)):
-        if argument == "--":
-            break
-        if before in ("-o", "--output"):
-            asked = argument.lower() == "json"
-        elif argument.startswith(("--json", "-o", "--output=")):
-            asked = argument.lower() in ("--json", "-ojson", "--output=json")
-    return asked
+    return re.search(r" (--json|(-o|--output)[ =]?json) ", f" {' '.join(arguments)} ", re.IGNORECASE) is not None
 
 
 _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
@@ -82,56 +73,39 @@ _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DO
 OTHER_TOOLS = {
     "msgctl login": "profile add",
     "msgctl auth": "profile add",
-    "msgctl configure": "profile add",
     "msgctl config": "profile list",
-    "msgctl init": "profile add",
     "msgctl logout": "profile remove",
     "msgctl whoami": "profile show",
     "msgctl credits": "balance",
     "msgctl status": "doctor",
-    "msgctl ping": "doctor",
     "msgctl logs": "history",
     "msgctl otp": "2fa",
-    "msgctl verify": "2fa verify",
-    "msgctl voice": "call",
     "msgctl whatsapp": "chatapp",
-    "msgctl text": "sms send",
     "msgctl message": "sms send",
-    "msgctl messages": "history",
-    "msgctl jobs": "job list",
-    "msgctl request": "api",
-    "msgctl shorten": "url shorten",
-    "msgctl watch": "state watch",
-    "msgctl serve": "sandbox serve",
-    "msgctl sms status": "state get",
-    "msgctl call status": "state get",
     "msgctl job status": "job show",
     "msgctl job retry": "job resume",
+    "msgctl sms status": "state get",
     "msgctl 2fa check": "2fa verify",
-    "msgctl profile switch": "profile use",
 }
 """Commands that users of other tools type, and those of msgctl."""
 SYNONYMS = {
     **dict.fromkeys(("ls", "all"), ("list",)),
-    **dict.fromkeys(("rm", "delete", "del", "forget", "destroy"), ("remove", "clear", "reset")),
-    **dict.fromkeys(("get", "view", "info", "describe", "cat"), ("show", "list")),
-    **dict.fromkeys(("create", "new", "make"), ("add", "send", "shorten", "serve")),
-    **dict.fromkeys(("edit", "update", "change"), ("set",)),
+    **dict.fromkeys(("rm", "delete"), ("remove", "clear", "reset")),
+    **dict.fromkeys(("get", "view", "info", "describe"), ("show", "list")),
+    **dict.fromkeys(("create", "new"), ("add", "send", "shorten", "serve")),
+    **dict.fromkeys(("edit", "update"), ("set",)),
     **dict.fromkeys(("start", "run", "continue"), ("resume", "serve")),
 }
 """Words that other tools use for commands, in any group."""
 CANCEL = "To stop a running job press Ctrl-C in its terminal; to delete one: msgctl job remove JOB."
 OPTION_SYNONYMS = {
-    **dict.fromkeys(("--text", "--body", "--msg", "--content", "--sms"), "-m/--message"),
-    **dict.fromkeys(("--to", "--phone", "--number", "--recipient"), "PHONE, without an option"),
-    **dict.fromkeys(("--format", "--out"), "-o/--output"),
-    **dict.fromkeys(("--debug", "--trace"), "-v/--verbose"),
-    **dict.fromkeys(("--force", "--no-input", "--assume-yes"), "-y/--yes"),
-    **dict.fromkeys(("--account", "--env"), "-p/--profile"),
-    "--app": "--app-name",
-    "--country": "--country-code",
+    **dict.fromkeys(("--text", "--body", "--msg"), "-m/--message"),
+    **dict.fromkeys(("--to", "--phone", "--number"), "PHONE, without an option"),
+    "--format": "-o/--output",
+    "--debug": "-v/--verbose",
+    "--force": "-y/--yes",
+    "--account": "-p/--profile",
     "--file": "--message-file",
-    "--columns": "--fields",
 }
 """Options that users of other tools type, and those of msgctl."""
 
@@ -157,29 +131,11 @@ def no_command(ctx: Any, name: str) -> UsageError:
     elif near:
         meant = [f"{path} {near[0]}"]
     else:
-        meant = [f"{path} {each.name} {name}" for each in _children(ctx) if name in getattr(each, "commands", ())]
-    hints = [f"Did you mean {_either(meant)}?" if meant else "", f"Commands: {', '.join(names)}"]
-    if typed in ("msgctl job cancel", "msgctl job stop", "msgctl job kill", "msgctl cancel"):
+        meant = [f"{path} {each.name} {name}" for each in _children(ctx) if name in dict(children_of(each))]
+    hints = [f"Did you mean {_joined(meant, 'or')}?" if meant else "", f"Commands: {', '.join(names)}"]
+    if typed in ("msgctl job cancel", "msgctl job stop", "msgctl cancel"):
         hints = [CANCEL]
     return UsageError(f"Unknown command {quote(name)}", " ".join(filter(None, hints)))
-
-
-def missing(ctx: Any, args: Sequence[str]) -> UsageError | None:
-    """Return the error that names every required parameter that a command line lacks; None if that is unclear."""
-    try:
-        given, _, _ = ctx.command.make_parser(ctx).parse_args(args=list(args))
-    except typer.TyperException:
-        return None
-    lacking = [each for each in ctx.command.params if each.required and not _is_given(given.get(each.name))]
-    if not lacking:
-        return None
-    names = [_shown(each) for each in lacking]
-    what = f"{names[0]} is missing" if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} are missing"
-    return UsageError(what, f"See: {ctx.command_path} --help")
-
-
-def _is_given(value: Any) -> bool:
-    return bool(value) if isinstance(value, (str, list, tuple)) else False
 
 
 def _shown(parameter: Any) -> str:
@@ -190,6 +146,10 @@ def _shown(parameter: Any) -> str:
 
 def _told(error: typer.TyperException, ctx: Any) -> tuple[str, str | None]:
     """Return what is wrong, and a hint."""
+    if type(error).__name__ == "MissingParameter":
+        lacking = [_shown(each) for each in ctx.command.params if each.required and each.name not in ctx.params]
+        are = "is" if len(lacking) == 1 else "are"
+        return f"{_joined(lacking, 'and')} {are} missing", None
     said = error.format_message().strip().rstrip(".")
     option = getattr(error, "option_name", None)
     if hasattr(error, "possibilities"):
@@ -221,7 +181,7 @@ def _meant(option: str, ctx: Any) -> str | None:
         meant = [synonym]
     meant = meant or get_close_matches(option.lower(), known, n=1, cutoff=LEAST_LIKENESS)
     meant = meant or [f"{ctx.command_path} {each.name} {option}" for each in _children(ctx) if option in _options(each)]
-    return f"Did you mean {_either(meant)}?" if meant else None
+    return f"Did you mean {_joined(meant, 'or')}?" if meant else None
 
 
 def _options(command: Any) -> Iterator[str]:
@@ -232,8 +192,8 @@ def _options(command: Any) -> Iterator[str]:
 
 
 def _children(ctx: Any) -> Iterable[Any]:
-    return ctx.command.commands.values() if isinstance(ctx.command, TyperGroup) else ()
+    return [child for _, child in children_of(ctx.command)]
 
 
-def _either(names: Sequence[str]) -> str:
-    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+def _joined(names: Sequence[str], word: str) -> str:
+    return f" {word} ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -1,18 +1,17 @@
 """Arguments and options that several commands share: phone numbers, defaults of the profile, text from files."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from msgctl import operations as ops
 from msgctl import phones, segments, values
-from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.process import is_terminal
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.operations import Field
+from msgctl.operations import Field, Operation
 from msgctl.values import MOST_MESSAGE_BYTES, quote
 
 MOST_BODY_BYTES = 1024 * 1024
@@ -23,6 +22,11 @@ def option(field: Field, metavar: str | None = None) -> Any:
     """Return the option for a field of an operation, with the field's own help."""
     choices = f": {', '.join(field.choices)}." if field.choices else "."
     return typer.Option(field.typed, metavar=metavar, help=field.help.removesuffix(".") + choices)
+
+
+def checked(operation: Operation, typed: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the texts that were typed for fields of an operation, by wire name. Raises UsageError."""
+    return {name: values.of(operation.field(name), text) for name, text in typed.items() if text is not None}
 
 
 def optional(text: str | None, name: str) -> str | None:
@@ -49,18 +53,6 @@ Template = Annotated[
 TemplateFile = Annotated[
     str | None,
     typer.Option("--message-file", metavar="PATH", help="Read the template from a file; - is standard input."),
-]
-CountryCode = Annotated[str | None, option(ops.SEND_SMS.field("country-code"), "CC")]
-PhoneCountry = Annotated[
-    str | None, typer.Option("--country-code", metavar="CC", help="Country to read the number in, for example CO.")
-]
-AppName = Annotated[
-    str | None,
-    typer.Option(
-        "--app-name",
-        metavar="NAME",
-        help="Name of the application the code is for. [required unless in the profile]",
-    ),
 ]
 GSM7_HELP = "Replace letters outside GSM-7 (á → a) so the message needs fewer segments."
 
@@ -141,69 +133,71 @@ def read(context: Context, path: str, most: int, what: str) -> bytes:
     return content
 
 
-def code(context: Context, text: str | None) -> str:
-    """Return a verification code without spaces: from ``--code``, a line of standard input, or the terminal."""
-    if text is None:
-        if not is_terminal(context.stdin):
-            raise UsageError("--code is missing", "Give --code CODE, or --code - to read it from standard input.")
-        text = prompts.ask(context, "Code: ")
-    elif text == "-":
-        text = prompts.read_line(context, 1024, "the code")
-    return values.words("".join(text.split()), "--code")
-
-
-NoNumberCheck = Annotated[
-    bool, typer.Option("--no-number-check", help="Send the digits as typed, for short codes and test numbers.")
+CountryCode = Annotated[
+    str | None,
+    typer.Option("--country-code", metavar="CC", help="Country of national numbers, for example CO."),
 ]
 
 
-class Numbers:
-    """Reads the phone numbers of one command line. ``sms`` refuses fixed lines, ``unchecked`` takes any digits."""
+@dataclass(frozen=True)
+class Country:
+    """How phone numbers are read by commands that do not send to them."""
 
-    def __init__(
-        self, context: Context, country_code: str | None, *, sms: bool = False, unchecked: bool = False
-    ) -> None:
-        self._context = context
-        self._country = known_country(context, country_code)
-        self._sms = sms
-        self._unchecked = unchecked
+    country_code: CountryCode = None
 
-    def one(self, text: str) -> str:
-        """Return the digits of a number; a note says so if it belongs to another country than the known one."""
+    def code(self, context: Context) -> str | None:
+        """Return the country code of the option or of the profile, if any."""
+        return given(context, "country_code", self.country_code, values.country_code)
+
+    def known(self, context: Context) -> str | None:
+        """Return the country to read numbers by. No profile is needed."""
+        try:
+            return self.code(context)
+        except ConfigurationError:
+            return None
+
+    def one(self, context: Context, text: str, *, sms: bool = False) -> str:
+        """Return the digits of a number; a note says so if it belongs to another country than the known one.
+
+        ``sms`` refuses fixed lines.
+        """
         if "," in text:
             raise UsageError(f"{quote(text)} is a list: give one number")
-        if self._unchecked:
-            return phones.as_typed(text).digits
-        found = phones.read(text, self._country, sms=self._sms)
+        found = phones.read(text, self.known(context), sms=sms)
         if found.abroad:
-            self._context.note(f"{found.digits} is a number in {found.abroad}")
+            context.note(f"{found.digits} is a number in {found.abroad}")
         return found.digits
 
-    def any(self, text: str) -> str:
+    def any(self, context: Context, text: str) -> str:
         """Return the digits of a number to look up. It may have been sent to without a check."""
         try:
-            return self.one(text)
+            return self.one(context, text)
         except phones.InvalidPhoneError:
             return phones.as_typed(text).digits
 
-    def all(self, texts: Iterable[str]) -> tuple[str, ...]:
+    def all(self, context: Context, texts: Iterable[str], *, sms: bool = False) -> tuple[str, ...]:
         """Return the digits of several numbers, each once; an argument may be a comma-separated list."""
         seen: dict[str, None] = {}
         repeated: dict[str, None] = {}
         for part in _parts(texts):
-            number = self.one(part)
+            number = self.one(context, part, sms=sms)
             (repeated if number in seen else seen)[number] = None
         if repeated:
-            self._context.note(f"Repeated numbers are used once: {', '.join(repeated)}")
+            context.note(f"Repeated numbers are used once: {', '.join(repeated)}")
         return tuple(seen)
 
 
-def known_country(context: Context, text: str | None) -> str | None:
-    """Return the country to read numbers by, of the option or of the profile. No profile is needed."""
-    try:
-        return country_code(context, text)
-    except ConfigurationError:
-        return None
+@dataclass(frozen=True)
+class Numbers(Country):
+    """How phone numbers to send to are read."""
+
+    no_number_check: Annotated[
+        bool, typer.Option("--no-number-check", help="Send the digits as typed, for short codes and test numbers.")
+    ] = False
+
+    def one(self, context: Context, text: str, *, sms: bool = False) -> str:
+        """Return the digits of a number, as typed if it is not to be checked."""
+        return phones.as_typed(text).digits if self.no_number_check else super().one(context, text, sms=sms)
 
 
 def _parts(texts: Iterable[str]) -> Iterable[str]:
@@ -220,27 +214,6 @@ SAME_VOICE = {"marian": "Mariana", "mariana": "Marian"}
 """The one voice that the interface spells in two ways: Marian in calls, Mariana in verification calls."""
 
 
-def country_code(context: Context, text: str | None) -> str | None:
-    """Return the country code of the option or of the profile, if any."""
-    return _given(context, "country_code", text, values.country_code)
-
-
-def app_name(context: Context, text: str | None) -> str:
-    """Return the application name of the option or of the profile."""
-    name = _given(context, "app_name", text, lambda name: values.words(name, "--app-name"))
-    if name is None:
-        profile = context.profile
-        stored = "" if profile.is_sandbox else f", or store it as app_name in profile {profile.name}"
-        raise UsageError("--app-name is missing", f"Give --app-name NAME, the application the code is for{stored}.")
-    return name
-
-
-def require_app_name_and_voice(context: Context, app_name: str | None, voice: str | None) -> None:
-    """Name both options at once if both are missing."""
-    if app_name is None and voice is None and context.profile.app_name is None and context.profile.voice is None:
-        raise UsageError("--app-name and --voice are missing", "Give --app-name NAME and --voice NAME.")
-
-
 def voice(context: Context, text: str | None, field: Field) -> str:
     """Return the voice of the option or of the profile; a profile may use either spelling of Marian."""
 
@@ -248,13 +221,13 @@ def voice(context: Context, text: str | None, field: Field) -> str:
         other = SAME_VOICE.get(name.lower())
         return values.choice(other if text is None and other in field.choices else name, field.choices, "voice")
 
-    name = _given(context, "voice", text, spelled)
+    name = given(context, "voice", text, spelled)
     if name is None:
         raise UsageError("--voice is missing", f"Give --voice NAME: choose from {', '.join(field.choices)}.")
     return name
 
 
-def _given(context: Context, setting: str, text: str | None, convert: Callable[[str], str]) -> str | None:
+def given(context: Context, setting: str, text: str | None, convert: Callable[[str], str]) -> str | None:
     """Return the value of an option, else that of the profile, which is loaded only then."""
     if text is not None:
         return convert(text)

@@ -41,7 +41,6 @@ def list_jobs(ctx: typer.Context) -> OwnResult:
     from msgctl.jobs.report import SUMMARY
 
     context = Context.of(ctx)
-    context.refuse_dry_run("job list")
     context.check_fields(SUMMARY)
     jobs: list[tuple[float, dict[str, Any]]] = []
     failures: list[MsgctlError] = []
@@ -62,7 +61,6 @@ def show(ctx: typer.Context, job: Job = None, last: Last = False) -> OwnResult:
     from msgctl.jobs.report import SUMMARY
 
     context = Context.of(ctx)
-    context.refuse_dry_run("job show")
     context.check_fields(SUMMARY)
     store = _store()
     return job_progress.result(_summary(context, store, _found(store, job, last)))
@@ -73,6 +71,7 @@ def show(ctx: typer.Context, job: Job = None, last: Last = False) -> OwnResult:
     "resume",
     "msgctl job resume 20261121-3f9a2c",
     "msgctl job resume 20261121-3f9a2c --resend-refused --max-credits 500",
+    effect=ops.Effect.SENDS,
 )
 def resume(
     ctx: typer.Context,
@@ -120,7 +119,7 @@ def resume(
         return job_progress.send(context, job, ledger)
 
 
-@command(app, "run-due", "msgctl job run-due", "msgctl -p main job run-due --quiet")
+@command(app, "run-due", "msgctl job run-due", "msgctl -p main job run-due --quiet", effect=ops.Effect.SENDS)
 def run_due(ctx: typer.Context) -> OwnResult | None:
     """Send the scheduled jobs whose time has come.
 
@@ -131,10 +130,11 @@ def run_due(ctx: typer.Context) -> OwnResult | None:
     from msgctl.jobs.report import SUMMARY
 
     context = Context.of(ctx)
-    context.refuse_dry_run("job run-due")
+    if context.options.dry_run:
+        raise UsageError("job run-due has no dry run", "See what is scheduled: msgctl job list")
     context.check_fields(SUMMARY)
     context.enable_gc()
-    return due.run(context, _store(), SUMMARY)
+    return due.run(context, _store())
 
 
 @command(
@@ -160,7 +160,6 @@ def report(
     from msgctl.jobs.report import UNDELIVERED, Report
 
     context = Context.of(ctx)
-    context.refuse_dry_run("job report")
     typed = [word for text in only or () for word in text.split(",")]
     wanted = [values.choice(word.strip(), (*OUTCOMES, UNDELIVERED), "outcome") for word in typed]
     store = _store()
@@ -173,7 +172,9 @@ def report(
     )
 
 
-@command(app, "states", "msgctl job states 20261121-3f9a2c", "msgctl job states --last --follow")
+@command(
+    app, "states", "msgctl job states 20261121-3f9a2c", "msgctl job states --last --follow", effect=ops.Effect.READS
+)
 def states(
     ctx: typer.Context,
     job: Job = None,
@@ -206,7 +207,7 @@ def states(
         return job_progress.poll_states(context, job, ledger, follow=follow)
 
 
-@command(app, "resend", "msgctl job resend 20261121-3f9a2c --only undelivered --dry-run")
+@command(app, "resend", "msgctl job resend 20261121-3f9a2c --only undelivered --dry-run", effect=ops.Effect.SENDS)
 def resend(
     ctx: typer.Context,
     job: Job = None,
@@ -248,7 +249,6 @@ def resend(
 def remove(ctx: typer.Context, job: Annotated[str, typer.Argument(metavar="JOB", help="Job ID or name.")]) -> None:
     """Delete a job and its recipients."""
     context = Context.of(ctx)
-    context.refuse_dry_run("job remove")
     store = _store()
     job = store.find(job)
     prompts.confirm(context, f"Delete job {job} and its recipient list?{_open_ends(context, store, job)}")
@@ -268,7 +268,6 @@ def prune(
     from msgctl.jobs.report import finished
 
     context = Context.of(ctx)
-    context.refuse_dry_run("job prune")
     since = datetime.combine(values.day(before, context.today()), time()).astimezone().timestamp()
     store = _store()
     context.enable_gc()
@@ -305,7 +304,7 @@ def _open_ends(context: Context, store: Store, job: str) -> str:
 def _store() -> Store:
     from msgctl.jobs.store import Store
 
-    return Store(paths.jobs_folder())
+    return Store(paths.state("jobs"))
 
 
 def _opened(context: Context, store: Store, job: str, *, read_only: bool) -> Ledger:

@@ -69,7 +69,7 @@ class Work(Protocol):
 def result(document: Mapping[str, Any], failure: MsgctlError | None = None, view: str = "job") -> OwnResult:
     """Return a job's summary, without the fields that it does not have yet."""
     columns = [name for name in SUMMARY if name in document]
-    return OwnResult(document, columns, SUMMARY, view=view, failures=[failure] if failure else [])
+    return OwnResult(document, columns, view=view, failures=[failure] if failure else [])
 
 
 def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> OwnResult:

@@ -5,27 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from msgctl import operations as ops
 from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
-from msgctl.history.store import NOT_SENT, History, Send
-from msgctl.operations import Operation
+from msgctl.history.store import NOT_SENT, History, Send, path
+from msgctl.operations import Effect, Operation
 from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome
-
-COMMANDS = {
-    ops.SEND_SMS.name: "sms send",
-    ops.SEND_CALL.name: "call send",
-    ops.CHATAPP_SEND.name: "chatapp send",
-    ops.CHATAPP_ORDER.name: "chatapp order",
-    ops.SMS_2FA.name: "2fa send-sms",
-    ops.CALL_2FA.name: "2fa send-call",
-    ops.CHATAPP_2FA.name: "2fa send-chatapp",
-    ops.BLOCK_PHONE.name: "block add",
-}
-"""The commands that are recorded, by operation."""
 
 MOST_RESPONSE = 4000
 """How much of a response is stored, in characters."""
@@ -34,49 +22,48 @@ Record = Callable[[Sequence[RecipientOutcome], str], None]
 _CODE = re.compile(r"(?<![0-9])[0-9]{4,8}(?![0-9])")
 
 
+def is_recorded(operation: Operation) -> bool:
+    """Return whether the history contains an operation: what sends, and what blocks a number."""
+    return operation.effect is Effect.SENDS or operation is ops.BLOCK_PHONE
+
+
 @contextmanager
 def recorded(
-    path: Path | None, send: Send, phones: Sequence[str | None], warn: Callable[[ConfigurationError], None]
+    send: Send, phones: Sequence[str | None], warn: Callable[[ConfigurationError], None], *, is_kept: bool = True
 ) -> Iterator[Record]:
     """Record one send before the block, and its result after it.
 
     The block calls the yielded function with the outcomes; if it raises instead, the outcome follows from the error.
-    ``warn`` is called with the error if the history cannot be written. Without a path, nothing is recorded.
+    ``warn`` is called with the error if the history cannot be written. Without ``is_kept``, nothing is recorded.
     """
-    history: History | None = None
-    number: int | None = None
-    result: tuple[Sequence[RecipientOutcome], str] | None = None
-    is_begun = False
+    with ExitStack() as stack:
+        finish: Callable[[Sequence[RecipientOutcome], str], None] | None = None
+        result: tuple[Sequence[RecipientOutcome], str] | None = None
 
-    def record(entries: Sequence[RecipientOutcome], response: str) -> None:
-        nonlocal result
-        result = entries, stored(send.command, response)
-        if history is not None and number is not None:
-            try:
-                history.finish(number, *result)
-            except ConfigurationError as error:
-                warn(error)
+        def record(entries: Sequence[RecipientOutcome], response: str) -> None:
+            nonlocal result
+            result = entries, stored(send.command, response)
+            if finish is not None:
+                try:
+                    finish(*result)
+                except ConfigurationError as error:
+                    warn(error)
 
-    try:
-        if path is not None:
-            try:
-                history = History(path)
-                number = history.begin(send, phones)
-            except ConfigurationError as error:
-                warn(error)
-        is_begun = True
-        yield record
-    except BaseException as error:
-        with suppress(KeyboardInterrupt):  # a second Ctrl-C must not hide whether the request was sent
-            if result is None:
-                outcome = _outcome(error) if is_begun else NOT_SENT
-                result = [RecipientOutcome(phone, outcome) for phone in phones], getattr(error, "body", "")
-            record(*result)
-        raise
-    finally:
-        if history is not None:
-            with suppress(KeyboardInterrupt):
-                history.close()
+        try:
+            if is_kept:
+                history = stack.enter_context(closing(History(path())))
+                finish = partial(history.finish, history.begin(send, phones))
+        except ConfigurationError as error:
+            warn(error)
+        try:
+            yield record
+        except BaseException as error:
+            with suppress(KeyboardInterrupt):  # a second Ctrl-C must not hide whether the request was sent
+                record(
+                    *result
+                    or ([RecipientOutcome(each, _outcome(error)) for each in phones], getattr(error, "body", ""))
+                )
+            raise
 
 
 def _outcome(error: BaseException) -> str:
@@ -93,8 +80,11 @@ def stored(command: str, response: str) -> str:
 
 def phones_of(values: Mapping[str, Any], body: bytes | None) -> list[str | None]:
     """Return the recipients of a request; None if a body of the user's own names none."""
-    phone = values.get("phone") if body is None else _object(body).get("phone")
-    if isinstance(phone, (list, tuple)) and body is None:
+    phone = values.get("phone")
+    if body is not None:
+        with suppress(ValueError, RecursionError, AttributeError):  # not JSON, or not an object
+            phone = json.loads(body).get("phone")
+    elif isinstance(phone, (list, tuple)):
         return list(phone)
     return [str(phone) if isinstance(phone, (str, int)) else None]
 
@@ -102,27 +92,10 @@ def phones_of(values: Mapping[str, Any], body: bytes | None) -> list[str | None]
 def message_of(operation: Operation, values: Mapping[str, Any], body: bytes | None) -> str:
     """Return what is sent as one text: the message, the audio, the template and its values, or the app name."""
     if operation in (ops.CHATAPP_SEND, ops.CHATAPP_ORDER):
-        given = values.get("body") if body is None else _template_values(body)
-        text = (body or b"").decode() if given is None else ", ".join(given)
+        text = ", ".join(values.get("body", ())) if body is None else body.decode()
         return f"{values['template']}: {text}" if text else str(values["template"])
     if audio := values.get("audio-code"):
         return f"audio {audio}"
     if "app-name" in values:
         return f"verification code for {values['app-name']}"
     return str(values.get("sms") or values.get("message") or values.get("name") or "")
-
-
-def _template_values(body: bytes) -> list[str] | None:
-    """Return the template values of a body of the usual shape, else None."""
-    document = _object(body)
-    given = document.get("body")
-    is_usual = document.keys() == {"phone", "body"} and isinstance(given, list)
-    return given if is_usual and all(isinstance(each, str) for each in given or ()) else None
-
-
-def _object(body: bytes) -> dict[str, Any]:
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}

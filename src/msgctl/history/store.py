@@ -14,10 +14,10 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgctl.history import usage
+from msgctl import phones
 from msgctl.http.response import Number
 from msgctl.recipients import UNKNOWN, RecipientOutcome
-from msgctl.storage import database
+from msgctl.storage import database, paths
 from msgctl.storage.database import BrokenError, FileFormat
 from msgctl.text import storable
 
@@ -27,48 +27,36 @@ FORMAT = FileFormat(
     version=2,
     fix="Move it away, or empty it with: msgctl history clear",
     most_wait=2.0,
+    schema=(
+        # AUTOINCREMENT: a late result must not be stored with a newer send after the history was cleared.
+        # time is in UTC, YYYY-MM-DDTHH:MM:SSZ, which sorts as text.
+        """
+        CREATE TABLE dispatches (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            time TEXT NOT NULL,
+            profile TEXT NOT NULL,
+            base_url TEXT NOT NULL,
+            command TEXT NOT NULL,
+            message TEXT NOT NULL,
+            response TEXT
+        )
+        """,
+        """
+        CREATE TABLE entries (
+            dispatch INTEGER NOT NULL,
+            position INTEGER NOT NULL,
+            phone TEXT,
+            outcome TEXT NOT NULL,
+            id TEXT,
+            status TEXT,
+            credits TEXT,
+            state TEXT,
+            PRIMARY KEY (dispatch, position)
+        ) WITHOUT ROWID
+        """,
+        "CREATE INDEX entries_by_id ON entries (id)",
+    ),
 )
-
-# AUTOINCREMENT: a late result must not be stored with a newer send after the history was cleared.
-# time is in UTC, YYYY-MM-DDTHH:MM:SSZ, which sorts as text.
-_SCHEMA = (
-    """
-    CREATE TABLE dispatches (
-        number INTEGER PRIMARY KEY AUTOINCREMENT,
-        time TEXT NOT NULL,
-        profile TEXT NOT NULL,
-        base_url TEXT NOT NULL,
-        command TEXT NOT NULL,
-        message TEXT NOT NULL,
-        response TEXT
-    )
-    """,
-    """
-    CREATE TABLE entries (
-        dispatch INTEGER NOT NULL,
-        position INTEGER NOT NULL,
-        phone TEXT,
-        outcome TEXT NOT NULL,
-        id TEXT,
-        status TEXT,
-        credits TEXT,
-        state TEXT,
-        PRIMARY KEY (dispatch, position)
-    ) WITHOUT ROWID
-    """,
-    "CREATE INDEX entries_by_id ON entries (id)",
-)
-_FROM_VERSION_1 = (
-    "ALTER TABLE dispatches ADD COLUMN response TEXT",
-    "ALTER TABLE entries ADD COLUMN state TEXT",
-    "UPDATE entries SET outcome = 'not sent' WHERE outcome = 'not-sent'",
-    _SCHEMA[2],
-)
-
-MOST_SENDS = 10_000
-"""How many sends are kept, the newest ones."""
-CLEANED_EVERY = 100
-"""Older ones are deleted once in so many sends."""
 
 NOT_SENT = "not sent"
 """The outcome of a send that certainly did not go out; the others are accepted, refused and unknown."""
@@ -81,6 +69,25 @@ _SUMMED = """SELECT time, profile, command, NULL AS job, phone, outcome, credits
     FROM entries JOIN dispatches ON number = dispatch"""
 
 Document = dict[str, Any]
+
+_GROUPS = {
+    "day": "strftime('%Y-%m-%d', time, 'localtime')",
+    "month": "strftime('%Y-%m', time, 'localtime')",
+    "command": "command",
+    "job": "job",
+    "country": "country(phone)",
+    "profile": "profile",
+}
+GROUPINGS = tuple(_GROUPS)
+"""What messages and credits can be summed by."""
+
+
+class Sum(NamedTuple):
+    """The accepted messages of a group, and all credits that were charged for it."""
+
+    group: str | None
+    messages: int
+    credits: float
 
 
 class Send(NamedTuple):
@@ -102,34 +109,33 @@ class History:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._path = path
         with FORMAT.explained(path):
-            self._db = FORMAT.connect(path, read_only=True) if read_only else _connect(path)
+            self._db = FORMAT.open(path, read_only=read_only, create=not read_only)
+            if not read_only:
+                # This fails while another process uses a new file; the next one to open it tries again.
+                self._db.execute("PRAGMA busy_timeout = 0")
+                with suppress(sqlite3.OperationalError):
+                    self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute(f"PRAGMA busy_timeout = {FORMAT.most_wait * 1000:.0f}")
 
     def close(self) -> None:
-        with suppress(sqlite3.Error):  # what was committed is on disk already
+        with suppress(sqlite3.Error, KeyboardInterrupt):  # what was committed is on disk already
             self._db.close()
 
     def begin(self, send: Send, phones: Iterable[str | None]) -> int:
         """Store a send that is about to go out, its outcome still unknown, and return its number."""
         with self._transaction("FULL"):
-            self._db.execute(
-                "INSERT INTO dispatches (time, profile, base_url, command, message) VALUES (?, ?, ?, ?, ?)",
-                [storable(text) for text in send],
-            )
-            number: int = self._db.execute("SELECT last_insert_rowid()").fetchone()[0]
+            query = "INSERT INTO dispatches (time, profile, base_url, command, message) VALUES (?, ?, ?, ?, ?)"
+            number = self._db.execute(query, [storable(text) for text in send]).lastrowid or 0
             self._insert(number, [RecipientOutcome(phone, UNKNOWN) for phone in phones])
         return number
 
     def finish(self, number: int, entries: Iterable[RecipientOutcome], response: str = "") -> None:
-        """Store the result of a send, unless it was cleared meanwhile. Now and then, delete the oldest sends."""
+        """Store the result of a send, unless it was cleared meanwhile."""
         with self._transaction("NORMAL"):
             self._db.execute("DELETE FROM entries WHERE dispatch = ?", [number])
             found = self._db.execute("UPDATE dispatches SET response = ? WHERE number = ?", [response or None, number])
             if found.rowcount:
                 self._insert(number, entries)
-            if number % CLEANED_EVERY == 0:
-                oldest = number - MOST_SENDS
-                self._db.execute("DELETE FROM dispatches WHERE number <= ?", [oldest])
-                self._db.execute("DELETE FROM entries WHERE dispatch <= ?", [oldest])
 
     def learn(self, states: Mapping[str, str]) -> None:
         """Store the newest delivery states, by message id."""
@@ -159,10 +165,10 @@ class History:
             {"profile": profile, "base_url": base_url},
         )
 
-    def sums(self, by: str, filters: Mapping[str, str | None]) -> list[usage.Sum]:
-        """Return messages and credits by one of `usage.GROUPINGS`; ``filters`` are since, until and profile."""
+    def sums(self, by: str, filters: Mapping[str, str | None]) -> list[Sum]:
+        """Return messages and credits by one of `GROUPINGS`; ``filters`` are since, until and profile."""
         with FORMAT.explained(self._path):
-            return usage.sums(self._db, _SUMMED, by, filters)
+            return sums(self._db, _SUMMED, by, filters)
 
     def clear(self, profile: str | None = None, before: str | None = None) -> int:
         """Delete every send, or those of a profile or before a time; return how many entries they had.
@@ -201,56 +207,33 @@ class History:
             return [_document(row) for row in self._db.execute(f"{_ENTRIES} WHERE {condition}", values)]
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    database.provide(path)
-    db = FORMAT.connect(path)
-    try:
-        try:
-            FORMAT.prepare(db, path, _SCHEMA)
-        except BrokenError:
-            _migrate(db, path)
-        # This fails while another process uses a new file; the next one to open it tries again.
-        db.execute("PRAGMA busy_timeout = 0")
-        with suppress(sqlite3.OperationalError):
-            db.execute("PRAGMA journal_mode = WAL")
-        db.execute(f"PRAGMA busy_timeout = {FORMAT.most_wait * 1000:.0f}")
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _migrate(db: sqlite3.Connection, path: Path) -> None:
-    """Update a file of version 1. Raises BrokenError for one of another version."""
-    with database.transaction(db):
-        if db.execute("PRAGMA user_version").fetchone()[0] == 1:
-            FORMAT.build(db, _FROM_VERSION_1)
-        FORMAT.check(db, path)
+def path() -> Path:
+    """Return the history's file, in the platform's state folder."""
+    return paths.state("history.sqlite3")
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[History | None]:
+def reading() -> Iterator[History | None]:
     """Open the history for a block; None if there is no file. Raises ConfigurationError."""
-    with FORMAT.explained(path):
-        is_there = os.path.lexists(path)
-    if not is_there:
+    file = path()
+    if not os.path.lexists(file):
         yield None
         return
     # A read-only disk is when the history is needed most.
-    with closing(History(path, read_only=not os.access(path.parent, os.W_OK))) as history:
+    with closing(History(file, read_only=not os.access(file.parent, os.W_OK))) as history:
         yield history
 
 
-def clear(path: Path, profile: str | None = None, before: str | None = None) -> int | None:
+def clear(profile: str | None = None, before: str | None = None) -> int | None:
     """Delete entries, see `History.clear`; return how many, or None if the file was damaged and is deleted."""
     try:
-        with reading(path) as history:
+        with reading() as history:
             return 0 if history is None else history.clear(profile, before)
     except BrokenError:
         if profile is not None or before is not None:
             raise
-        with FORMAT.explained(path):
-            database.delete(path)
+        with FORMAT.explained(path()):
+            database.delete(path())
         return None
 
 
@@ -260,3 +243,17 @@ def _document(row: tuple[Any, ...]) -> Document:
     if document["credits"] is not None:
         document["credits"] = Number(document["credits"])
     return document
+
+
+def sums(db: sqlite3.Connection, sent: str, by: str, values: Mapping[str, str | None]) -> list[Sum]:
+    """Return the sums of the groups that have any.
+
+    ``sent`` is a query for time, profile, command, job, phone, outcome and credits. ``values`` are its parameters, and
+    ``since``, ``until`` and ``profile``, which may be None.
+    """
+    db.create_function("country", 1, phones.country_of, deterministic=True)
+    query = f"""SELECT {_GROUPS[by]}, sum(outcome = 'accepted') AS messages, total(CAST(credits AS NUMERIC)) AS credits
+        FROM ({sent}) WHERE command NOT IN ('block add', 'block bulk') AND time >= coalesce(:since, '')
+        AND time < coalesce(:until, '9') AND (:profile IS NULL OR profile = :profile)
+        GROUP BY 1 HAVING messages OR credits"""  # noqa: S608
+    return [Sum(*row) for row in db.execute(query, values)]

@@ -15,7 +15,7 @@ from msgctl.jobs import repeats
 from msgctl.jobs.exclusions import Exclusions
 from msgctl.jobs.reader import InvalidRow, RecipientReader, Row, RowError
 from msgctl.jobs.repeats import Repeat
-from msgctl.jobs.schema import INDEX, LEDGER, SCHEMA
+from msgctl.jobs.schema import INDEX, LEDGER
 from msgctl.jobs.sending_hours import NoSendingHoursError, ZoneFinder
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import State
@@ -82,14 +82,14 @@ class Importer:
         self.tally = Tally()
         self.is_finished = False
         with LEDGER.explained(self._new):
-            database.create(self._new)
+            database.new_file(self._new)
             self._db = LEDGER.connect(self._new)
             # An unfinished ledger is worthless, so it does not need to survive a crash.
             self._db.execute("PRAGMA journal_mode = OFF")
             self._db.execute("PRAGMA synchronous = OFF")
             self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             self._db.execute("BEGIN")
-            LEDGER.build(self._db, SCHEMA)
+            LEDGER.build(self._db)
 
     def read(self, rows: RecipientReader, renderer: Renderer) -> None:
         """Write every row. Raises UsageError if the file cannot be read to its end, and ConfigurationError."""

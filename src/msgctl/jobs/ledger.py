@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,8 @@ class Ledger:
         self._message: tuple[int | None, dict[str, Any], int, str] = (None, {}, 0, "")
         self._open_zones: frozenset[str] | None = None
         with LEDGER.explained(path):
-            self.db = LEDGER.connect(path, read_only=read_only)
+            self.db = LEDGER.open(path, read_only=read_only)
             try:
-                LEDGER.check(self.db, path)
                 if not read_only:
                     self.db.execute("PRAGMA journal_mode = WAL")
                     self.db.execute("PRAGMA synchronous = FULL")
@@ -228,15 +227,13 @@ def _why(result: RequestResult) -> str | None:
 
 def due_of(path: Path) -> float | None:
     """Return when `msgctl job run-due` sends the job in a ledger; None if it does not. Counts no recipients."""
-    with LEDGER.explained(path), closing(LEDGER.connect(path, read_only=True)) as db:
-        LEDGER.check(db, path)
+    with LEDGER.opened(path, read_only=True) as db:
         row = db.execute("SELECT value FROM job WHERE name = 'due'").fetchone()
     return None if row is None else float(row[0])
 
 
 def facts(path: Path) -> tuple[JobSpec, float]:
     """Return the spec of a job and when it was created, in seconds since 1970. Raises ConfigurationError."""
-    with LEDGER.explained(path), closing(LEDGER.connect(path, read_only=True)) as db:
-        LEDGER.check(db, path)
+    with LEDGER.opened(path, read_only=True) as db:
         found = dict(db.execute("SELECT name, value FROM job"))
         return JobSpec.load(found["spec"]), float(found["created"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,8 +55,7 @@ def find(store: Store, db: sqlite3.Connection, spec: JobSpec, recipients: int, n
 
 def _compared(path: Path, db: sqlite3.Connection, spec: JobSpec, now: float) -> tuple[int, bool] | None:
     """Return the number of recipients that a job shares with the new one, and whether it is finished, or None."""
-    with LEDGER.explained(path), closing(LEDGER.connect(path)) as other:
-        LEDGER.check(other, path)
+    with LEDGER.opened(path) as other:
         (text,) = other.execute("SELECT value FROM job WHERE name = 'spec'").fetchone()
         if not _is_alike(JobSpec.load(text), spec):
             return None

@@ -83,8 +83,8 @@ class Store:
 
         Raises ConfigurationError if another process holds it.
         """
-        files.folder(self.folder)
         with LEDGER.explained(self._lock(job)):
+            files.make_folder(self.folder)
             descriptor = os.open(self._lock(job), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             if not _take(descriptor):
@@ -96,8 +96,8 @@ class Store:
     @contextmanager
     def starting(self) -> Iterator[None]:
         """Hold the lock of the folder: jobs begin one after the other, so that each sees those before it."""
-        files.folder(self.folder)
         with LEDGER.explained(self.folder):
+            files.make_folder(self.folder)
             opened = os.open(self.folder, os.O_RDONLY | os.O_CLOEXEC)
         with _closing(opened) as descriptor:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

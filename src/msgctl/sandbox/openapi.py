@@ -10,21 +10,13 @@ from typing import Any
 from msgctl import __version__
 from msgctl.operations import OPERATIONS, Field, Kind, Member, Operation, Place
 from msgctl.sandbox import endpoints
-from msgctl.sandbox.decode import FORM_TYPE, JSON_TYPE
 from msgctl.sandbox.endpoints import Endpoint
-from msgctl.sandbox.protocol import BASE_PATH, SandboxResponse
+from msgctl.sandbox.protocol import BASE_PATH, FORM_TYPE, FORMATS, JSON_TYPE, SandboxResponse
 
 Schema = dict[str, Any]
 
 _ERROR: Schema = {"type": "object", "properties": {"error": {"type": "string"}, "msg": {"type": "string"}}}
-_PHONE_PATTERN = r"\+?[0-9]{5,15}"
-_FORMATS: dict[str, Schema] = {
-    "country-code": {"pattern": "^[A-Za-z]{2}$"},
-    "since": {"format": "date"},
-    "until": {"format": "date"},
-    "alias": {"pattern": "^[A-Za-z0-9_-]{1,64}$"},
-    "url-long": {"format": "uri"},
-}
+_FORMATS = {"since": "date", "until": "date", "url-long": "uri"}
 _ERRORS = {
     "400": "The request is malformed.",
     "403": "Host or Origin is not one of the sandbox.",
@@ -71,7 +63,7 @@ def document() -> Schema:
 
 def _operation(operation: Operation) -> Schema:
     described: Schema = {
-        "operationId": operation.name,
+        "operationId": operation.name.replace(" ", "-"),
         "tags": ["service"],
         "summary": f"{operation.method} {operation.path}",
         "responses": {
@@ -131,12 +123,14 @@ def _schema(field: Field) -> Schema:
     if field.least is not None or field.most is not None:
         limits = {"minimum": field.least, "maximum": field.most}
         return {"type": "integer", **{name: limit for name, limit in limits.items() if limit is not None}}
-    schema: Schema = {"type": "string", "minLength": 1, **_FORMATS.get(field.name, {})}
+    schema: Schema = {"type": "string", "minLength": 1}
     if field.choices:
         schema["enum"] = list(field.choices)
-    if field.name == "phone":
-        more = f"(,{_PHONE_PATTERN})*" if field.several else ""
-        schema["pattern"] = f"^{_PHONE_PATTERN}{more}$"
+    if field.name in _FORMATS:
+        schema["format"] = _FORMATS[field.name]
+    elif field.name in FORMATS:
+        pattern, _ = FORMATS[field.name]
+        schema["pattern"] = f"^{pattern}(,{pattern})*$" if field.several else f"^{pattern}$"
     return schema
 
 
