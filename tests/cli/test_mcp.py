@@ -19,17 +19,17 @@ from mcp import ClientSession, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 
 from conftest import KEY
+from msgctl.operations import OPERATIONS, Effect
 from support.service import Service, answer
 from support.tool import Tool
 
 PHONE, OTHER = "573001234567", "573007654321"
 ACCEPTED = {"id": "d1", "status": 1, "data": [{"id": "m1", "status": "queued", "credits": 1, "phone": PHONE}]}
 SANDBOX = ("-p", "sandbox")
-SENDS = {
-    *("sms_send", "call_send", "chatapp_send", "chatapp_order"),
-    *("2fa_send_sms", "2fa_send_call", "2fa_send_chatapp"),
-}
-CHANGES = {"2fa_verify", "block_add", "url_shorten"}
+SENDS, CHANGES = (
+    {each.name.replace(" ", "_").replace("-", "_") for each in OPERATIONS if each.effect is effect}
+    for effect in (Effect.SENDS, Effect.CHANGES)
+)
 
 
 class Reply(NamedTuple):
