@@ -77,9 +77,7 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
 
     Without ``waits`` it ends when its window closes, and the next `msgctl job run-due` continues it.
     """
-    runner = Runner(
-        ledger, context.client.sibling, clock=context.clock, monotonic=context.monotonic, waits=waits
-    )
+    runner = Runner(ledger, context.client.sibling, clock=context.clock, monotonic=context.monotonic, waits=waits)
     if waits and ledger.due is not None:
         ledger.end_schedule()
     before = ledger.totals.requests
