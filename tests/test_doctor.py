@@ -395,19 +395,6 @@ def test_in_a_pipe_it_is_a_table(tool: Tool, service: Service) -> None:
     assert done.err.startswith("Error: credentials: ")
 
 
-@pytest.mark.parametrize("columns", [20, 80])
-def test_on_a_terminal_it_fits(columns: int, tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    service.always(answer({"error": "NO"}, 520))
-    done = tool("doctor", "--no-color", terminal=True)
-    assert (done.code, done.err) == (1, "")
-    assert "1 check failed" in done.out
-    assert max(map(len, lines_of(done))) <= columns
-    shown = "".join(done.out.split())
-    assert all(name.replace(" ", "") in shown for name in CHECKS)
-    assert "Securitymenuallows" in shown
-
-
 @in_a_terminal
 def test_ctrl_c_keeps_the_findings_so_far(service: Service) -> None:
     service.always(silent)

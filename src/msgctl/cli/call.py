@@ -162,7 +162,7 @@ def bulk_send(
 
 
 def _attempts(retries: str | None) -> str | None:
-    return None if retries is None else values.limited(retries, ops.SEND_CALL.field("retries"))
+    return inputs.checked(ops.SEND_CALL, {"retries": retries}).get("retries")
 
 
 def _require_speech(context: Context, text: str | None, message_file: str | None, voice: str | None) -> None:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from msgctl import operations as ops
 from msgctl.http.response import Response
+from msgctl.operations import Effect
 from msgctl.output import fields, jobs
 from msgctl.output.fields import cell, reach
 from msgctl.output.result import OwnResult, ServiceResult
@@ -45,29 +46,15 @@ def _newest(row: Row) -> Any:
     return row.get("state") or (row.get("status") if outcome == ACCEPTED else None) or outcome
 
 
-_PHONE, _ID, _SMS, _VOICE = Column("phone"), Column("id"), Column("sms"), Column("voice", spare=1)
-_STATUS, _STATE, _CREDITS = Column("status"), Column("state"), Column("credits")
-_ENTRIES = {
-    ops.RESPONSE_SMS.name: (_PHONE, _STATUS, _CREDITS, _ID, _SMS),
-    ops.RESPONSE_CALL.name: (_PHONE, _STATE, _CREDITS, _VOICE, _ID, Column("message")),
-    ops.RESPONSE_SMS_2FA.name: (_PHONE, _STATUS, _CREDITS, _ID, _SMS),
-    ops.RESPONSE_CALL_2FA.name: (_PHONE, _STATE, _CREDITS, _VOICE, _ID),
-    ops.RESPONSE_STATE.name: (
-        *(_ID, _STATE, _PHONE, Column("created"), Column("credits", spare=2), Column("dispatch_id", spare=1), _SMS),
-    ),
-}
-"""The columns of responses with several entries."""
-_RECORDS = {
-    ops.RESPONSE_SECURITY.name: ("phone", "name", "id"),
-    ops.RESPONSE_URL_SHORT.name: ("urlShort", "urlLong"),
-    ops.RESPONSE_CHATAPP.name: ("phone", "status", "name", "id"),
-}
-"""The first fields of responses with one record."""
+_ORDER = ("phone", "status", "state", "name", "credits", "voice", "id")
+"""The first fields of responses. What the interface does not know follows, then the texts."""
+_STATE_ORDER = ("id", "state", "phone", "created", "credits", "dispatch_id")
+_SPARE = {"voice": 1, "dispatch_id": 1}
 _OWN = {
     "history": (
         Column("time", "Sent"),
         Column("time", "", "ago", spare=2),
-        _PHONE,
+        Column("phone"),
         Column("newest", "Status", "state", value=_newest),
         Column("command", spare=4),
         Column("credits", spare=1),
@@ -79,13 +66,13 @@ _OWN = {
         Column("time", "Received"),
         Column("time", "", "ago", spare=2),
         Column("kind", spare=1),
-        _PHONE,
+        Column("phone"),
         Column("code"),
         Column("text"),
     ),
     "job report": (
         Column("line"),
-        _PHONE,
+        Column("phone"),
         Column("outcome"),
         Column("newest", "Status", "state", spare=2, value=lambda row: row["state"] or row["status"]),
         Column("credits", spare=1),
@@ -101,14 +88,7 @@ _OWN = {
     ),
 }
 """The columns of msgctl's own lists."""
-_COUNTED = {
-    ops.SEND_SMS.name: "message",
-    ops.SEND_CALL.name: "call",
-    ops.CHATAPP_SEND.name: "message",
-    ops.CHATAPP_ORDER.name: "message",
-}
-_CODES = (ops.SMS_2FA, ops.CALL_2FA, ops.CHATAPP_2FA)
-_TOLD = {(ops.RESPONSE_SECURITY.name, "blocked"), (ops.RESPONSE_SUCCESS.name, "verified")}
+_TOLD = {(ops.RESPONSE_SECURITY, "blocked"), (ops.RESPONSE_SUCCESS, "verified")}
 """States that the verdict tells."""
 
 
@@ -149,22 +129,25 @@ def _verdict(result: ServiceResult, now: float) -> Sequence[str]:
     response = result.responses[0]
     operation, rows = response.operation, list(fields.rows_of(response))
     phone = cell(rows[0].get("phone"))
-    if noun := _COUNTED.get(operation.name):
-        outcomes = [each.outcome for each in result.outcomes] or [
-            "refused" if is_failure(str(row.get("status", row.get("state")))) else ACCEPTED for row in rows
-        ]
-        accepted, of = outcomes.count(ACCEPTED), plural(len(outcomes), noun)
-        is_all = accepted == len(outcomes)
-        return ("ok" if is_all else "warn", f"{of if is_all else f'{accepted:,} of {of}'} accepted", *_charged(rows))
     if operation is ops.BLOCK_PHONE:
         return ("ok", f"Blocked {phone}")
     if operation is ops.URL_SHORT:
         return ("ok", "Short URL created")
+    if operation.effect is Effect.SENDS and not _is_code(operation):
+        outcomes = [each.outcome for each in result.outcomes] or [
+            "refused" if is_failure(str(row.get("status", row.get("state")))) else ACCEPTED for row in rows
+        ]
+        noun = "call" if operation.answer is ops.RESPONSE_CALL else "message"
+        accepted, of = outcomes.count(ACCEPTED), plural(len(outcomes), noun)
+        is_all = accepted == len(outcomes)
+        return ("ok" if is_all else "warn", f"{of if is_all else f'{accepted:,} of {of}'} accepted", *_charged(rows))
     if result.failures:  # the error says what happened
         return ()
-    if operation in _CODES:
+    if operation is ops.VERIFY_2FA:
+        return ("ok", f"{cell(result.values.get('phone'))} is verified")
+    if operation.effect is Effect.SENDS:
         return ("ok", f"Code sent to {phone}", *_validity(response.document, now), *_charged(rows))
-    return ("ok", f"{cell(result.values.get('phone'))} is verified") if operation is ops.VERIFY_2FA else ()
+    return ()
 
 
 def _hints(result: ServiceResult) -> list[str]:
@@ -174,19 +157,24 @@ def _hints(result: ServiceResult) -> list[str]:
         return []
     if operation in (ops.SEND_SMS, ops.SEND_CALL):
         return ["Follow the delivery: msgctl state watch --last"]
-    if operation in _CODES and result.values.get("app-name"):
+    if operation.effect is Effect.SENDS and _is_code(operation):
         phone, name = str(result.values["phone"]), shlex.quote(str(result.values["app-name"]))
         return [f"Check a code: msgctl 2fa verify {phone} --app-name {name} --code -"]
     return []
 
 
+def _is_code(operation: ops.Operation) -> bool:
+    return any(field.name == "app-name" for field in operation.fields)
+
+
 def _responses(responses: Sequence[Response], now: float, width: int) -> Iterator[RenderableType]:
     """Return the responses to one operation as a table, a record, or a chart."""
     answer = responses[0].operation.answer
-    if answer.name in _ENTRIES:
+    if answer.entries or answer is ops.RESPONSE_STATE:
+        known = [member.name for member in answer.entries or answer.members]
         columns, rows = fields.table(responses, ())
-        unknown = columns[len(fields.of_record(answer)) :]
-        yield from listing([*_ENTRIES[answer.name], *map(Column, unknown)], rows, now, width)
+        names = _in_order([*known, *columns[len(fields.of_record(answer)) :]], answer)
+        yield from listing([Column(name, spare=_SPARE.get(name, 0)) for name in names], rows, now, width)
         return
     for response in responses:
         document = response.document
@@ -198,12 +186,16 @@ def _responses(responses: Sequence[Response], now: float, width: int) -> Iterato
 
             yield from charts.statistics(document, width)
         else:
-            names = dict.fromkeys((*_RECORDS.get(answer.name, ()), *fields.columns_of(answer, [document])))
-            filled = [
-                name for name in names if document.get(name) not in (None, "") and not _is_told(answer, name, document)
-            ]
-            if filled:
-                yield _record(document, filled, now)
+            names = _in_order(fields.columns_of(answer, [document]), answer)
+            filled = [name for name in names if document.get(name) not in (None, "")]
+            if untold := [name for name in filled if not _is_told(answer, name, document)]:
+                yield _record(document, untold, now)
+
+
+def _in_order(names: Iterable[str], answer: ops.Record) -> list[str]:
+    order = _STATE_ORDER if answer is ops.RESPONSE_STATE else _ORDER
+    places = {name: place for place, name in enumerate((*order, "", "sms", "message"))}
+    return sorted(names, key=lambda name: places.get(name, len(order)))
 
 
 def _record(document: Row, names: Iterable[str], now: float) -> RenderableType:
@@ -240,7 +232,7 @@ def _is_told(answer: ops.Record, name: str, document: Row) -> bool:
     """Return whether the verdict already shows a field."""
     if answer is ops.RESPONSE_URL_SHORT:
         return name == "msg"
-    return name == "status" and (answer.name, str(document[name]).lower()) in _TOLD
+    return name == "status" and (answer, str(document[name]).lower()) in _TOLD
 
 
 def _charged(rows: Sequence[Row]) -> tuple[str, ...]:
