@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import KEY
-from msgctl.config import key_command
+from msgctl.config import credential
 from support.files import URL, config_file, credentials, table, write_config, written
 from support.leaks import shows_key
 from support.service import Service
@@ -86,7 +86,7 @@ def test_a_key_command_without_a_key_exits_with_3(tool: Tool, server: Service, c
 def test_a_key_command_that_does_not_end_is_killed(
     tool: Tool, server: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_command, "MOST_SECONDS", 0.05)
+    monkeypatch.setattr(credential, "MOST_SECONDS", 0.05)
     with_command(server, "exec sleep 60")
     done = tool("balance", "-p", "main")
     assert (done.code, server.received) == (3, [])

@@ -43,6 +43,7 @@ RESPONSE = "response"
 USUAL_LIMIT = 20
 MOST_LISTED = 1_000_000
 
+_COLUMNS = ("time", "phone", "outcome", "id", "status", "state", "credits", "parameters", RESPONSE)
 _OF_JOB = """
     SELECT strftime('%Y-%m-%dT%H:%M:%SZ', request.updated, 'unixepoch') AS time, phone, state, recipient.id, status,
     delivery, credits, parameters, request.body
@@ -207,18 +208,14 @@ def read_jobs(
 
 
 def _entry(job: str, spec: JobSpec, row: tuple[Any, ...]) -> dict[str, Any]:
-    time, phone, state, message_id, status, delivery, charged, parameters, body = row
+    found: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
+    values = {**spec.fixed, **json.loads(found["parameters"])}
     return {
-        "time": time,
+        **found,
         "profile": spec.profile,
         "command": spec.command,
         "job": job,
-        "phone": phone,
-        "outcome": state if state in (ACCEPTED, REFUSED) else UNKNOWN,
-        "id": message_id,
-        "status": status,
-        "state": delivery,
-        "credits": None if charged is None else Number(charged),
-        "message": message_of(spec.performs, {**spec.fixed, **json.loads(parameters)}, None),
-        "response": body,
+        "outcome": found["outcome"] if found["outcome"] in (ACCEPTED, REFUSED) else UNKNOWN,
+        "credits": None if found["credits"] is None else Number(found["credits"]),
+        "message": message_of(spec.performs, values, None),
     }

@@ -59,6 +59,9 @@ DRY_RUN_HELP = "Return the request instead of making it."
 ONCE_HELP = "Key of this send: another call with the same key sends nothing. Give one if you may have to repeat a call."
 ONLY_READS = "This server only reads: the user did not start msgctl mcp with --max-credits N"
 
+SPARE_LEVELS = 150
+"""Of the 255 levels of JSON that the SDK writes; clients read fewer. A deeper document is sent only as text."""
+
 
 class Allowance(NamedTuple):
     """What may be sent: so many credits a day, and only to these numbers if they are given."""
@@ -367,11 +370,12 @@ def _result(code: int, out: str, err: str, *, dry_run: bool) -> types.CallToolRe
         out = f'{{"{DRY_RUN}": true, "request": {out}}}'
     texts: list[types.ContentBlock] = [types.TextContent(type="text", text=text) for text in (out, err) if text]
     result = types.CallToolResult(content=texts, is_error=code != 0)
-    with suppress(ValueError, RecursionError):  # not one JSON document, or nested too deeply for the SDK
-        if isinstance(document := json.loads(out), dict):
-            whole = result.model_copy(update={"structured_content": document})
-            whole.model_dump_json()
-            return whole
+    with suppress(ValueError, RecursionError):  # not one JSON document, or not one that the SDK can write
+        document = json.loads(out)
+        deep = json.loads(f"{'[' * SPARE_LEVELS}{out}{']' * SPARE_LEVELS}")
+        result.model_copy(update={"structured_content": deep}).model_dump_json()
+        if isinstance(document, dict):
+            return result.model_copy(update={"structured_content": document})
     return result
 
 

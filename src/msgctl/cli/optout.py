@@ -13,7 +13,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.inputs import Country, Phones
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult
-from msgctl.text import timestamp
+from msgctl.text import plural, timestamp
 
 app = group(
     """People who must not get your messages.
@@ -60,7 +60,7 @@ def remove(context: Context, phone: Phones, country: Country) -> None:
 
     wanted = country.all(context, phone)
     removed = optouts.remove(wanted)
-    context.note(f"Removed {_count(len(removed))}.")
+    context.note(f"Removed {plural(len(removed), 'number')}.")
     if others := [each for each in wanted if each not in removed]:
         context.note(f"Not on the list: {', '.join(others)}")
 
@@ -95,10 +95,6 @@ def _read(context: Context, file: str, country_code: str | None, phone_column: s
 
 
 def _tell_added(context: Context, given: int, new: int) -> None:
-    context.note(f"Added {_count(new)}.")
+    context.note(f"Added {plural(new, 'number')}.")
     if given > new:
         context.note(f"{given - new:,} {'was' if given - new == 1 else 'were'} already on the list.")
-
-
-def _count(number: int) -> str:
-    return f"{number:,} {'number' if number == 1 else 'numbers'}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -13,10 +14,9 @@ from msgctl.cli.context import Context
 from msgctl.cli.inputs import optional
 from msgctl.cli.process import is_terminal
 from msgctl.cli.tree import command, group
+from msgctl.config import credential, profiles
 from msgctl.config import file as config_file
-from msgctl.config import keychain, profiles
 from msgctl.config.base_url import base_url_fault, without_secrets
-from msgctl.config.credential import Secret
 from msgctl.config.file import ConfigFile, Document
 from msgctl.config.profiles import KEY_SOURCES, Profile
 from msgctl.errors import MsgctlError, UsageError
@@ -106,7 +106,7 @@ class Settings:
             before = config.profiles.get(name, {})
             after = config.profiles[name] = changed(config)
             if after.get("keyring") and "key" in after:
-                keychain.save(name, Secret(after.pop("key")))
+                credential.save_in_keychain(name, credential.Secret(after.pop("key")))
         _clean_keychain(name, before, after)
         context.note(f"{note} profile {name}{' (the default)' if config.default == name else ''}")
         return balance
@@ -136,7 +136,7 @@ def add(
     if context.options.dry_run and not options.check:
         raise UsageError("profile add makes no request without --check")
     if is_terminal(context.stdin):
-        settings |= _ask_for_missing(context, settings)
+        _ask_for_missing(context, settings)
     else:
         _refuse_missing(settings, has_key=options.has_key)
     settings |= options.key(context)
@@ -211,21 +211,17 @@ def _check_new(config: ConfigFile, name: str, *, force: bool) -> None:
         )
 
 
-def _ask_for_missing(context: Context, settings: Document) -> Document:
+def _ask_for_missing(context: Context, settings: Document) -> None:
     """Ask on the terminal for what a profile needs and was not given, until it is usable. Raises Cancelled."""
-    allow_http = settings.get("allow_http", False)
-    questions: dict[str, tuple[str, Callable[[str], str | int]]] = {
-        "base_url": ("Base URL: ", lambda text: _base_url(text, allow_http=allow_http)),
-        "client": ("Client: ", _client),
-    }
-    answers: Document = {}
-    for setting, (prompt, convert) in questions.items():
-        while setting not in settings and setting not in answers:
+    base_url = partial(_base_url, allow_http=settings.get("allow_http", False))
+    questions: dict[str, Callable[[str], str | int]] = {"Base URL": base_url, "Client": _client}
+    for question, convert in questions.items():
+        setting = question.lower().replace(" ", "_")
+        while setting not in settings:
             try:
-                answers[setting] = convert(prompts.ask(context, prompt).strip())
+                settings[setting] = convert(prompts.ask(context, f"{question}: ").strip())
             except UsageError as error:
                 context.say(f"{error.message}. {error.hint or ''}".rstrip())
-    return answers
 
 
 def _refuse_missing(settings: Document, *, has_key: bool) -> None:
@@ -242,7 +238,7 @@ def _refuse_missing(settings: Document, *, has_key: bool) -> None:
 def _clean_keychain(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     """Delete the key in the keychain if the profile does not use it any more."""
     if before.get("keyring") is True and not after.get("keyring"):
-        keychain.delete(name)
+        credential.delete_from_keychain(name)
 
 
 def _check_account(context: Context, name: str, settings: Document) -> Result:
