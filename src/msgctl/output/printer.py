@@ -85,10 +85,12 @@ class Printer:
                 self._json(response.body, compact=result.asked > 1)
         elif isinstance(result, ServiceResult):
             self._service_rows(result.responses, chosen)
-        elif self._format is Format.JSON and not chosen:
-            self._own_json(result.documents)
-        else:
-            self._rows(chosen or result.columns, result.documents)
+        else:  # what comes one by one is printed whole
+            documents = result.documents if isinstance(result.documents, Collection) else list(result.documents)
+            if self._format is Format.JSON and not chosen:
+                self._own_json(documents)
+            else:
+                self._rows(chosen or result.columns, documents)
 
     def _show(self, result: ServiceResult | OwnResult) -> None:
         from msgctl.output import theme, views
@@ -118,7 +120,7 @@ class Printer:
                 return
         self._rows(columns, rows)
 
-    def _rows(self, columns: Sequence[str], documents: Document | Iterable[Document]) -> None:
+    def _rows(self, columns: Sequence[str], documents: Document | Collection[Document]) -> None:
         """Print these columns of rows, or of a single document."""
         rows = [documents] if isinstance(documents, Mapping) else documents
         if self._format is Format.JSON:
@@ -129,8 +131,8 @@ class Printer:
             self._show(OwnResult(documents, columns))
         elif isinstance(documents, Mapping):
             self._write(plain.listing(columns, documents))
-        elif found := rows if isinstance(rows, Collection) else list(rows):
-            self._write(plain.aligned(columns, found))
+        elif rows:
+            self._write(plain.aligned(columns, rows))
 
     def _delimited(self, columns: Sequence[str], documents: Iterable[Document]) -> Iterator[str]:
         line = plain.csv_line if self._format is Format.CSV else plain.tsv_line

@@ -92,10 +92,12 @@ def _stand_in(error: UnicodeError) -> tuple[str | bytes, int]:
     """Return the ASCII for one of msgctl's signs, and question marks as wide as any other character."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
+    char = error.object[error.start]
+    if char in _ASCII:
+        return _ASCII[char], error.start + 1
     from rich.cells import cell_len
 
-    char = error.object[error.start]
-    return _ASCII.get(char) or "?" * cell_len(char), error.start + 1
+    return "?" * cell_len(char), error.start + 1
 
 
 codecs.register_error("msgctl", _stand_in)
