@@ -9,6 +9,8 @@ A comment before a block marks what is run in another way:
 - `<!-- first -->`, `<!-- test -->`: create a virtual environment in a clone. `.ci/run` runs them.
 - `<!-- uv -->`: needs uv. Its syntax is checked.
 - `<!-- disk -->`, `<!-- 2fa -->`: run with a full disk, and with a person at a terminal.
+
+`sandbox/test_guides.py` runs the `python` and `yaml` blocks.
 """
 
 from __future__ import annotations
@@ -18,10 +20,8 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -159,7 +159,7 @@ def test_the_commands_for_an_account_are_valid(tool: Tool, monkeypatch: pytest.M
 
 def test_every_block_is_run_or_checked() -> None:
     assert {each.marker for each in BLOCKS} == {"", "account", "first", "test", "uv", "disk", "2fa"}
-    assert {each.language for each in BLOCKS} == {"console", "sh", "bash", "toml", "json", "yaml", "dockerfile"}
+    assert {each.language for each in BLOCKS} == {"console", "sh", "bash", "toml", "json", "yaml", "python"}
     assert subprocess.run(["sh", "-n", "-c", block("uv").text], check=False).returncode == 0
 
 
@@ -202,32 +202,6 @@ def test_the_2fa_script_accepts_the_right_code(shell: Shell) -> None:
         child.expect_exact(verdict)
         child.expect(pexpect.EOF)
         child.close()
-
-
-def test_the_steps_of_the_workflow_work(shell: Shell, tmp_path: Path) -> None:
-    (workflow,) = (each.text for each in BLOCKS if each.language == "yaml")
-    start, test = (textwrap.dedent(each) for each in re.findall(r"run: \|\n((?: {10}.*\n)+)", workflow))
-    shell.variables["GITHUB_ENV"] = str(tmp_path / "github.env")
-    code, server = shell.run(f"{start}\njobs -p")
-    assert code == 0, server
-    try:
-        shell.variables |= dict(line.split("=", 1) for line in (tmp_path / "github.env").read_text().split())
-        del shell.variables["MSGCTL_PROFILE"]
-        notify = tmp_path / "notify.sh"
-        notify.write_text('#!/bin/sh\nmsgctl sms send "$1" -m "Your order is ready" > /dev/null\n')
-        notify.chmod(0o755)
-        code, printed = shell.run(test)
-        assert code == 0, printed
-    finally:
-        os.kill(int(server), signal.SIGTERM)
-
-
-def test_the_container_serves_the_sandbox(tool: Tool) -> None:
-    (dockerfile,) = (each.text for each in BLOCKS if each.language == "dockerfile")
-    (entry,) = re.findall(r"^ENTRYPOINT (.*)$", dockerfile, re.MULTILINE)
-    program, *words = json.loads(entry)
-    assert program == "msgctl"
-    assert tool(*words, "--help").code == 0
 
 
 def test_the_first_command_sends_an_sms(shell: Shell) -> None:

@@ -19,17 +19,17 @@ from mcp import ClientSession, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 
 from conftest import KEY
+from msgctl.operations import OPERATIONS, Effect
 from support.service import Service, answer
 from support.tool import Tool
 
 PHONE, OTHER = "573001234567", "573007654321"
 ACCEPTED = {"id": "d1", "status": 1, "data": [{"id": "m1", "status": "queued", "credits": 1, "phone": PHONE}]}
 SANDBOX = ("-p", "sandbox")
-SENDS = {
-    *("sms_send", "call_send", "chatapp_send", "chatapp_order"),
-    *("2fa_send_sms", "2fa_send_call", "2fa_send_chatapp"),
-}
-CHANGES = {"2fa_verify", "block_add", "url_shorten"}
+SENDS, CHANGES = (
+    {each.name.replace(" ", "_").replace("-", "_") for each in OPERATIONS if each.effect is effect}
+    for effect in (Effect.SENDS, Effect.CHANGES)
+)
 
 
 class Reply(NamedTuple):
@@ -291,6 +291,19 @@ def test_an_unknown_outcome_counts_and_a_refused_send_does_not(service: Service)
 
     talk(conversation, "mcp", "--max-credits", "2")
     assert len(service.received) == 3
+
+
+def test_what_the_client_cannot_read_as_json_is_text(service: Service) -> None:
+    deep = b'{"status":7,"x":' + b"[" * 300 + b"]" * 300 + b"}"
+    service.will(answer(deep), answer(b'{"status":7,"x":"\\ud800"}'), answer(b"<html>"))
+
+    async def conversation(client: Client) -> None:
+        for _ in range(2):
+            reply = await client.call("balance_show")
+            assert (reply.document["status"], reply.whole.structured_content) == (7, None)
+        assert (await client.call("balance_show")).document["body"] == "<html>"
+
+    talk(conversation, "mcp")
 
 
 def test_the_same_call_twice_and_a_client_that_hangs_up_send_once(service: Service, tool: Tool) -> None:

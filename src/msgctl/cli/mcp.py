@@ -34,7 +34,6 @@ from msgctl.values import quote
 
 if TYPE_CHECKING:
     from mcp import types
-    from mcp.server.lowlevel import Server
 
     from msgctl.http.request import Value
     from msgctl.reference.description import Node, Parameter
@@ -44,20 +43,18 @@ LOCAL = frozenset(
 )
 """Commands that are tools although they perform no operation. They only read."""
 WITHHELD = frozenset(
-    {
-        *("--body", "--message-file", "--base-url"),  # files and servers that only the user may choose
-        *("--ignore-optout", "--no-number-check", "--resend-unknown"),  # they lift a check
-        *("--follow", "--last"),  # without an end; of any profile
-        "--once",  # every send has a key
-    }
+    "--body --message-file --base-url --ignore-optout --no-number-check --resend-unknown --follow --last --once".split()
 )
+"""Options that name files or servers, lift a check, do not end, or look at any profile. Every send has a key anyway."""
 WITHHELD_FROM_SENDS = frozenset({"--wait", "--max-wait"})
 """They keep a send busy after its request; `state watch` does the same."""
 
-DRY_RUN, ONCE = "dry_run", "once"
 DRY_RUN_HELP = "Return the request instead of making it."
 ONCE_HELP = "Key of this send: another call with the same key sends nothing. Give one if you may have to repeat a call."
 ONLY_READS = "This server only reads: the user did not start msgctl mcp with --max-credits N"
+
+SPARE_LEVELS = 150
+"""Of the 255 levels of JSON that the SDK writes; clients read fewer. A deeper document is sent only as text."""
 
 
 class Allowance(NamedTuple):
@@ -74,16 +71,28 @@ class Tool(NamedTuple):
     effect: Effect
     parameters: dict[str, Parameter]
 
-    @property
-    def schema(self) -> dict[str, Any]:
-        """The JSON Schema of the arguments."""
+    def described(self, name: str) -> types.Tool:
+        """Return the tool as the protocol describes it."""
+        from mcp import types
+
         properties = {name: _schema(parameter) for name, parameter in self.parameters.items()}
         if self.effect is not Effect.READS:
-            properties[DRY_RUN] = {"type": "boolean", "description": DRY_RUN_HELP, "default": False}
+            properties["dry_run"] = {"type": "boolean", "description": DRY_RUN_HELP, "default": False}
         if self.effect is Effect.SENDS:
-            properties[ONCE] = {"type": "string", "description": ONCE_HELP}
+            properties["once"] = {"type": "string", "description": ONCE_HELP}
         required = [name for name, parameter in self.parameters.items() if parameter.required]
-        return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+        reads = self.effect is Effect.READS
+        return types.Tool(
+            name=name,
+            description=self.node.summary,
+            input_schema={
+                "type": "object",
+                "properties": properties,
+                "required": required,
+                "additionalProperties": False,
+            },
+            annotations=types.ToolAnnotations(read_only_hint=reads, destructive_hint=not reads),
+        )
 
     def words(self, given: Mapping[str, Any], key: str) -> list[str]:
         """Return the command line for the arguments of a call; no value can become an option. Raises UsageError."""
@@ -161,10 +170,10 @@ class ToolContext(Context):
 class Toolbox:
     """The tools of one server."""
 
-    def __init__(self, context: Context, root: Any, allowance: Allowance | None) -> None:
+    def __init__(self, context: Context, allowance: Allowance | None) -> None:
         self._context = context
         self._allowance = allowance
-        found = dict(_tools(root, is_sandbox=context.profile.is_sandbox))
+        found = dict(_tools(is_sandbox=context.profile.is_sandbox))
         reading = {name: tool for name, tool in found.items() if tool.effect is Effect.READS}
         self.tools = reading if allowance is None else found
         self._session = uuid4()
@@ -172,10 +181,9 @@ class Toolbox:
     @property
     def instructions(self) -> str:
         """What the client should know."""
-        what = "Send SMS, calls, verification codes and chat-app messages, create short URLs, and track them."
-        sandbox = "This is a sandbox: nothing is really sent." if self._context.profile.is_sandbox else ""
-        most = f"You may spend {self._allowance.credits} credits a day." if self._allowance else f"{ONLY_READS}."
-        return " ".join(filter(None, (what, sandbox, most)))
+        sandbox = " This is a sandbox: nothing is really sent." if self._context.profile.is_sandbox else ""
+        most = f"You may spend {self._allowance.credits} credits a day" if self._allowance else ONLY_READS
+        return f"Send messages, calls, verification codes and short URLs, and track them.{sandbox} {most}."
 
     def finishes(self, name: str) -> bool:
         """Tell whether a tool changes or sends something, so that a call must not be abandoned."""
@@ -186,8 +194,8 @@ class Toolbox:
         from msgctl.cli import run
 
         given = {argument: value for argument, value in arguments.items() if value is not None}
-        key = str(given.pop(ONCE, f"mcp-{uuid5(self._session, repr(request))}"))
-        dry_run = given.pop(DRY_RUN, False) is not False or (self._context.options.dry_run and self.finishes(name))
+        key = str(given.pop("once", f"mcp-{uuid5(self._session, repr(request))}"))
+        dry_run = given.pop("dry_run", False) is not False or (self._context.options.dry_run and self.finishes(name))
         context = ToolContext(self._context, self._allowance, key, dry_run=dry_run)
         try:
             words = self._tool(name).words(given, key)
@@ -216,7 +224,7 @@ app = group("")
     panel=HELP,
 )
 def mcp(
-    ctx: typer.Context,
+    context: Context,
     max_credits: Annotated[
         str | None,
         typer.Option("--max-credits", metavar="N", help="Also send, for at most this many credits a day."),
@@ -238,7 +246,6 @@ def mcp(
 
     The program cannot choose another profile, see a key, or name a file on this machine.
     """
-    context = Context.of(ctx)
     if only_to is not None and max_credits is None:
         raise UsageError("--only-to needs --max-credits N")
     allowance = None
@@ -252,7 +259,7 @@ def mcp(
             "msgctl mcp needs the mcp package, which is not installed", "pip install 'msgctl[mcp]'"
         ) from None
     context.enable_gc()
-    _serve(context, Toolbox(context, ctx.find_root().command, allowance))
+    _serve(context, Toolbox(context, allowance))
 
 
 def _numbers(context: Context, file: str) -> frozenset[str]:
@@ -278,7 +285,7 @@ def _serve(context: Context, toolbox: Toolbox) -> None:
         stream.reconfigure(encoding="utf-8", errors="replace")
 
     async def list_tools(_context: object, _params: object) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_described(name, tool) for name, tool in toolbox.tools.items()])
+        return types.ListToolsResult(tools=[tool.described(name) for name, tool in toolbox.tools.items()])
 
     async def call_tool(request: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         call = partial(toolbox.call, params.name, params.arguments or {}, request.request_id)
@@ -286,7 +293,7 @@ def _serve(context: Context, toolbox: Toolbox) -> None:
             return await asyncio.get_running_loop().run_in_executor(sends, call)
         return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
 
-    server: Server[Any] = Server(
+    server = Server[Any](
         "msgctl",
         version=__version__,
         instructions=toolbox.instructions,
@@ -302,11 +309,12 @@ def _serve(context: Context, toolbox: Toolbox) -> None:
         anyio.run(serve)
 
 
-def _tools(root: Any, *, is_sandbox: bool) -> Iterator[tuple[str, Tool]]:
+def _tools(*, is_sandbox: bool) -> Iterator[tuple[str, Tool]]:
     """Yield the commands that are tools, by the names of the tools."""
+    from msgctl.cli import build
     from msgctl.reference.description import describe
 
-    for node in describe(root).values():
+    for node in describe(build()).values():
         if node.facts.in_bulk or node.path == "profile add" or (node.path == "sandbox inbox" and not is_sandbox):
             continue
         if not (node.facts.performs or node.path in LOCAL):
@@ -318,7 +326,7 @@ def _tools(root: Any, *, is_sandbox: bool) -> Iterator[tuple[str, Tool]]:
 
 
 def _long(parameter: Parameter) -> str:
-    """Return the long name of an option, without which is an argument."""
+    """Return the long name of an option, or the placeholder of an argument."""
     return next((name for name in parameter.names if name.startswith("--")), parameter.names[0])
 
 
@@ -351,27 +359,20 @@ def _texts(name: str, parameter: Parameter, given: Any) -> list[str]:
     return [f"{option}={each}" if option.startswith("-") else str(each) for each in items]
 
 
-def _described(name: str, tool: Tool) -> types.Tool:
-    from mcp import types
-
-    is_read = tool.effect is Effect.READS
-    hints = types.ToolAnnotations(read_only_hint=is_read, destructive_hint=not is_read)
-    return types.Tool(name=name, description=tool.node.summary, input_schema=tool.schema, annotations=hints)
-
-
 def _result(code: int, out: str, err: str, *, dry_run: bool) -> types.CallToolResult:
     """Return what a command printed: its JSON, and each error as one line of JSON."""
     from mcp import types
 
     if dry_run and out:
-        out = f'{{"{DRY_RUN}": true, "request": {out}}}'
+        out = f'{{"dry_run": true, "request": {out}}}'
     texts: list[types.ContentBlock] = [types.TextContent(type="text", text=text) for text in (out, err) if text]
     result = types.CallToolResult(content=texts, is_error=code != 0)
-    with suppress(ValueError, RecursionError):  # not one JSON document, or nested too deeply for the SDK
-        if isinstance(document := json.loads(out), dict):
-            whole = result.model_copy(update={"structured_content": document})
-            whole.model_dump_json()
-            return whole
+    with suppress(ValueError, RecursionError):  # not one JSON document, or not one that the SDK can write
+        document = json.loads(out)
+        deep = json.loads(f"{'[' * SPARE_LEVELS}{out}{']' * SPARE_LEVELS}")
+        result.model_copy(update={"structured_content": deep}).model_dump_json()
+        if isinstance(document, dict):
+            return result.model_copy(update={"structured_content": document})
     return result
 
 

@@ -14,10 +14,9 @@ from msgctl.cli.context import Context
 from msgctl.cli.inputs import optional
 from msgctl.cli.process import is_terminal
 from msgctl.cli.tree import command, group
+from msgctl.config import credential, profiles
 from msgctl.config import file as config_file
-from msgctl.config import keychain, profiles
 from msgctl.config.base_url import base_url_fault, without_secrets
-from msgctl.config.credential import Secret
 from msgctl.config.file import ConfigFile, Document
 from msgctl.config.profiles import KEY_SOURCES, Profile
 from msgctl.errors import MsgctlError, UsageError
@@ -107,7 +106,7 @@ class Settings:
             before = config.profiles.get(name, {})
             after = config.profiles[name] = changed(config)
             if after.get("keyring") and "key" in after:
-                keychain.save(name, Secret(after.pop("key")))
+                credential.save_in_keychain(name, credential.Secret(after.pop("key")))
         _clean_keychain(name, before, after)
         context.note(f"{note} profile {name}{' (the default)' if config.default == name else ''}")
         return balance
@@ -239,7 +238,7 @@ def _refuse_missing(settings: Document, *, has_key: bool) -> None:
 def _clean_keychain(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     """Delete the key in the keychain if the profile does not use it any more."""
     if before.get("keyring") is True and not after.get("keyring"):
-        keychain.delete(name)
+        credential.delete_from_keychain(name)
 
 
 def _check_account(context: Context, name: str, settings: Document) -> Result:
