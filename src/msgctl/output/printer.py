@@ -48,7 +48,7 @@ class Printer:
         self._header = header
         self._clock = clock
         self._is_drawn = screen.width is not None and format is Format.TABLE
-        self.shows_verdicts = not quiet and self._is_drawn and errors.is_terminal
+        self.shows_verdicts = not quiet and self._is_drawn and errors.stream.isatty()
         self.aside = ""
 
     def print(self, result: Result) -> None:
@@ -173,7 +173,7 @@ class Printer:
 
     def _raw(self, result: RawResult) -> None:
         self._write(clean(line) + "\n" for line in result.head)
-        if not self._screen.is_terminal:
+        if not self._screen.stream.isatty():
             self._screen.write_bytes(result.body)
         elif _is_json(result.body):
             self._json(result.body)
@@ -185,7 +185,7 @@ class Printer:
 
     def _json(self, body: bytes, *, compact: bool = False) -> None:
         """Print JSON: the exact bytes and a final newline, or indented and coloured on a terminal."""
-        if not self._screen.is_terminal:
+        if not self._screen.stream.isatty():
             document = jsontext.compact(body.decode("utf-8-sig")).encode() if compact else body
             self._screen.write_bytes(document if document.endswith(b"\n") else document + b"\n")
             return
@@ -201,7 +201,7 @@ class Printer:
 
     def _own_json(self, documents: Document | Iterable[Document]) -> None:
         pieces = [jsontext.dump(documents)] if isinstance(documents, Mapping) else _array(documents)
-        if self._screen.is_terminal:
+        if self._screen.stream.isatty():
             self._json("".join(pieces).encode("utf-8", "surrogatepass"))
             return
         for piece in chain(pieces, "\n"):

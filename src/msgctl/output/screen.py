@@ -21,10 +21,6 @@ class Screen(NamedTuple):
         """Return the screen of a stream; the caller decides about colour, which FORCE_COLOR forces upon pipes."""
         return cls(stream, _terminal_width(stream) if stream.isatty() or color else None, color)
 
-    @property
-    def is_terminal(self) -> bool:
-        return self.stream.isatty()
-
     def write_bytes(self, data: bytes) -> None:
         """Write UTF-8 bytes exactly, whatever the encoding of the stream. A text-only stream gets them decoded."""
         buffer = getattr(self.stream, "buffer", None)
