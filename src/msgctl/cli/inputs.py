@@ -1,5 +1,6 @@
 """Arguments and options that several commands share: phone numbers, defaults of the profile, text from files."""
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from msgctl import phones, segments, values
 from msgctl.cli.context import Context
 from msgctl.cli.process import is_terminal
 from msgctl.errors import ConfigurationError, UsageError
+from msgctl.http.response import ShapeError, load_json
 from msgctl.operations import Field, Operation
 from msgctl.values import MOST_MESSAGE_BYTES, quote
 
@@ -131,6 +133,15 @@ def read(context: Context, path: str, most: int, what: str) -> bytes:
     if len(content) > most:
         raise UsageError(f"{what[0].upper()}{what[1:]} is too long: the maximum is {most} bytes")
     return content
+
+
+def json_body(context: Context, path: str) -> tuple[bytes, Any]:
+    """Return the bytes of a JSON document without a byte order mark (RFC 8259, section 8.1), and what it holds."""
+    body = read(context, path, MOST_BODY_BYTES, "a JSON document").removeprefix(BOM_UTF8)
+    try:
+        return body, load_json(body)
+    except ShapeError as error:
+        raise UsageError(f"The body is not JSON: {error}") from None
 
 
 CountryCode = Annotated[
