@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import socket
 import ssl
 import threading
@@ -48,10 +47,10 @@ def certified(service: Service, authority: trustme.CA, monkeypatch: pytest.Monke
 
 
 @contextlib.contextmanager
-def secured(authority: trustme.CA, patch: pytest.MonkeyPatch, *names: str, **validity: Any) -> Iterator[Service]:
+def secured(authority: trustme.CA, patch: pytest.MonkeyPatch, *names: str) -> Iterator[Service]:
     """A service behind TLS, for the names of its certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(*names, **validity).configure_cert(context)
+    authority.issue_cert(*names).configure_cert(context)
     with running(context) as server:
         patch.setenv("MSGCTL_BASE_URL", server.base_url)
         yield server
@@ -78,47 +77,6 @@ def test_a_certificate_of_an_unknown_authority_is_4(command: Command, certified:
     assert "SSL_CERT_FILE" in outcome.err
     assert certified.received == []
     assert tool.clock.slept == []
-
-
-@pytest.mark.usefixtures("trusted")
-def test_a_certificate_for_another_name_is_4(
-    service: Service, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch, tool: Tool
-) -> None:
-    with secured(authority, monkeypatch, "other.example") as server:
-        outcome = tool(*SMS)
-        assert outcome.code == 4
-        assert "certificate" in outcome.err
-        assert server.received == []
-
-
-@pytest.mark.usefixtures("trusted")
-def test_an_expired_certificate_is_4(
-    service: Service, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch, tool: Tool
-) -> None:
-    yesterday = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
-    with secured(authority, monkeypatch, "127.0.0.1", not_after=yesterday) as server:
-        outcome = tool(*SMS)
-        assert outcome.code == 4
-        assert "expired" in outcome.err
-        assert server.received == []
-
-
-def test_https_to_a_server_that_speaks_plain_http_is_4(
-    service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
-) -> None:
-    def speak(listener: socket.socket) -> None:
-        for _ in range(3):
-            connection, _ = listener.accept()
-            with connection:
-                connection.recv(65536)
-                connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=speak, args=(listener,), daemon=True).start()
-        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://127.0.0.1:{listener.getsockname()[1]}/api/v1")
-        outcome = tool(*SMS)
-    assert outcome.code == 4
-    assert "TLS" in outcome.err
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no certificate"])
