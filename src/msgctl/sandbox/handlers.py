@@ -192,7 +192,7 @@ def block_phone(scope: Scope, given: Given) -> dict[str, object]:
 
 
 def send_sms(scope: Scope, given: Given) -> dict[str, object]:
-    text = given["sms"]
+    text = given.get("sms") or given["message"]
     sent = send(scope, given["phone"], SMS, text, credits=segments.count(text).segments)
     accepted = int(status(sent) == "accepted")
     return {"id": sent[0].dispatch_id, "status": accepted, "data": [_sms_entry(message) for message in sent]}
