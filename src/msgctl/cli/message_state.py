@@ -166,6 +166,8 @@ def _last_ids(context: Context) -> list[str]:
     if ids := [entry["id"] for entry in entries if entry["id"]]:
         return ids
     why = f"the history of this machine has no message of profile {profile.name}"
+    if not profile.history:
+        why += ", which says history = false"
     for last in entries[:1]:
         why = f"the last message ({last['command']}, {last['time']}) has no ID; its outcome is {last['outcome']}"
     raise UsageError(f"--last: {why}", "Give the ID of each message; msgctl history lists earlier ones.")
