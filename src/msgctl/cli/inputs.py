@@ -184,9 +184,15 @@ class Country:
         """Return the digits of several numbers, each once; an argument may be a comma-separated list."""
         seen: dict[str, None] = {}
         repeated: dict[str, None] = {}
-        for part in _parts(texts):
-            number = self.one(context, part, sms=sms)
-            (repeated if number in seen else seen)[number] = None
+        for text in texts:
+            parts = text.split(",")
+            if len(parts) > 1 and not all(part.strip() for part in parts):
+                raise UsageError(f"{quote(text)} has a comma without a number beside it")
+            if not any(map(str.isdigit, text)) and any(map(str.isalpha, text)):
+                raise UsageError(f"{quote(text)} is not a phone number", "Give the message with -m TEXT.")
+            for part in parts:
+                number = self.one(context, part, sms=sms)
+                (repeated if number in seen else seen)[number] = None
         if repeated:
             context.note(f"Repeated numbers are used once: {', '.join(repeated)}")
         return tuple(seen)
@@ -203,16 +209,6 @@ class Numbers(Country):
     def one(self, context: Context, text: str, *, sms: bool = False) -> str:
         """Return the digits of a number, as typed if it is not to be checked."""
         return phones.as_typed(text).digits if self.no_number_check else super().one(context, text, sms=sms)
-
-
-def _parts(texts: Iterable[str]) -> Iterable[str]:
-    for text in texts:
-        parts = text.split(",")
-        if len(parts) > 1 and not all(part.strip() for part in parts):
-            raise UsageError(f"{quote(text)} has a comma without a number beside it")
-        if not any(map(str.isdigit, text)) and any(map(str.isalpha, text)):
-            raise UsageError(f"{quote(text)} is not a phone number", "Give the message with -m TEXT.")
-        yield from parts
 
 
 SAME_VOICE = {"marian": "Mariana", "mariana": "Marian"}
