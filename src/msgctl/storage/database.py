@@ -87,12 +87,15 @@ class FileFormat:
             check_same_thread=False,
         )
 
-    def check(self, db: sqlite3.Connection, path: Path) -> None:
-        """Check that a file is of this kind and version. Raises ConfigurationError and sqlite3.Error."""
-        (application,) = db.execute("PRAGMA application_id").fetchone()
+    def check(self, db: sqlite3.Connection, path: Path, schema: str = "main") -> None:
+        """Check that a file is of this kind and version. Raises ConfigurationError and sqlite3.Error.
+
+        ``schema`` is its name in a connection that it was attached to.
+        """
+        (application,) = db.execute(f"PRAGMA {schema}.application_id").fetchone()
         if application != self.application:
             raise ConfigurationError(f"{paths.shown(path)} is a database, but not {self.name}", "Move it away.")
-        (version,) = db.execute("PRAGMA user_version").fetchone()
+        (version,) = db.execute(f"PRAGMA {schema}.user_version").fetchone()
         if version != self.version:
             age = "a newer" if version > self.version else "an older"
             raise BrokenError(f"{self._shown(path)} was written by {age} msgctl (schema {version})", self.fix)
