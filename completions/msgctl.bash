@@ -45,7 +45,7 @@ __msgctl_table() {
             'arguments - - '
             'option -m,--message text Text of the message; - reads standard input'
             'option --message-file files Read the message from a file; - is standard input'
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
             'option --once text Send at most once under this key; later calls print the same result'
@@ -59,12 +59,12 @@ __msgctl_table() {
             'argument - files '
             'option -m,--message text Text of the message, with {column} placeholders'
             'option --message-file files Read the template from a file; - is standard input'
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
             'option --name text Name for the job, to use in place of its ID'
             'option --phone-column text Column with the phone numbers; detected if omitted'
             'option --skip-invalid - Skip invalid rows'
-            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
@@ -98,7 +98,7 @@ __msgctl_table() {
             'option --audio-code text Stored audio to play instead of a message'
             'option --retries text Number of call attempts, 1 to 3'
             'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail if the call is not answered'
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
@@ -115,11 +115,11 @@ __msgctl_table() {
             'option --audio-code text Stored audio to play instead of a message'
             'option --retries text Number of call attempts, 1 to 3'
             'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail if the call is not answered'
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --name text Name for the job, to use in place of its ID'
             'option --phone-column text Column with the phone numbers; detected if omitted'
             'option --skip-invalid - Skip invalid rows'
-            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
@@ -145,7 +145,7 @@ __msgctl_table() {
             'arguments - - '
             'option --template text Name of the template'
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
-            'option --country-code countries Country to read the number in, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
@@ -157,7 +157,7 @@ __msgctl_table() {
             'arguments - - '
             'option --template text Name of the template'
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
-            'option --country-code countries Country to read the number in, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
@@ -171,7 +171,7 @@ __msgctl_table() {
             'option --name text Name for the job, to use in place of its ID'
             'option --phone-column text Column with the phone numbers; detected if omitted'
             'option --skip-invalid - Skip invalid rows'
-            'option --country-code countries Country to read the number in, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
@@ -257,7 +257,7 @@ __msgctl_table() {
         table=(
             'argument - - '
             'option --app-name text Name of the application the code is for'
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     '2fa send-call')
@@ -266,7 +266,7 @@ __msgctl_table() {
             'option --app-name text Name of the application the code is for'
             'option --voice =Mariana,Penelope,Conchita,Mia,Lucia,Enrique,Miguel Voice that speaks the code: Mariana, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
             'option --retries text Number of call attempts, 1 to 3'
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     '2fa send-chatapp')
@@ -274,7 +274,7 @@ __msgctl_table() {
             'argument - - '
             'option --app-name text Name of the application the code is for'
             'option --template text Name of the template'
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     '2fa verify')
@@ -282,7 +282,7 @@ __msgctl_table() {
             'argument - - '
             'option --app-name text Name of the application the code is for'
             'option --code text The code received; - reads it from standard input'
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     'state')
@@ -332,7 +332,7 @@ __msgctl_table() {
             'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
             'option --until text Last day'
             'option --phone text Only this number'
-            'option --country-code countries Country to read the number in, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --state text Only this delivery state'
             'option --command text Only this command, such as '\''sms send'\'''
             'option --job text Only this job'\''s recipients: its ID or name'
@@ -343,7 +343,7 @@ __msgctl_table() {
             'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
             'option --until text Last day'
             'option --phone text Only this number'
-            'option --country-code countries Country to read the number in, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --state text Only this delivery state'
             'option --command text Only this command, such as '\''sms send'\'''
             'option --job text Only this job'\''s recipients: its ID or name'
@@ -380,7 +380,7 @@ __msgctl_table() {
         table=(
             'argument - - '
             'option --name text Name of the contact'
-            'option --country-code countries Country to read the number in, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
     'block bulk')
@@ -389,7 +389,7 @@ __msgctl_table() {
             'option --name text Name of the contact, with {column} placeholders'
             'option --phone-column text Column with the phone numbers; detected if omitted'
             'option --skip-invalid - Skip invalid rows'
-            'option --country-code countries Country to read the number in, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
@@ -404,7 +404,7 @@ __msgctl_table() {
     'optout add')
         table=(
             'arguments - - '
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
         ) ;;
     'optout list')
         table=(
@@ -412,12 +412,12 @@ __msgctl_table() {
     'optout remove')
         table=(
             'arguments - - '
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
         ) ;;
     'optout import')
         table=(
             'argument - files '
-            'option --country-code countries ISO 3166 country code, for example CO'
+            'option --country-code countries Country of national numbers, for example CO'
             'option --phone-column text Column with the phone numbers; detected if omitted'
         ) ;;
     'profile')

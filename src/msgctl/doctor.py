@@ -347,8 +347,8 @@ def credentials(doctor: DoctorContext) -> Result:
 def _ask(doctor: DoctorContext) -> httpx.Response | MsgctlError:
     """Return the response to a request for the balance, which is made once, or its error. Raises Interrupted."""
     if doctor.outcome is None:
-        doctor.client = doctor.connect(doctor.credential, doctor.steps.note)
         try:
+            doctor.client = doctor.connect(doctor.credential, doctor.steps.note)
             doctor.outcome = doctor.client.fetch(BALANCE, timeout=doctor.timeout)
         except Interrupted:
             raise

@@ -16,6 +16,7 @@ import pytest
 from msgctl.errors import ConfigurationError
 from msgctl.history import once
 from msgctl.history.once import StoredResult, fingerprint, reserved
+from msgctl.storage import paths
 
 NOW = 1_790_000_000.0
 ACCOUNT, KEY, WANTED = "https://service.example/api/v1 1", "disk-2026-11-21", "f" * 64
@@ -25,13 +26,13 @@ UNKNOWN = StoredResult(5, what="no response came", hint="Look.")
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "state" / "once.sqlite3"
+    return tmp_path / "state" / "msgctl" / "once.sqlite3"
 
 
 def send(path: Path, result: StoredResult | None = ACCEPTED, **changed: Any) -> StoredResult | None:
     """Send once, and return the earlier result; a ``result`` of None is a request that was refused."""
     options = {"account": ACCOUNT, "key": KEY, "wanted": WANTED, "now": NOW, **changed}
-    with reserved(path, **options) as reservation:
+    with reserved(**options) as reservation:
         if reservation.earlier is None:
             with (path.parent / "sent").open("a") as sent:
                 sent.write("x")
@@ -69,7 +70,7 @@ def test_a_refusal_of_the_second_request_leaves_the_first_in_doubt(path: Path) -
 
 
 def test_a_result_that_was_not_stored_is_unknown(path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), reserved(path, ACCOUNT, KEY, WANTED, now=NOW):
+    with pytest.raises(ZeroDivisionError), reserved(ACCOUNT, KEY, WANTED, now=NOW):
         raise ZeroDivisionError
     assert send(path) == once.DIED
     assert sent(path) == 0
@@ -116,7 +117,7 @@ def run(path: Path, *arguments: object) -> subprocess.Popen[bytes]:
 
 
 def test_of_processes_started_at_the_same_moment_one_sends_and_all_have_its_result(path: Path) -> None:
-    path.parent.mkdir(mode=0o700)
+    path.parent.mkdir(mode=0o700, parents=True)
     processes = [run(path, "together") for _ in range(6)]
     told = [process.communicate(timeout=60)[0].decode() for process in processes]
     assert sent(path) == 1
@@ -137,8 +138,8 @@ def _kill_at_every_line(path: Path) -> list[dict[str, Any]]:
     runs: list[dict[str, Any]] = []
     names = {None: "None", once.DIED: "unknown", ACCEPTED: "accepted"}
     while not runs or runs[-1]["killed"]:
-        folder = path.parent.parent / f"{len(runs)}"
-        database = folder / path.name
+        os.environ["XDG_STATE_HOME"] = str(path.parents[1] / f"{len(runs)}")
+        database = paths.state(path.name)
         status = _in_a_process(database, kill_at=len(runs) + 1)
         before = sent(database)
         told = send(database)

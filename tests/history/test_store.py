@@ -37,7 +37,7 @@ def history(path: Path) -> Iterator[History]:
 
 def found(path: Path) -> list[dict[str, object]]:
     """Return the whole history, as another run reads it."""
-    with reading(path) as history:
+    with reading() as history:
         assert history is not None
         return history.entries(limit=1_000_000)
 
@@ -62,17 +62,6 @@ def test_the_result_replaces_the_unknown_outcome(path: Path, history: History) -
     }
 
 
-def test_the_newest_sends_are_kept(path: Path, history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "MOST_SENDS", 10)
-    monkeypatch.setattr(store, "CLEANED_EVERY", 5)
-    for number in range(1, 51):
-        settled = history.begin(send(), [str(number), "other"])
-        history.finish(settled, [RecipientOutcome(str(number), "accepted"), RecipientOutcome("other", "accepted")])
-    assert [each["phone"] for each in found(path) if each["phone"] != "other"] == [str(n) for n in range(41, 51)]
-    with closing(sqlite3.connect(path)) as db:
-        assert db.execute("SELECT count(*) FROM entries").fetchone() == (20,)
-
-
 def test_the_last_send_is_that_of_the_same_profile_and_service(history: History) -> None:
     history.begin(send(), ["1", "2"])
     history.begin(send(profile="other"), ["3"])
@@ -84,7 +73,7 @@ def test_the_last_send_is_that_of_the_same_profile_and_service(history: History)
 
 def test_a_result_after_a_clear_is_not_stored(path: Path, history: History) -> None:
     late = history.begin(send(), [PHONE])
-    clear(path)
+    clear()
     history.begin(send(), ["1"])
     history.finish(late, [RecipientOutcome(PHONE, "accepted")])
     assert [each["phone"] for each in found(path)] == ["1"]
@@ -94,7 +83,7 @@ def test_cleared_entries_leave_nothing_on_disk(path: Path) -> None:
     with closing(History(path)) as history:
         history.begin(Send(DAY, "main", "https://a.example", "sms send", "a secret of theirs " * 1000), [PHONE])
     assert b"a secret of theirs" in path.read_bytes()
-    clear(path)
+    clear()
     left = b"".join(each.read_bytes() for each in path.parent.iterdir())
     assert b"a secret of theirs" not in left
     assert PHONE.encode() not in left
@@ -190,7 +179,7 @@ def test_a_damaged_or_unsafe_file_is_refused_and_left_unchanged(maker: Maker, pa
 @pytest.mark.parametrize("maker", BROKEN, ids=name)
 def test_clear_replaces_a_damaged_history(maker: Maker, path: Path) -> None:
     make(maker, path)
-    clear(path)
+    clear()
     with closing(History(path)) as history:
         history.begin(send(), [PHONE])
     assert len(found(path)) == 1
@@ -200,14 +189,14 @@ def test_clear_replaces_a_damaged_history(maker: Maker, path: Path) -> None:
 def test_clear_does_not_delete_an_unsafe_file(maker: Maker, path: Path) -> None:
     make(maker, path)
     with pytest.raises(ConfigurationError):
-        clear(path)
+        clear()
     assert path.exists() or path.is_symlink()
 
 
 def test_reading_creates_no_file(path: Path) -> None:
-    with reading(path) as history:
+    with reading() as history:
         assert history is None
-    clear(path)
+    clear()
     assert not path.parent.exists()
 
 
@@ -242,29 +231,5 @@ def test_filters_can_be_combined(history: History) -> None:
 def test_clear_before_a_time_keeps_newer_sends(path: Path, history: History) -> None:
     history.begin(send("2026-09-20T00:00:00Z"), ["1"])
     history.begin(send("2026-09-21T00:00:00Z"), ["2"])
-    assert clear(path, before="2026-09-21T00:00:00Z") == 1
+    assert clear(before="2026-09-21T00:00:00Z") == 1
     assert [each["phone"] for each in found(path)] == ["2"]
-
-
-VERSION_1 = """
-CREATE TABLE dispatches (number INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, profile TEXT NOT NULL,
-    base_url TEXT NOT NULL, command TEXT NOT NULL, message TEXT NOT NULL);
-CREATE TABLE entries (dispatch INTEGER NOT NULL, position INTEGER NOT NULL, phone TEXT, outcome TEXT NOT NULL,
-    id TEXT, status TEXT, credits TEXT, PRIMARY KEY (dispatch, position)) WITHOUT ROWID;
-INSERT INTO dispatches VALUES (1, '2026-09-21T14:13:20Z', 'main', 'https://service.example', 'sms send', 'Hola');
-INSERT INTO entries VALUES (1, 0, '573001234567', 'not-sent', NULL, NULL, NULL);
-PRAGMA user_version = 1;
-"""
-
-
-def test_a_file_of_version_1_is_updated(path: Path) -> None:
-    path.parent.mkdir(mode=0o700, parents=True)
-    with closing(sqlite3.connect(path)) as db:
-        db.executescript(f"{VERSION_1} PRAGMA application_id = {store.FORMAT.application};")
-    path.chmod(0o600)
-    with closing(History(path)) as history:
-        history.finish(history.begin(send(), ["1"]), [RecipientOutcome("1", "accepted", "m1")], "a response")
-    assert [(each["outcome"], each["response"]) for each in found(path)] == [
-        ("not sent", None),
-        ("accepted", "a response"),
-    ]

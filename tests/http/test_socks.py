@@ -1,4 +1,4 @@
-"""SOCKS proxies (extra ``socks``), and addresses of IPv6 behind a proxy."""
+"""SOCKS proxies (extra ``socks``)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from msgctl import operations as ops
 from msgctl.config.credential import Credential, Secret
 from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError
 from msgctl.http.client import Client
-from support.proxy import proxying
-from support.service import Behaviour, Service, answer, drop, running, silent
+from support.service import Behaviour, Service, answer, drop, silent
 
 HOST = "service.invalid"
 BASE_URL = f"http://{HOST}:8080/api/v1"
@@ -125,13 +124,3 @@ def test_without_socksio_the_error_says_what_to_install(monkeypatch: pytest.Monk
     with pytest.raises(ConfigurationError) as error:
         send()
     assert "msgctl[socks]" in (error.value.hint or "")
-
-
-def test_an_ipv6_address_has_brackets_in_connect(monkeypatch: pytest.MonkeyPatch) -> None:
-    with running() as service, proxying(service.port, 403) as proxy:
-        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
-        client = Client("https://[2001:db8::1]:8443/api/v1", Credential(1, Secret("a-long-key")))
-        with pytest.raises(NotReachedError, match="403"):
-            client.send(ops.BALANCE, {})
-        client.close()
-        assert proxy.targets == ["CONNECT [2001:db8::1]:8443 HTTP/1.1"]

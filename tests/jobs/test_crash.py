@@ -178,7 +178,7 @@ def _stops_for_want_of_room(bulk: Bulk, counter: CountingServer) -> None:
     for running in (bulk.begin, bulk.resume):
         done = running().end()
         assert done.code == 3, done.err
-        assert "cannot be used" in done.err or "could not be written" in done.err
+        assert "Cannot use" in done.err or "could not be written" in done.err
         assert bulk.id in done.err
         outcomes = assert_true(bulk, counter)
         assert outcomes["pending"] > 0

@@ -187,7 +187,7 @@ def test_a_discarded_import_leaves_nothing(store: Store) -> None:
 def test_an_import_does_not_overwrite_a_file(store: Store) -> None:
     in_the_way = store.folder / f".{JOB}.sqlite3.new"
     in_the_way.write_text("precious")
-    with pytest.raises(ConfigurationError, match="cannot be used"):
+    with pytest.raises(ConfigurationError, match="Cannot use"):
         Importer(store.path(JOB), SPEC, created=NOW)
     assert in_the_way.read_text() == "precious"
 
@@ -199,7 +199,7 @@ def test_an_import_does_not_overwrite_a_file(store: Store) -> None:
 def test_a_file_that_is_not_a_ledger(content: bytes, store: Store) -> None:
     store.path(JOB).write_bytes(content)
     store.path(JOB).chmod(0o600)
-    assert re.search("cannot be used|but not the ledger", fault(store))
+    assert re.search("Cannot use|but not the ledger", fault(store))
     assert store.path(JOB).read_bytes() == content
 
 

@@ -27,7 +27,7 @@ def sandbox(tool: Tool) -> Sandbox:
 
 def test_a_finished_run_leaves_no_file_open(sandbox: Sandbox) -> None:
     sandbox.done("balance")
-    path = paths.sandbox_file()
+    path = paths.state("sandbox.sqlite3")
     # SQLite removes its log with the last connection.
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 

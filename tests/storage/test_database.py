@@ -14,19 +14,22 @@ from msgctl.storage import database
 from msgctl.storage.database import BrokenError, FileFormat
 from support.disks import Disk, mounted
 
-NOTES = FileFormat(name="the notes", application=0x6E6F7465, version=2, fix="Write them again.", most_wait=0.01)
-SCHEMA = ("CREATE TABLE notes (note TEXT)",)
+NOTES = FileFormat(
+    name="the notes",
+    application=0x6E6F7465,
+    version=2,
+    fix="Write them again.",
+    schema=("CREATE TABLE notes (note TEXT)",),
+    most_wait=0.01,
+)
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A file of the format, with a few pages in it."""
     path = tmp_path / "notes.sqlite3"
-    database.provide(path)
-    with closing(NOTES.connect(path)) as db:
-        NOTES.prepare(db, path, SCHEMA)
-        with database.transaction(db):
-            db.executemany("INSERT INTO notes VALUES (?)", [("a note " * 200,)] * 50)
+    with NOTES.opened(path, create=True) as db, database.transaction(db):
+        db.executemany("INSERT INTO notes VALUES (?)", [("a note " * 200,)] * 50)
     return path
 
 
@@ -36,9 +39,9 @@ def db(path: Path) -> Iterator[sqlite3.Connection]:
         yield db
 
 
-def test_two_processes_that_prepare_one_file_find_the_same_tables(path: Path, db: sqlite3.Connection) -> None:
-    NOTES.prepare(db, path, SCHEMA)
-    assert db.execute("SELECT count(*) FROM notes").fetchone() == (50,)
+def test_a_file_that_is_there_is_not_made_again(path: Path) -> None:
+    with NOTES.opened(path, create=True) as db:
+        assert db.execute("SELECT count(*) FROM notes").fetchone() == (50,)
 
 
 def test_a_block_that_fails_changes_nothing(db: sqlite3.Connection) -> None:
@@ -55,14 +58,14 @@ def test_a_block_that_fails_changes_nothing(db: sqlite3.Connection) -> None:
 def test_another_database_is_not_taken_for_one_of_the_format(path: Path, db: sqlite3.Connection) -> None:
     db.execute("PRAGMA application_id = 7")
     with pytest.raises(ConfigurationError, match="but not the notes"):
-        NOTES.prepare(db, path, SCHEMA)
+        NOTES.open(path)
 
 
 @pytest.mark.parametrize(("version", "age"), [(1, "an older"), (3, "a newer")])
 def test_a_file_of_another_version_is_refused(version: int, age: str, path: Path, db: sqlite3.Connection) -> None:
     db.execute(f"PRAGMA user_version = {version}")
     with pytest.raises(BrokenError, match=age) as raised:
-        NOTES.prepare(db, path, SCHEMA)
+        NOTES.open(path)
     assert raised.value.hint == NOTES.fix
 
 
@@ -80,8 +83,8 @@ def test_a_damaged_file_is_named_with_what_to_do(path: Path) -> None:
 @pytest.mark.parametrize("content", [b"this is not SQLite" * 100, b"SQLite format 3\0" + b"\xff" * 500])
 def test_a_file_that_is_not_a_database_is_named_with_what_to_do(content: bytes, path: Path) -> None:
     path.write_bytes(content)
-    with closing(NOTES.connect(path)) as db, pytest.raises(BrokenError) as raised, NOTES.explained(path):
-        NOTES.prepare(db, path, SCHEMA)
+    with pytest.raises(BrokenError) as raised, NOTES.opened(path, create=True):
+        pytest.fail("it was opened")
     assert raised.value.exit_code == 3
     assert "notes.sqlite3" in raised.value.message
     assert raised.value.hint == NOTES.fix
@@ -113,9 +116,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 def test_a_file_on_a_read_only_disk_can_be_read(disk: Disk) -> None:
     path = disk.path / "notes.sqlite3"
-    database.provide(path)
-    with closing(NOTES.connect(path)) as db:
-        NOTES.prepare(db, path, SCHEMA)
+    with NOTES.opened(path, create=True) as db:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("INSERT INTO notes VALUES ('a note')")
     with disk.read_only(), closing(NOTES.connect(path, read_only=True)) as db:

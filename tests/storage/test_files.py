@@ -82,7 +82,7 @@ def test_the_command_that_fixes_it_can_be_pasted(
 
 def test_an_error_while_reading_names_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(os, "open", failing(PermissionError(13, "Permission denied")))
+        patch.setattr(Path, "read_bytes", failing(PermissionError(13, "Permission denied")))
         error = refusal(file)
     assert "Permission denied" in error.message
     assert "file.toml" in error.message

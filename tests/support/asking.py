@@ -55,9 +55,9 @@ class Line:
 
 def prepare(base_url: str) -> None:
     """Have one job: its first recipient is accepted, the second is pending."""
-    shutil.rmtree(paths.jobs_folder(), ignore_errors=True)
+    shutil.rmtree(paths.state("jobs"), ignore_errors=True)
     write_job(profiles.ENVIRONMENT, base_url, client=12345)
-    with closing(Ledger(Store(paths.jobs_folder()).path(JOB), clock=lambda: 1_790_000_000.0)) as ledger:
+    with closing(Ledger(Store(paths.state("jobs")).path(JOB), clock=lambda: 1_790_000_000.0)) as ledger:
         with ledger.transaction():
             intent = ledger.intend(1)
         assert intent is not None

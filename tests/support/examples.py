@@ -85,8 +85,8 @@ def write_files(folder: Path) -> None:
 
 def write_job(profile: str = profiles.SANDBOX, base_url: str = profiles.SANDBOX_URL, client: int = 1) -> None:
     """A job that has not begun; of the sandbox, unless another profile is named."""
-    store = Store(paths.jobs_folder())
-    private.folder(store.folder)
+    store = Store(paths.state("jobs"))
+    private.make_folder(store.folder)
     spec = JobSpec("sms bulk", SEND_SMS.name, "customers.csv", profile, base_url, {}, client=client)
     write_ledger(store.path(JOB), [Row(2, "573001234567", ("",)), Row(3, "573007654321", ("",))], spec, "Hello")
 

@@ -8,7 +8,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import bulk, requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import NoNumberCheck, Numbers, Phone, PhoneCountry, option, optional
+from msgctl.cli.inputs import Numbers, Phone, option, optional
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult, Result
 
@@ -23,15 +23,14 @@ app = group("Block numbers from receiving messages.")
     performs=ops.BLOCK_PHONE,
 )
 def add(
-    ctx: typer.Context,
+    context: Context,
     phone: Phone,
+    *,
     name: Annotated[str | None, option(ops.BLOCK_PHONE.field("name"), "NAME")] = None,
-    country_code: PhoneCountry = None,
-    no_number_check: NoNumberCheck = False,
+    numbers: Numbers,
 ) -> Result:
     """Block a number."""
-    context = Context.of(ctx)
-    number = Numbers(context, country_code, unchecked=no_number_check).one(phone)
+    number = numbers.one(context, phone)
     return requests.run(context, ops.BLOCK_PHONE, {"phone": number, "name": optional(name, "--name")})
 
 
@@ -44,15 +43,15 @@ def add(
     in_bulk=True,
 )
 def bulk_add(
-    ctx: typer.Context,
+    context: Context,
     file: bulk.File,
     name: Annotated[
         str | None, typer.Option("--name", metavar="TEMPLATE", help="Name of the contact, with {column} placeholders.")
     ] = None,
+    *,
     phone_column: bulk.PhoneColumn = None,
     skip_invalid: bulk.SkipInvalid = False,
-    country_code: PhoneCountry = None,
-    no_number_check: NoNumberCheck = False,
+    numbers: Numbers,
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
 ) -> OwnResult:
@@ -60,13 +59,12 @@ def bulk_add(
 
     You see a summary and must confirm. In scripts, use --yes. After a crash, `msgctl job resume` continues.
     """
-    context = Context.of(ctx)
     template = optional(name, "--name")
     return bulk.start(
         context,
         "block bulk",
         ops.BLOCK_PHONE,
-        bulk.Source(file, phone_column, skip_invalid, None, country_code, no_number_check),
+        bulk.Source(file, phone_column, skip_invalid, None, numbers.country_code, numbers.no_number_check),
         bulk.Limits.of(concurrency=concurrency, rate=rate),
         {},
         bulk.Messages(

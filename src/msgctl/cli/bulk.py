@@ -142,7 +142,7 @@ def start(
         **asdict(limits),
     )
 
-    country = inputs.country_code(context, source.country_code)
+    country = inputs.Country(source.country_code).code(context)
     cells = PhoneCells(country, sms=operation is ops.SEND_SMS, check=not source.no_number_check)
 
     def read(importer: Importer) -> None:
@@ -167,9 +167,9 @@ def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Import
     context.enable_gc()
     context.check_fields(confirmation.SUMMARY if context.options.dry_run else SUMMARY)
     zones = campaign.zone_finder(context, rules.hours())
-    country = inputs.country_code(context, source.country_code)
+    country = inputs.Country(source.country_code).code(context)
     test_to = None if rules.test_to is None else _test_phone(context, source, spec, rules.test_to)
-    store = Store(paths.jobs_folder())
+    store = Store(paths.state("jobs"))
     job = store.new_id(context.clock())
     with _exclusions(spec, rules, country) as found, store.locked(job):
         store.tidy()
@@ -194,7 +194,7 @@ def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Import
 
 def _test_phone(context: Context, source: Source, spec: JobSpec, typed: str) -> str:
     is_sms = spec.performs is ops.SEND_SMS
-    return inputs.Numbers(context, source.country_code, sms=is_sms, unchecked=source.no_number_check).one(typed)
+    return inputs.Numbers(source.country_code, source.no_number_check).one(context, typed, sms=is_sms)
 
 
 @contextmanager

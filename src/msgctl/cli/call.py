@@ -9,10 +9,8 @@ from msgctl import values
 from msgctl.cli import bulk, campaign, inputs, sending
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
-    CountryCode,
     Message,
     MessageFile,
-    NoNumberCheck,
     Numbers,
     Phones,
     Template,
@@ -54,29 +52,25 @@ LeaveVoicemail = Annotated[
     performs=ops.SEND_CALL,
 )
 def send(
-    ctx: typer.Context,
+    context: Context,
     phone: Phones,
+    *,
     text: Message = None,
     message_file: MessageFile = None,
     voice: Voice = None,
     audio_code: AudioCode = None,
     retries: Retries = None,
     leave_voicemail: LeaveVoicemail = None,
-    country_code: CountryCode = None,
-    no_number_check: NoNumberCheck = False,
-    once: sending.Once = None,
-    resend_unknown: sending.ResendUnknown = False,
-    ignore_optout: sending.IgnoreOptout = False,
-    wait: sending.Wait = False,
-    max_wait: sending.MaxWait = None,
+    numbers: Numbers,
+    options: sending.SendOptions,
+    wait: sending.WaitOptions,
 ) -> Result:
     """Call each number and speak a message, or play a stored audio.
 
     A message and --voice are required, unless --audio-code is given. Without -m and --message-file, the message is read
     from standard input.
     """
-    context = Context.of(ctx)
-    phones = Numbers(context, country_code, unchecked=no_number_check).all(phone)
+    phones = numbers.all(context, phone)
     attempts = _attempts(retries)
     if audio_code is None:
         _require_speech(context, text, message_file, voice)
@@ -93,11 +87,11 @@ def send(
             "phone": phones,
             "retries": attempts,
             "leave-voicemail": leave_voicemail,
-            "country-code": inputs.country_code(context, country_code),
+            "country-code": numbers.code(context),
             **spoken,
         },
-        None,
-        sending.Options(once, resend_unknown, ignore_optout, wait, max_wait),
+        options,
+        wait,
     )
 
 
@@ -110,19 +104,19 @@ def send(
     in_bulk=True,
 )
 def bulk_send(
-    ctx: typer.Context,
+    context: Context,
     file: bulk.File,
+    *,
     text: Template = None,
     message_file: TemplateFile = None,
     voice: Voice = None,
     audio_code: AudioCode = None,
     retries: Retries = None,
     leave_voicemail: LeaveVoicemail = None,
-    country_code: CountryCode = None,
+    numbers: Numbers,
     name: bulk.Name = None,
     phone_column: bulk.PhoneColumn = None,
     skip_invalid: bulk.SkipInvalid = False,
-    no_number_check: NoNumberCheck = False,
     batch_size: bulk.BatchSize = "100",
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
@@ -143,12 +137,11 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a call twice.
     """
-    context = Context.of(ctx)
     limits = bulk.Limits.of(batch_size, concurrency, rate, max_credits)
     fixed: dict[str, request.Value] = {
         "retries": _attempts(retries),
         "leave-voicemail": leave_voicemail,
-        "country-code": inputs.country_code(context, country_code),
+        "country-code": numbers.code(context),
     }
     templates: dict[str, str] = {}
     if audio_code is None:
@@ -160,7 +153,7 @@ def bulk_send(
         context,
         "call bulk",
         ops.SEND_CALL,
-        bulk.Source(file, phone_column, skip_invalid, name, country_code, no_number_check),
+        bulk.Source(file, phone_column, skip_invalid, name, numbers.country_code, numbers.no_number_check),
         limits,
         fixed,
         bulk.Messages(templates),

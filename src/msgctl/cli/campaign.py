@@ -103,8 +103,8 @@ def exclusions(rules: Rules, country: str | None) -> Iterator[Exclusions]:
 
     found = Exclusions()
     try:
-        if paths.optouts_file().exists():
-            found.add(OPTED_OUT, (each.phone for each in optouts.all_of(paths.optouts_file())))
+        if paths.state(paths.OPTOUTS).exists():
+            found.add(OPTED_OUT, (each.phone for each in optouts.every()))
         for name in rules.exclude or []:
             with opened(name) as source:
                 found.add(f"excluded by {Path(name).name}", numbers_in(source, name, country))

@@ -1,37 +1,43 @@
 """`msgctl chatapp`: send chat-app messages from templates."""
 
 from codecs import BOM_UTF8
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from msgctl import operations as ops
-from msgctl import values
+from msgctl import values as checks
 from msgctl.cli import bulk, campaign, sending
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import MOST_BODY_BYTES, NoNumberCheck, Numbers, PhoneCountry, option, read
+from msgctl.cli.inputs import MOST_BODY_BYTES, Numbers, option, read
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.request import Value
 from msgctl.http.response import ShapeError, load_json
+from msgctl.operations import Operation
 from msgctl.output.result import OwnResult, Result
 
 app = group("Send chat-app messages from templates.")
 
-PhoneOfTemplate = Annotated[str | None, typer.Argument(metavar="[PHONE]", help="Phone number, with its country code.")]
-Values = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[VALUE]...", help="Template values, in order."),
-]
 Template = Annotated[str, option(ops.CHATAPP_SEND.field("template"), "NAME")]
-Body = Annotated[
-    str | None,
-    typer.Option(
-        "--body",
-        metavar="FILE",
-        help="Send the JSON object of this file instead of PHONE and VALUEs; - is standard input.",
-    ),
-]
+
+
+@dataclass(frozen=True)
+class Content:
+    """What to send: values of a template, or a JSON object."""
+
+    template: Template
+    phone: Annotated[str | None, typer.Argument(metavar="[PHONE]", help="Phone number, with its country code.")] = None
+    value: Annotated[list[str] | None, typer.Argument(metavar="[VALUE]...", help="Template values, in order.")] = None
+    body: Annotated[
+        str | None,
+        typer.Option(
+            "--body",
+            metavar="FILE",
+            help="Send the JSON object of this file instead of PHONE and VALUEs; - is standard input.",
+        ),
+    ] = None
 
 
 @command(
@@ -41,24 +47,9 @@ Body = Annotated[
     "msgctl chatapp send --template appointment --body body.json",
     performs=ops.CHATAPP_SEND,
 )
-def send(
-    ctx: typer.Context,
-    template: Template,
-    phone: PhoneOfTemplate = None,
-    value: Values = None,
-    body: Body = None,
-    country_code: PhoneCountry = None,
-    no_number_check: NoNumberCheck = False,
-    once: sending.Once = None,
-    resend_unknown: sending.ResendUnknown = False,
-    ignore_optout: sending.IgnoreOptout = False,
-) -> Result:
+def send(context: Context, content: Content, numbers: Numbers, options: sending.SendOptions) -> Result:
     """Send a chat-app message from a template."""
-    context = Context.of(ctx)
-    given = _content(
-        context, template, phone, value or [], body, Numbers(context, country_code, unchecked=no_number_check)
-    )
-    return sending.send(context, ops.CHATAPP_SEND, *given, sending.Options(once, resend_unknown, ignore_optout))
+    return _send(context, ops.CHATAPP_SEND, content, numbers, options)
 
 
 @command(
@@ -68,24 +59,9 @@ def send(
     "msgctl chatapp order --template order_ready --body - < order.json",
     performs=ops.CHATAPP_ORDER,
 )
-def order(
-    ctx: typer.Context,
-    template: Template,
-    phone: PhoneOfTemplate = None,
-    value: Values = None,
-    body: Body = None,
-    country_code: PhoneCountry = None,
-    no_number_check: NoNumberCheck = False,
-    once: sending.Once = None,
-    resend_unknown: sending.ResendUnknown = False,
-    ignore_optout: sending.IgnoreOptout = False,
-) -> Result:
+def order(context: Context, content: Content, numbers: Numbers, options: sending.SendOptions) -> Result:
     """Send a store-order notification from a custom template."""
-    context = Context.of(ctx)
-    given = _content(
-        context, template, phone, value or [], body, Numbers(context, country_code, unchecked=no_number_check)
-    )
-    return sending.send(context, ops.CHATAPP_ORDER, *given, sending.Options(once, resend_unknown, ignore_optout))
+    return _send(context, ops.CHATAPP_ORDER, content, numbers, options)
 
 
 @command(
@@ -97,18 +73,18 @@ def order(
     in_bulk=True,
 )
 def bulk_send(
-    ctx: typer.Context,
+    context: Context,
     file: bulk.File,
     template: Template,
     value: Annotated[
         list[str] | None,
         typer.Argument(metavar="[VALUE]...", help="Template values, with {column} placeholders."),
     ] = None,
+    *,
     name: bulk.Name = None,
     phone_column: bulk.PhoneColumn = None,
     skip_invalid: bulk.SkipInvalid = False,
-    country_code: PhoneCountry = None,
-    no_number_check: NoNumberCheck = False,
+    numbers: Numbers,
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
     max_credits: bulk.MaxCredits = None,
@@ -128,33 +104,34 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
     """
-    context = Context.of(ctx)
     limits = bulk.Limits.of(concurrency=concurrency, rate=rate, max_credits=max_credits)
     return bulk.start(
         context,
         "chatapp bulk",
         ops.CHATAPP_SEND,
-        bulk.Source(file, phone_column, skip_invalid, name, country_code, no_number_check),
+        bulk.Source(file, phone_column, skip_invalid, name, numbers.country_code, numbers.no_number_check),
         limits,
-        {"template": values.words(template, "--template")},
-        bulk.Messages({"body": value or ()}, lambda text: values.prose(text, "a VALUE")),
+        {"template": checks.words(template, "--template")},
+        bulk.Messages({"body": value or ()}, lambda text: checks.prose(text, "a VALUE")),
         campaign.Rules(exclude, window, days, at, foreground, again, canary, test_to),
     )
 
 
-def _content(
-    context: Context, template: str, phone: str | None, given: list[str], body: str | None, numbers: Numbers
-) -> tuple[dict[str, Value], bytes | None]:
-    """Return the parameters of a message, and its JSON if the user gave it."""
-    name = values.words(template, "--template")
-    if body is not None:
-        if phone is not None:
+def _send(
+    context: Context, operation: Operation, content: Content, numbers: Numbers, options: sending.SendOptions
+) -> Result:
+    values: dict[str, Value] = {"template": checks.words(content.template, "--template")}
+    body = None
+    if content.body is not None:
+        if content.phone is not None:
             raise UsageError("Use either --body or PHONE and VALUEs, not both")
-        return {"template": name}, _object(read(context, body, MOST_BODY_BYTES, "a JSON object"))
-    if phone is None:
+        body = _object(read(context, content.body, MOST_BODY_BYTES, "a JSON object"))
+    elif content.phone is None:
         raise UsageError("PHONE is missing", "Give PHONE and VALUEs, or --body FILE.")
-    texts = [values.prose(text, "A VALUE") for text in given]
-    return {"template": name, "phone": numbers.one(phone), "body": texts}, None
+    else:
+        values["body"] = [checks.prose(text, "A VALUE") for text in content.value or []]
+        values["phone"] = numbers.one(context, content.phone)
+    return sending.send(context, operation, values, options, body=body)
 
 
 def _object(body: bytes) -> bytes:

@@ -113,7 +113,7 @@ class Context:
 
         return self.on_close(
             Emulator(
-                SandboxState(paths.sandbox_file()),
+                SandboxState(paths.state("sandbox.sqlite3")),
                 clock=self.clock,
                 client=profiles.SANDBOX_CLIENT,
                 key=profiles.SANDBOX_KEY,
@@ -142,7 +142,7 @@ class Context:
             Client(
                 self.profile.base_url,
                 credential,
-                timeout=self.options.seconds,
+                timeout=self.options.timeout,
                 log=self.trace,
                 verbosity=self.options.verbose,
                 trace=trace,

@@ -39,7 +39,7 @@ def doctor(ctx: typer.Context) -> Result:
         named=context.options.profile,
         find_config=lambda: context.config_path,
         connect=context.connect,
-        timeout=context.options.seconds,
+        timeout=context.options.timeout,
         clock=context.clock,
         monotonic=context.monotonic,
         offline=context.options.dry_run,

@@ -3,7 +3,6 @@
 import json
 import sqlite3
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from datetime import date, datetime, timedelta
 from typing import Annotated, Any, TypeVar
 
@@ -12,7 +11,7 @@ import typer
 from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import Numbers, PhoneCountry, optional
+from msgctl.cli.inputs import Country, CountryCode, optional
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.history import FIELDS, reading
@@ -71,7 +70,7 @@ def history(
     since: Since = None,
     until: Until = None,
     phone: ToPhone = None,
-    country_code: PhoneCountry = None,
+    country_code: CountryCode = None,
     state: State = None,
     command: OfCommand = None,
     job: OfJob = None,
@@ -101,7 +100,7 @@ def list_(
     since: Since = None,
     until: Until = None,
     phone: ToPhone = None,
-    country_code: PhoneCountry = None,
+    country_code: CountryCode = None,
     state: State = None,
     command: OfCommand = None,
     job: OfJob = None,
@@ -119,7 +118,7 @@ def list_(
     today = context.today()
     filters = {
         **period(since, until, today),
-        "phone": None if phone is None else Numbers(context, country_code).any(phone),
+        "phone": None if phone is None else Country(country_code).any(context, phone),
         "state": optional(state, "--state"),
         "command": optional(command, "--command"),
         "profile": context.options.profile,
@@ -127,9 +126,9 @@ def list_(
     context.check_fields((*FIELDS, RESPONSE))
     found: list[dict[str, Any]] = []
     if job is None:
-        with reading(paths.history_file()) as history:
+        with reading() as history:
             found = [] if history is None else history.entries(most, **filters)
-    if paths.jobs_folder().exists() or job is not None:
+    if paths.state("jobs").exists() or job is not None:
         found += _of_jobs(most, job, filters, context.warn)
         found = sorted(found, key=lambda entry: str(entry["time"]))[-most:]
     is_filtered = job is not None or any(value is not None for value in filters.values())
@@ -170,7 +169,7 @@ def clear(
     profile = context.options.profile
     whose = "" if profile is None else f" of profile {values.quote(profile)}"
     prompts.confirm(context, f"Delete the history{whose}{'' if before is None else f' before {before}'}?")
-    deleted = clear_file(paths.history_file(), profile, start)
+    deleted = clear_file(profile, start)
     context.note(
         "The history was damaged; it is empty now."
         if deleted is None
@@ -206,13 +205,12 @@ def read_jobs(
 
     ``warn`` is called for each ledger that cannot be read.
     """
-    store = Store(paths.jobs_folder())
+    store = Store(paths.state("jobs"))
     found: list[Read] = []
     for each in store.ids() if job is None else [store.find(job)]:
         path = store.path(each)
         try:
-            with LEDGER.explained(path), closing(LEDGER.connect(path, read_only=True)) as db:
-                LEDGER.check(db, path)
+            with LEDGER.opened(path, read_only=True) as db:
                 spec = JobSpec.load(db.execute("SELECT value FROM job WHERE name = 'spec'").fetchone()[0])
                 if filters["profile"] in (None, spec.profile):
                     found += read(each, spec, db)

@@ -1,12 +1,12 @@
 """Arguments and options that several commands share: phone numbers, defaults of the profile, text from files."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from msgctl import operations as ops
 from msgctl import phones, segments, values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
@@ -49,10 +49,6 @@ Template = Annotated[
 TemplateFile = Annotated[
     str | None,
     typer.Option("--message-file", metavar="PATH", help="Read the template from a file; - is standard input."),
-]
-CountryCode = Annotated[str | None, option(ops.SEND_SMS.field("country-code"), "CC")]
-PhoneCountry = Annotated[
-    str | None, typer.Option("--country-code", metavar="CC", help="Country to read the number in, for example CO.")
 ]
 AppName = Annotated[
     str | None,
@@ -152,58 +148,71 @@ def code(context: Context, text: str | None) -> str:
     return values.words("".join(text.split()), "--code")
 
 
-NoNumberCheck = Annotated[
-    bool, typer.Option("--no-number-check", help="Send the digits as typed, for short codes and test numbers.")
+CountryCode = Annotated[
+    str | None,
+    typer.Option("--country-code", metavar="CC", help="Country of national numbers, for example CO."),
 ]
 
 
-class Numbers:
-    """Reads the phone numbers of one command line. ``sms`` refuses fixed lines, ``unchecked`` takes any digits."""
+@dataclass(frozen=True)
+class Country:
+    """How phone numbers are read by commands that do not send to them."""
 
-    def __init__(
-        self, context: Context, country_code: str | None, *, sms: bool = False, unchecked: bool = False
-    ) -> None:
-        self._context = context
-        self._country = known_country(context, country_code)
-        self._sms = sms
-        self._unchecked = unchecked
+    country_code: CountryCode = None
 
-    def one(self, text: str) -> str:
-        """Return the digits of a number; a note says so if it belongs to another country than the known one."""
+    def code(self, context: Context) -> str | None:
+        """Return the country code of the option or of the profile, if any."""
+        return _given(context, "country_code", self.country_code, values.country_code)
+
+    def known(self, context: Context) -> str | None:
+        """Return the country to read numbers by. No profile is needed."""
+        try:
+            return self.code(context)
+        except ConfigurationError:
+            return None
+
+    def one(self, context: Context, text: str, *, sms: bool = False) -> str:
+        """Return the digits of a number; a note says so if it belongs to another country than the known one.
+
+        ``sms`` refuses fixed lines.
+        """
         if "," in text:
             raise UsageError(f"{quote(text)} is a list: give one number")
-        if self._unchecked:
-            return phones.as_typed(text).digits
-        found = phones.read(text, self._country, sms=self._sms)
+        found = phones.read(text, self.known(context), sms=sms)
         if found.abroad:
-            self._context.note(f"{found.digits} is a number in {found.abroad}")
+            context.note(f"{found.digits} is a number in {found.abroad}")
         return found.digits
 
-    def any(self, text: str) -> str:
+    def any(self, context: Context, text: str) -> str:
         """Return the digits of a number to look up. It may have been sent to without a check."""
         try:
-            return self.one(text)
+            return self.one(context, text)
         except phones.InvalidPhoneError:
             return phones.as_typed(text).digits
 
-    def all(self, texts: Iterable[str]) -> tuple[str, ...]:
+    def all(self, context: Context, texts: Iterable[str], *, sms: bool = False) -> tuple[str, ...]:
         """Return the digits of several numbers, each once; an argument may be a comma-separated list."""
         seen: dict[str, None] = {}
         repeated: dict[str, None] = {}
         for part in _parts(texts):
-            number = self.one(part)
+            number = self.one(context, part, sms=sms)
             (repeated if number in seen else seen)[number] = None
         if repeated:
-            self._context.note(f"Repeated numbers are used once: {', '.join(repeated)}")
+            context.note(f"Repeated numbers are used once: {', '.join(repeated)}")
         return tuple(seen)
 
 
-def known_country(context: Context, text: str | None) -> str | None:
-    """Return the country to read numbers by, of the option or of the profile. No profile is needed."""
-    try:
-        return country_code(context, text)
-    except ConfigurationError:
-        return None
+@dataclass(frozen=True)
+class Numbers(Country):
+    """How phone numbers to send to are read."""
+
+    no_number_check: Annotated[
+        bool, typer.Option("--no-number-check", help="Send the digits as typed, for short codes and test numbers.")
+    ] = False
+
+    def one(self, context: Context, text: str, *, sms: bool = False) -> str:
+        """Return the digits of a number, as typed if it is not to be checked."""
+        return phones.as_typed(text).digits if self.no_number_check else super().one(context, text, sms=sms)
 
 
 def _parts(texts: Iterable[str]) -> Iterable[str]:
@@ -218,11 +227,6 @@ def _parts(texts: Iterable[str]) -> Iterable[str]:
 
 SAME_VOICE = {"marian": "Mariana", "mariana": "Marian"}
 """The one voice that the interface spells in two ways: Marian in calls, Mariana in verification calls."""
-
-
-def country_code(context: Context, text: str | None) -> str | None:
-    """Return the country code of the option or of the profile, if any."""
-    return _given(context, "country_code", text, values.country_code)
 
 
 def app_name(context: Context, text: str | None) -> str:

@@ -305,7 +305,7 @@ def _open_ends(context: Context, store: Store, job: str) -> str:
 def _store() -> Store:
     from msgctl.jobs.store import Store
 
-    return Store(paths.jobs_folder())
+    return Store(paths.state("jobs"))
 
 
 def _opened(context: Context, store: Store, job: str, *, read_only: bool) -> Ledger:

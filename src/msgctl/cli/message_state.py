@@ -16,7 +16,6 @@ from msgctl.errors import ConditionError, ConfigurationError, Interrupted, Msgct
 from msgctl.http.response import Response
 from msgctl.output.result import OwnResult, ServiceResult
 from msgctl.recipients import ACCEPTED, RecipientOutcome, folded, is_delivered, is_final
-from msgctl.storage import paths
 from msgctl.text import shorten
 from msgctl.values import quote
 
@@ -146,7 +145,7 @@ def _learn(context: Context, responses: Sequence[Response]) -> None:
         return
     from msgctl.history import reading
 
-    with suppress(ConfigurationError), reading(paths.history_file()) as history:
+    with suppress(ConfigurationError), reading() as history:
         if history is not None:
             history.learn(states)
 
@@ -168,7 +167,7 @@ def last_ids(context: Context) -> list[str]:
         )
     from msgctl.history import reading
 
-    with reading(paths.history_file()) as history:
+    with reading() as history:
         entries = [] if history is None else history.last(profile.name, profile.base_url)
         newest = [] if history is None or entries else history.entries(1)
     if not entries:

@@ -1,7 +1,8 @@
 """The global options, which every command accepts before the group and after its own name."""
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any
 
@@ -13,43 +14,12 @@ from msgctl.output.result import Format
 PANEL = "Global options"
 
 
-class GlobalOptions:
-    """The values of the global options; if one is given twice, the later one wins."""
-
-    profile: str | None = None
-    format: Format = Format.TABLE
-    fields: tuple[str, ...] = ()
-    no_header: bool = False
-    dry_run: bool = False
-    yes: bool = False
-    quiet: bool = False
-    verbose: int = 0
-    seconds: float = 30.0
-    no_color: bool = False
-
-
-def _stored(name: str, convert: Callable[[Any], Any] = lambda value: value) -> Callable[..., Any]:
-    """Return a callback that stores an option's value in the `GlobalOptions` of this run."""
-
-    def store(ctx: typer.Context, value: Any) -> Any:
-        if value not in (None, 0) and not ctx.resilient_parsing:  # 0: a counter that was not given
-            setattr(ctx.obj.options, name, convert(value))
-        return value
-
-    return store
-
-
-def _format(text: str) -> Format:
-    return Format(values.choice(text, [each.value for each in Format], "output format"))
-
-
-def _fields(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    return tuple(values.words(name, "A name in --fields") for name in names)
-
-
-def _seconds(text: str) -> float:
-    return values.seconds(text, "--timeout")
+def _store(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
+    """Store an option's value in the `GlobalOptions` of this run."""
+    if value not in (None, 0) and not ctx.resilient_parsing:  # 0: a counter that was not given
+        name, value = ("format", Format.JSON) if param.name == "json" else (param.name, value)
+        setattr(ctx.obj.options, str(name), value)
+    return value
 
 
 def _version(ctx: typer.Context, value: bool | None) -> None:
@@ -66,101 +36,81 @@ def _help(ctx: typer.Context, value: bool | None) -> None:
         raise typer.Exit
 
 
-def _option(name: str, *names: str, help: str, metavar: str | None = None, convert: Callable[[Any], Any] = bool) -> Any:
-    """Return a global option: with a value if it has a ``metavar``, else a flag."""
-    store = _stored(name, convert)
-    return typer.Option(*names, help=help, metavar=metavar, is_eager=True, callback=store, rich_help_panel=PANEL)
+def _format(text: str) -> Format:
+    return Format(values.choice(text, list(Format), "output format"))
 
 
-def _signature(  # never called: Typer reads the signature
+def _fields(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    return tuple(values.words(name, "A name in --fields") for name in names)
+
+
+def _seconds(text: str) -> float:
+    return values.seconds(text, "--timeout")
+
+
+def _option(*names: str, callback: Callable[..., Any] = _store, **attributes: Any) -> Any:
+    return typer.Option(*names, is_eager=True, callback=callback, rich_help_panel=PANEL, **attributes)
+
+
+@dataclass
+class GlobalOptions:
+    """The global options of a run; if one is given twice, the later one wins."""
+
     profile: Annotated[
-        str | None,
+        str | None, _option("--profile", "-p", metavar="NAME", help="Stored profile to use (MSGCTL_PROFILE).")
+    ] = None
+    json: Annotated[bool, _option("--json", help="Print the service's JSON unchanged; same as -o json.")] = False
+    format: Annotated[
+        Format,
         _option(
-            "profile", "--profile", "-p", metavar="NAME", help="Stored profile to use (MSGCTL_PROFILE).", convert=str
-        ),
-    ] = None,
-    json: Annotated[
-        bool | None,
-        _option(
-            "format",
-            "--json",
-            help="Print the service's JSON unchanged; same as -o json.",
-            convert=lambda _: Format.JSON,
-        ),
-    ] = None,
-    output: Annotated[
-        str | None,
-        _option(
-            "format",
             "--output",
             "-o",
             metavar="FORMAT",
+            parser=_format,
             help="Output format: table, json, csv or tsv. [default: table]",
-            convert=_format,
         ),
-    ] = None,
+    ] = Format.TABLE
     fields: Annotated[
-        str | None,
-        _option("fields", "--fields", metavar="A,B", help="Show only these fields, in this order.", convert=_fields),
-    ] = None,
-    no_header: Annotated[
-        bool | None, _option("no_header", "--no-header", help="Omit the header line of csv and tsv.")
-    ] = None,
-    dry_run: Annotated[
-        bool | None, _option("dry_run", "--dry-run", "-n", help="Print the request and send nothing.")
-    ] = None,
-    yes: Annotated[bool | None, _option("yes", "--yes", "-y", help="Skip confirmation prompts.")] = None,
-    quiet: Annotated[
-        bool | None, _option("quiet", "--quiet", "-q", help="No notes or progress on standard error.")
-    ] = None,
+        Sequence[str],
+        _option("--fields", metavar="A,B", parser=_fields, help="Show only these fields, in this order."),
+    ] = ()
+    no_header: Annotated[bool, _option("--no-header", help="Omit the header line of csv and tsv.")] = False
+    dry_run: Annotated[bool, _option("--dry-run", "-n", help="Print the request and send nothing.")] = False
+    yes: Annotated[bool, _option("--yes", "-y", help="Skip confirmation prompts.")] = False
+    quiet: Annotated[bool, _option("--quiet", "-q", help="No notes or progress on standard error.")] = False
     verbose: Annotated[
-        int | None,
-        typer.Option(
+        int,
+        _option(
             "--verbose",
             "-v",
             count=True,
             help="Show each request and response on standard error; -vv adds headers and bodies.",
-            is_eager=True,
-            callback=_stored("verbose", int),
-            rich_help_panel=PANEL,
-            show_default=False,
         ),
-    ] = None,
+    ] = 0
     timeout: Annotated[
-        str | None,
+        float,
         _option(
-            "seconds",
             "--timeout",
             metavar="SECONDS",
+            parser=_seconds,
             help="Maximum total time per request. [default: 30]",
-            convert=_seconds,
         ),
-    ] = None,
-    no_color: Annotated[
-        bool | None, _option("no_color", "--no-color", help="No colour; NO_COLOR and TERM=dumb do the same.")
-    ] = None,
-    help: Annotated[
-        bool | None,
-        typer.Option("--help", "-h", help="Show this page.", is_eager=True, callback=_help, rich_help_panel=PANEL),
-    ] = None,
-    version: Annotated[
-        bool | None,
-        typer.Option(
-            "--version", "-V", help="Show the version.", is_eager=True, callback=_version, rich_help_panel=PANEL
-        ),
-    ] = None,
-) -> None:
-    raise NotImplementedError
+    ] = 30.0
+    no_color: Annotated[bool, _option("--no-color", help="No colour; NO_COLOR and TERM=dumb do the same.")] = False
+    help: Annotated[bool, _option("--help", "-h", callback=_help, help="Show this page.")] = False
+    version: Annotated[bool, _option("--version", "-V", callback=_version, help="Show the version.")] = False
 
 
 @cache
 def global_options() -> tuple[Any, ...]:
     """Return the global options, built once and shared: building them for 40 commands doubles the start-up time."""
     app = typer.Typer(add_completion=False)
-    app.command()(_signature)
+    app.command()(GlobalOptions)
     parameters = tuple(typer.main.get_command(app).params)
     for parameter in parameters:
         parameter.expose_value = False
+        parameter.default = None  # one that is not given changes nothing
     return parameters
 
 

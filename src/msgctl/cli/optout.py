@@ -10,10 +10,9 @@ import typer
 
 from msgctl.cli import bulk, campaign
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import CountryCode, Numbers, Phones, known_country
+from msgctl.cli.inputs import Country, Phones
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult
-from msgctl.storage import paths
 from msgctl.text import timestamp
 
 app = group(
@@ -35,38 +34,35 @@ COLUMNS = ("phone", "added")
     "msgctl optout add 573005550100",
     "msgctl optout add '300 555 0100' --country-code CO",
 )
-def add(ctx: typer.Context, phone: Phones, country_code: CountryCode = None) -> None:
+def add(context: Context, phone: Phones, country: Country) -> None:
     """Add numbers to the opt-out list."""
     from msgctl.history import optouts
 
-    context = Context.of(ctx)
     context.refuse_dry_run("optout add")
-    wanted = Numbers(context, country_code).all(phone)
-    _, new = optouts.add(paths.optouts_file(), wanted, context.clock())
+    wanted = country.all(context, phone)
+    _, new = optouts.add(wanted, context.clock())
     _tell_added(context, len(wanted), new)
 
 
 @command(app, "list", "msgctl optout list", "msgctl optout list -o csv > optouts.csv")
-def list_(ctx: typer.Context) -> OwnResult:
+def list_(context: Context) -> OwnResult:
     """List the numbers that opted out."""
     from msgctl.history import optouts
 
-    context = Context.of(ctx)
     context.refuse_dry_run("optout list")
     context.check_fields(COLUMNS)
-    found = [{"phone": each.phone, "added": timestamp(each.added)} for each in optouts.all_of(paths.optouts_file())]
+    found = [{"phone": each.phone, "added": timestamp(each.added)} for each in optouts.every()]
     return OwnResult(found, COLUMNS, empty="The opt-out list is empty.")
 
 
 @command(app, "remove", "msgctl optout remove 573005550100")
-def remove(ctx: typer.Context, phone: Phones, country_code: CountryCode = None) -> None:
+def remove(context: Context, phone: Phones, country: Country) -> None:
     """Remove numbers from the opt-out list."""
     from msgctl.history import optouts
 
-    context = Context.of(ctx)
     context.refuse_dry_run("optout remove")
-    wanted = Numbers(context, country_code).all(phone)
-    removed = optouts.remove(paths.optouts_file(), wanted)
+    wanted = country.all(context, phone)
+    removed = optouts.remove(wanted)
     context.note(f"Removed {_count(len(removed))}.")
     if others := [each for each in wanted if each not in removed]:
         context.note(f"Not on the list: {', '.join(others)}")
@@ -74,21 +70,21 @@ def remove(ctx: typer.Context, phone: Phones, country_code: CountryCode = None) 
 
 @command(app, "import", "msgctl optout import unsubscribed.txt --country-code CO")
 def import_(
-    ctx: typer.Context,
+    context: Context,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="One number per line, CSV, JSON Lines or .xlsx; - is standard input.")
     ],
-    country_code: CountryCode = None,
+    *,
+    country: Country,
     phone_column: bulk.PhoneColumn = None,
 ) -> None:
     """Add the numbers of a file to the opt-out list, all or none."""
     from msgctl.history import optouts
 
-    context = Context.of(ctx)
     context.refuse_dry_run("optout import")
     context.enable_gc()
-    numbers = _read(context, file, known_country(context, country_code), phone_column)
-    given, new = optouts.add(paths.optouts_file(), numbers, context.clock())
+    numbers = _read(context, file, country.known(context), phone_column)
+    given, new = optouts.add(numbers, context.clock())
     _tell_added(context, given, new)
 
 

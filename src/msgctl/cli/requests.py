@@ -13,7 +13,6 @@ from msgctl.http.response import Response
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Document, Format, OwnResult, ServiceResult
 from msgctl.recipients import RecipientOutcome
-from msgctl.storage import paths
 from msgctl.text import clean, timestamp
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def send(context: Context, operation: Operation, values: Values, body: bytes | N
         from msgctl.cli.retention import delete_old
 
         delete_old(context)
-    with recorded(paths.history_file() if profile.history else None, sent, phones, warn) as record:
+    with recorded(sent, phones, warn, is_kept=profile.history) as record:
         response = client.send(operation, values, body=body)
         context.carried_out = True
         result = judged(operation, response, phones)

@@ -23,9 +23,9 @@ def delete_old(context: Context) -> None:
     from msgctl.jobs.store import Store
 
     before = max(0, context.clock() - profile.keep_days * DAY)
-    store = Store(paths.jobs_folder())
+    store = Store(paths.state("jobs"))
     try:
-        clear(paths.history_file(), profile.name, timestamp(before))
+        clear(profile.name, timestamp(before))
         for job in finished(store, before, context.clock):
             if job["profile"] == profile.name and job["updated"] < timestamp(before):
                 with suppress(ConfigurationError):  # someone is resuming it
@@ -36,7 +36,7 @@ def delete_old(context: Context) -> None:
 
 def _is_time(now: float, profile: str) -> bool:
     """Tell whether a day has passed since this was last true for a profile, and remember that it is true now."""
-    mark = paths.retention_file(profile)
+    mark = paths.state(f".kept-{profile}")
     try:
         if mark.exists() and abs(now - mark.stat().st_mtime) < DAY:
             return False

@@ -131,7 +131,7 @@ def _served(context: Context, base_url: str | None) -> RemoteSandbox | None:
         return None
     from msgctl.cli.remote_sandbox import RemoteSandbox
 
-    return context.on_close(RemoteSandbox(base_url, seconds=context.options.seconds))
+    return context.on_close(RemoteSandbox(base_url, seconds=context.options.timeout))
 
 
 @command(
@@ -255,7 +255,7 @@ def reset(ctx: typer.Context, base_url: BaseUrl = None) -> None:
         raise UsageError("This deletes everything in the sandbox. Not a terminal: confirm with --yes")
     prompts.confirm(context, "Delete everything in the sandbox?")
     if remote is None:
-        state.reset(paths.sandbox_file())  # even a damaged one
+        state.reset(paths.state("sandbox.sqlite3"))  # even a damaged one
     else:
         remote.ask("POST", "/reset", {})
     context.note("The sandbox is empty, with 1000 credits.")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,46 +21,55 @@ from msgctl.storage import paths
 if TYPE_CHECKING:
     from msgctl.history import once
 
-Once = Annotated[
-    str | None,
-    typer.Option("--once", metavar="KEY", help="Send at most once under this key; later calls print the same result."),
-]
-ResendUnknown = Annotated[
-    bool, typer.Option("--resend-unknown", help="With --once: send again if the earlier outcome is unknown.")
-]
-IgnoreOptout = Annotated[bool, typer.Option("--ignore-optout", help="Send even to numbers that opted out.")]
-Wait = Annotated[bool, typer.Option("--wait", help="Then wait until every message is delivered; exit 6 if one is not.")]
-MaxWait = Annotated[
-    str | None, typer.Option("--max-wait", metavar="S", help="With --wait: maximum seconds to wait. [default: 300]")
-]
+
+@dataclass(frozen=True)
+class SendOptions:
+    """Options of the commands that send one message."""
+
+    once: Annotated[
+        str | None,
+        typer.Option(
+            "--once", metavar="KEY", help="Send at most once under this key; later calls print the same result."
+        ),
+    ] = None
+    resend_unknown: Annotated[
+        bool, typer.Option("--resend-unknown", help="With --once: send again if the earlier outcome is unknown.")
+    ] = False
+    ignore_optout: Annotated[bool, typer.Option("--ignore-optout", help="Send even to numbers that opted out.")] = False
 
 
-class Options(NamedTuple):
-    """The options of this module, as they were typed."""
+@dataclass(frozen=True)
+class WaitOptions:
+    """Options that follow a message until it is delivered."""
 
-    once: str | None
-    resend_unknown: bool
-    ignore_optout: bool
-    wait: bool = False
-    max_wait: str | None = None
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Then wait until every message is delivered; exit 6 if one is not.")
+    ] = False
+    max_wait: Annotated[
+        str | None, typer.Option("--max-wait", metavar="S", help="With --wait: maximum seconds to wait. [default: 300]")
+    ] = None
+
+
+NO_WAIT = WaitOptions()
 
 
 def send(
     context: Context,
     operation: Operation,
     values: Mapping[str, request.Value],
-    body: bytes | None,
-    options: Options,
+    options: SendOptions,
+    wait: WaitOptions = NO_WAIT,
+    body: bytes | None = None,
 ) -> Result:
     """Perform an operation that sends, at most once under a key; with --wait, also follow its messages.
 
     Raises UsageError for numbers that opted out.
     """
-    if options.max_wait is not None and not options.wait:
+    if wait.max_wait is not None and not wait.wait:
         raise UsageError("--max-wait needs --wait")
-    seconds = checks.seconds(options.max_wait or "300", "--max-wait", most=31 * 86400)
+    seconds = checks.seconds(wait.max_wait or "300", "--max-wait", most=31 * 86400)
     result = _send(context, operation, values, body, options)
-    if not options.wait or not isinstance(result, ServiceResult):
+    if not wait.wait or not isinstance(result, ServiceResult):
         return result
     from msgctl.cli.message_state import undelivered
 
@@ -72,7 +82,7 @@ def _send(
     operation: Operation,
     values: Mapping[str, request.Value],
     body: bytes | None,
-    options: Options,
+    options: SendOptions,
 ) -> Result:
     if options.resend_unknown and options.once is None:
         raise UsageError("--resend-unknown needs --once KEY")
@@ -84,14 +94,14 @@ def _send(
 
 
 def _refuse_optouts(values: Mapping[str, request.Value], body: bytes | None) -> None:
-    if not paths.optouts_file().exists():
+    if not paths.state(paths.OPTOUTS).exists():
         return
     from msgctl.history import optouts
     from msgctl.history.recorder import phones_of
 
     country = values.get("country-code")
     numbers = [_international(phone, str(country) if country else None) for phone in phones_of(values, body) if phone]
-    if found := optouts.among(paths.optouts_file(), numbers):
+    if found := optouts.among(numbers):
         who = f"{found[0]} has" if len(found) == 1 else f"{', '.join(found)} have"
         fix = f"msgctl optout remove {' '.join(found)}"
         raise UsageError(f"{who} opted out of messages", f"To send anyway, add --ignore-optout, or run: {fix}")
@@ -121,9 +131,7 @@ def _send_once(
     requests.check_fields(context, operation)
     account = f"{context.profile.base_url} {context.profile.client}"
     wanted = once.fingerprint(operation.name, values, body)
-    with once.reserved(
-        paths.once_file(), account, key, wanted, now=context.clock(), resend_unknown=resend_unknown
-    ) as reservation:
+    with once.reserved(account, key, wanted, now=context.clock(), resend_unknown=resend_unknown) as reservation:
         if reservation.earlier is not None:
             context.note("Nothing was sent: this key was used before. This is the earlier result.")
             return _again(operation, values, body, reservation.earlier)

@@ -12,10 +12,8 @@ from msgctl.cli import bulk, campaign, inputs, sending
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     GSM7_HELP,
-    CountryCode,
     Message,
     MessageFile,
-    NoNumberCheck,
     Numbers,
     Phones,
     Template,
@@ -41,25 +39,21 @@ app = group("Send text messages.")
     performs=ops.SEND_SMS,
 )
 def send(
-    ctx: typer.Context,
+    context: Context,
     phone: Phones,
+    *,
     text: Message = None,
     message_file: MessageFile = None,
-    country_code: CountryCode = None,
-    no_number_check: NoNumberCheck = False,
+    numbers: Numbers,
     gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
-    once: sending.Once = None,
-    resend_unknown: sending.ResendUnknown = False,
-    ignore_optout: sending.IgnoreOptout = False,
-    wait: sending.Wait = False,
-    max_wait: sending.MaxWait = None,
+    options: sending.SendOptions,
+    wait: sending.WaitOptions,
 ) -> Result:
     """Send one SMS to each number, in one request.
 
     Without -m and --message-file, the message is read from standard input.
     """
-    context = Context.of(ctx)
-    phones = Numbers(context, country_code, sms=True, unchecked=no_number_check).all(phone)
+    phones = numbers.all(context, phone, sms=True)
     sms = message(context, text, message_file)
     if not gsm7:
         inputs.note_savings(context, sms, len(phones))
@@ -69,10 +63,10 @@ def send(
         {
             "phone": phones,
             "sms": in_gsm7(sms) if gsm7 else sms,
-            "country-code": inputs.country_code(context, country_code),
+            "country-code": numbers.code(context),
         },
-        None,
-        sending.Options(once, resend_unknown, ignore_optout, wait, max_wait),
+        options,
+        wait,
     )
 
 
@@ -86,16 +80,16 @@ def send(
     in_bulk=True,
 )
 def bulk_send(
-    ctx: typer.Context,
+    context: Context,
     file: bulk.File,
+    *,
     text: Template = None,
     message_file: TemplateFile = None,
-    country_code: CountryCode = None,
+    numbers: Numbers,
     gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
     name: bulk.Name = None,
     phone_column: bulk.PhoneColumn = None,
     skip_invalid: bulk.SkipInvalid = False,
-    no_number_check: NoNumberCheck = False,
     batch_size: bulk.BatchSize = "100",
     concurrency: bulk.Concurrency = "8",
     rate: bulk.Rate = None,
@@ -116,7 +110,6 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
     """
-    context = Context.of(ctx)
     limits = bulk.Limits.of(batch_size, concurrency, rate, max_credits)
     template = template_text(context, text, message_file)
 
@@ -127,9 +120,9 @@ def bulk_send(
         context,
         "sms bulk",
         ops.SEND_SMS,
-        bulk.Source(file, phone_column, skip_invalid, name, country_code, no_number_check),
+        bulk.Source(file, phone_column, skip_invalid, name, numbers.country_code, numbers.no_number_check),
         limits,
-        {"country-code": inputs.country_code(context, country_code)},
+        {"country-code": numbers.code(context)},
         bulk.Messages({"sms": template}, checked, by_segments=True),
         campaign.Rules(exclude, window, days, at, foreground, again, canary, test_to),
     )
@@ -137,13 +130,12 @@ def bulk_send(
 
 @command(app, "segments", "msgctl sms segments 'Mañana a las 8'", "msgctl sms segments --json < notice.txt")
 def segments(
-    ctx: typer.Context,
+    context: Context,
     text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The message. [default: standard input]")] = None,
     message_file: MessageFile = None,
     gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
 ) -> OwnResult:
     """Count the segments of a message and show its encoding. Nothing is sent."""
-    context = Context.of(ctx)
     sms = message(context, text, message_file, "TEXT")
     if not gsm7:
         inputs.note_savings(context, sms)

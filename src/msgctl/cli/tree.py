@@ -6,7 +6,9 @@ every annotation of the command in each run, a tenth of a short one.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,6 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from msgctl.cli import options
+from msgctl.cli.context import Context
 from msgctl.operations import Operation
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -134,17 +137,45 @@ def command(
     asks: bool = False,
     panel: str | None = None,
 ) -> Callable[[Function], Function]:
-    """Add a function to a group as a command; ``examples`` are whole command lines, ``panel`` its heading in help."""
+    """Add a function to a group as a command; ``examples`` are whole command lines, ``panel`` its heading in help.
+
+    The function may take the `Context` of the run, and frozen dataclasses of options (see `_expanded`).
+    """
 
     def decorate(function: Function) -> Function:
-        setattr(function, EXAMPLES, examples)
-        setattr(function, PERFORMS, performs)
-        setattr(function, IN_BULK, in_bulk)
-        setattr(function, ASKS, asks)
-        owner.command(name, cls=Command, rich_help_panel=panel)(function)
+        callback = _expanded(function)
+        vars(callback).update({EXAMPLES: examples, PERFORMS: performs, IN_BULK: in_bulk, ASKS: asks})
+        owner.command(name, cls=Command, rich_help_panel=panel)(callback)
         return function
 
     return decorate
+
+
+def _expanded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function for Typer that calls ``function`` with its `Context` and its dataclasses filled.
+
+    A dataclass declares options that several commands share: each of its fields, ``Annotated[type, typer.Option(…)]``
+    with a default, is a parameter of the command.
+    """
+    own = inspect.signature(function, eval_str=True).parameters
+    makers: dict[str, Any] = {
+        name: Context.of if each.annotation is Context else each.annotation
+        for name, each in own.items()
+        if each.annotation is Context or is_dataclass(each.annotation)
+    }
+    parts = {name: inspect.signature(make, eval_str=True).parameters for name, make in makers.items()}
+
+    def callback(**given: Any) -> Any:
+        for name, make in makers.items():
+            given[name] = make(**{part: given.pop(part) for part in parts[name]})
+        return function(**given)
+
+    shown = [each for name, parameter in own.items() for each in parts.get(name, {name: parameter}).values()]
+    callback.__doc__ = function.__doc__
+    callback.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in shown]
+    )
+    return callback
 
 
 SEND, VERIFY, TRACK, ACCOUNT, HELP, TEST = "Send", "Verify", "Track", "Account", "Help", "Test"

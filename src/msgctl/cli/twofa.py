@@ -8,7 +8,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import inputs, requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import AppName, CountryCode, NoNumberCheck, Numbers, Phone, code, option, optional
+from msgctl.cli.inputs import AppName, Numbers, Phone, code, option, optional
 from msgctl.cli.process import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
@@ -28,21 +28,20 @@ Voice = Annotated[
 
 @command(app, "send-sms", "msgctl 2fa send-sms 573001234567 --app-name Shop", performs=ops.SMS_2FA)
 def send_sms(
-    ctx: typer.Context,
+    context: Context,
     phone: Phone,
+    *,
     app_name: AppName = None,
-    country_code: CountryCode = None,
-    no_number_check: NoNumberCheck = False,
+    numbers: Numbers,
 ) -> Result:
     """Send a verification code by SMS."""
-    context = Context.of(ctx)
     return requests.run(
         context,
         ops.SMS_2FA,
         {
-            "phone": Numbers(context, country_code, sms=True, unchecked=no_number_check).one(phone),
+            "phone": numbers.one(context, phone, sms=True),
             "app-name": inputs.app_name(context, app_name),
-            "country-code": inputs.country_code(context, country_code),
+            "country-code": numbers.code(context),
         },
     )
 
@@ -54,26 +53,25 @@ def send_sms(
     performs=ops.CALL_2FA,
 )
 def send_call(
-    ctx: typer.Context,
+    context: Context,
     phone: Phone,
+    *,
     app_name: AppName = None,
     voice: Voice = None,
     retries: Annotated[str, option(ops.CALL_2FA.field("retries"), "N")] = "1",
-    country_code: CountryCode = None,
-    no_number_check: NoNumberCheck = False,
+    numbers: Numbers,
 ) -> Result:
     """Send a verification code by voice call."""
-    context = Context.of(ctx)
     inputs.require_app_name_and_voice(context, app_name, voice)
     return requests.run(
         context,
         ops.CALL_2FA,
         {
-            "phone": Numbers(context, country_code, unchecked=no_number_check).one(phone),
+            "phone": numbers.one(context, phone),
             "retries": values.limited(retries, ops.CALL_2FA.field("retries")),
             "app-name": inputs.app_name(context, app_name),
             "voice": inputs.voice(context, voice, ops.CALL_2FA.field("voice")),
-            "country-code": inputs.country_code(context, country_code),
+            "country-code": numbers.code(context),
         },
     )
 
@@ -85,23 +83,22 @@ def send_call(
     performs=ops.CHATAPP_2FA,
 )
 def send_chatapp(
-    ctx: typer.Context,
+    context: Context,
     phone: Phone,
+    *,
     app_name: AppName = None,
     template: Annotated[str | None, option(ops.CHATAPP_2FA.field("template"), "NAME")] = None,
-    country_code: CountryCode = None,
-    no_number_check: NoNumberCheck = False,
+    numbers: Numbers,
 ) -> Result:
     """Send a verification code by chat app."""
-    context = Context.of(ctx)
     return requests.run(
         context,
         ops.CHATAPP_2FA,
         {
-            "phone": Numbers(context, country_code, unchecked=no_number_check).one(phone),
+            "phone": numbers.one(context, phone),
             "template": optional(template, "--template"),
             "app-name": inputs.app_name(context, app_name),
-            "country-code": inputs.country_code(context, country_code),
+            "country-code": numbers.code(context),
         },
     )
 
@@ -114,24 +111,23 @@ def send_chatapp(
     performs=ops.VERIFY_2FA,
 )
 def verify(
-    ctx: typer.Context,
+    context: Context,
     phone: Phone,
+    *,
     app_name: AppName = None,
     code_text: Annotated[str | None, option(ops.VERIFY_2FA.field("code"), "CODE")] = None,
-    country_code: CountryCode = None,
-    no_number_check: NoNumberCheck = False,
+    numbers: Numbers,
 ) -> Result:
     """Verify a code; exit 1 if it is wrong.
 
     Without --code, msgctl asks for the code on a terminal.
     """
-    context = Context.of(ctx)
     if app_name is None and code_text is None and context.profile.app_name is None and not is_terminal(context.stdin):
         raise UsageError("--app-name and --code are missing", "Give --app-name NAME and --code CODE.")
     given: dict[str, str | None] = {
-        "phone": Numbers(context, country_code, unchecked=no_number_check).one(phone),
+        "phone": numbers.one(context, phone),
         "app-name": inputs.app_name(context, app_name),
-        "country-code": inputs.country_code(context, country_code),
+        "country-code": numbers.code(context),
     }
     given["code"] = code(context, code_text)
     return requests.run(context, ops.VERIFY_2FA, given)

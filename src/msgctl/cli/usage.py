@@ -78,9 +78,9 @@ def _found(context: Context, grouping: str, filters: dict[str, str | None]) -> l
     def of_job(job: str, spec: JobSpec, db: sqlite3.Connection) -> list[Sum]:
         return sums(db, _OF_JOB, grouping, {**filters, "of": spec.profile, "by": spec.command, "job": job})
 
-    with reading(paths.history_file()) as history:
+    with reading() as history:
         found = [] if history is None else history.sums(grouping, filters)
-    if paths.jobs_folder().exists():
+    if paths.state("jobs").exists():
         found += read_jobs(None, filters, of_job, context.warn)
     return found
 

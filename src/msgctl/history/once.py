@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from msgctl.errors import UsageError
-from msgctl.storage import database
+from msgctl.storage import database, files, paths
 from msgctl.storage.database import FileFormat
 from msgctl.text import storable
 from msgctl.values import quote
@@ -33,25 +33,24 @@ KEYS = FileFormat(
     application=0x6D73676F,  # "msgo"
     version=1,
     fix="Move it away; then a key may send again.",
-    most_wait=10.0,
-)
-# exit_code is NULL from the reservation until the result. Times are seconds since 1970.
-_SCHEMA = (
-    """
-    CREATE TABLE keys (
-        account TEXT NOT NULL,
-        key TEXT NOT NULL,
-        fingerprint TEXT NOT NULL,
-        created REAL NOT NULL,
-        exit_code INTEGER,
-        http_status INTEGER,
-        body BLOB,
-        what TEXT NOT NULL DEFAULT '',
-        hint TEXT NOT NULL DEFAULT '',
-        PRIMARY KEY (account, key)
-    ) WITHOUT ROWID
-    """,
-    "CREATE INDEX keys_by_age ON keys (created)",
+    # exit_code is NULL from the reservation until the result. Times are seconds since 1970.
+    schema=(
+        """
+        CREATE TABLE keys (
+            account TEXT NOT NULL,
+            key TEXT NOT NULL,
+            fingerprint TEXT NOT NULL,
+            created REAL NOT NULL,
+            exit_code INTEGER,
+            http_status INTEGER,
+            body BLOB,
+            what TEXT NOT NULL DEFAULT '',
+            hint TEXT NOT NULL DEFAULT '',
+            PRIMARY KEY (account, key)
+        ) WITHOUT ROWID
+        """,
+        "CREATE INDEX keys_by_age ON keys (created)",
+    ),
 )
 
 
@@ -98,8 +97,8 @@ def check_key(key: str) -> str:
 class Reservation:
     """The right to send under one key, or the result of an earlier send; made by `reserved`."""
 
-    def __init__(self, db: sqlite3.Connection, path: Path, account: str, key: str) -> None:
-        self._db, self._path = db, path
+    def __init__(self, db: sqlite3.Connection, account: str, key: str) -> None:
+        self._db = db
         self._named = (account, key)
         self._before: StoredResult | None = None
         self.earlier: StoredResult | None = None
@@ -107,12 +106,7 @@ class Reservation:
 
     def settle(self, result: StoredResult) -> None:
         """Store the result of the request. Raises ConfigurationError; the outcome stays unknown then."""
-        with KEYS.explained(self._path), database.transaction(self._db):
-            self._db.execute(
-                "UPDATE keys SET exit_code = ?, http_status = ?, body = ?, what = ?, hint = ?"
-                " WHERE account = ? AND key = ?",
-                (*astuple(result), *self._named),
-            )
+        self._execute("UPDATE keys SET exit_code=?, http_status=?, body=?, what=?, hint=?", *astuple(result))
 
     def release(self) -> None:
         """Let the key be used again: its request was refused or never sent.
@@ -121,41 +115,37 @@ class Reservation:
         """
         if self._before is not None:
             self.settle(self._before)
-            return
-        with KEYS.explained(self._path), database.transaction(self._db):
-            self._db.execute("DELETE FROM keys WHERE account = ? AND key = ?", self._named)
+        else:
+            self._execute("DELETE FROM keys")
 
     def take(self, wanted: str, now: float, *, resend_unknown: bool) -> None:
         """Reserve the key, or find the earlier result. The lock of the key is held. Raises UsageError."""
-        with KEYS.explained(self._path), database.transaction(self._db):
-            self._db.execute("DELETE FROM keys WHERE created < ?", (now - KEEP,))
-            row = self._db.execute(
-                "SELECT fingerprint, exit_code, http_status, body, what, hint FROM keys WHERE account = ? AND key = ?",
-                self._named,
-            ).fetchone()
-            if row is None:
-                self._db.execute(
-                    "INSERT INTO keys (account, key, fingerprint, created) VALUES (?, ?, ?, ?)",
-                    (*self._named, wanted, now),
-                )
-                return
-            if row[0] != wanted:
-                raise UsageError(
-                    f"The key {quote(self._named[1])} was used for another message or other recipients",
-                    "Choose another key.",
-                )
-            result = DIED if row[1] is None else StoredResult(*row[1:])
-            if result.exit_code == 5 and resend_unknown:
-                self._before = result
-                self._db.execute("UPDATE keys SET exit_code = NULL WHERE account = ? AND key = ?", self._named)
-            else:
-                self.earlier = result
+        self._db.execute("DELETE FROM keys WHERE created < ?", (now - KEEP,))
+        found = self._execute("SELECT fingerprint, exit_code, http_status, body, what, hint FROM keys").fetchone()
+        if found is None:
+            self._db.execute(
+                "INSERT INTO keys (account, key, fingerprint, created) VALUES (?, ?, ?, ?)", (*self._named, wanted, now)
+            )
+            return
+        if found[0] != wanted:
+            raise UsageError(
+                f"The key {quote(self._named[1])} was used for another message or other recipients",
+                "Choose another key.",
+            )
+        result = DIED if found[1] is None else StoredResult(*found[1:])
+        if result.exit_code == 5 and resend_unknown:
+            self._before = result
+            self._execute("UPDATE keys SET exit_code = NULL")
+        else:
+            self.earlier = result
+
+    def _execute(self, statement: str, *values: object) -> sqlite3.Cursor:
+        with KEYS.explained(_path()):
+            return self._db.execute(f"{statement} WHERE account = ? AND key = ?", (*values, *self._named))
 
 
 @contextmanager
-def reserved(
-    path: Path, account: str, key: str, wanted: str, *, now: float, resend_unknown: bool = False
-) -> Iterator[Reservation]:
+def reserved(account: str, key: str, wanted: str, *, now: float, resend_unknown: bool = False) -> Iterator[Reservation]:
     """Hold a key while its request is made; wait for another process that does.
 
     ``wanted`` is the `fingerprint` of what is to be sent, and ``now`` the time in seconds since 1970. If ``earlier`` of
@@ -163,29 +153,34 @@ def reserved(
     UsageError for a key that was used for something else, and ConfigurationError if the file cannot be used; nothing
     may be sent then.
     """
-    with KEYS.explained(path):
-        database.provide(path)
     name = hashlib.sha256(f"{account}\n{key}".encode()).hexdigest()[:32]
+    path = _path()
+    with KEYS.explained(path):
+        files.make_folder(path.parent)
     with _locked(path.with_name(f".once-{name}.lock")):
         with KEYS.explained(path):
-            db = KEYS.connect(path)
+            db = KEYS.open(path, create=True)
         with closing(db):
+            reservation = Reservation(db, account, key)
             with KEYS.explained(path):
-                KEYS.prepare(db, path, _SCHEMA)
                 db.execute("PRAGMA synchronous = FULL")
-            reservation = Reservation(db, path, account, key)
-            reservation.take(wanted, now, resend_unknown=resend_unknown)
+            with KEYS.explained(path), database.transaction(db):
+                reservation.take(wanted, now, resend_unknown=resend_unknown)
             yield reservation
+
+
+def _path() -> Path:
+    return paths.state("once.sqlite3")
 
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold a lock file for the block. It is deleted afterwards; a process that waited for it then makes a new one."""
     while True:
-        with KEYS.explained(path):
+        with files.explained("create", path):
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            with KEYS.explained(path):
+            with files.explained("lock", path):
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             if _is_at(path, descriptor):
                 try:

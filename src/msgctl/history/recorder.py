@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from msgctl import operations as ops
 from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
-from msgctl.history.store import NOT_SENT, History, Send
+from msgctl.history.store import NOT_SENT, History, Send, path
 from msgctl.operations import Operation
 from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome
 
@@ -36,47 +36,41 @@ _CODE = re.compile(r"(?<![0-9])[0-9]{4,8}(?![0-9])")
 
 @contextmanager
 def recorded(
-    path: Path | None, send: Send, phones: Sequence[str | None], warn: Callable[[ConfigurationError], None]
+    send: Send, phones: Sequence[str | None], warn: Callable[[ConfigurationError], None], *, is_kept: bool = True
 ) -> Iterator[Record]:
     """Record one send before the block, and its result after it.
 
     The block calls the yielded function with the outcomes; if it raises instead, the outcome follows from the error.
-    ``warn`` is called with the error if the history cannot be written. Without a path, nothing is recorded.
+    ``warn`` is called with the error if the history cannot be written. Without ``is_kept``, nothing is recorded.
     """
-    history: History | None = None
-    number: int | None = None
-    result: tuple[Sequence[RecipientOutcome], str] | None = None
-    is_begun = False
+    with ExitStack() as stack:
+        finish: Callable[[Sequence[RecipientOutcome], str], None] | None = None
+        result: tuple[Sequence[RecipientOutcome], str] | None = None
 
-    def record(entries: Sequence[RecipientOutcome], response: str) -> None:
-        nonlocal result
-        result = entries, stored(send.command, response)
-        if history is not None and number is not None:
-            try:
-                history.finish(number, *result)
-            except ConfigurationError as error:
-                warn(error)
+        def record(entries: Sequence[RecipientOutcome], response: str) -> None:
+            nonlocal result
+            result = entries, stored(send.command, response)
+            if finish is not None:
+                try:
+                    finish(*result)
+                except ConfigurationError as error:
+                    warn(error)
 
-    try:
-        if path is not None:
-            try:
-                history = History(path)
-                number = history.begin(send, phones)
-            except ConfigurationError as error:
-                warn(error)
-        is_begun = True
-        yield record
-    except BaseException as error:
-        with suppress(KeyboardInterrupt):  # a second Ctrl-C must not hide whether the request was sent
-            if result is None:
-                outcome = _outcome(error) if is_begun else NOT_SENT
-                result = [RecipientOutcome(phone, outcome) for phone in phones], getattr(error, "body", "")
-            record(*result)
-        raise
-    finally:
-        if history is not None:
-            with suppress(KeyboardInterrupt):
-                history.close()
+        try:
+            if is_kept:
+                history = stack.enter_context(closing(History(path())))
+                finish = partial(history.finish, history.begin(send, phones))
+        except ConfigurationError as error:
+            warn(error)
+        try:
+            yield record
+        except BaseException as error:
+            with suppress(KeyboardInterrupt):  # a second Ctrl-C must not hide whether the request was sent
+                record(
+                    *result
+                    or ([RecipientOutcome(each, _outcome(error)) for each in phones], getattr(error, "body", ""))
+                )
+            raise
 
 
 def _outcome(error: BaseException) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from msgctl.history import usage
 from msgctl.http.response import Number
 from msgctl.recipients import UNKNOWN, RecipientOutcome
-from msgctl.storage import database
+from msgctl.storage import database, paths
 from msgctl.storage.database import BrokenError, FileFormat
 from msgctl.text import storable
 
@@ -27,48 +27,36 @@ FORMAT = FileFormat(
     version=2,
     fix="Move it away, or empty it with: msgctl history clear",
     most_wait=2.0,
+    schema=(
+        # AUTOINCREMENT: a late result must not be stored with a newer send after the history was cleared.
+        # time is in UTC, YYYY-MM-DDTHH:MM:SSZ, which sorts as text.
+        """
+        CREATE TABLE dispatches (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            time TEXT NOT NULL,
+            profile TEXT NOT NULL,
+            base_url TEXT NOT NULL,
+            command TEXT NOT NULL,
+            message TEXT NOT NULL,
+            response TEXT
+        )
+        """,
+        """
+        CREATE TABLE entries (
+            dispatch INTEGER NOT NULL,
+            position INTEGER NOT NULL,
+            phone TEXT,
+            outcome TEXT NOT NULL,
+            id TEXT,
+            status TEXT,
+            credits TEXT,
+            state TEXT,
+            PRIMARY KEY (dispatch, position)
+        ) WITHOUT ROWID
+        """,
+        "CREATE INDEX entries_by_id ON entries (id)",
+    ),
 )
-
-# AUTOINCREMENT: a late result must not be stored with a newer send after the history was cleared.
-# time is in UTC, YYYY-MM-DDTHH:MM:SSZ, which sorts as text.
-_SCHEMA = (
-    """
-    CREATE TABLE dispatches (
-        number INTEGER PRIMARY KEY AUTOINCREMENT,
-        time TEXT NOT NULL,
-        profile TEXT NOT NULL,
-        base_url TEXT NOT NULL,
-        command TEXT NOT NULL,
-        message TEXT NOT NULL,
-        response TEXT
-    )
-    """,
-    """
-    CREATE TABLE entries (
-        dispatch INTEGER NOT NULL,
-        position INTEGER NOT NULL,
-        phone TEXT,
-        outcome TEXT NOT NULL,
-        id TEXT,
-        status TEXT,
-        credits TEXT,
-        state TEXT,
-        PRIMARY KEY (dispatch, position)
-    ) WITHOUT ROWID
-    """,
-    "CREATE INDEX entries_by_id ON entries (id)",
-)
-_FROM_VERSION_1 = (
-    "ALTER TABLE dispatches ADD COLUMN response TEXT",
-    "ALTER TABLE entries ADD COLUMN state TEXT",
-    "UPDATE entries SET outcome = 'not sent' WHERE outcome = 'not-sent'",
-    _SCHEMA[2],
-)
-
-MOST_SENDS = 10_000
-"""How many sends are kept, the newest ones."""
-CLEANED_EVERY = 100
-"""Older ones are deleted once in so many sends."""
 
 NOT_SENT = "not sent"
 """The outcome of a send that certainly did not go out; the others are accepted, refused and unknown."""
@@ -102,10 +90,16 @@ class History:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._path = path
         with FORMAT.explained(path):
-            self._db = FORMAT.connect(path, read_only=True) if read_only else _connect(path)
+            self._db = FORMAT.open(path, read_only=read_only, create=not read_only)
+            if not read_only:
+                # This fails while another process uses a new file; the next one to open it tries again.
+                self._db.execute("PRAGMA busy_timeout = 0")
+                with suppress(sqlite3.OperationalError):
+                    self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute(f"PRAGMA busy_timeout = {FORMAT.most_wait * 1000:.0f}")
 
     def close(self) -> None:
-        with suppress(sqlite3.Error):  # what was committed is on disk already
+        with suppress(sqlite3.Error, KeyboardInterrupt):  # what was committed is on disk already
             self._db.close()
 
     def begin(self, send: Send, phones: Iterable[str | None]) -> int:
@@ -120,16 +114,12 @@ class History:
         return number
 
     def finish(self, number: int, entries: Iterable[RecipientOutcome], response: str = "") -> None:
-        """Store the result of a send, unless it was cleared meanwhile. Now and then, delete the oldest sends."""
+        """Store the result of a send, unless it was cleared meanwhile."""
         with self._transaction("NORMAL"):
             self._db.execute("DELETE FROM entries WHERE dispatch = ?", [number])
             found = self._db.execute("UPDATE dispatches SET response = ? WHERE number = ?", [response or None, number])
             if found.rowcount:
                 self._insert(number, entries)
-            if number % CLEANED_EVERY == 0:
-                oldest = number - MOST_SENDS
-                self._db.execute("DELETE FROM dispatches WHERE number <= ?", [oldest])
-                self._db.execute("DELETE FROM entries WHERE dispatch <= ?", [oldest])
 
     def learn(self, states: Mapping[str, str]) -> None:
         """Store the newest delivery states, by message id."""
@@ -201,56 +191,35 @@ class History:
             return [_document(row) for row in self._db.execute(f"{_ENTRIES} WHERE {condition}", values)]
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    database.provide(path)
-    db = FORMAT.connect(path)
-    try:
-        try:
-            FORMAT.prepare(db, path, _SCHEMA)
-        except BrokenError:
-            _migrate(db, path)
-        # This fails while another process uses a new file; the next one to open it tries again.
-        db.execute("PRAGMA busy_timeout = 0")
-        with suppress(sqlite3.OperationalError):
-            db.execute("PRAGMA journal_mode = WAL")
-        db.execute(f"PRAGMA busy_timeout = {FORMAT.most_wait * 1000:.0f}")
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _migrate(db: sqlite3.Connection, path: Path) -> None:
-    """Update a file of version 1. Raises BrokenError for one of another version."""
-    with database.transaction(db):
-        if db.execute("PRAGMA user_version").fetchone()[0] == 1:
-            FORMAT.build(db, _FROM_VERSION_1)
-        FORMAT.check(db, path)
+def path() -> Path:
+    """Return the history's file, in the platform's state folder."""
+    return paths.state("history.sqlite3")
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[History | None]:
+def reading() -> Iterator[History | None]:
     """Open the history for a block; None if there is no file. Raises ConfigurationError."""
-    with FORMAT.explained(path):
-        is_there = os.path.lexists(path)
+    file = path()
+    with FORMAT.explained(file):
+        is_there = os.path.lexists(file)
     if not is_there:
         yield None
         return
     # A read-only disk is when the history is needed most.
-    with closing(History(path, read_only=not os.access(path.parent, os.W_OK))) as history:
+    with closing(History(file, read_only=not os.access(file.parent, os.W_OK))) as history:
         yield history
 
 
-def clear(path: Path, profile: str | None = None, before: str | None = None) -> int | None:
+def clear(profile: str | None = None, before: str | None = None) -> int | None:
     """Delete entries, see `History.clear`; return how many, or None if the file was damaged and is deleted."""
     try:
-        with reading(path) as history:
+        with reading() as history:
             return 0 if history is None else history.clear(profile, before)
     except BrokenError:
         if profile is not None or before is not None:
             raise
-        with FORMAT.explained(path):
-            database.delete(path)
+        with FORMAT.explained(path()):
+            database.delete(path())
         return None
 
 

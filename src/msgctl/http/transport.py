@@ -18,7 +18,6 @@ import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -39,10 +38,9 @@ PIECE = 16 * 1024
 CHECK_ADDRESS = "Check the base URL and its port, the network, and HTTPS_PROXY if a proxy is in between."
 CHECK_PROXY = "Check HTTPS_PROXY and NO_PROXY."
 CHECK_VARIABLES = "Check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY."
-OWN_AUTHORITY = "If the service has its own certificate authority, name its file in SSL_CERT_FILE."
-NO_AUTHORITIES = (
-    "This system has no certificates of authorities in the usual places: install them (ca-certificates), "
-    "or name a file of them in SSL_CERT_FILE."
+OWN_AUTHORITY = (
+    "If the service has its own certificate authority, name its file in SSL_CERT_FILE. "
+    "If this system has no certificates, install ca-certificates."
 )
 
 _KEEP_ALIVE = re.compile(r"\btimeout=([0-9]{1,6})\b", re.I | re.A)
@@ -51,51 +49,33 @@ _KEEP_ALIVE = re.compile(r"\btimeout=([0-9]{1,6})\b", re.I | re.A)
 class Route:
     """The way to the service at a base URL, shared by the transports of several threads.
 
-    Raises ConfigurationError if the proxy that the environment names cannot be used.
+    Raises ConfigurationError if the proxy or the certificates that the environment names cannot be used.
     """
 
     def __init__(self, base_url: str) -> None:
         parts = urlsplit(base_url)
-        self.is_secure = parts.scheme == "https"
         self.host = ascii_host(parts.hostname or "")
-        self.port = parts.port or (443 if self.is_secure else 80)
         self.proxy = proxy_for(base_url)
-        self._tls: ssl.SSLContext | None = None
-        self._lock = threading.Lock()
+        schemes = {parts.scheme, self.proxy.url.scheme if self.proxy else ""}
+        self.tls = _tls_context() if "https" in schemes else None  # 13 ms: it holds the certificates of all authorities
+        if self.proxy is not None and self.proxy.url.scheme == "https":
+            self.proxy.ssl_context = self.tls
 
     def transport(self) -> NetworkTransport:
         """Return a transport, for one thread at a time."""
         return NetworkTransport(self)
 
-    def connector(self) -> httpx.HTTPTransport:
-        """Return httpx's own transport for this way. Raises ConfigurationError."""
-        proxy = self.proxy
-        if proxy is not None and proxy.url.scheme == "https":
-            proxy.ssl_context = self._context()
-        limits = httpx.Limits(max_connections=1, keepalive_expiry=MOST_IDLE)
-        verify: Any = self._context() if self.is_secure else None  # None spares a context: a millisecond
-        try:
-            return httpx.HTTPTransport(verify=verify, limits=limits, proxy=proxy)
-        except ImportError:
-            raise ConfigurationError(
-                "A SOCKS proxy needs the package socksio", "Install it with: pip install 'msgctl[socks]'"
-            ) from None
 
-    def _context(self) -> ssl.SSLContext:
-        """Return the TLS settings, made once: to read the certificates of all authorities takes 13 ms."""
-        with self._lock:
-            if self._tls is None:
-                self._tls = _tls_context()
-            return self._tls
+class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
+    """Carries requests to one service over a connection that is kept; nothing is retried here.
 
-
-class NetworkTransport(httpx.BaseTransport):
-    """Carries requests to one service over a connection that is kept; nothing is retried here."""
+    As httpcore's network backend it opens its connections itself: each step gets what is left of the request's time.
+    """
 
     def __init__(self, route: Route) -> None:
         self._route = route
-        self._backend = _Backend(route)
-        self._connector: httpx.HTTPTransport | None = None
+        self._pool: httpx.HTTPTransport | None = None
+        self._latest: httpcore.NetworkStream | None = None
         self._good_until = 0.0
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -104,58 +84,153 @@ class NetworkTransport(httpx.BaseTransport):
         Raises NotReachedError if it was never sent, httpx.HTTPError if it was and no response came, and
         ConfigurationError.
         """
-        self._backend.begin(request)
-        if time.monotonic() >= self._good_until:
+        self.request, self.write_failed, self.peer = request, False, self._route.host
+        self._seconds = float(request.extensions["timeout"]["read"])
+        started = time.monotonic()
+        self._end = started + self._seconds
+        if started >= self._good_until:
             self.close()
         try:
-            response = self._asked(request)
-            whole = _read(response, self._backend.seconds)
+            response = _read(self._response(request), self._seconds)
         except BaseException as error:
             self.close()  # a failed tunnel would stay active in the pool, and the next request wait for it
-            is_explained = isinstance(error, MsgctlError)
-            if isinstance(error, Exception) and not is_explained and not request.extensions.get("sent"):
-                raise self._not_reached(error) from error
-            raise
-        self._good_until = time.monotonic() + _idle_seconds(whole)
-        if "fault" in whole.extensions or self._backend.write_failed:
+            # socksio has errors of its own.
+            is_ours = isinstance(error, MsgctlError) or (
+                self._route.proxy is None and not isinstance(error, httpx.HTTPError)
+            )
+            if is_ours or not isinstance(error, Exception) or request.extensions.get("sent"):
+                raise
+            raise self._not_reached(error) from error
+        self._good_until = time.monotonic() + _idle_seconds(response)
+        if "fault" in response.extensions or self.write_failed:
             self.close()
-        return whole
+        return response
 
     def close(self) -> None:
         """Close the connection; the next request opens a new one."""
-        if self._connector is not None:
-            self._connector.close()
-            self._connector = None
-        self._backend.close()
+        for each in (self._pool, self._latest):  # httpcore leaves a connection open if a SOCKS proxy refuses it
+            if each is not None:
+                each.close()
+        self._pool = self._latest = None
 
-    def _asked(self, request: httpx.Request) -> httpx.Response:
+    def left(self) -> float:
+        """Return the remaining seconds of the request in progress. Raises httpcore.ReadTimeout at the limit."""
+        left: float = self._end - time.monotonic()
+        if left <= 0:
+            raise httpcore.ReadTimeout
+        return left
+
+    def connect_tcp(self, host: str, port: int, timeout: float | None = None, *more: Any, **options: Any) -> _Stream:  # noqa: ARG002
+        """Connect to the first address of a host that accepts; each has its share of the time that is left."""
+        self.peer = host
+        addresses = look_up(host, port, self.left())
+        for index, address in enumerate(addresses):
+            share = self.left() / (len(addresses) - index)
+            try:
+                self._latest = super().connect_tcp(address, port, share, *more, **options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+            else:
+                return _Stream(self._latest, self)
+        raise failure
+
+    def _response(self, request: httpx.Request) -> httpx.Response:
         """Return the response, its body still to be read.
 
         One that is there before the request was sent is left over from an earlier request, and is thrown away.
         """
         while True:
-            if self._connector is None:
-                self._connector = self._route.connector()
-                # httpx has no parameter for httpcore's extension point.
-                self._connector._pool._network_backend = self._backend
-            response = self._connector.handle_request(request)
+            if self._pool is None:
+                self._pool = self._new_pool()
+            response = self._pool.handle_request(request)
             if request.extensions.get("sent"):
                 return response
             response.close()
             self.close()
 
-    def _not_reached(self, error: Exception) -> Exception:
+    def _new_pool(self) -> httpx.HTTPTransport:
+        limits = httpx.Limits(max_connections=1, keepalive_expiry=MOST_IDLE)
+        verify: Any = self._route.tls  # None spares a context: a millisecond
+        try:
+            pool = httpx.HTTPTransport(verify=verify, limits=limits, proxy=self._route.proxy)
+        except ImportError:
+            raise ConfigurationError(
+                "A SOCKS proxy needs the package socksio", "Install it with: pip install 'msgctl[socks]'"
+            ) from None
+        pool._pool._network_backend = self  # httpx has no parameter for httpcore's extension point
+        return pool
+
+    def _not_reached(self, error: Exception) -> NotReachedError:
         """Return what an exception before the request was sent means."""
-        host = self._route.host
+        peer, cause = self.peer, _cause(error)
         if isinstance(error, httpx.TimeoutException):
-            return NotReachedError(f"No connection to {host} within {in_seconds(self._backend.seconds)}", CHECK_ADDRESS)
-        if self._backend.write_failed:
-            return NotReachedError(f"The connection to {host} was lost", CHECK_ADDRESS)
-        if self._route.proxy is None:
-            return error
-        said = re.match("[0-9]{3} ", str(error)) if isinstance(error, httpx.ProxyError) else None
-        response = f" and responded with {said[0].strip()}" if said else ""
-        return NotReachedError(f"The proxy did not open a connection to {host}{response}", CHECK_PROXY, retryable=False)
+            return NotReachedError(f"No connection to {peer} within {in_seconds(self._seconds)}", CHECK_ADDRESS)
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            why = cause.verify_message.rstrip(".")
+            return NotReachedError(
+                f"The certificate of {peer} cannot be trusted: {why}", OWN_AUTHORITY, retryable=False
+            )
+        if isinstance(cause, ssl.SSLError):
+            reason = cause.reason or "the handshake failed"
+            return NotReachedError(f"No TLS connection to {peer} ({reason})", "Check that the port is for https.")
+        if isinstance(error, httpx.ConnectError) or self._route.proxy is None:
+            reason = f": {cause.strerror}" if isinstance(cause, OSError) and cause.strerror else ""
+            return NotReachedError(f"No connection to {peer}{reason}", CHECK_ADDRESS)
+        said = re.match("[0-9]{3}", str(error)) if isinstance(error, httpx.ProxyError) else None
+        response = f" and responded with {said[0]}" if said else ""
+        return NotReachedError(
+            f"The proxy did not open a connection to {self._route.host}{response}", CHECK_PROXY, retryable=False
+        )
+
+
+class _Stream(httpcore.NetworkStream):
+    """A connection that keeps what is written until something is read, so that a request leaves in one packet."""
+
+    def __init__(self, stream: httpcore.NetworkStream, transport: NetworkTransport) -> None:
+        self._stream = stream
+        self._transport = transport
+        self._pending = bytearray()
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
+        self._pending += buffer
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
+        if self._pending:
+            self._flush()
+        return self._stream.read(max_bytes, timeout=self._transport.left())
+
+    def _flush(self) -> None:
+        """Write what is pending. A failure is ignored until the response was read: servers may respond early."""
+        data, self._pending = bytes(self._pending), bytearray()
+        # SOCKS begins with a control character.
+        is_request = data[:1].isalpha() and not data.startswith(b"CONNECT ")
+        extensions = self._transport.request.extensions
+        try:
+            for start in range(0, len(data), PIECE):
+                left = self._transport.left()
+                if is_request:
+                    extensions["sent"] = True
+                self._stream.write(data[start : start + PIECE], timeout=left)
+        except httpcore.WriteError:
+            self._transport.write_failed = True
+            if start == 0 and is_request:  # the system took nothing of it
+                extensions["sent"] = False
+                raise httpcore.ReadError from None
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ARG002
+    ) -> httpcore.NetworkStream:
+        self._transport.peer = server_hostname or ""
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, self._transport.left()), self._transport)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
 
 
 def describe(error: httpx.HTTPError, seconds: float) -> str:
@@ -202,121 +277,6 @@ def _idle_seconds(response: httpx.Response) -> float:
     return min(MOST_IDLE, int(said[1]) - 1) if said else MOST_IDLE
 
 
-class _Backend(httpcore.SyncBackend):
-    """Opens the connections of one transport; everything ends by the time limit of the request in progress."""
-
-    def __init__(self, route: Route) -> None:
-        self.route = route
-        self.request = httpx.Request("GET", "")
-        self.seconds = 0.0
-        self.write_failed = False
-        self._end = 0.0
-        self._latest: httpcore.NetworkStream | None = None
-
-    def begin(self, request: httpx.Request) -> None:
-        """Begin the time of a request."""
-        self.request = request
-        self.seconds = request.extensions["timeout"]["read"]
-        self.write_failed = False
-        self._end = time.monotonic() + self.seconds
-
-    def close(self) -> None:
-        """Close the latest connection, which httpcore leaves open if a SOCKS proxy refuses it."""
-        if self._latest is not None:
-            self._latest.close()
-            self._latest = None
-
-    def left(self) -> float:
-        """Return the remaining seconds. Raises httpcore.ReadTimeout at the limit."""
-        left = self._end - time.monotonic()
-        if left <= 0:
-            raise httpcore.ReadTimeout
-        return left
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ARG002
-        local_address: str | None = None,
-        socket_options: Any = None,
-    ) -> httpcore.NetworkStream:
-        """Connect to the first address of a host that accepts; each has its share of the time that is left."""
-        addresses = look_up(host, port, self.left())
-        for index, address in enumerate(addresses):
-            share = self.left() / (len(addresses) - index)
-            try:
-                stream = super().connect_tcp(address, port, share, local_address, socket_options)
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                failure: Exception = error
-            else:
-                self._latest = stream
-                return _Stream(stream, self)
-        if isinstance(failure, httpcore.ConnectTimeout):
-            raise failure
-        raise _not_connected(host, port, failure) from failure
-
-
-class _Stream(httpcore.NetworkStream):
-    """A connection that keeps what is written until something is read, so that a request leaves in one packet."""
-
-    def __init__(self, stream: httpcore.NetworkStream, backend: _Backend) -> None:
-        self._stream = stream
-        self._backend = backend
-        self._pending = bytearray()
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
-        self._pending += buffer
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
-        if self._pending:
-            self._flush()
-        return self._stream.read(max_bytes, timeout=self._backend.left())
-
-    def _flush(self) -> None:
-        """Write what is pending. A failure is ignored until the response was read: servers may respond early."""
-        data, self._pending = bytes(self._pending), bytearray()
-        is_request = False
-        if data.startswith(b"CONNECT "):
-            data = self._with_brackets(data)
-        else:
-            is_request = data[:1].isalpha()  # SOCKS begins with a control character
-        try:
-            for start in range(0, len(data), PIECE):
-                left = self._backend.left()
-                if is_request:
-                    self._backend.request.extensions["sent"] = True
-                self._stream.write(data[start : start + PIECE], timeout=left)
-        except httpcore.WriteError:
-            self._backend.write_failed = True
-            if start == 0 and is_request:  # the system took nothing of it
-                self._backend.request.extensions["sent"] = False
-                raise httpcore.ReadError from None
-
-    def _with_brackets(self, data: bytes) -> bytes:
-        """Return a CONNECT request for an IPv6 address in its brackets, which httpcore leaves out."""
-        host, port = self._backend.route.host, self._backend.route.port
-        return data.replace(f"{host}:{port}".encode(), f"[{host}]:{port}".encode()) if ":" in host else data
-
-    def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ARG002
-    ) -> httpcore.NetworkStream:
-        try:
-            secured = self._stream.start_tls(ssl_context, server_hostname, self._backend.left())
-        except httpcore.ConnectError as error:
-            raise _not_secured(server_hostname or "", error) from error
-        return _Stream(secured, self._backend)
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
-
-
 def look_up(host: str, port: int, seconds: float) -> list[str]:
     """Return the addresses of a host. Raises NotReachedError.
 
@@ -335,11 +295,9 @@ def look_up(host: str, port: int, seconds: float) -> list[str]:
         except (OSError, UnicodeError) as error:
             found.put(error)
 
+    threading.Thread(target=look, name="look-up", daemon=True).start()
     try:
-        threading.Thread(target=look, name="look-up", daemon=True).start()
         result = found.get(timeout=seconds)
-    except RuntimeError:  # out of threads
-        raise NotReachedError(f"No connection to {host}: no more threads", CHECK_ADDRESS) from None
     except queue.Empty:
         raise httpcore.ConnectTimeout from None
     if isinstance(result, Exception):
@@ -376,11 +334,11 @@ def proxy_for(base_url: str) -> httpx.Proxy | None:
 
 
 def _tls_context() -> ssl.SSLContext:
-    file, folder = os.environ.get("SSL_CERT_FILE") or None, os.environ.get("SSL_CERT_DIR") or None
+    """Return the settings of TLS: the system's certificates, or those that the environment names."""
     try:
-        if folder is not None and not Path(folder).is_dir():
-            raise NotADirectoryError  # OpenSSL takes it for an empty one
-        return ssl.create_default_context(cafile=file, capath=folder)
+        return ssl.create_default_context(
+            cafile=os.environ.get("SSL_CERT_FILE") or None, capath=os.environ.get("SSL_CERT_DIR") or None
+        )
     except (OSError, ValueError) as error:
         raise ConfigurationError(
             f"The certificates to trust cannot be read ({type(error).__name__})",
@@ -388,29 +346,8 @@ def _tls_context() -> ssl.SSLContext:
         ) from error
 
 
-def _not_connected(host: str, port: int, error: Exception) -> NotReachedError:
-    """Return the error for a host none of whose addresses accepts a connection."""
-    cause = error.__cause__ or error.__context__
-    if isinstance(cause, ConnectionRefusedError):
-        return NotReachedError(f"{host} refused the connection to port {port}", CHECK_ADDRESS)
-    reason = f": {cause.strerror}" if isinstance(cause, OSError) and cause.strerror else ""
-    return NotReachedError(f"No connection to {host}{reason}", CHECK_ADDRESS)
-
-
-def _not_secured(host: str, error: Exception) -> NotReachedError:
-    """Return the error for a TLS handshake that failed."""
-    cause = error.__cause__ or error.__context__
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return NotReachedError(
-            f"The certificate of {host} cannot be trusted: {cause.verify_message.rstrip('.')}",
-            OWN_AUTHORITY if _knows_authorities() else NO_AUTHORITIES,
-            retryable=False,
-        )
-    reason = cause.reason if isinstance(cause, ssl.SSLError) and cause.reason else "the handshake failed"
-    return NotReachedError(f"No TLS connection to {host} ({reason})", "Check the base URL: is this port for https?")
-
-
-def _knows_authorities() -> bool:
-    """Return whether there are certificates of authorities, on this system or where the environment says."""
-    paths = ssl.get_default_verify_paths()
-    return paths.cafile is not None or (paths.capath is not None and any(Path(paths.capath).iterdir()))
+def _cause(error: BaseException) -> BaseException:
+    """Return the first exception of a chain: what the system said."""
+    while cause := error.__cause__ or error.__context__:
+        error = cause
+    return error

@@ -16,7 +16,7 @@ from msgctl.jobs import repeats
 from msgctl.jobs.reader import InvalidRow, RecipientReader, Row, RowError
 from msgctl.jobs.repeats import Repeat
 from msgctl.jobs.schedule import ZoneFinder
-from msgctl.jobs.schema import INDEX, LEDGER, SCHEMA
+from msgctl.jobs.schema import INDEX, LEDGER
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import LEFT_OUT, State
 from msgctl.jobs.store import Store
@@ -85,7 +85,7 @@ class Importer:
         self.tally = Tally()
         self.is_finished = False
         with LEDGER.explained(self._new):
-            database.create(self._new)
+            database.new_file(self._new)
             self._db = LEDGER.connect(self._new)
             # An unfinished ledger is worthless, so it does not need to survive a crash.
             self._db.execute("PRAGMA journal_mode = OFF")
@@ -93,7 +93,7 @@ class Importer:
             self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             self._db.execute("ATTACH '' AS aside")  # a file that SQLite deletes
             self._db.execute("BEGIN")
-            LEDGER.build(self._db, SCHEMA)
+            LEDGER.build(self._db)
             self._db.execute("CREATE TABLE aside.excluded (phone, reason)")
 
     def exclude(self, phones: Iterable[str], reason: str) -> None:

@@ -13,7 +13,7 @@ import json
 import sqlite3
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence, Sized
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,9 +72,8 @@ class Ledger:
         self.is_in_use = False
         self.clock = clock
         with LEDGER.explained(path):
-            self.db = LEDGER.connect(path, read_only=read_only)
+            self.db = LEDGER.open(path, read_only=read_only)
             try:
-                LEDGER.check(self.db, path)
                 if not read_only:
                     self.db.execute("PRAGMA journal_mode = WAL")
                     self.db.execute("PRAGMA synchronous = FULL")
@@ -299,8 +298,7 @@ def facts(path: Path) -> tuple[JobSpec, float, float | None]:
 
     Counts no recipients.
     """
-    with LEDGER.explained(path), closing(LEDGER.connect(path, read_only=True)) as db:
-        LEDGER.check(db, path)
+    with LEDGER.opened(path, read_only=True) as db:
         found = dict(db.execute("SELECT name, value FROM job"))
         due = found.get("due")
         return JobSpec.load(found["spec"]), float(found["created"]), None if due is None else float(due)

@@ -51,12 +51,14 @@ def find(store: Store, db: sqlite3.Connection, spec: JobSpec, recipients: int, n
 
 def _compared(path: Path, db: sqlite3.Connection, spec: JobSpec, now: float) -> tuple[int, bool] | None:
     """Return the number of recipients that a job shares with the new one, and whether it is finished, or None."""
+    with LEDGER.opened(path, read_only=True) as other:
+        (text,) = other.execute("SELECT value FROM job WHERE name = 'spec'").fetchone()
+    if _account(JobSpec.load(text)) != _account(spec):
+        return None
     with LEDGER.explained(path):
         db.execute("ATTACH ? AS old", (f"{path.absolute().as_uri()}?mode=ro",))
         try:
-            LEDGER.check(db, path, "old")
-            (text,) = db.execute("SELECT value FROM old.job WHERE name = 'spec'").fetchone()
-            if _account(JobSpec.load(text)) != _account(spec) or db.execute(_COMMON_MESSAGE).fetchone() is None:
+            if db.execute(_COMMON_MESSAGE).fetchone() is None:
                 return None
             is_finished = db.execute(_UNFINISHED).fetchone() is None
             if is_finished and db.execute(_UPDATED).fetchone()[0] <= now - RECENT:

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from msgctl.storage.database import FileFormat
 
-LEDGER = FileFormat(
-    name="the ledger",
-    application=0x6D73676A,  # "msgj"
-    version=4,
-    fix="Restore it from a backup, or move it away; nothing else records what the job sent.",
-    most_wait=10.0,
-)
-
-SCHEMA = (
+_SCHEMA = (
     # Facts about the whole job: its spec (as JSON, without credentials) and when it was created.
     "CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     # What recipients get: the parameters from their row (as JSON), and the estimated credits of one recipient.
@@ -32,6 +24,14 @@ SCHEMA = (
     # `body` is kept if the response leaves the outcome in doubt: a message id in it must not be lost.
     """CREATE TABLE request (
         number INTEGER PRIMARY KEY, updated REAL NOT NULL, error TEXT, body TEXT)""",
+)
+
+LEDGER = FileFormat(
+    name="the ledger",
+    application=0x6D73676A,  # "msgj"
+    version=4,
+    fix="Restore it from a backup, or move it away; nothing else records what the job sent.",
+    schema=_SCHEMA,
 )
 
 # Made when all rows are in: the order in which recipients are sent to.

@@ -80,8 +80,8 @@ class Store:
 
         Raises ConfigurationError if another process holds it.
         """
-        files.folder(self.folder)
         with LEDGER.explained(self._lock(job)):
+            files.make_folder(self.folder)
             descriptor = os.open(self._lock(job), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor):
             if not _take(descriptor):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Document = Mapping[str, Any]
 
 
-class Format(Enum):
+class Format(StrEnum):
     """How a result is printed; the values are those of ``--output``."""
 
     TABLE = "table"

@@ -18,15 +18,6 @@ from threading import Condition, Lock
 from msgctl.storage import database, files
 from msgctl.storage.database import BrokenError, transaction
 
-STATE = database.FileFormat(
-    name="the sandbox's state",
-    application=0x6D736763,  # "msgc"
-    version=2,
-    fix="Move it away; `msgctl sandbox reset` replaces the state of this machine's sandbox",
-    most_wait=30.0,
-    is_private=False,
-)
-
 FIRST_CREDITS = 1000
 
 NOTICE_SECONDS = 0.2
@@ -110,6 +101,16 @@ _SCHEMA = (
     "CREATE TABLE faults (number INTEGER PRIMARY KEY, spec TEXT NOT NULL, remaining INTEGER)",
 )
 
+STATE = database.FileFormat(
+    name="the sandbox's state",
+    application=0x6D736763,  # "msgc"
+    version=2,
+    fix="Move it away; `msgctl sandbox reset` replaces the state of this machine's sandbox",
+    schema=(*_SCHEMA, _ACCOUNT),
+    most_wait=30.0,
+    is_private=False,
+)
+
 
 class SandboxState:
     """An open state file. A missing one is created, with its folder (0600 in 0700).
@@ -129,9 +130,8 @@ class SandboxState:
         # This lock is fair and wakes at once, while SQLite's own wait sleeps and retries.
         self._writer = Lock()
         with STATE.explained(path):
-            database.provide(path)
-            with _one_at_a_time(path.parent), closing(_connect(path)) as db:
-                STATE.prepare(db, path, (*_SCHEMA, _ACCOUNT))
+            files.make_folder(path.parent)
+            with _one_at_a_time(path.parent), closing(STATE.open(path, create=True)) as db:
                 db.execute("PRAGMA journal_mode = WAL")
 
     @contextmanager

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,6 @@ from pathlib import Path
 from msgctl.errors import ConfigurationError
 from msgctl.storage import files, paths
 
-_CHECK = "Check the permissions of the file and its folder."
 _HINTS = {
     sqlite3.SQLITE_FULL: files.MAKE_ROOM,
     # SQLite also reports a full disk or quota like this.
@@ -35,42 +34,38 @@ class FileFormat:
     """A kind of SQLite file.
 
     ``name`` is what messages call it, ``application`` the mark in its header, ``version`` that of its tables, ``fix``
-    what the user can do about a damaged one, and ``most_wait`` the seconds that a transaction waits for another one.
-    A private file must not be readable by others, nor be a symbolic link.
+    what the user can do about a damaged one, ``most_wait`` the seconds that a transaction waits for another one, and
+    ``schema`` the statements that make its tables. A private file must not be readable by others, nor be a symbolic
+    link.
     """
 
     name: str
     application: int
     version: int
     fix: str
-    most_wait: float
+    schema: tuple[str, ...]
+    most_wait: float = 10.0
     is_private: bool = True
-
-    def _shown(self, path: Path) -> str:
-        """Return what a message calls a file of this kind."""
-        return f"{self.name} {paths.shown(path)}"
 
     @contextmanager
     def explained(self, path: Path) -> Iterator[None]:
         """Turn errors of SQLite and the file system into ConfigurationError, with a hint."""
         try:
-            yield
+            with files.explained(f"use {self.name}", path):
+                yield
         except sqlite3.Error as error:
             # The primary code is the low byte of the extended one.
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+            kind, hint = ConfigurationError, _HINTS.get(code, files.CHECK_PERMISSIONS)
             if code in _DAMAGED:
-                raise BrokenError(f"{self._shown(path)} cannot be used: {error}", self.fix) from error
-            raise ConfigurationError(
-                f"{self._shown(path)} cannot be used: {error}", _HINTS.get(code, _CHECK)
-            ) from error
-        except OSError as error:
-            message = f"{self._shown(path)} cannot be used: {error.strerror or type(error).__name__}"
-            raise ConfigurationError(message, files.MAKE_ROOM if files.is_full(error) else _CHECK) from error
+                kind, hint = BrokenError, self.fix
+            raise kind(f"Cannot use {self.name} {paths.shown(path)}: {error}", hint) from error
 
     def connect(self, path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-        """Open an existing file, for use by any thread. ``read_only`` also works on a disk that cannot be written to.
+        """Connect to an existing file, whatever is in it, for use by any thread.
 
-        Raises ConfigurationError if the file is not ours alone, OSError and sqlite3.Error if it cannot be used.
+        ``read_only`` also works on a disk that cannot be written to. Raises ConfigurationError if the file is not ours
+        alone, OSError and sqlite3.Error if it cannot be used.
         """
         status = path.lstat() if self.is_private else path.stat()
         files.check(path, status, name=self.name, is_private=self.is_private)
@@ -87,56 +82,65 @@ class FileFormat:
             check_same_thread=False,
         )
 
-    def check(self, db: sqlite3.Connection, path: Path, schema: str = "main") -> None:
-        """Check that a file is of this kind and version. Raises ConfigurationError and sqlite3.Error.
+    def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> sqlite3.Connection:
+        """Open a file of this kind and version; ``create`` makes a missing one and its folder (0600 in 0700).
 
-        ``schema`` is its name in a connection that it was attached to.
+        Raises ConfigurationError, OSError and sqlite3.Error.
         """
-        (application,) = db.execute(f"PRAGMA {schema}.application_id").fetchone()
+        if create:
+            files.make_folder(path.parent)
+            with suppress(FileExistsError):
+                new_file(path)
+        db = self.connect(path, read_only=read_only)
+        try:
+            if create and _is_empty(db):
+                with transaction(db):
+                    if _is_empty(db):  # another process may have been faster
+                        self.build(db)
+            self.check(db, path)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    @contextmanager
+    def opened(self, path: Path, *, create: bool = False, read_only: bool = False) -> Iterator[sqlite3.Connection]:
+        """Open a file for a block, as `open` does, with errors explained. Raises ConfigurationError."""
+        with self.explained(path):
+            db = self.open(path, create=create, read_only=read_only)
+            try:
+                yield db
+            finally:
+                db.close()
+
+    def check(self, db: sqlite3.Connection, path: Path) -> None:
+        """Check that a file is of this kind and version. Raises ConfigurationError and sqlite3.Error."""
+        (application,) = db.execute("PRAGMA application_id").fetchone()
         if application != self.application:
             raise ConfigurationError(f"{paths.shown(path)} is a database, but not {self.name}", "Move it away.")
-        (version,) = db.execute(f"PRAGMA {schema}.user_version").fetchone()
+        (version,) = db.execute("PRAGMA user_version").fetchone()
         if version != self.version:
             age = "a newer" if version > self.version else "an older"
-            raise BrokenError(f"{self._shown(path)} was written by {age} msgctl (schema {version})", self.fix)
+            what = f"{self.name} {paths.shown(path)} was written by {age} msgctl (schema {version})"
+            raise BrokenError(what, self.fix)
 
     def verify(self, db: sqlite3.Connection, path: Path) -> None:
         """Check a file for damage (``PRAGMA quick_check``). Raises BrokenError and sqlite3.Error."""
         (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
-            raise BrokenError(f"{self._shown(path)} is damaged: {found}", self.fix)
+            raise BrokenError(f"{self.name} {paths.shown(path)} is damaged: {found}", self.fix)
 
-    def build(self, db: sqlite3.Connection, schema: Iterable[str]) -> None:
+    def build(self, db: sqlite3.Connection) -> None:
         """Make the tables, in the open transaction, and mark the file as one of this kind."""
-        for statement in schema:
+        for statement in self.schema:
             db.execute(statement)
         db.execute(f"PRAGMA user_version = {self.version}")
         db.execute(f"PRAGMA application_id = {self.application}")
 
-    def prepare(self, db: sqlite3.Connection, path: Path, schema: Iterable[str]) -> None:
-        """Make the tables of an empty file. If two processes do so at once, the second one finds them.
 
-        Raises ConfigurationError if the file is of another kind or version, and sqlite3.Error.
-        """
-        with transaction(db, "BEGIN"):
-            if not _is_empty(db):
-                self.check(db, path)
-                return
-        with transaction(db):
-            if _is_empty(db):
-                self.build(db, schema)
-
-
-def create(path: Path) -> None:
+def new_file(path: Path) -> None:
     """Make an empty file (0600; SQLite would make it readable for all). Raises FileExistsError and OSError."""
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
-
-
-def provide(path: Path) -> None:
-    """Make an empty file and its folder (0700) if missing. Raises OSError."""
-    files.make_folder(path.parent)
-    with suppress(FileExistsError):
-        create(path)
 
 
 def delete(path: Path) -> None:

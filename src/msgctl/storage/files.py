@@ -19,15 +19,7 @@ MOST_WAIT = 10.0
 PAUSE = 0.01
 
 MAKE_ROOM = "Free some space on the disk, then try again."
-
-
-def folder(path: Path) -> Path:
-    """Make a folder and its parents (0700) if missing, and return it. Raises ConfigurationError."""
-    try:
-        make_folder(path)
-    except OSError as error:
-        raise _unusable("create", path, error, "nothing was changed") from error
-    return path
+CHECK_PERMISSIONS = "Check the permissions of the file and its folder."
 
 
 def make_folder(path: Path) -> None:
@@ -48,22 +40,13 @@ def read(path: Path) -> bytes | None:
     Raises ConfigurationError if other users can read the file or replace it, if it belongs to another user, is not a
     regular file, or cannot be read.
     """
-    try:
-        # O_NONBLOCK: opening a named pipe must not block.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise _unusable("read", path, error) from error
-    try:
-        check(path, os.fstat(descriptor))
+    with explained("read", path):
+        try:
+            check(path, path.stat())
+        except FileNotFoundError:
+            return None
         check_folder(path.parent)
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read()
-    except OSError as error:
-        raise _unusable("read", path, error) from error
-    finally:
-        os.close(descriptor)
+        return path.read_bytes()
 
 
 def check(path: Path, status: os.stat_result, *, name: str = "", is_private: bool = True) -> None:
@@ -102,16 +85,14 @@ def locked(path: Path) -> Iterator[None]:
     The lock is a file of its own, ``.NAME.lock``, since the file itself is replaced. It is beside the file that a
     symbolic link leads to, so that everyone takes the same lock. Raises ConfigurationError.
     """
-    check_folder(folder(path.parent))
     target = _target(path)
-    if target.exists():
-        check(path, target.stat(), is_private=False)
     lock = _beside(target, "lock")
-    try:
+    with explained("create", lock, "nothing was changed"):
+        make_folder(path.parent)
+        check_folder(path.parent)
+        if target.exists():
+            check(path, target.stat(), is_private=False)
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        _give(descriptor, lock.parent)
-    except OSError as error:
-        raise _unusable("create", lock, error, "nothing was changed") from error
     try:
         take(descriptor, lock)
         yield
@@ -122,21 +103,18 @@ def locked(path: Path) -> Iterator[None]:
 def take(descriptor: int, lock: Path) -> None:
     """Take a lock. Raises ConfigurationError if another process holds it for too long."""
     deadline = time.monotonic() + MOST_WAIT
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise ConfigurationError(
-                    f"Another program holds {paths.shown(lock)}",
-                    "Try again when it is done.",
-                    consequence="nothing was changed",
-                ) from None
-            time.sleep(PAUSE)
-        except OSError as error:
-            raise _unusable("lock", lock, error, "nothing was changed") from error
-        else:
-            return
+    with explained("lock", lock, "nothing was changed"):
+        while True:
+            try:
+                return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise ConfigurationError(
+                        f"Another program holds {paths.shown(lock)}",
+                        "Try again when it is done.",
+                        consequence="nothing was changed",
+                    ) from None
+                time.sleep(PAUSE)
 
 
 def write(path: Path, content: bytes) -> None:
@@ -146,37 +124,22 @@ def write(path: Path, content: bytes) -> None:
     that is already there was left by a process that died. Raises ConfigurationError.
     """
     target = _target(path)
-    try:
-        _replace(target, content)
-    except OSError as error:
-        raise _unusable("write", path, error, "nothing was changed") from error
+    new = _beside(target, "new")
+    with explained("write", path, "nothing was changed"):
+        new.unlink(missing_ok=True)
+        try:
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(descriptor)
+            new.replace(target)
+        except BaseException:
+            with suppress(OSError):
+                new.unlink()
+            raise
     with suppress(OSError):  # the new file is in place, whatever happens to the folder's entry now
         sync(target.parent)
-
-
-def _replace(target: Path, content: bytes) -> None:
-    new = _beside(target, "new")
-    new.unlink(missing_ok=True)
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            _give(descriptor, target)
-            os.fsync(descriptor)
-        new.replace(target)
-    except BaseException:
-        with suppress(OSError):
-            new.unlink()
-        raise
-
-
-def _give(descriptor: int, like: Path) -> None:
-    """Give a file that root made (as with sudo) to the owner of another file, who could not use it otherwise."""
-    if os.geteuid() == 0:
-        with suppress(OSError):
-            status = like.stat()
-            os.fchown(descriptor, status.st_uid, status.st_gid)
 
 
 def _target(path: Path) -> Path:
@@ -197,14 +160,15 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _unusable(what: str, path: Path, error: OSError, consequence: str = "") -> ConfigurationError:
-    return ConfigurationError(
-        f"Cannot {what} {paths.shown(path)}: {error.strerror or type(error).__name__}",
-        MAKE_ROOM if is_full(error) else "Check the permissions of the file and its folder.",
-        consequence=consequence,
-    )
-
-
-def is_full(error: OSError) -> bool:
-    """Return whether an error means that the disk or a quota is full."""
-    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+@contextmanager
+def explained(doing: str, path: Path, consequence: str = "") -> Iterator[None]:
+    """Turn an OSError into ConfigurationError, with a hint: ``Cannot read PATH: Permission denied``."""
+    try:
+        yield
+    except OSError as error:
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise ConfigurationError(
+            f"Cannot {doing} {paths.shown(path)}: {error.strerror or type(error).__name__}",
+            MAKE_ROOM if is_full else CHECK_PERMISSIONS,
+            consequence=consequence,
+        ) from error

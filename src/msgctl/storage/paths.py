@@ -29,34 +29,14 @@ def config_file(environ: Mapping[str, str]) -> Path:
     return platformdirs.user_config_path("msgctl") / "config.toml"
 
 
-def jobs_folder() -> Path:
-    """Return the folder of job ledgers, in the platform's state folder."""
-    return _state_folder() / "jobs"
+OPTOUTS = "optouts.sqlite3"
 
 
-def sandbox_file() -> Path:
-    """Return the state file of the in-process sandbox, in the platform's state folder."""
-    return _state_folder() / "sandbox.sqlite3"
+def state(name: str) -> Path:
+    """Return a file or folder in the platform's state folder, such as ``history.sqlite3``."""
+    import platformdirs
 
-
-def history_file() -> Path:
-    """Return the history file, in the platform's state folder."""
-    return _state_folder() / "history.sqlite3"
-
-
-def once_file() -> Path:
-    """Return the file with the keys of ``--once``, in the platform's state folder."""
-    return _state_folder() / "once.sqlite3"
-
-
-def optouts_file() -> Path:
-    """Return the file with the opt-out list, in the platform's state folder."""
-    return _state_folder() / "optouts.sqlite3"
-
-
-def retention_file(profile: str) -> Path:
-    """Return the empty file whose time says when old records of a profile were last deleted."""
-    return _state_folder() / f".kept-{profile}"
+    return platformdirs.user_state_path("msgctl") / name
 
 
 def shown(path: Path) -> str:
@@ -69,12 +49,6 @@ def typed(path: Path) -> str:
     """Return a path as one types it in a shell: quoted if necessary."""
     home, below = _split_home(path)
     return clean(home + shlex.quote(below))
-
-
-def _state_folder() -> Path:
-    import platformdirs
-
-    return platformdirs.user_state_path("msgctl")
 
 
 def _split_home(path: Path) -> tuple[str, str]:
