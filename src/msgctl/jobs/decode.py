@@ -72,7 +72,7 @@ def decoded(source: BinaryIO, name: str) -> Iterator[Text]:
     with ExitStack() as stack:
         try:
             if not (source.seekable() and source.tell() == 0):
-                source = stack.enter_context(_copied(source))
+                source = stack.enter_context(_copied(source, name))
             encoding = _encoding(source, name)
         except OSError as error:
             raise unreadable(name, error) from None
@@ -82,15 +82,19 @@ def decoded(source: BinaryIO, name: str) -> Iterator[Text]:
 
 
 @contextmanager
-def _copied(source: BinaryIO) -> Iterator[BinaryIO]:
+def _copied(source: BinaryIO, name: str) -> Iterator[BinaryIO]:
     from tempfile import TemporaryFile
 
     with suppress(OSError, AttributeError):
         os.set_blocking(source.fileno(), True)  # it may be shared with a process that wants it otherwise
     with TemporaryFile() as copy:
+        first = source.readline(LONGEST_LINE)
+        if b"\0" in first and not first.startswith(_UTF16_MARKS):
+            raise _not_text(name)  # a device may have no end
+        copy.write(first)
         shutil.copyfileobj(source, copy)
         copy.seek(0)
-        yield copy  # type: ignore[misc]
+        yield copy
 
 
 def _encoding(source: BinaryIO, name: str) -> str:
@@ -105,10 +109,7 @@ def _encoding(source: BinaryIO, name: str) -> str:
                 return UTF16
             is_marked = line.startswith(codecs.BOM_UTF8)
         if b"\0" in line:
-            raise UsageError(
-                f"{name} is not text, or UTF-16 without a mark: it contains NUL bytes",
-                "Save it as CSV in UTF-8 and use that file.",
-            )
+            raise _not_text(name)
         if not line.isascii():
             # A letter of Windows-1252 seldom looks like one of UTF-8.
             found = _UTF8_LETTER.findall(line)
@@ -128,6 +129,13 @@ def _encoding(source: BinaryIO, name: str) -> str:
             "Fix these lines, or save the file as UTF-8.",
         )
     return WINDOWS_1252
+
+
+def _not_text(name: str) -> UsageError:
+    return UsageError(
+        f"{name} is not text, or UTF-16 without a mark: it contains NUL bytes",
+        "Save it as CSV in UTF-8 and use that file.",
+    )
 
 
 def unreadable(name: str, error: Exception) -> UsageError:

@@ -147,7 +147,7 @@ class Table(RecipientReader):
         """Read the records that contain text."""
         self.blank = 0
         for line, cells in self._records():
-            if isinstance(cells, RowError) or "".join(cells).strip():
+            if isinstance(cells, RowError) or "".join(cells).strip() or Nested in map(type, cells):
                 yield line, cells
             else:
                 self.blank += bool(cells)  # an empty line is not a row
@@ -185,7 +185,7 @@ def opened(
         if first is None:
             raise UsageError(f"{name} is empty", "It should hold recipients: CSV with a header, JSON Lines, or .xlsx.")
         if first.lstrip().startswith("{"):
-            records = partial(formats.json_records, text)
+            records: Callable[[], Records] = partial(formats.json_records, text)
         else:
             records = formats.of_csv(text, phone_column)
         yield Table(name, text.encoding, records, phone_column, phones)

@@ -78,7 +78,7 @@ def _state(ledger: Ledger, *, running: bool, is_pending: bool) -> tuple[str, flo
     if hours is not None:
         with LEDGER.explained(ledger.path):
             zones = queries.pending_zones(ledger.db, ledger.spec.zones)
-        if zones and hours.open_zones().isdisjoint(zones):
+        if zones and not {*hours.open_zones()} & {*zones}:
             return WAITING, hours.next_opening(zones)
     return RUNNING, None
 

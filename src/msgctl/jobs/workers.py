@@ -81,15 +81,17 @@ class Workers(ABC):
     def start(self) -> None:
         """Begin, with fewer threads if the system allows no more; if it allows none, that is the error."""
         self._ledger.is_in_use = True
-        wanted, started = self._running, 0
-        try:
-            threading.Thread(target=self._write, name="ledger", daemon=True).start()
-            for started in range(wanted):
-                threading.Thread(target=self._work, name=f"sender {started}", daemon=True).start()
-        except RuntimeError:  # "can't start new thread"
-            if not started:
-                self.stop(no_more("threads"))
-            self._handed_in.put(_HandedIn(ended=wanted - started))
+        bodies = [self._write, *[self._work] * self._running]
+        for number, body in enumerate(bodies):
+            try:
+                threading.Thread(target=body, name=body.__name__, daemon=True).start()
+            except RuntimeError:  # "can't start new thread"
+                if number < 2:
+                    self.stop(no_more("threads"))
+                if number == 0:
+                    self._ended.set()
+                self._handed_in.put(_HandedIn(ended=len(bodies) - number))
+                break
 
     def wait(self, seconds: float) -> bool:
         """Wait so long, or until all is done and written. Return whether it is."""
