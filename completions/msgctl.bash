@@ -30,6 +30,7 @@ __msgctl_table() {
             'command sandbox - The emulator behind -p sandbox: nothing is really sent'
             'command doctor - Diagnose problems and suggest fixes'
             'command commands - Describe every command, its options and its output'
+            'command mcp - Serve the commands as tools over the Model Context Protocol (MCP)'
             'command completion - Print the shell completion script'
             'command help - Show help for a command'
             'command version - Show the version; msgctl --version does the same'
@@ -504,6 +505,7 @@ __msgctl_table() {
         table=(
             'option --port text Port to listen on; 0 for a free one'
             'option --host text Address to listen on'
+            'options --allow-host text Also accept requests for this host name (repeatable)'
             'option --client text Client ID to accept'
             'option --key text Key to accept (any value)'
             'option --credits text Credits of a new account; 1000 if omitted'
@@ -512,7 +514,6 @@ __msgctl_table() {
             'options --fault =520,503,429,html,delay=,drop,reject,truncate,garbage Make requests fail (repeatable): KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]'
             'option --seed text Seed for identifiers, codes and faults: same seed, same results'
             'option --clock text Set the clock: stop, +10m, or a time at which it stops'
-            'options --allow-host text Also accept requests for this host name (repeatable)'
             'option --replay files Replay responses from a file of msgctl sandbox record'
             'option --open - Open the inbox page in a browser'
         ) ;;
@@ -571,6 +572,11 @@ __msgctl_table() {
         ) ;;
     'commands')
         table=(
+        ) ;;
+    'mcp')
+        table=(
+            'option --max-credits text Also send, for at most this many credits a day'
+            'option --only-to files Send only to the numbers in this file: one per line, CSV, JSON Lines or .xlsx'
         ) ;;
     'completion')
         table=(

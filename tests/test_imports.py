@@ -38,7 +38,18 @@ WITHIN_A_LAYER = {
 """Imports between parts of the same layer."""
 
 CLIENT_SIDE = {"http", "config", "output", "values"}
-HEAVY = ("http.client", "ssl", "urllib.request", "rich", "sqlite3", "platformdirs", "tomllib", "tomli_w", "asyncio")
+HEAVY = (
+    "http.client",
+    "ssl",
+    "urllib.request",
+    "rich",
+    "sqlite3",
+    "platformdirs",
+    "tomllib",
+    "tomli_w",
+    "asyncio",
+    "mcp",
+)
 
 WRITE_TO_STANDARD_OUTPUT = {"output", "__main__.py", "cli/__init__.py", "cli/options.py", "cli/help.py"}
 """The printer of results, and who prints help and the version."""

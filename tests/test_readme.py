@@ -9,6 +9,8 @@ A comment before a block marks what is run in another way:
 - `<!-- first -->`, `<!-- test -->`: create a virtual environment in a clone. `.ci/run` runs them.
 - `<!-- uv -->`: needs uv. Its syntax is checked.
 - `<!-- disk -->`, `<!-- 2fa -->`: run with a full disk, and with a person at a terminal.
+
+`sandbox/test_guides.py` runs the `python` and `yaml` blocks.
 """
 
 from __future__ import annotations
@@ -18,10 +20,8 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -159,7 +159,7 @@ def test_the_commands_for_an_account_are_valid(tool: Tool, monkeypatch: pytest.M
 
 def test_every_block_is_run_or_checked() -> None:
     assert {each.marker for each in BLOCKS} == {"", "account", "first", "test", "uv", "disk", "2fa"}
-    assert {each.language for each in BLOCKS} == {"console", "sh", "bash", "toml", "yaml", "dockerfile"}
+    assert {each.language for each in BLOCKS} == {"console", "sh", "bash", "toml", "json", "yaml", "python"}
     assert subprocess.run(["sh", "-n", "-c", block("uv").text], check=False).returncode == 0
 
 
@@ -204,32 +204,6 @@ def test_the_2fa_script_accepts_the_right_code(shell: Shell) -> None:
         child.close()
 
 
-def test_the_steps_of_the_workflow_work(shell: Shell, tmp_path: Path) -> None:
-    (workflow,) = (each.text for each in BLOCKS if each.language == "yaml")
-    start, test = (textwrap.dedent(each) for each in re.findall(r"run: \|\n((?: {10}.*\n)+)", workflow))
-    shell.variables["GITHUB_ENV"] = str(tmp_path / "github.env")
-    code, server = shell.run(f"{start}\njobs -p")
-    assert code == 0, server
-    try:
-        shell.variables |= dict(line.split("=", 1) for line in (tmp_path / "github.env").read_text().split())
-        del shell.variables["MSGCTL_PROFILE"]
-        notify = tmp_path / "notify.sh"
-        notify.write_text('#!/bin/sh\nmsgctl sms send "$1" -m "Your order is ready" > /dev/null\n')
-        notify.chmod(0o755)
-        code, printed = shell.run(test)
-        assert code == 0, printed
-    finally:
-        os.kill(int(server), signal.SIGTERM)
-
-
-def test_the_container_serves_the_sandbox(tool: Tool) -> None:
-    (dockerfile,) = (each.text for each in BLOCKS if each.language == "dockerfile")
-    (entry,) = re.findall(r"^ENTRYPOINT (.*)$", dockerfile, re.MULTILINE)
-    program, *words = json.loads(entry)
-    assert program == "msgctl"
-    assert tool(*words, "--help").code == 0
-
-
 def test_the_first_command_sends_an_sms(shell: Shell) -> None:
     (line,) = block("first").text.splitlines()
     *preparation, command = line.split(" && ")
@@ -249,6 +223,17 @@ def test_the_profile_file_is_valid(tool: Tool, home: Path) -> None:
     shown = tool("profile", "show", "--json").document
     assert (shown["name"], shown["default"], shown["key_command"]) == ("main", True, "pass show msgctl/main")
     assert tool("-n", "--json", "sms", "send", "573001234567", "-m", "Hello").document["form"]["country-code"] == "CO"
+
+
+def test_a_program_can_start_the_server(tool: Tool, home: Path) -> None:
+    (text,) = (each.text for each in BLOCKS if each.language == "json")
+    (home / "team.txt").write_text("573001234567\n", encoding="utf-8")
+    server = json.loads(text)["mcpServers"]["msgctl"]
+    words = [
+        {"main": "sandbox", "/home/ana/team.txt": str(home / "team.txt")}.get(each, each) for each in server["args"]
+    ]
+    done = tool(*words)
+    assert (server["command"], done.code, done.err) == ("msgctl", 0, "")
 
 
 def test_the_exit_codes_are_those_of_the_errors() -> None:

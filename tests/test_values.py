@@ -23,7 +23,7 @@ hostile = st.text(st.characters()) | st.text(st.sampled_from("0123456789+-,. dT:
 
 EVERY: list[Callable[[str], Any]] = [
     lambda text: values.choice(text, VOICE.choices, "voice"),
-    lambda text: values.limited(text, RETRIES),
+    lambda text: values.of(RETRIES, text),
     lambda text: values.whole_number(text, "--min"),
     lambda text: values.seconds(text, "--timeout"),
     lambda text: values.day(text, TODAY),
@@ -125,7 +125,7 @@ def ranged(text: str) -> object:
             'Unknown voice "miah": choose from .* Mia, ',
             "mean Mia?",
         ),
-        (lambda text: values.limited(text, RETRIES), "4", '^--retries must be 1 to 3, not "4"$', None),
+        (lambda text: values.of(RETRIES, text), "4", '^--retries must be 1 to 3, not "4"$', None),
         (lambda text: values.whole_number(text, "--port"), "x", '^--port must be 0 or more, not "x"$', None),
         (lambda text: values.whole_number(text, "--port"), "9" * 20, r"^--port .* \(at most 19 digits\), not ", None),
         (lambda text: values.decimal(text, "--rate", 0.5, 9), "0.4", '^--rate must be 0.5 to 9, not "0.4"$', None),

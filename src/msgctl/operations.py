@@ -83,23 +83,20 @@ class Record(NamedTuple):
 class Operation(NamedTuple):
     """One operation: method and path below the base URL, effect, fields without the credentials, and response.
 
-    ``credentials`` is the place of ``client`` and ``key``.
+    ``name`` is the command that makes it, ``credentials`` the place of ``client`` and ``key``.
     """
 
     name: str
     method: str
     path: str
     effect: Effect
-    credentials: Place
     fields: tuple[Field, ...]
     answer: Record
+    credentials: Place = Place.FORM
 
     def field(self, name: str) -> Field:
         """Return the field with a wire name. Raises KeyError for an unknown one."""
-        for field in self.fields:
-            if field.name == name:
-                return field
-        raise KeyError(name)
+        return {field.name: field for field in self.fields}[name]
 
 
 CALL_VOICES = ("Marian", "Penelope", "Conchita", "Mia", "Lucia", "Enrique", "Miguel")
@@ -131,70 +128,39 @@ _METRICS = (
     _clicks("browser"),
     _clicks("lang"),
 )
-_SMS_ENTRIES = (Member("id"), Member("status"), Member("credits", Kind.INTEGER), Member("sms"), Member("phone"))
+_CREDITS = Member("credits", Kind.INTEGER)
+_MINUTES = Member("minutes_to_expire", Kind.INTEGER)
+
+
+def _data(*entry: Member) -> Member:
+    return Member("data", Kind.ARRAY, entry)
+
+
+_SMS_DATA = _data(*_strings("id", "status"), _CREDITS, *_strings("sms", "phone"))
 
 RESPONSE_BALANCE = Record("ResponseBalance", (Member("status", Kind.INTEGER),))
 RESPONSE_SECURITY = Record("ResponseSecurity", _strings("id", "status", "phone", "name"))
-RESPONSE_SMS = Record(
-    "ResponseSMS", (Member("id"), Member("status", Kind.INTEGER), Member("data", Kind.ARRAY, _SMS_ENTRIES))
-)
+RESPONSE_SMS = Record("ResponseSMS", (Member("id"), Member("status", Kind.INTEGER), _SMS_DATA))
 RESPONSE_CALL = Record(
     "ResponseCall",
-    (
-        Member("status"),
-        Member("id"),
-        Member(
-            "data",
-            Kind.ARRAY,
-            (
-                Member("id"),
-                Member("state"),
-                Member("credits", Kind.INTEGER),
-                Member("message"),
-                Member("phone"),
-                Member("voice"),
-            ),
-        ),
-    ),
+    (*_strings("status", "id"), _data(*_strings("id", "state"), _CREDITS, *_strings("message", "phone", "voice"))),
 )
 RESPONSE_STATE = Record(
     "ResponseStatusSMS",
     (
         Member("state"),
-        Member("credits", Kind.INTEGER),
+        _CREDITS,
         Member("phone", Kind.INTEGER),
-        Member("created"),
-        Member("sms"),
-        Member("dispatch_id"),
-        Member("id"),
+        *_strings("created", "sms", "dispatch_id", "id"),
     ),
 )
-RESPONSE_SMS_2FA = Record(
-    "ResponseSMS2fa",
-    (
-        Member("id"),
-        Member("status"),
-        Member("minutes_to_expire", Kind.INTEGER),
-        Member("data", Kind.ARRAY, _SMS_ENTRIES),
-    ),
-)
+RESPONSE_SMS_2FA = Record("ResponseSMS2fa", (*_strings("id", "status"), _MINUTES, _SMS_DATA))
 RESPONSE_CALL_2FA = Record(
     "ResponseCALL2fa",
     (
-        Member("status"),
-        Member("id"),
-        Member("minutes_to_expire", Kind.INTEGER),
-        Member(
-            "data",
-            Kind.ARRAY,
-            (
-                Member("id"),
-                Member("state"),
-                Member("credits", Kind.INTEGER),
-                Member("phone", Kind.NUMBER),
-                Member("voice"),
-            ),
-        ),
+        *_strings("status", "id"),
+        _MINUTES,
+        _data(*_strings("id", "state"), _CREDITS, Member("phone", Kind.NUMBER), Member("voice")),
     ),
 )
 RESPONSE_SUCCESS = Record("ResponseSucces", _strings("status"))
@@ -202,8 +168,7 @@ RESPONSE_URL_SHORT = Record("ResponseURLShort", _strings("urlShort", "urlLong", 
 RESPONSE_STATISTIC = Record(
     "ResponseStatistic",
     (
-        Member("urlShort"),
-        Member("urlLong"),
+        *_strings("urlShort", "urlLong"),
         Member("clicksNumber", Kind.INTEGER),
         Member("metrics", Kind.ARRAY, _METRICS),
     ),
@@ -215,21 +180,12 @@ _PHONE = Field("phone", "PHONE", "Phone number, with its country code.")
 _PHONES = Field("phone", "PHONE...", "Phone numbers; commas between them also work.", several=True)
 _APP_NAME = Field("app-name", "--app-name", "Name of the application the code is for.")
 
-BALANCE = Operation(
-    "balance",
-    "GET",
-    "/balance",
-    Effect.READS,
-    Place.QUERY,
-    (),
-    RESPONSE_BALANCE,
-)
+BALANCE = Operation("balance show", "GET", "/balance", Effect.READS, (), RESPONSE_BALANCE, Place.QUERY)
 BLOCK_PHONE = Operation(
-    "block-phone",
+    "block add",
     "POST",
     "/block-phone",
     Effect.CHANGES,
-    Place.FORM,
     (
         Field("phone", "PHONE", "Phone number to block."),
         Field("name", "--name", "Name of the contact.", required=False),
@@ -237,20 +193,18 @@ BLOCK_PHONE = Operation(
     RESPONSE_SECURITY,
 )
 SEND_SMS = Operation(
-    "send-sms",
+    "sms send",
     "POST",
     "/send-sms",
     Effect.SENDS,
-    Place.FORM,
     (_PHONES, Field("sms", "--message", "Text to send."), _COUNTRY_CODE),
     RESPONSE_SMS,
 )
 SEND_CALL = Operation(
-    "send-call",
+    "call send",
     "POST",
     "/call/send",
     Effect.SENDS,
-    Place.FORM,
     (
         _PHONES,
         Field("message", "--message", "Text to speak when the call starts.", required=False),
@@ -274,29 +228,27 @@ SEND_CALL = Operation(
     RESPONSE_CALL,
 )
 MESSAGES_STATE = Operation(
-    "messages-state",
+    "state get",
     "GET",
     "/messages-state",
     Effect.READS,
-    Place.QUERY,
     (Field("id", "ID...", "Message ID.", place=Place.QUERY),),
     RESPONSE_STATE,
+    Place.QUERY,
 )
 SMS_2FA = Operation(
-    "2fa-send-sms",
+    "2fa send-sms",
     "POST",
     "/2fa/send-sms",
     Effect.SENDS,
-    Place.FORM,
     (_PHONE, _APP_NAME, _COUNTRY_CODE),
     RESPONSE_SMS_2FA,
 )
 CALL_2FA = Operation(
-    "2fa-send-call",
+    "2fa send-call",
     "POST",
     "/call/2fa/send-call",
     Effect.SENDS,
-    Place.FORM,
     (
         _PHONE,
         _APP_NAME,
@@ -307,11 +259,10 @@ CALL_2FA = Operation(
     RESPONSE_CALL_2FA,
 )
 VERIFY_2FA = Operation(
-    "2fa-verification-code",
+    "2fa verify",
     "POST",
     "/2fa/verification-code",
     Effect.CHANGES,
-    Place.FORM,
     (
         _PHONE,
         Field("app-name", "--app-name", "Application name used when the code was sent."),
@@ -321,11 +272,10 @@ VERIFY_2FA = Operation(
     RESPONSE_SUCCESS,
 )
 URL_SHORT = Operation(
-    "url-short",
+    "url shorten",
     "POST",
     "/url/short",
     Effect.CHANGES,
-    Place.FORM,
     (
         Field("name", "--name", "Name of the short URL, for `msgctl url stats`."),
         Field("url-long", "LONG_URL", "URL to shorten."),
@@ -350,11 +300,10 @@ URL_SHORT = Operation(
     RESPONSE_URL_SHORT,
 )
 URL_STATISTIC = Operation(
-    "url-short-statistic",
+    "url stats",
     "POST",
     "/url/short-statistic",
     Effect.READS,
-    Place.FORM,
     (
         Field("name-url", "NAME", "Name of the short URL."),
         Field("since", "--since", "First day: YYYY-MM-DD, today, yesterday, or 7d."),
@@ -375,29 +324,28 @@ _TEMPLATE_FIELDS = (
     Field("body", "VALUE...", "Template values, in order.", place=Place.JSON, kind=Kind.ARRAY),
 )
 CHATAPP_SEND = Operation(
-    "chatapp-send",
+    "chatapp send",
     "POST",
     "/chatapp/send",
     Effect.SENDS,
-    Place.QUERY,
     _TEMPLATE_FIELDS,
     RESPONSE_CHATAPP,
+    Place.QUERY,
 )
 CHATAPP_ORDER = Operation(
-    "chatapp-store-order",
+    "chatapp order",
     "POST",
     "/chatapp/store/order",
     Effect.SENDS,
-    Place.QUERY,
     _TEMPLATE_FIELDS,
     RESPONSE_CHATAPP,
+    Place.QUERY,
 )
 CHATAPP_2FA = Operation(
-    "2fa-send-chatapp",
+    "2fa send-chatapp",
     "POST",
     "/2fa/send-chatapp",
     Effect.SENDS,
-    Place.FORM,
     (
         _PHONE,
         _APP_NAME,

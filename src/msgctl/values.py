@@ -60,9 +60,13 @@ def whole_number(text: str, name: str, least: int = 0, most: int | None = None) 
     return number
 
 
-def limited(text: str, field: Field) -> str:
-    """Return a number within the limits of ``field``, as text: the interface sends numbers as strings."""
-    return str(whole_number(text, field.typed, field.least or 0, field.most))
+def of(field: Field, text: str) -> str:
+    """Return the value of a field that is a choice, a number (sent as text), or a short text."""
+    if field.choices:
+        return choice(text, field.choices, field.typed.lstrip("-"))
+    if field.least is not None:
+        return str(whole_number(text, field.typed, field.least, field.most))
+    return words(text, field.typed)
 
 
 def seconds(text: str, name: str, least: float = 0.0, most: float = LONGEST_TIMEOUT) -> float:

@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from msgctl.cli.tree import asks, examples_of, operation_of
 from support.tool import Tool, process
 from support.tree import COMMANDS, NODES, Node, name_of
 
@@ -32,7 +31,7 @@ def test_in_a_pipe_a_page_is_plain_text_of_80_columns(node: Node, tool: Tool) ->
     assert text.startswith(f"Usage: {' '.join(['msgctl', *node.words])} ")
     assert "\x1b" not in text
     assert "{" not in text.splitlines()[0]
-    examples = [f"    {example}" for example in examples_of(node.command)]
+    examples = [f"    {example}" for example in node.facts.examples]
     assert [line for line in text.splitlines() if len(line) > 80 and line not in examples] == []
 
 
@@ -49,14 +48,14 @@ def test_on_a_terminal_a_page_says_the_same_and_fits(node: Node, tool: Tool, mon
 @each_command
 def test_every_example_is_shown_and_can_be_copied(node: Node, tool: Tool) -> None:
     lines = [line.strip() for line in page(tool, node).splitlines()]
-    assert [example for example in examples_of(node.command) if example not in lines] == []
+    assert [example for example in node.facts.examples if example not in lines] == []
 
 
 @each_command
 def test_a_command_shows_only_the_global_options_that_matter_to_it(node: Node, tool: Tool) -> None:
     text = page(tool, node)
-    assert bool(re.search(r"-n, --dry-run", text)) == (operation_of(node.command) is not None)
-    assert bool(re.search(r"-y, --yes", text)) == asks(node.command)
+    assert bool(re.search(r"-n, --dry-run", text)) == (node.facts.effect is not None)
+    assert bool(re.search(r"-y, --yes", text)) == node.facts.asks
     assert not re.search(r"^ +-v, --verbose", text, re.MULTILINE)
     assert text.rstrip().endswith("msgctl --help")
 

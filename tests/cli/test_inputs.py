@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cli.typed import ANSWER, OTHER, PHONE, refused, used
-from contract.commands import FULL, Line
-from contract.interface import CALL_2FA_VOICES, CALL_VOICES, CATEGORIES, PREMIUM_CATEGORIES
+from contract.interface import CALL_2FA_VOICES, CALL_VOICES, CATEGORIES, PREMIUM_CATEGORIES, Line
+from contract.wire import AWKWARD
 from support.service import Service, answer
 from support.tool import Tool
 
@@ -109,7 +109,7 @@ def test_a_stored_audio_excludes_message_and_voice(more: tuple[str, ...], tool: 
 
 @pytest.mark.parametrize(
     ("line", "name"),
-    [(line, name) for line in FULL[::4] for name in (*line.free, *line.prose)],
+    [(line, name) for line, name, _ in list(AWKWARD.values())[::4]],
     ids=lambda each: each if isinstance(each, str) else each.command[1],
 )
 def test_blank_undecodable_and_control_text_is_refused_before_anything_is_sent(

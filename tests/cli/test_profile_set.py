@@ -14,7 +14,6 @@ from conftest import KEY
 from support.files import URL, config_file, credentials, table, write_config, written
 from support.leaks import shows_key
 from support.service import Service, answer
-from support.terminal import Terminal, in_a_terminal
 from support.tool import Tool
 
 MAIN = {"base_url": URL, "client": 1, "key": "stored-key"}
@@ -86,16 +85,6 @@ def test_a_key_from_standard_input_replaces_the_old_one(tool: Tool) -> None:
     assert written()["profiles"]["main"] == {**MAIN, "owner": "ops", "key": KEY}
 
 
-@in_a_terminal
-def test_on_a_terminal_the_new_key_is_asked_for_without_echo() -> None:
-    write_config(table("main"))
-    terminal = Terminal("profile", "set", "main", "--key-stdin")
-    terminal.answer("Key: ", KEY.encode() + b"\n")
-    assert terminal.end() == 0
-    assert not shows_key(terminal.shown)
-    assert written()["profiles"]["main"]["key"] == KEY
-
-
 def test_a_check_uses_the_new_settings_and_saves_only_if_they_work(tool: Tool, server: Service) -> None:
     write_config(table("main", base_url=server.base_url))
     assert tool("profile", "set", "main", "--client", "7", "--key-stdin", "--check", stdin=KEY).code == 0
@@ -105,14 +94,6 @@ def test_a_check_uses_the_new_settings_and_saves_only_if_they_work(tool: Tool, s
     done = tool("profile", "set", "main", "--client", "8", "--check")
     assert (done.code, "nothing was saved" in done.err) == (1, True)
     assert written()["profiles"]["main"]["client"] == 7
-
-
-def test_a_dry_run_of_the_check_shows_its_request_and_changes_nothing(tool: Tool, server: Service) -> None:
-    before = write_config(table("main", base_url=server.base_url)).read_bytes()
-    done = tool("profile", "set", "main", "--client", "7", "--check", "-n", "--json")
-    assert (done.code, done.document["url"]) == (0, f"{server.base_url}/balance")
-    assert (server.received, config_file().read_bytes()) == ([], before)
-    assert tool("profile", "set", "main", "--client", "7", "-n").code == 2
 
 
 # --- the system's keychain

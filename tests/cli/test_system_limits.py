@@ -57,7 +57,7 @@ def test_checking_states_needs_two_threads(
     job = jobs.send(of_phones(home, numbers(3)))
     service.always(answer({"id": "m1", "state": "delivered"}))
     with monkeypatch.context() as patched:
-        allow_threads(patched, most, "ledger", "asker")
+        allow_threads(patched, most, "ledger", "sender")
         done = jobs("job", "states", job)
     assert done.code == code, done.err
     assert ("threads" in done.err) == (code == 3)

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from msgctl import operations as ops
-from msgctl.cli.tree import examples_of, is_bulk, operation_of
 from support.examples import write_files
 from support.tool import Tool
 from support.tree import COMMANDS, GROUPS, NODES, Node, arguments, name_of, options
@@ -35,7 +34,7 @@ COMMON = set(
 )
 
 
-PERFORMING = [node for node in COMMANDS if operation_of(node.command) and not is_bulk(node.command)]
+PERFORMING = [node for node in COMMANDS if node.facts.performs and not node.facts.in_bulk]
 
 
 def test_every_command_of_the_surface_exists() -> None:
@@ -44,14 +43,14 @@ def test_every_command_of_the_surface_exists() -> None:
 
 
 def test_every_operation_of_the_interface_is_reached_by_a_command() -> None:
-    reached = {operation.name for node in PERFORMING if (operation := operation_of(node.command))}
-    assert reached == {operation.name for operation in ops.OPERATIONS}
+    reached = {node.path: node.facts.performs for node in PERFORMING}
+    assert [reached.get(operation.name) for operation in ops.OPERATIONS] == [*ops.OPERATIONS]
 
 
 @pytest.mark.parametrize("group", GROUPS[:3], ids=name_of)
 def test_each_line_of_a_listing_is_a_sentence_that_fits_80_columns(group: Node, tool: Tool) -> None:
     page = tool(*group.words, "--help").out.splitlines()
-    for name in group.command.commands:
+    for name in group.command.list_commands(None):
         (line,) = [line for line in page if re.match(rf"  {re.escape(name)}  ", line)]
         position = page.index(line) + 1
         assert line.endswith("."), "the sentence goes on in another line"
@@ -76,7 +75,7 @@ def test_every_command_accepts_the_global_options() -> None:
 
 def test_a_command_offers_every_field_of_its_operation() -> None:
     for node in PERFORMING:
-        operation = operation_of(node.command)
+        operation = node.facts.performs
         assert operation is not None
         if node.path != "profile add":
             assert {field.typed for field in operation.fields} <= options(node) | set(arguments(node)), node.path
@@ -84,9 +83,9 @@ def test_a_command_offers_every_field_of_its_operation() -> None:
 
 @pytest.mark.parametrize("node", PERFORMING, ids=name_of)
 def test_an_example_is_a_request_of_the_operation(node: Node, tool: Tool) -> None:
-    operation = operation_of(node.command)
+    operation = node.facts.performs
     assert operation is not None
-    example = examples_of(node.command)[-1]
+    example = node.facts.examples[-1]
     if node.path == "profile add":
         example += " --check"
     done = run_example(tool, example, "-n", "-o", "csv")

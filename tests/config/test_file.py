@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
-import subprocess
-import sys
 import tomllib
 from contextlib import suppress
 from pathlib import Path
@@ -20,9 +16,8 @@ from conftest import KEY
 from msgctl.config import file as config_file_of_msgctl
 from msgctl.errors import ConfigurationError
 from msgctl.storage import paths
-from support.examples import FIRST, Example, line_of, write_files
-from support.files import URL, config_file, table, write_config, written
-from support.tool import Outcome, Tool, process
+from support.files import URL, table, write_config, written
+from support.tool import Outcome, Tool
 
 ADD = ("profile", "add", "new", "--base-url", URL, "--client", "1", "--key-stdin")
 WRITING = (ADD, ("profile", "use", "main"), ("profile", "remove", "main", "--yes"))
@@ -35,49 +30,11 @@ def is_one_message(done: Outcome) -> bool:
 
 # --- a file that is not safe
 
-SENDING = [example for example in FIRST if example.node.path in ("balance show", "sms send", "2fa verify", "sms bulk")]
-
-
-@pytest.mark.parametrize("example", SENDING, ids=line_of)
-def test_a_file_that_others_can_read_is_refused_with_the_command_that_fixes_it(
-    tool: Tool, example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_files(tmp_path)
-    path = write_config(f'default_profile = "main"\n{table("main", key=KEY)}', mode=0o644)
-    before = path.read_bytes()
-    done = example.run(tool, "-n")
-    assert (done.code, done.out) == (3, "")
-    assert is_one_message(done)
-    assert f"chmod 600 {paths.typed(path)}" in done.err
-    assert path.read_bytes() == before
-    path.chmod(0o600)
-    assert example.run(tool, "-n").code != 3
-
-
-@pytest.mark.parametrize("words", ANY[:1], ids=" ".join)
-def test_a_folder_that_everyone_can_write_to_is_refused(tool: Tool, words: tuple[str, ...]) -> None:
-    path = write_config(table("main"))
-    path.parent.chmod(0o777)
-    done = tool(*words, stdin=KEY)
-    assert (done.code, is_one_message(done)) == (3, True)
-    assert f"chmod 700 {paths.typed(path.parent)}" in done.err
-
 
 @pytest.mark.parametrize("words", [("-p", "sandbox", "balance"), ("sms", "segments", "Hola"), ("profile", "path")])
 def test_commands_that_need_no_profile_ignore_the_file(tool: Tool, words: tuple[str, ...]) -> None:
     write_config("broken [", mode=0o644)
     assert tool(*words).code == 0
-
-
-def test_a_profile_written_by_msgctl_is_private_in_a_private_folder() -> None:
-    mask = os.umask(0)
-    try:
-        assert process(*ADD, stdin=KEY.encode()).code == 0
-    finally:
-        os.umask(mask)
-    assert stat.S_IMODE(config_file().parent.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(path.stat().st_mode) for path in config_file().parent.iterdir()} == {0o600}
 
 
 # --- a file that cannot be understood
@@ -191,43 +148,3 @@ def test_any_other_content_is_kept(tmp_path: Path, document: dict[str, Any]) -> 
 
 
 # --- whole or not at all, and nothing lost
-
-
-def test_four_processes_at_once_lose_no_profile() -> None:
-    names = [f"profile-{number}" for number in range(4)]
-    command = [sys.executable, "-m", "msgctl", "profile", "add"]
-    account = ["--base-url", URL, "--client", "1", "--key-stdin"]
-    pipe = subprocess.PIPE
-    started = [subprocess.Popen([*command, name, *account], stdin=pipe, stdout=pipe, stderr=pipe) for name in names]
-    for name, each in zip(names, started, strict=True):  # each waits for its key: from here on they race
-        assert each.stdin is not None
-        each.stdin.write(f"key of {name}\n".encode())
-        each.stdin.flush()
-    ended = [(each.communicate(timeout=60), each.returncode) for each in started]
-    assert [code for _, code in ended] == [0] * 4, ended
-    stored = written()
-    assert {name: profile["key"] for name, profile in stored["profiles"].items()} == {
-        name: f"key of {name}" for name in names
-    }
-    assert stored["default_profile"] in names
-    assert sum(b"the default" in err for (_, err), _ in ended) == 1
-
-
-@pytest.mark.parametrize("call", ["os.fsync", "os.open", "fcntl.flock"])
-@pytest.mark.parametrize("words", WRITING[:1], ids=" ".join)
-def test_a_failed_write_leaves_the_old_file_and_no_other(
-    tool: Tool, words: tuple[str, ...], call: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write_config(table("main"))
-    before = path.read_bytes()
-
-    def fail(*_: Any, **__: Any) -> None:
-        raise OSError(5, "Input/output error")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(call, fail)
-        done = tool(*words, stdin=KEY)
-    assert (done.code, is_one_message(done)) == (3, True)
-    assert "Input/output error" in done.err
-    assert path.read_bytes() == before
-    assert {each.name for each in path.parent.iterdir()} <= {path.name, f".{path.name}.lock"}

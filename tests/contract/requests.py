@@ -53,7 +53,7 @@ def _of_form(
         yield "a body"
     if request.headers.get("content-type") != endpoint.content_type:
         yield f"the content type {request.headers.get('content-type')}"
-    if endpoint.accept and request.headers.get("accept") != endpoint.accept:
+    if request.headers.get("accept") != interface.JSON:
         yield f"it accepts {request.headers.get('accept')}"
 
 
@@ -63,12 +63,12 @@ def _of_values(endpoint: Endpoint, given: dict[str, str]) -> Iterator[str]:
             continue
         value = given.get(parameter.name)
         if value is None:
-            if parameter.presence == "required" or (parameter.unless and parameter.unless not in given):
+            if parameter.presence == "required" or (parameter.rule("unless") not in {"", *given}):
                 yield f"{parameter.name} is missing"
             continue
         if not value.strip():
             yield f"{parameter.name} is empty"
-        if excluded := given.keys() & set(parameter.excludes):
+        if excluded := given.keys() & parameter.excludes:
             yield f"{parameter.name} with {', '.join(excluded)}"
         if not _is_allowed(parameter, value):
             yield f"{parameter.name} is {value!r}"
@@ -80,18 +80,18 @@ def _is_allowed(parameter: Parameter, value: str) -> bool:
     if parameter.name == "client":
         return _is_digits(value) and int(value) <= _INT64
     if parameter.name == "phone":
-        pattern = f"{_PHONE}(,{_PHONE})*" if parameter.several else _PHONE
+        pattern = f"{_PHONE}(,{_PHONE})*" if "several" in parameter.rules else _PHONE
         phones = value.split(",")
         return re.fullmatch(pattern, value, re.ASCII) is not None and len(set(phones)) == len(phones)
-    if parameter.maximum is not None:
-        return _is_digits(value) and 1 <= int(value) <= parameter.maximum
-    if parameter.type == "boolean":
+    if most := parameter.rule("maximum"):
+        return _is_digits(value) and 1 <= int(value) <= int(most)
+    if "boolean" in parameter.rules:
         return value in ("true", "false")
-    if parameter.format == "YYYY-MM-DD":
+    if "day" in parameter.rules:
         return re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII) is not None and date.fromisoformat(value) is not None
-    if parameter.format == "ISO 3166":
+    if "country" in parameter.rules:
         return re.fullmatch("[A-Z]{2}", value, re.ASCII) is not None
-    if parameter.format == "months":
+    if "months" in parameter.rules:
         return _is_digits(value)
     return not parameter.values or value in parameter.values
 

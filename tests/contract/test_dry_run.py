@@ -7,16 +7,14 @@ from typing import Any
 
 import pytest
 
-from contract.commands import EVERY, PHONE, Line
+from contract.interface import LINES, PHONE, PLACES, Line
 from contract.wire import (
     AWKWARD,
     CLIENT,
     MASKED,
-    PLACES,
     SPELLINGS,
     TRANSPORT_HEADERS,
     arrived,
-    endpoint_of,
     expected,
     sent,
 )
@@ -25,8 +23,7 @@ from support.tool import Tool
 
 pytestmark = pytest.mark.usefixtures("utc")
 
-each_line = pytest.mark.parametrize("line", EVERY, ids=str)
-awkward_ids = [f"{line.endpoint[1]} {name}" for line, name, _ in AWKWARD]
+each_line = pytest.mark.parametrize("line", LINES, ids=str)
 
 
 def described(tool: Tool, *command: str) -> Any:
@@ -47,7 +44,7 @@ def test_a_dry_run_sends_nothing(line: Line, tool: Tool, service: Service) -> No
 def test_a_dry_run_shows_what_would_be_sent(line: Line, tool: Tool, service: Service) -> None:
     shown = described(tool, *line.command)
     request = sent(tool, service, line)
-    assert (shown["method"], shown["url"]) == (request.method, service.base_url + line.endpoint[1])
+    assert (shown["method"], shown["url"]) == (request.method, service.base_url + line.endpoint.path)
     assert {name.lower(): value for name, value in shown["headers"].items()} == {
         name: value for name, value in request.headers.items() if name not in TRANSPORT_HEADERS
     }
@@ -67,10 +64,10 @@ def test_a_dry_run_never_shows_the_credentials(line: Line, format: str, tool: To
     assert CLIENT not in (outcome.out + outcome.err).replace(PHONE, "")
 
 
-@pytest.mark.parametrize(("line", "name", "text"), AWKWARD, ids=awkward_ids)
+@pytest.mark.parametrize(("line", "name", "text"), AWKWARD.values(), ids=map(str, AWKWARD))
 def test_a_dry_run_shows_any_text_exactly(line: Line, name: str, text: str, tool: Tool, service: Service) -> None:
     changed = line.with_text(name, text)
-    place = endpoint_of(line).parameter(name).place
+    place = line.endpoint.own[name].place
     assert described(tool, *changed.command)[place][name] == changed.parameters[name]
 
 

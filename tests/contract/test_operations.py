@@ -4,25 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from contract import interface, records
-from contract.interface import ENDPOINTS, Endpoint, Parameter
+from contract.interface import CATEGORIES, ENDPOINTS, ERROR_FIELDS, PREMIUM_CATEGORIES, RECORDS, Endpoint, Field
 from msgctl import operations
 from msgctl.errors import RefusedError
 from msgctl.operations import OPERATIONS, Kind, Member, Operation
-
-CREDENTIALS = ("client", "key")
-
-KINDS = {
-    "string": Kind.STRING,
-    "integer": Kind.INTEGER,
-    "integer (int64)": Kind.INTEGER,
-    "number": Kind.NUMBER,
-    "numeric": Kind.NUMBER,
-    "boolean": Kind.BOOLEAN,
-    "object": Kind.OBJECT,
-    "array of objects": Kind.ARRAY,
-    "array of strings": Kind.ARRAY,
-}
 
 each_endpoint = pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=[path for _, path in ENDPOINTS])
 
@@ -32,52 +17,13 @@ def operation_of(endpoint: Endpoint) -> Operation:
     return operation
 
 
-def own(endpoint: Endpoint) -> dict[str, Parameter]:
-    """The parameters that are not the credentials, by name."""
-    return {each.name: each for each in endpoint.parameters if each.name not in CREDENTIALS}
-
-
-def fields_as_kinds(fields: tuple[records.Field, ...]) -> list[object]:
-    return [(field.name, KINDS[field.type], fields_as_kinds(field.fields)) for field in fields]
-
-
-def members_as_kinds(members: tuple[Member, ...]) -> list[object]:
-    return [(member.name, member.kind, members_as_kinds(member.of)) for member in members]
-
-
-# --- The transcription keeps the document's general rules ---
-
-
-def test_there_are_13_endpoints() -> None:
-    assert len(ENDPOINTS) == 13
-
-
-@each_endpoint
-def test_credentials_are_required_by_every_endpoint_in_one_place(endpoint: Endpoint) -> None:
-    credentials = [each for each in endpoint.parameters if each.name in CREDENTIALS]
-    assert [each.name for each in credentials] == ["client", "key"]
-    assert {each.presence for each in credentials} == {"required"}
-    assert len({each.place for each in credentials}) == 1
-
-
-@each_endpoint
-def test_parameters_are_sent_where_the_general_rules_say(endpoint: Endpoint) -> None:
-    places = {each.place for each in endpoint.parameters}
-    if endpoint.method == "GET":
-        assert (places, endpoint.content_type) == ({"query"}, None)
-    elif endpoint.path in {"/chatapp/send", "/chatapp/store/order"}:
-        assert (places, endpoint.content_type) == ({"query", "json"}, "application/json")
-    else:
-        assert (places, endpoint.content_type) == ({"form"}, "application/x-www-form-urlencoded")
-        assert endpoint.accept == "application/json"
-
-
-@each_endpoint
-def test_rules_across_parameters_name_parameters_of_the_endpoint(endpoint: Endpoint) -> None:
-    for each in endpoint.parameters:
-        assert (each.presence == "conditional") == (each.unless is not None)
-        for name in (each.unless, *each.excludes):
-            assert name is None or endpoint.parameter(name) is not each
+def kinds_of(fields: tuple[Field, ...] | tuple[Member, ...]) -> list[object]:
+    return [
+        (each.name, each.type, kinds_of(each.fields))
+        if isinstance(each, Field)
+        else (each.name, each.kind.value, kinds_of(each.of))
+        for each in fields
+    ]
 
 
 # --- The operations are those of the transcription ---
@@ -93,65 +39,42 @@ def test_operations_have_names_of_their_own() -> None:
 
 @each_endpoint
 def test_credentials_are_sent_where_the_interface_says(endpoint: Endpoint) -> None:
-    assert operation_of(endpoint).credentials.value == endpoint.parameter("client").place
+    places = {each.name: each.place for each in endpoint.parameters if each.name not in endpoint.own}
+    place = operation_of(endpoint).credentials.value
+    assert places == {"client": place, "key": place}
 
 
 @each_endpoint
-def test_fields_are_the_parameters(endpoint: Endpoint) -> None:
-    assert sorted(field.name for field in operation_of(endpoint).fields) == sorted(own(endpoint))
-
-
-@each_endpoint
-def test_fields_are_sent_where_the_interface_says(endpoint: Endpoint) -> None:
-    assert {field.name: field.place.value for field in operation_of(endpoint).fields} == {
-        name: parameter.place for name, parameter in own(endpoint).items()
-    }
-
-
-@each_endpoint
-def test_fields_have_the_types_of_the_parameters(endpoint: Endpoint) -> None:
-    assert {field.name: field.kind for field in operation_of(endpoint).fields} == {
-        name: KINDS[parameter.type] for name, parameter in own(endpoint).items()
-    }
-
-
-@each_endpoint
-def test_fields_are_required_where_the_interface_says(endpoint: Endpoint) -> None:
-    """A conditional parameter is not required by itself; if the document says nothing, both are right."""
-    required = {field.name: field.required for field in operation_of(endpoint).fields}
-    for name, parameter in own(endpoint).items():
-        if parameter.presence != "unstated":
-            assert required[name] == (parameter.presence == "required"), name
-
-
-@each_endpoint
-def test_fields_allow_what_the_interface_allows(endpoint: Endpoint) -> None:
-    assert {field.name: (field.choices, field.several, field.most) for field in operation_of(endpoint).fields} == {
-        name: (parameter.values, parameter.several, parameter.maximum) for name, parameter in own(endpoint).items()
-    }
+def test_fields_are_the_parameters_with_their_places_and_rules(endpoint: Endpoint) -> None:
+    fields = {field.name: field for field in operation_of(endpoint).fields}
+    assert fields.keys() == endpoint.own.keys()
+    for name, parameter in endpoint.own.items():
+        field, rules = fields[name], parameter.rules
+        assert field.place.value == parameter.place, name
+        assert field.kind == (
+            Kind.BOOLEAN if "boolean" in rules else Kind.ARRAY if "array" in rules else Kind.STRING
+        ), name
+        # A conditional parameter is not required by itself; if the document says nothing, both are right.
+        assert parameter.presence == "unstated" or field.required == (parameter.presence == "required"), name
+        assert field.choices == parameter.values, name
+        assert field.several == ("several" in rules), name
+        assert field.most == (int(parameter.rule("maximum") or 0) or None), name
 
 
 def test_premium_categories_are_those_of_the_interface() -> None:
-    category = ENDPOINTS["POST", "/url/short-statistic"].parameter("category")
-    assert category.premium_values == operations.PREMIUM_CATEGORIES
-    assert category.values == operations.PLAIN_CATEGORIES + operations.PREMIUM_CATEGORIES
+    assert (operations.PLAIN_CATEGORIES, operations.PREMIUM_CATEGORIES) == (CATEGORIES, PREMIUM_CATEGORIES)
 
 
 @each_endpoint
 def test_responses_have_the_fields_of_the_record_in_order(endpoint: Endpoint) -> None:
-    assert members_as_kinds(operation_of(endpoint).answer.members) == fields_as_kinds(endpoint.answer.fields)
-
-
-@each_endpoint
-def test_responses_have_the_name_of_the_record(endpoint: Endpoint) -> None:
-    if endpoint.answer.name is None:
-        assert not operation_of(endpoint).answer.name.startswith("Response"), "the interface gives this record no name"
+    answer = operation_of(endpoint).answer
+    assert kinds_of(answer.members) == kinds_of(RECORDS[endpoint.record])
+    if endpoint.record == "unnamed":
+        assert not answer.name.startswith("Response"), "the interface gives this record no name"
     else:
-        assert operation_of(endpoint).answer.name == endpoint.answer.name
+        assert answer.name == endpoint.record
 
 
-@each_endpoint
-def test_errors_keep_every_field_of_the_error_record(endpoint: Endpoint) -> None:
-    record = {field.name: f"the {field.name}" for field in endpoint.error.fields}
-    refused = RefusedError("refused", http_status=interface.FAILURE, record=record)
-    assert refused.details() == {"http_status": 520, **record}
+def test_errors_keep_every_field_of_the_error_record() -> None:
+    record = {name: f"the {name}" for name in ERROR_FIELDS}
+    assert RefusedError("refused", http_status=520, record=record).details() == {"http_status": 520, **record}

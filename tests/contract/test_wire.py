@@ -1,6 +1,6 @@
 """Requests are as the interface defines them: each parameter in its place, under its name, and nothing else.
 
-The command lines of `contract.commands` run against a real HTTP server, and what reached it is held against the
+The command lines of `contract.interface` run against a real HTTP server, and what reached it is held against the
 transcription of the interface.
 """
 
@@ -11,20 +11,16 @@ from pathlib import Path
 import pytest
 
 from contract import interface
-from contract.commands import BARE, EVERY, FULL, PHONE, Line
-from contract.interface import ENDPOINTS, Endpoint
+from contract.interface import ENDPOINTS, LINES, PHONE, PLACES, Endpoint, Line
 from contract.wire import (
     AWKWARD,
     CREDENTIALS,
     MANY_LINES,
     ONE_LINE,
-    PLACES,
     SPELLINGS,
     TRANSPORT_HEADERS,
     arrived,
-    endpoint_of,
     expected,
-    parameters_besides_credentials,
     sent,
 )
 from support.service import Service, answer
@@ -32,39 +28,31 @@ from support.tool import Tool
 
 pytestmark = pytest.mark.usefixtures("utc")
 
-each_line = pytest.mark.parametrize("line", EVERY, ids=str)
+each_line = pytest.mark.parametrize("line", LINES, ids=str)
 each_endpoint = pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=[path for _, path in ENDPOINTS])
-awkward_ids = [f"{line.endpoint[1]} {name}" for line, name, _ in AWKWARD]
 
 
 # --- The table of command lines leaves nothing of the interface out ---
 
 
 @each_endpoint
-def test_the_full_lines_give_every_parameter_of_an_endpoint(endpoint: Endpoint) -> None:
-    lines = [line for line in FULL if endpoint_of(line) == endpoint]
-    given = {name for line in lines for name in line.parameters}
-    assert lines
-    assert given == {each.name for each in parameters_besides_credentials(endpoint)}
-
-
-@each_endpoint
-def test_a_minimal_command_gives_only_what_an_endpoint_requires(endpoint: Endpoint) -> None:
-    required = {each.name for each in parameters_besides_credentials(endpoint) if each.presence != "optional"}
-    lines = [line for line in BARE if endpoint_of(line) == endpoint]
-    assert required in [set(line.parameters) for line in lines]
+def test_the_lines_give_every_parameter_of_an_endpoint_or_only_those_that_it_requires(endpoint: Endpoint) -> None:
+    required = {name for name, each in endpoint.own.items() if each.presence != "optional"}
+    given = [set(line.parameters) for line in endpoint.lines]
+    assert set().union(*given) == endpoint.own.keys()
+    assert required in given
 
 
 @each_line
 def test_the_lines_keep_the_rules_of_the_interface(line: Line) -> None:
-    for parameter in parameters_besides_credentials(endpoint_of(line)):
+    for parameter in line.endpoint.own.values():
         value = line.parameters.get(parameter.name)
         if value is None:
             assert parameter.presence != "required"
-            assert parameter.unless is None or parameter.unless in line.parameters
+            assert parameter.rule("unless") in {"", *line.parameters}
         else:
             assert not parameter.values or value in parameter.values
-            assert not line.parameters.keys() & set(parameter.excludes)
+            assert not line.parameters.keys() & parameter.excludes
 
 
 # --- Requests ---
@@ -73,14 +61,12 @@ def test_the_lines_keep_the_rules_of_the_interface(line: Line) -> None:
 @each_line
 def test_method_and_path_are_those_of_the_interface(line: Line, tool: Tool, service: Service) -> None:
     request = sent(tool, service, line)
-    assert (request.method, request.path) == (line.endpoint[0], interface.BASE_PATH + line.endpoint[1])
+    assert (request.method, request.path) == (line.endpoint.method, interface.BASE_PATH + line.endpoint.path)
 
 
 @each_line
 @pytest.mark.parametrize("place", PLACES)
-def test_only_the_parameters_are_sent_each_in_its_place(
-    line: Line, place: interface.Place, tool: Tool, service: Service
-) -> None:
+def test_only_the_parameters_are_sent_each_in_its_place(line: Line, place: str, tool: Tool, service: Service) -> None:
     request = sent(tool, service, line)
     assert arrived(request, place) == expected(line, place, CREDENTIALS)
 
@@ -88,7 +74,7 @@ def test_only_the_parameters_are_sent_each_in_its_place(
 @each_line
 def test_no_parameter_is_sent_outside_its_place(line: Line, tool: Tool, service: Service) -> None:
     request = sent(tool, service, line)
-    places = {each.place for each in endpoint_of(line).parameters}
+    places = {each.place for each in line.endpoint.parameters}
     assert ("?" in request.target) == ("query" in places)
     assert bool(request.body) == bool(places & {"form", "json"})
 
@@ -108,15 +94,15 @@ def test_the_headers_are_those_of_the_interface(line: Line, tool: Tool, service:
     request = sent(tool, service, line)
     own = {name: value for name, value in request.headers.items() if name not in TRANSPORT_HEADERS}
     wanted = {"accept": interface.JSON, "user-agent": f"msgctl/{version}"}
-    content_type = endpoint_of(line).content_type
+    content_type = line.endpoint.content_type
     assert own == (wanted if content_type is None else {**wanted, "content-type": content_type})
 
 
-@pytest.mark.parametrize(("line", "name", "text"), AWKWARD, ids=awkward_ids)
+@pytest.mark.parametrize(("line", "name", "text"), AWKWARD.values(), ids=map(str, AWKWARD))
 def test_any_text_arrives_exactly(line: Line, name: str, text: str, tool: Tool, service: Service) -> None:
     changed = line.with_text(name, text)
     request = sent(tool, service, changed)
-    place = endpoint_of(line).parameter(name).place
+    place = line.endpoint.own[name].place
     wanted = changed.parameters[name]
     assert dict(arrived(request, place))[name] == wanted
     assert text == wanted if isinstance(wanted, str) else text in wanted

@@ -1,4 +1,4 @@
-"""The requests that reached the server, and the expected ones, for the command lines of `contract.commands`."""
+"""The requests that reached the server, and the expected ones, for the command lines of `contract.interface`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from typing import Any
 
 from conftest import KEY
 from contract import interface
-from contract.commands import FULL, Line
-from contract.interface import ENDPOINTS, Endpoint, Parameter
-from contract.records import Field, Record
+from contract.interface import LINES, Field, Line
 from support.leaks import spellings_of
 from support.service import Received, Service, answer
 from support.tool import Tool
 
-PLACES: tuple[interface.Place, ...] = ("query", "form", "json")
 CLIENT = "12345"
 CREDENTIALS = [("client", CLIENT), ("key", KEY)]
 MASKED = [("client", "***"), ("key", "***")]
@@ -29,31 +26,25 @@ MANY_LINES = f" {ONE_LINE}\r\nsecond line\n\n\tindented \u202e and \u0301marked\
 Pairs = list[tuple[str, Any]]
 
 
-def sample(record: Record) -> dict[str, Any]:
+def sample(fields: tuple[Field, ...]) -> dict[str, Any]:
     """Return a response in the shape of a record."""
-    return {field.name: _value(field) for field in record.fields}
+    return {field.name: _value(field) for field in fields}
 
 
 def _value(field: Field) -> Any:
     if field.fields:
-        members = {each.name: _value(each) for each in field.fields}
-        return [members] if field.type == "array of objects" else members
+        return [sample(field.fields)] if field.type == "array" else sample(field.fields)
     return "said" if field.type == "string" else 1
 
 
-def endpoint_of(line: Line) -> Endpoint:
-    return ENDPOINTS[line.endpoint]
-
-
-def expected(line: Line, place: interface.Place, credentials: Pairs) -> Pairs:
+def expected(line: Line, place: str, credentials: Pairs) -> Pairs:
     """Return the expected pairs of a place, sorted by name."""
     parameters = dict([*credentials, *line.parameters.items()])
-    return sorted(
-        (each.name, parameters[each.name]) for each in endpoint_of(line).placed(place) if each.name in parameters
-    )
+    named = {each.name for each in line.endpoint.parameters if each.place == place}
+    return sorted((name, parameters[name]) for name in named & parameters.keys())
 
 
-def arrived(request: Received, place: interface.Place) -> Pairs:
+def arrived(request: Received, place: str) -> Pairs:
     """Return the received pairs of a place with repeated ones, sorted by name."""
     if place == "query":
         return sorted(request.query) if "?" in request.target else []
@@ -65,7 +56,7 @@ def arrived(request: Received, place: interface.Place) -> Pairs:
 
 def sent(tool: Tool, service: Service, line: Line) -> Received:
     """Run a line, which must succeed with one request, and return that request."""
-    record = sample(endpoint_of(line).answer)
+    record = sample(interface.RECORDS[line.endpoint.record])
     record.pop("data", None)  # an id alone accepts every recipient
     service.will(answer(record))
     outcome = tool(*line.command)
@@ -73,12 +64,12 @@ def sent(tool: Tool, service: Service, line: Line) -> Received:
     return service.received[0]
 
 
-def parameters_besides_credentials(endpoint: Endpoint) -> list[Parameter]:
-    return [each for each in endpoint.parameters if each.name not in {"client", "key"}]
-
-
-AWKWARD = [
-    *((line, name, ONE_LINE) for line in FULL for name in line.free),
-    *((line, name, MANY_LINES) for line in FULL for name in line.prose),
-]
+TEXTS = {"text": ONE_LINE, "prose": MANY_LINES}
+AWKWARD = {
+    (line.endpoint.path, name): (line, name, TEXTS[rule])
+    for line in reversed(LINES)
+    for name, parameter in line.endpoint.own.items()
+    for rule in parameter.rules & TEXTS.keys()
+    if name in line.parameters
+}
 """Every parameter that may be any text, with a text that is hard to carry."""

@@ -6,7 +6,6 @@ processes, more often.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import subprocess
 import sys
@@ -19,7 +18,7 @@ import pytest
 
 from files.conftest import NewWorld
 from files.holding import strays
-from files.stores import ADD, BY_ID, CONFIG, TWO, World, history, jobs, profiles, state
+from files.stores import ADD, BY_ID, TWO, World, history, jobs, profiles, state
 from support.disks import FULL
 from support.tool import Outcome
 
@@ -60,44 +59,23 @@ def ended(process: Process) -> Outcome:
     return done
 
 
-def moments(process: Process) -> Iterator[None]:
-    """Give moments to check a condition, while a process runs."""
+def opened_by_both(pipe: Path, process: Process) -> int:
+    """Open a pipe for writing as soon as a process reads from it."""
     until = time.monotonic() + ENDED
     while process.poll() is None and time.monotonic() < until:
-        yield
+        with suppress(OSError):  # not opened for reading yet
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
         time.sleep(0.005)
     pytest.fail("the process did not reach its wait")
 
 
-def wait_until_open(path: Path, process: Process) -> None:
-    """Wait until a process has opened a file."""
-    for _ in moments(process):
-        with suppress(OSError):  # the process opens and closes other files all the time
-            if any(each.readlink() == path for each in Path(f"/proc/{process.pid}/fd").iterdir()):
-                return
-
-
-def opened_by_both(pipe: Path, process: Process) -> int:
-    """Open a pipe for writing as soon as a process reads from it."""
-    for _ in moments(process):
-        with suppress(OSError):  # not opened for reading yet
-            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
-    raise AssertionError
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="this system does not show what a process has open")
 @each_round
 def test_simultaneous_changes_of_profiles_are_all_saved(round: int, new_world: NewWorld) -> None:
     world = new_world(BY_ID["add a profile"])
     new = [f"new{number}" for number in range(NUMBER)]
     adding = [[name if word == "new" else word for word in ADD] for name in new]
     others = [["profile", "use", "other"], ["profile", "remove", "main", "--yes"]]
-    path = (world.home / CONFIG).with_name(".config.toml.lock")
-    with path.open("wb") as lock, begun([*adding, *others], b"the-key\n") as processes:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for process in processes:
-            wait_until_open(path, process)
-        fcntl.flock(lock, fcntl.LOCK_UN)
+    with begun([*adding, *others], b"the-key\n") as processes:
         for process in processes:
             ended(process)
     keys, _ = profiles(world)

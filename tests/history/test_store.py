@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from msgctl.errors import ConfigurationError
-from msgctl.history import History, Send, clear, reading, store
+from msgctl.history import History, Send, clear, reading
 from msgctl.recipients import RecipientOutcome
 from msgctl.storage import paths
 
@@ -42,26 +40,6 @@ def found(path: Path) -> list[dict[str, object]]:
         return history.entries(limit=1_000_000)
 
 
-def test_the_result_replaces_the_unknown_outcome(path: Path, history: History) -> None:
-    number = history.begin(send(), [PHONE])
-    history.finish(number, [RecipientOutcome(PHONE, "accepted", "m1", "queued", "12.50")])
-    (entry,) = found(path)
-    assert entry == {
-        "time": DAY,
-        "profile": "main",
-        "command": "sms send",
-        "job": None,
-        "phone": PHONE,
-        "outcome": "accepted",
-        "id": "m1",
-        "status": "queued",
-        "state": None,
-        "credits": "12.50",
-        "message": "Hola",
-        "response": None,
-    }
-
-
 def test_the_last_send_is_that_of_the_same_profile_and_service(history: History) -> None:
     history.begin(send(), ["1", "2"])
     history.begin(send(profile="other"), ["3"])
@@ -87,32 +65,6 @@ def test_cleared_entries_leave_nothing_on_disk(path: Path) -> None:
     left = b"".join(each.read_bytes() for each in path.parent.iterdir())
     assert b"a secret of theirs" not in left
     assert PHONE.encode() not in left
-
-
-def wait(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "FORMAT", replace(store.FORMAT, most_wait=seconds))
-
-
-def test_processes_that_start_at_once_share_one_history(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wait(60, monkeypatch)  # however slow the machine is
-    together = threading.Barrier(8)
-    faults: list[Exception] = []
-
-    def worker(phone: str) -> None:
-        together.wait()
-        try:
-            with closing(History(path)) as history:
-                history.finish(history.begin(send(), [phone]), [RecipientOutcome(phone, "accepted")])
-        except Exception as error:  # noqa: BLE001
-            faults.append(error)
-
-    threads = [threading.Thread(target=worker, args=[str(number)]) for number in range(8)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert faults == []
-    assert {(each["phone"], each["outcome"]) for each in found(path)} == {(str(n), "accepted") for n in range(8)}
 
 
 # --- damaged and unsafe files
@@ -201,31 +153,6 @@ def test_reading_creates_no_file(path: Path) -> None:
 
 
 # --- states, filters, older files
-
-
-def test_a_state_is_stored_with_every_entry_of_that_id(path: Path, history: History) -> None:
-    number = history.begin(send(), [PHONE, "1"])
-    history.finish(
-        number, [RecipientOutcome(PHONE, "accepted", "m1", "queued"), RecipientOutcome("1", "accepted", "m2", "queued")]
-    )
-    history.learn({"m1": "delivered", "other": "rejected"})
-    assert [(each["status"], each["state"]) for each in found(path)] == [("queued", "delivered"), ("queued", None)]
-
-
-def test_filters_can_be_combined(history: History) -> None:
-    for number, command in enumerate(("sms send", "call send", "sms send")):
-        begun = history.begin(send(f"2026-09-2{number}T00:00:00Z")._replace(command=command), [PHONE])
-        history.finish(begun, [RecipientOutcome(PHONE, "accepted", f"m{number}")])
-    history.learn({"m2": "Delivered"})
-
-    def ids(**filters: str) -> list[object]:
-        return [each["id"] for each in history.entries(10, **filters)]
-
-    assert ids(command="sms send") == ["m0", "m2"]
-    assert ids(since="2026-09-21T00:00:00Z") == ["m1", "m2"]
-    assert ids(until="2026-09-21T00:00:00Z") == ["m0"]
-    assert ids(state="delivered", command="sms send", phone=PHONE, profile="main") == ["m2"]
-    assert ids(phone="1") == []
 
 
 def test_clear_before_a_time_keeps_newer_sends(path: Path, history: History) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from contract import records
-from contract.records import Field, Record
+from contract.interface import RECORDS, Field
 from hostile.holding import ERROR, OTHER_JSON, READABLE, UNREADABLE, Verdict
 
 EITHER = READABLE + OTHER_JSON
@@ -16,10 +15,9 @@ SCALAR = "1"
 def everything(text: Any) -> dict[str, Any]:
     """A record that fits every operation of the interface: ``text`` in every field, and in one more."""
     merged: dict[str, Any] = {}
-    for record in vars(records).values():
-        if isinstance(record, Record):
-            merged.update(_members(record.fields, text))
-    entries = [field for record in (records.SMS, records.CALL) for field in _field(record, "data").fields]
+    for fields in RECORDS.values():
+        merged.update(_members(fields, text))
+    entries = [field for name in ("ResponseSMS", "ResponseCall") for field in RECORDS[name][-1].fields]
     merged["data"] = [_members(entries, text)] * 2
     return {**merged, str(text): text}
 
@@ -30,13 +28,9 @@ def _members(fields: Any, text: Any) -> dict[str, Any]:
 
 def _value(field: Field, text: Any) -> Any:
     inside = _members(field.fields, text)
-    if field.type.startswith("array"):
+    if field.type == "array":
         return [inside]
     return inside if field.fields else text
-
-
-def _field(record: Record, name: str) -> Field:
-    return next(field for field in record.fields if field.name == name)
 
 
 def body_of(text: Any) -> bytes:

@@ -218,7 +218,7 @@ def test_a_long_body_is_cut_to_4000_characters() -> None:
         ({"reason": "unknown"}, '{"reason": "unknown"}'),
         (b"<html><script>alert('x')</script><p>Down for\n maintenance</p>", "Down for maintenance"),
         (b"try later", "try later"),
-        (b"", "with an empty body"),
+        (b"", "status 503 without a text"),
     ],
 )
 def test_the_message_quotes_the_response(body: Any, quoted: str) -> None:

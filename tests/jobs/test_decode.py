@@ -96,8 +96,12 @@ def test_a_file_is_read_from_its_current_position() -> None:
 def test_a_non_blocking_pipe_is_waited_for() -> None:
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
-    timer = threading.Timer(0.2, lambda: (os.write(writer, f"phone\n{ANA}\n".encode()), os.close(writer)))
-    timer.start()
+
+    def write() -> None:
+        with os.fdopen(writer, "wb") as stream:
+            stream.write(f"phone\n{ANA}\n".encode())
+
+    threading.Timer(0.2, write).start()
     with os.fdopen(reader, "rb") as source:
         assert read_from(source).rows == [Row(2, ANA, (ANA,))]
 

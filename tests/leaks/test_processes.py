@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -87,7 +86,7 @@ def test_a_typed_key_is_not_visible_in_any_process(server: Service, home: Path) 
     held = Held(server)
     terminal = Terminal("profile", "add", "main", "--base-url", server.base_url, "--client", "1", "--check", "-v")
     terminal.answer("Key: ", KEY.encode() + b"\n")
-    seen = held.look_at(terminal.pid)
+    seen = held.look_at(terminal.process.pid)
     assert terminal.end() == 0
     assert b"--check" in seen
     assert not shows_key(seen + terminal.shown)
@@ -106,23 +105,3 @@ def test_the_key_of_a_profile_is_not_visible_in_any_process(server: Service, sou
         assert ended(process)
     assert b"balance" in seen
     assert not shows_key(seen)
-
-
-def test_a_key_command_does_not_inherit_the_key(server: Service, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key of the environment is in that of msgctl itself, where the user has put it, and goes no further."""
-    monkeypatch.setenv("MSGCTL_KEY", KEY)
-    fifo = home / "fifo"
-    os.mkfifo(fifo)
-    command = f"env > '{home}/seen'; env; sh -c 'read line < {fifo}; echo another-key'; true"
-    write_config(table("main", f"key_command = {json.dumps(command)}", base_url=server.base_url, key=None))
-    with started("balance", "-p", "main", "-v") as process:
-        with fifo.open("w") as gate:  # waits until the innermost process is there
-            children = family(process.pid)[1:]
-            seen = b"".join(map(seen_of, children))
-            arguments = Path(f"/proc/{process.pid}/cmdline").read_bytes()
-            gate.write("go on\n")
-        assert ended(process)
-    assert len(children) >= 2
-    assert b"MSGCTL_CONFIG" in seen or b"XDG_CONFIG_HOME" in seen
-    assert not shows_key(seen + arguments)
-    assert files_with_key(home) == set()

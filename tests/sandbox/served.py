@@ -26,7 +26,7 @@ class Served:
 
     @property
     def port(self) -> int:
-        return int(self.server.server_address[1])
+        return int(self.server.socket.getsockname()[1])
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), PATIENCE)
@@ -71,11 +71,11 @@ def serving(service: Service, server: Server | None = None) -> Iterator[Served]:
     log: list[str] = []
     server = server or Server("127.0.0.1", 0, log.append)
     server.service = service
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
         yield Served(server, log)
     finally:
-        server.shutdown()
-        server.server_close()
+        server.stop()
         thread.join(PATIENCE)
+        server.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from msgctl.errors import UsageError
 from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.faults import Fault, FaultKind, parse, respond
+from msgctl.sandbox.faults import Fault, parse
 from msgctl.sandbox.protocol import SandboxRequest
 from msgctl.sandbox.service import Service
 from msgctl.sandbox.state import SandboxState
@@ -42,14 +43,14 @@ def left(served: Served) -> int:
 @pytest.mark.parametrize(
     ("spec", "fault"),
     [
-        ("520", Fault(FaultKind.REFUSE)),
-        ("503:0.25", Fault(FaultKind.UNAVAILABLE, 0.25)),
-        ("drop:0.1:/send-sms", Fault(FaultKind.DROP, 0.1, "/send-sms")),
-        ("html:/api/v1/balance", Fault(FaultKind.HTML, 1.0, "/balance")),
-        ("delay=1.5", Fault(FaultKind.DELAY, 1.0, None, 1.5)),
-        ("delay=.5:1:/balance", Fault(FaultKind.DELAY, 1.0, "/balance", 0.5)),
-        ("garbage:0", Fault(FaultKind.GARBAGE, 0.0)),
-        ("503:next=3:/send-sms", Fault(FaultKind.UNAVAILABLE, 1.0, "/send-sms", 0.0, 3)),
+        ("520", Fault("520")),
+        ("503:0.25", Fault("503", 0.25)),
+        ("drop:0.1:/send-sms", Fault("drop", 0.1, "/send-sms")),
+        ("html:/api/v1/balance", Fault("html", 1.0, "/balance")),
+        ("delay=1.5", Fault("delay", 1.0, None, 1.5)),
+        ("delay=.5:1:/balance", Fault("delay", 1.0, "/balance", 0.5)),
+        ("garbage:0", Fault("garbage", 0.0)),
+        ("503:next=3:/send-sms", Fault("503", 1.0, "/send-sms", 0.0, 3)),
     ],
 )
 def test_a_fault_has_a_kind_a_probability_or_a_count_and_a_path(spec: str, fault: Fault) -> None:
@@ -102,22 +103,27 @@ def test_garbage_is_not_http(emulator: Emulator, served: Served) -> None:
     assert left(served) == 999
 
 
-def test_a_delay_comes_before_the_response(emulator: Emulator) -> None:
-    waited: list[float] = []
+def test_delays_add_up(emulator: Emulator) -> None:
     Controls(emulator).fault("delay=2.5", "delay=1")
-    with serving(Service(emulator, sleep=waited.append)) as served:
-        assert served.answer(SMS).status == 200
-    assert waited == [3.5]
+    done = emulator.respond(SMS)
+    assert (done.status, done.delay) == (200, 3.5)
+
+
+def test_a_delay_comes_before_the_response(emulator: Emulator, served: Served) -> None:
+    Controls(emulator).fault("delay=0.2")
+    started = time.monotonic()
+    assert served.answer(SMS).status == 200
+    assert time.monotonic() - started >= 0.2
 
 
 def test_next_counts_requests_to_its_operation_only(emulator: Emulator) -> None:
     admin = Controls(emulator)
     admin.fault("503:next=2:/send-sms")
     elsewhere = SandboxRequest("GET", "/api/v1/nothing")
-    statuses = [respond(emulator, each).status for each in (BALANCE, SMS, elsewhere)]
+    statuses = [emulator.respond(each).status for each in (BALANCE, SMS, elsewhere)]
     assert statuses == [200, 503, 404]
     assert admin.faults() == ["503:next=1:/send-sms"]
-    assert [respond(emulator, SMS).status for _ in range(3)] == [503, 200, 200]
+    assert [emulator.respond(SMS).status for _ in range(3)] == [503, 200, 200]
     assert admin.faults() == []
 
 

@@ -1,10 +1,11 @@
-"""The guides of the manual page, run as written."""
+"""The guides of the manual page and the README, run as written; that of the browser with MSGCTL_TEST_BROWSER=1."""
 
 from __future__ import annotations
 
+import http.client
+import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import textwrap
@@ -13,13 +14,68 @@ from pathlib import Path
 
 import pytest
 
+from .test_page import in_browser
+
 PAGE = files("msgctl.reference").joinpath("pages/sandbox.txt").read_text(encoding="utf-8")
+README = Path(__file__).parents[2].joinpath("README.md").read_text(encoding="utf-8")
+
+SHOP = '''
+import os, shutil, threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from playwright.sync_api import sync_playwright
+
+STEPS = {
+    "/": '<form action=/send method=post><label>Phone <input name=phone></label><button>Send code</button></form>',
+    "/send": '<form action=/check method=post><label>Code <input name=code></label><button>Sign in</button></form>',
+    "/check": "Welcome",
+}
+
+
+class Shop(BaseHTTPRequestHandler):
+    """A program that sends a code to a phone, and lets in who knows it."""
+
+    account = {}
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(STEPS.get(self.path, "").encode())
+
+    def do_POST(self):
+        name, _, value = self.rfile.read(int(self.headers["Content-Length"])).decode().partition("=")
+        Shop.account |= {name: value, "app-name": "Shop"}
+        operation = {"/send": "send-sms", "/check": "verification-code"}[self.path]
+        urlopen(f"{Shop.account['base_url']}/2fa/{operation}", urlencode(Shop.account).encode())
+        self.do_GET()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def shop(sandbox):
+    Shop.account = dict(sandbox)
+    server = HTTPServer(("127.0.0.1", 0), Shop)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def page():
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield chromium.new_page()
+        chromium.close()
+'''
 
 
 def block(heading: str) -> str:
-    """Return the code below a sentence of the page."""
-    (code,) = re.findall(rf"^{re.escape(heading)}.*?:\n\n((?:    .*\n|\n)+)", PAGE, re.MULTILINE)
-    return textwrap.dedent(code)
+    """Return the code below a paragraph of the page."""
+    (code,) = re.findall(rf"^{re.escape(heading)}(?:.|\n)*?:\n\n((?:    .*\n|\n)+)", PAGE, re.MULTILINE)
+    return textwrap.dedent(code).strip("\n") + "\n"
 
 
 @pytest.fixture
@@ -34,30 +90,62 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_pytest_fixture_and_the_test_that_reads_a_code(program: Path) -> None:
-    code = block("A pytest fixture") + "\n\n" + block("A test that asks for a code")
-    (program / "test_shop.py").write_text(code)
+def assert_passes(folder: Path, test: str) -> None:
+    """Run a test file with the fixtures of the guide."""
+    (folder / "test_shop.py").write_text(block("Fixtures for pytest") + "\n\n" + test)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_shop.py"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 passed" in done.stdout
+    assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("heading", ["Fixtures for pytest", "A browser test", "GitHub Actions", "Docker Compose"])
+def test_the_readme_has_the_same_guides(heading: str) -> None:
+    assert f"\n{block(heading)}```\n" in README
+
+
+def test_the_fixtures_and_the_test_that_uses_a_code(program: Path) -> None:
+    assert_passes(program, block("A test that asks for a code"))
+
+
+@in_browser
+def test_the_browser_test_that_reads_a_code(program: Path) -> None:
+    assert_passes(program, SHOP + "\n\n" + block("A browser test"))
 
 
 def test_the_steps_of_github_actions(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = block("GitHub Actions").partition("- run: |\n")[2]
-    start, _, then = steps.partition("  - run: ")
-    start = (
-        textwrap.dedent(start)
-        .replace("--port 8520", "--port 0")
-        .replace("sandbox.env &", "sandbox.env & echo $! > pid")
+    start, tests = (
+        textwrap.dedent(each) for each in re.findall(r"- run: \|\n((?: {10}.*\n)+)", block("GitHub Actions"))
+    )
+    start = start.replace("sandbox serve", "sandbox serve --port 0").replace(
+        "sandbox.log &", "sandbox.log & echo $! > pid"
     )
     monkeypatch.setenv("GITHUB_ENV", str(program / "github.env"))
-    with (program / "log").open("wb") as log:
-        subprocess.run(["sh", "-euc", start], stdout=log, stderr=log, timeout=60, check=True)
+    subprocess.run(["sh", "-euc", start], timeout=60, check=True)
     try:
         for line in (program / "github.env").read_text().splitlines():
             monkeypatch.setenv(*line.split("=", 1))
-        sent = subprocess.run(["sh", "-euc", then], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(["sh", "-euc", tests], capture_output=True, text=True, timeout=60, check=False)
     finally:
-        os.kill(int((program / "pid").read_text()), signal.SIGTERM)
-    assert (sent.returncode, "573001234567" in sent.stdout) == (0, True), sent.stderr
+        os.kill(int((program / "pid").read_text()), 15)
+    assert (done.returncode, done.stdout.count("Your order is ready")) == (0, 2), done.stderr
+
+
+def test_the_command_of_docker_compose(program: Path) -> None:
+    guide = block("Docker Compose")
+    (command,) = re.findall(r'exec (msgctl sandbox serve .*)"', guide)
+    with subprocess.Popen([*command.split(), "--port", "0", "--json", "-q"], stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        about = json.loads(server.stdout.readline())
+        connection = http.client.HTTPConnection("127.0.0.1", int(about["base_url"].split(":")[2].split("/")[0]))
+        connection.request(
+            "GET", f"/api/v1/balance?client={about['client']}&key={about['key']}", headers={"Host": "sandbox:8520"}
+        )
+        status = connection.getresponse().status
+        connection.close()
+        server.terminate()
+    assert status == 200
+    assert f"MSGCTL_CLIENT: {about['client']}\n      MSGCTL_KEY: {about['key']}\n" in guide
+    help_text = subprocess.run(
+        ["msgctl", "sandbox", "serve", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    assert "8520" in help_text  # the default port, which the guide publishes

@@ -6,6 +6,7 @@ import json
 from importlib import import_module
 from typing import Any
 
+import jsonschema
 import pytest
 
 from msgctl.operations import OPERATIONS, Place
@@ -16,14 +17,6 @@ from msgctl.sandbox.protocol import BASE_PATH
 from .world import PHONE, World, record
 
 DOCUMENT: Any = json.loads(openapi.response().body)
-TYPES: dict[str, Any] = {
-    "object": dict,
-    "array": list,
-    "string": str,
-    "integer": int,
-    "number": (int, float),
-    "boolean": bool,
-}
 
 
 def test_it_is_a_valid_openapi_3_1_document() -> None:
@@ -51,25 +44,11 @@ def test_parameters_are_where_the_interface_has_them(operation: Any) -> None:
     assert set(contents) == ({form} if operation.credentials is Place.FORM else {document} if body else set())
 
 
-def conforms(value: Any, schema: Any) -> None:
-    """Check the types and names of a response against its schema."""
-    if "$ref" in schema:
-        schema = DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-    assert isinstance(value, TYPES[schema["type"]]), (value, schema)
-    if isinstance(value, dict):
-        # Each element of a statistic's metrics has one of the categories.
-        assert set(value) == set(schema["properties"]) or len(value) == 1
-        for name, each in value.items():
-            conforms(each, schema["properties"][name])
-    if isinstance(value, list):
-        for each in value:
-            conforms(each, schema["items"])
-
-
 def test_responses_match_their_description(world: World) -> None:
     def check(path: str, response: Any) -> None:
         (described,) = DOCUMENT["paths"][BASE_PATH + path].values()
-        conforms(response, described["responses"]["200"]["content"]["application/json"]["schema"])
+        schema = described["responses"]["200"]["content"]["application/json"]["schema"]
+        jsonschema.validate(response, {**schema, "components": DOCUMENT["components"]})
 
     check("/balance", record(world.get("/balance")))
     check("/block-phone", record(world.post("/block-phone", phone="573009999999", name="Ana")))

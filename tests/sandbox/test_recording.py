@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 
 from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError
 from msgctl.sandbox.protocol import SandboxRequest, SandboxResponse
-from msgctl.sandbox.recording import ExchangeRecorder, Forwarded, Replay
+from msgctl.sandbox.recording import ExchangeRecorder, Replay
 
 from .world import FORM, JSON, PHONE, encoded
 
@@ -22,23 +23,21 @@ class Recording:
     """A recorder before a service that always responds the same."""
 
     def __init__(self, response: SandboxResponse | Exception = ODD) -> None:
-        self.forwarded: list[Forwarded] = []
+        self.forwarded: list[SandboxRequest] = []
         self.file = io.StringIO()
         self.response = response
-        self.recorder = ExchangeRecorder(self._forward, self.file, client=1, key="sandbox")
+        recorder = ExchangeRecorder(self._forward, lambda body, key: body.replace(key.encode(), b"***"), self.file)
+        self.respond = partial(recorder.respond, _address="127.0.0.1")
 
     @property
     def lines(self) -> list[str]:
         return self.file.getvalue().splitlines()
 
-    def _forward(self, request: Forwarded) -> SandboxResponse:
+    def _forward(self, request: SandboxRequest) -> SandboxResponse:
         self.forwarded.append(request)
         if isinstance(self.response, Exception):
             raise self.response
         return self.response
-
-    def respond(self, request: SandboxRequest) -> SandboxResponse:
-        return self.recorder.respond(request, "127.0.0.1")
 
 
 def sms(text: str, **more: str) -> SandboxRequest:
@@ -59,22 +58,14 @@ def test_a_response_passes_unchanged_and_is_replayed() -> None:
     assert replay.respond(chat('{"body":["x"],"phone":"573001234567"}')) == ODD
 
 
-def test_credentials_are_neither_forwarded_as_parameters_nor_recorded() -> None:
-    recording = Recording()
-    recording.respond(sms("Hola"))
-    (request,) = recording.forwarded
-    assert request.form == (("phone", PHONE), ("sms", "Hola"))
-    (line,) = recording.lines
-    assert "sandbox" not in line
-    assert {"client", "key"}.isdisjoint(dict(json.loads(line)["form"]))
-
-
-@pytest.mark.parametrize("wrong", [{"key": "guess"}, {"client": "2"}, {"key": ""}, {"key": "clé"}])
-def test_other_credentials_are_not_forwarded(wrong: dict[str, str]) -> None:
-    recording = Recording()
-    refused = recording.respond(sms("Hola", **wrong))
-    assert (refused.status, json.loads(refused.body)["error"]) == (520, "UNAUTHORIZED")
-    assert (recording.forwarded, recording.lines) == ([], [])
+def test_credentials_are_forwarded_and_not_recorded() -> None:
+    recording = Recording(SandboxResponse(520, b'{"msg":"the key sandbox is wrong"}'))
+    for request in (sms("Hola"), chat("{}")):
+        assert b"the key sandbox is wrong" in recording.respond(request).body
+    assert recording.forwarded == [sms("Hola"), chat("{}")]
+    assert len(recording.lines) == 2
+    assert "sandbox" not in "".join(recording.lines)
+    assert json.loads(recording.lines[0])["form"] == [["phone", PHONE], ["sms", "Hola"]]
 
 
 @pytest.mark.parametrize(("error", "status"), [(NotReachedError("no"), 502), (OutcomeUnknownError("lost"), 504)])

@@ -67,20 +67,18 @@ def test_a_parameter_sent_twice_is_refused(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "named"),
+    "body",
     [
-        ("client=1&key=k&sms=%zz", "sms"),
-        ("key=%", "key"),
-        (b"phone=%ff", "phone"),
-        (b"key=\xff", "the body"),
-        ("%zz=1", "the body"),
+        "client=1&key=k&sms=%zz",
+        b"phone=%ff",
+        b"key=\xff",
     ],
 )
-def test_a_form_must_be_percent_encoded_utf8(world: World, body: str | bytes, named: str) -> None:
+def test_a_form_must_be_percent_encoded_utf8(world: World, body: str | bytes) -> None:
     error, msg = form(world, "/send-sms", body)
 
     assert error == "INVALID_PARAMETER"
-    assert msg.startswith(f"{named} ")
+    assert msg.startswith("the body ")
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from msgctl.sandbox import server
-from msgctl.sandbox.decode import MAX_BODY
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.endpoints import ENDPOINTS
-from msgctl.sandbox.protocol import SandboxRequest
+from msgctl.sandbox.protocol import MAX_BODY, SandboxRequest
 from msgctl.sandbox.server import Server
 from msgctl.sandbox.service import Service
 from msgctl.sandbox.state import SandboxState

@@ -8,9 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from msgctl.sandbox.emulator import BASE_URL, Emulator
+from msgctl.sandbox.emulator import BASE_URL, Emulator, SandboxTransport
 from msgctl.sandbox.state import SandboxState
-from msgctl.sandbox.transport import SandboxTransport
 from msgctl.storage import paths
 from support.sandbox import PHONE, Sandbox
 from support.tool import Tool

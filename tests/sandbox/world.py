@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from msgctl.errors import UsageError
 from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.endpoints import LocalSandbox
 from msgctl.sandbox.protocol import BASE_PATH, SandboxRequest, SandboxResponse
 from msgctl.sandbox.state import SandboxState
 
@@ -27,7 +27,18 @@ class Controls:
     """The sandbox's own endpoints, carried out in this process."""
 
     def __init__(self, emulator: Emulator) -> None:
-        self._ask = LocalSandbox(emulator).ask
+        self._emulator = emulator
+
+    def _ask(self, method: str, path: str, fields: dict[str, Any]) -> Any:
+        """Return what an endpoint returns. Raises UsageError if it refuses a field."""
+        query, body = (
+            ("", json.dumps(fields).encode()) if method == "POST" else (urlencode(fields, errors="replace"), b"")
+        )
+        done = self._emulator.respond(SandboxRequest(method, f"/sandbox{path}", query, JSON, body))
+        document = json.loads(done.body)
+        if done.status != 200:
+            raise UsageError(document["msg"])
+        return document
 
     def inbox(self, **fields: Any) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._ask("GET", "/inbox", fields)["messages"]
@@ -70,7 +81,7 @@ class World:
 
     def reach(self, answer: Callable[[SandboxRequest], SandboxResponse]) -> None:
         """Send requests there, with their paths below the base path."""
-        self.answer = lambda call: answer(replace(call, path=BASE_PATH + call.path))
+        self.answer = lambda call: answer(call._replace(path=BASE_PATH + call.path))
 
     def get(self, path: str, **parameters: str | None) -> SandboxResponse:
         return self.answer(SandboxRequest("GET", path, query=encoded(parameters)))

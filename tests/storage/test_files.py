@@ -52,6 +52,11 @@ def test_a_file_open_to_others_is_refused_with_the_command_that_fixes_it(file: P
     assert files.read(file) == b"old"
 
 
+def test_a_file_of_another_user_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
+    assert "belongs to another user" in refusal(file).message
+
+
 @pytest.mark.parametrize("mode", [0o777, 0o703, 0o702])
 def test_a_folder_that_everyone_can_write_to_is_refused_with_the_command_that_fixes_it(file: Path, mode: int) -> None:
     file.parent.chmod(mode)

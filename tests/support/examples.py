@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
-from msgctl.cli.tree import examples_of
 from msgctl.config import profiles
 from msgctl.jobs.reader import Row
 from msgctl.jobs.spec import JobSpec
@@ -25,6 +24,7 @@ FILES = {
     "customers.csv": "phone,name\n573001234567,Ana\n573007654321,Luis\n",
     "patients.csv": "phone,name,hour\n573001234567,Ana,8:00\n573007654321,Luis,9:30\n",
     "unsubscribed.csv": "phone,name\n573001234567,Ana\n",
+    "team.txt": "573001234567\n573007654321\n",
     "unsubscribed.txt": "573005550100\n573005550101\n",
     "body.json": '{"phone": "573001234567", "body": ["Ana", "8:00"]}',
     "order.json": '{"phone": "573001234567", "body": ["Ana", "1029"]}',
@@ -62,7 +62,7 @@ def goes_on(line: str) -> bool:
     return "sandbox serve" in line or "sandbox record" in line or "--follow" in line
 
 
-EXAMPLES = tuple(Example(node, line) for node in COMMANDS for line in examples_of(node.command) if not goes_on(line))
+EXAMPLES = tuple(Example(node, line) for node in COMMANDS for line in node.facts.examples if not goes_on(line))
 FIRST = tuple({example.node.path: example for example in reversed(EXAMPLES)}.values())
 OF_EACH_KIND = tuple(
     example

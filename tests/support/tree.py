@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from typer.core import TyperGroup
 
 from msgctl import cli
+from msgctl.cli.tree import Facts, children_of, facts_of
 
 
 class Node(NamedTuple):
@@ -21,6 +22,10 @@ class Node(NamedTuple):
         return isinstance(self.command, TyperGroup)
 
     @property
+    def facts(self) -> Facts:
+        return facts_of(self.command)
+
+    @property
     def words(self) -> list[str]:
         return self.path.split()
 
@@ -29,9 +34,8 @@ def walk(command: Any = None, path: str = "") -> Iterator[Node]:
     """Every command and group, the root first."""
     command = command or cli.build()
     yield Node(path, command)
-    if isinstance(command, TyperGroup):
-        for name, child in command.commands.items():
-            yield from walk(child, f"{path} {name}".strip())
+    for name, child in children_of(command):
+        yield from walk(child, f"{path} {name}".strip())
 
 
 NODES = tuple(walk())

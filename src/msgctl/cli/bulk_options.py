@@ -87,7 +87,9 @@ class BatchLimits(Limits):
     ] = "100"
 
     def apply(self, spec: JobSpec) -> JobSpec:
-        return replace(super().apply(spec), batch_size=values.whole_number(self.batch_size, "--batch-size", 1, MOST_BATCH))
+        return replace(
+            super().apply(spec), batch_size=values.whole_number(self.batch_size, "--batch-size", 1, MOST_BATCH)
+        )
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk, bulk_options, inputs, sending
+from msgctl.cli import bulk, bulk_options, inputs, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     Message,
@@ -62,8 +62,8 @@ def send(
     retries: Retries = None,
     leave_voicemail: LeaveVoicemail = None,
     numbers: Numbers,
-    options: sending.SendOptions,
-    wait: sending.WaitOptions,
+    options: requests.SendOptions,
+    wait: requests.WaitOptions,
 ) -> Result:
     """Call each number and speak a message, or play a stored audio.
 
@@ -80,7 +80,7 @@ def send(
         }
     else:
         spoken = {"audio-code": _audio(audio_code, text, message_file, voice)}
-    return sending.send(
+    return requests.send(
         context,
         ops.SEND_CALL,
         {
@@ -140,7 +140,7 @@ def bulk_send(
 
 
 def _attempts(retries: str | None) -> str | None:
-    return None if retries is None else values.limited(retries, ops.SEND_CALL.field("retries"))
+    return inputs.checked(ops.SEND_CALL, {"retries": retries}).get("retries")
 
 
 def _require_speech(context: Context, text: str | None, message_file: str | None, voice: str | None) -> None:

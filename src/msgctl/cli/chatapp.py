@@ -1,6 +1,5 @@
 """`msgctl chatapp`: send chat-app messages from templates."""
 
-from codecs import BOM_UTF8
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -8,13 +7,12 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values as checks
-from msgctl.cli import bulk, bulk_options, sending
+from msgctl.cli import bulk, bulk_options, requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import MOST_BODY_BYTES, Numbers, option, read
+from msgctl.cli.inputs import Numbers, json_body, option
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.request import Value
-from msgctl.http.response import ShapeError, load_json
 from msgctl.operations import Operation
 from msgctl.output.result import OwnResult, Result
 
@@ -47,7 +45,7 @@ class Content:
     "msgctl chatapp send --template appointment --body body.json",
     performs=ops.CHATAPP_SEND,
 )
-def send(context: Context, content: Content, numbers: Numbers, options: sending.SendOptions) -> Result:
+def send(context: Context, content: Content, numbers: Numbers, options: requests.SendOptions) -> Result:
     """Send a chat-app message from a template."""
     return _send(context, ops.CHATAPP_SEND, content, numbers, options)
 
@@ -59,7 +57,7 @@ def send(context: Context, content: Content, numbers: Numbers, options: sending.
     "msgctl chatapp order --template order_ready --body - < order.json",
     performs=ops.CHATAPP_ORDER,
 )
-def order(context: Context, content: Content, numbers: Numbers, options: sending.SendOptions) -> Result:
+def order(context: Context, content: Content, numbers: Numbers, options: requests.SendOptions) -> Result:
     """Send a store-order notification from a custom template."""
     return _send(context, ops.CHATAPP_ORDER, content, numbers, options)
 
@@ -98,32 +96,19 @@ def bulk_send(
 
 
 def _send(
-    context: Context, operation: Operation, content: Content, numbers: Numbers, options: sending.SendOptions
+    context: Context, operation: Operation, content: Content, numbers: Numbers, options: requests.SendOptions
 ) -> Result:
     values: dict[str, Value] = {"template": checks.words(content.template, "--template")}
     body = None
     if content.body is not None:
         if content.phone is not None:
             raise UsageError("Use either --body or PHONE and VALUEs, not both")
-        body = _object(read(context, content.body, MOST_BODY_BYTES, "a JSON object"))
+        body, document = json_body(context, content.body)
+        if not isinstance(document, dict) or not document:
+            raise UsageError("The body is not a JSON object", 'Example: {"phone": "573001234567", "body": ["Ana"]}')
     elif content.phone is None:
         raise UsageError("PHONE is missing", "Give PHONE and VALUEs, or --body FILE.")
     else:
         values["body"] = [checks.prose(text, "A VALUE") for text in content.value or []]
         values["phone"] = numbers.one(context, content.phone)
-    return sending.send(context, operation, values, options, body=body)
-
-
-def _object(body: bytes) -> bytes:
-    """Return the bytes of a JSON object without a byte order mark (RFC 8259, section 8.1)."""
-    body = body.removeprefix(BOM_UTF8)
-    try:
-        document = load_json(body)
-    except ShapeError as error:
-        raise UsageError(f"The body is not a JSON object: {error}") from None
-    if not isinstance(document, dict) or not document:
-        raise UsageError(
-            "The body is not a JSON object with fields",
-            'For example {"phone": "573001234567", "body": ["Ana", "8:00"]}.',
-        )
-    return body
+    return requests.send(context, operation, values, options, body=body)

@@ -52,8 +52,7 @@ def approve(
     if balance is not None and balance < tally.credits and (options.quiet or options.dry_run):
         context.warn(f"about {tally.credits:,} credits needed, {balance:,} left")
     columns = [name for name in SUMMARY if name != "blank" or tally.blank]
-    more = (*SUMMARY, "countries", "most_expensive")
-    return OwnResult(document, columns, more, view="job summary", failures=[invalid] if invalid else [])
+    return OwnResult(document, columns, view="job summary", failures=[invalid] if invalid else [])
 
 
 def _ask(context: Context, spec: JobSpec, tally: Tally, test_to: str | None) -> None:
@@ -72,7 +71,7 @@ def _send_test(context: Context, spec: JobSpec, message: Message, phone: str) ->
     """Send a message to one phone. Raises what keeps it from being accepted."""
     operation = spec.performs
     to = [phone] if operation.field("phone").several else phone
-    result = requests.send(context, operation, {**spec.fixed, **message.parameters, "phone": to}, None)
+    result = requests.perform(context, operation, {**spec.fixed, **message.parameters, "phone": to})
     for failure in result.failures:
         failure.hint = "The job was not started."
         raise failure

@@ -6,11 +6,11 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
@@ -18,7 +18,6 @@ from msgctl.cli.options import GlobalOptions
 from msgctl.cli.process import is_terminal
 from msgctl.config import file as config
 from msgctl.config import profiles
-from msgctl.errors import UsageError
 from msgctl.operations import Operation
 from msgctl.output.result import Format
 from msgctl.storage import paths
@@ -28,15 +27,10 @@ if TYPE_CHECKING:
 
     from msgctl.config.credential import Credential
     from msgctl.http.client import Client
+    from msgctl.http.request import Value
     from msgctl.output.printer import Printer
+    from msgctl.recipients import RecipientOutcome
     from msgctl.sandbox.emulator import Emulator
-
-
-class SupportsClose(Protocol):
-    def close(self) -> None: ...
-
-
-Closeable = TypeVar("Closeable", bound=SupportsClose)
 
 
 class Context:
@@ -70,7 +64,8 @@ class Context:
         """Whether the whole command line was parsed, so that `options` is complete."""
         self.carried_out = False
         """Whether a request that sends or changes something got a response."""
-        self._stack = ExitStack()
+        self.stack = ExitStack()
+        """What is closed at the end of the run."""
 
     @staticmethod
     def of(ctx: typer.Context) -> Context:
@@ -89,7 +84,7 @@ class Context:
         named = self.options.profile
         if profiles.SANDBOX in (named, self.environ.get("MSGCTL_PROFILE") if named is None else None):
             return profiles.sandbox()  # even if the file is damaged
-        return profiles.find(config.load(self.config_path), self.environ, named)
+        return profiles.choose(config.load(self.config_path), self.environ, named).checked()
 
     @cached_property
     def printer(self) -> Printer:
@@ -111,15 +106,14 @@ class Context:
         from msgctl.sandbox.emulator import Emulator
         from msgctl.sandbox.state import SandboxState
 
-        return self.on_close(
-            Emulator(
-                SandboxState(paths.state("sandbox.sqlite3")),
-                clock=self.clock,
-                client=profiles.SANDBOX_CLIENT,
-                key=profiles.SANDBOX_KEY,
-                base_url=profiles.SANDBOX_URL,
-            )
+        emulator = Emulator(
+            SandboxState(paths.state("sandbox.sqlite3")),
+            clock=self.clock,
+            client=profiles.SANDBOX_CLIENT,
+            key=profiles.SANDBOX_KEY,
+            base_url=profiles.SANDBOX_URL,
         )
+        return self.stack.enter_context(closing(emulator))
 
     @cached_property
     def client(self) -> Client:
@@ -131,25 +125,33 @@ class Context:
 
         transport = None
         if self.profile.is_sandbox:
-            from msgctl.sandbox.transport import SandboxTransport
+            from msgctl.sandbox.emulator import SandboxTransport
 
             transport = partial(SandboxTransport, self.emulator, self.sleep)
             if self.printer.shows_verdicts:
                 self.printer.aside = "(sandbox: not really sent)"
             else:
                 self.note("sandbox: simulated, nothing is really sent")
-        return self.on_close(
-            Client(
-                self.profile.base_url,
-                credential,
-                timeout=self.options.timeout,
-                log=self.trace,
-                verbosity=self.options.verbose,
-                trace=trace,
-                sleep=self.sleep,
-                transport=transport,
-            )
+        client = Client(
+            self.profile.base_url,
+            credential,
+            timeout=self.options.timeout,
+            log=self.trace,
+            verbosity=self.options.verbose,
+            trace=trace,
+            sleep=self.sleep,
+            transport=transport,
         )
+        return self.stack.enter_context(closing(client))
+
+    def permitted(
+        self, _operation: Operation, _values: Mapping[str, Value], _phones: Sequence[str | None], /
+    ) -> AbstractContextManager[Callable[[Sequence[RecipientOutcome]], None]]:
+        """Hold the permission to make a request that sends; what is yielded is called with its outcomes.
+
+        A person may send anything; `msgctl mcp` sets limits.
+        """
+        return nullcontext(lambda _: None)
 
     def today(self) -> date:
         """Return today's date in this machine's time zone."""
@@ -160,15 +162,6 @@ class Context:
     def enable_gc(self) -> None:
         """Turn on garbage collection, which short runs do not need."""
         gc.enable()
-
-    def on_close(self, opened: Closeable) -> Closeable:
-        """Close something at the end of the run, and return it."""
-        self._stack.callback(opened.close)
-        return opened
-
-    def close(self) -> None:
-        """Close what was opened, in reverse order."""
-        self._stack.close()
 
     # --- printing
 
@@ -228,8 +221,3 @@ class Context:
     def say(self, text: str) -> None:
         self.stderr.write(text + "\n")
         self.stderr.flush()
-
-    def refuse_dry_run(self, command: str) -> None:
-        """Refuse ``-n`` for a command that has no request to show. Raises UsageError."""
-        if self.options.dry_run:
-            raise UsageError(f"{command} makes no request, so --dry-run cannot show one")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import typer
-
 from msgctl.cli.context import Context
 from msgctl.cli.tree import HELP, command, group
-from msgctl.output.result import Format, Result, StreamResult
+from msgctl.operations import Effect
+from msgctl.output.result import Format, OwnResult, Result
 
 app = group("")
 
@@ -20,9 +19,10 @@ app = group("")
     "msgctl doctor",
     "msgctl doctor --json",
     "msgctl doctor --dry-run",
+    effect=Effect.READS,
     panel=HELP,
 )
-def doctor(ctx: typer.Context) -> Result:
+def doctor(context: Context) -> Result:
     """Diagnose problems and suggest fixes.
 
     Checks in order the program, the profile and its file, the connection to the service, and the credentials, by asking
@@ -30,11 +30,10 @@ def doctor(ctx: typer.Context) -> Result:
 
     The exit code is the one that a request would fail with, or 0 if no check failed.
     """
-    from msgctl.doctor import FIELDS, DoctorContext, examine
+    from msgctl.doctor import FIELDS, Doctor
 
-    context = Context.of(ctx)
     context.check_fields(FIELDS)
-    checks = DoctorContext(
+    checks = Doctor(
         environ=context.environ,
         named=context.options.profile,
         find_config=lambda: context.config_path,
@@ -46,13 +45,13 @@ def doctor(ctx: typer.Context) -> Result:
     )
 
     def documents() -> Iterator[dict[str, Any]]:
-        for finding in examine(checks):
+        for finding in checks.examine():
             if finding.error is not None and not result.failures:
                 finding.error.what = f"{finding.check}: {finding.error.what}"
                 if context.options.format is Format.TABLE:
                     finding.error.hint = None  # the table shows it already
                 result.failures.append(finding.error)
-            yield finding.document()
+            yield dict(zip(FIELDS, finding, strict=False))
 
-    result = StreamResult(documents(), FIELDS, view="doctor", is_list=True, shows_failures=True)
+    result = OwnResult(documents(), FIELDS, view="doctor", shows_failures=True)
     return result

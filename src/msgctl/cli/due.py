@@ -18,11 +18,11 @@ from msgctl.output.result import Document, Format, OwnResult
 LISTED = ("job", "command", "state", "recipients", "accepted", "unknown", "pending")
 
 
-def run(context: Context, store: Store, fields: tuple[str, ...]) -> OwnResult | None:
+def run(context: Context, store: Store) -> OwnResult | None:
     """Send the jobs that are due, one by one. Return None without any, or if another process sends them."""
     jobs = [job for job in store.ids() if _is_due(context, store, job)]
     if not jobs:
-        return _result(context, [], [], fields)
+        return _result(context, [], [])
     documents: list[Document] = []
     failures: list[MsgctlError] = []
     with suppress(ConfigurationError), store.locked("run-due"):
@@ -36,16 +36,14 @@ def run(context: Context, store: Store, fields: tuple[str, ...]) -> OwnResult | 
                 failures.append(error)
             if any(isinstance(failure, Interrupted) for failure in failures):
                 break
-    return _result(context, documents, failures, fields)
+    return _result(context, documents, failures)
 
 
-def _result(
-    context: Context, documents: Collection[Document], failures: list[MsgctlError], fields: tuple[str, ...]
-) -> OwnResult | None:
+def _result(context: Context, documents: Collection[Document], failures: list[MsgctlError]) -> OwnResult | None:
     """Return the jobs that were sent. Without any, print nothing, or an empty array as JSON."""
     if not (documents or failures or context.options.format is Format.JSON):
         return None
-    return OwnResult(documents, LISTED, fields, view="jobs", failures=failures)
+    return OwnResult(documents, LISTED, view="jobs", failures=failures)
 
 
 def _is_due(context: Context, store: Store, job: str) -> bool:
@@ -68,7 +66,8 @@ def _run(context: Context, store: Store, job: str) -> OwnResult | None:
         if not ledger.totals.unsent:
             ledger.end_schedule()
             return job_progress.result(summary(job, ledger, running=False))
-        with closing(_of_profile(context)) as own:
+        own = _of_profile(context)
+        with own.stack:
             job_progress.check_account(own, ledger, job)
             try:
                 return job_progress.send(own, job, ledger, waits=False)

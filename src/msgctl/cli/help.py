@@ -15,7 +15,7 @@ from msgctl import __version__, values
 from msgctl.cli.context import Context
 from msgctl.cli.options import PANEL
 from msgctl.cli.process import is_terminal
-from msgctl.cli.tree import HELP, asks, command, examples_of, group, operation_of, show_help
+from msgctl.cli.tree import HELP, PARTS, command, facts_of, group
 from msgctl.output.result import Format, OwnResult, TextResult
 
 WIDTH = 80
@@ -36,7 +36,11 @@ def show(ctx: typer.Context) -> None:
     command: Any = copy.copy(ctx.command)
     is_root = ctx.parent is None
     if is_root:
-        command.commands = {part: _named(part, text, panel) for panel, part, text in command.listing(ctx)}
+        # Placeholders, so that the parts need not be loaded.
+        parts = [TyperGroup(name=each.name, help=each.help, rich_help_panel=each.panel) for each in PARTS]
+        command = TyperGroup(
+            name=command.name, commands=parts, params=command.params, help=command.help, rich_markup_mode=None
+        )
     command.params = [_shown(each, command, is_root=is_root) for each in command.params]
     ctx.command = command
     if is_terminal(context.stdout) or context.environ.get("FORCE_COLOR"):
@@ -47,22 +51,18 @@ def show(ctx: typer.Context) -> None:
     context.stdout.write(command.get_help(ctx) + "\n")
 
 
-def _named(name: str, text: str, panel: str | None) -> TyperGroup:
-    """Return a placeholder for a part of the tree on the root's page, so that the part need not be loaded."""
-    return TyperGroup(name=name, help=text, rich_help_panel=panel)
-
-
 def _shown(option: Any, command: Any, *, is_root: bool) -> Any:
     """Return a copy of an option for one page, which shows only those global options that matter to the command."""
     shown = copy.copy(option)
     if option.rich_help_panel == PANEL and not is_root:
-        matters = (option.name == "dry_run" and operation_of(command)) or (option.name == "yes" and asks(command))
-        shown.hidden, shown.rich_help_panel = not matters, None
+        facts = facts_of(command)
+        matters = {"dry_run": facts.effect is not None, "yes": facts.asks}
+        shown.hidden, shown.rich_help_panel = not matters.get(option.name), None
     return shown
 
 
 def _epilog(command: Any, *, is_root: bool) -> list[str]:
-    examples = EXAMPLES if is_root else examples_of(command)
+    examples = EXAMPLES if is_root else facts_of(command).examples
     lines = ["Examples:", *(f"  {example}" for example in examples), ""] if examples else []
     if is_root:
         return [*lines, "Exit codes:", *(f"  {line}" for line in EXIT_CODES), "", "See also: man msgctl"]
@@ -103,7 +103,9 @@ def help(  # noqa: A001
     ] = None,
 ) -> None:
     """Show help for a command."""
-    show_help(ctx.find_root(), command or ())
+    root: Any = ctx.find_root()
+    with root.command.make_context(root.info_name, [*(command or ()), "--help"], obj=root.obj) as below:
+        root.command.invoke(below)
 
 
 @command(app, "version", "msgctl version", panel=HELP)
@@ -126,10 +128,9 @@ def commands(ctx: typer.Context) -> OwnResult:
     context = Context.of(ctx)
     description = document(describe(ctx.find_root().command))
     listed = description["commands"]
-    more = [name for name in listed[0] if name not in COLUMNS]
     if context.options.format is Format.JSON and not context.options.fields:
         return OwnResult(description, (), has_fields=False)
-    return OwnResult(listed, COLUMNS, more=more)
+    return OwnResult(listed, COLUMNS)
 
 
 @command(

@@ -1,6 +1,7 @@
 """Arguments and options that several commands share: phone numbers, defaults of the profile, text from files."""
 
-from collections.abc import Callable, Iterable
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,11 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from msgctl import phones, segments, values
-from msgctl.cli import prompts
 from msgctl.cli.context import Context
 from msgctl.cli.process import is_terminal
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.operations import Field
+from msgctl.http.response import ShapeError, load_json
+from msgctl.operations import Field, Operation
 from msgctl.values import MOST_MESSAGE_BYTES, quote
 
 MOST_BODY_BYTES = 1024 * 1024
@@ -23,6 +24,11 @@ def option(field: Field, metavar: str | None = None) -> Any:
     """Return the option for a field of an operation, with the field's own help."""
     choices = f": {', '.join(field.choices)}." if field.choices else "."
     return typer.Option(field.typed, metavar=metavar, help=field.help.removesuffix(".") + choices)
+
+
+def checked(operation: Operation, typed: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the texts that were typed for fields of an operation, by wire name. Raises UsageError."""
+    return {name: values.of(operation.field(name), text) for name, text in typed.items() if text is not None}
 
 
 def optional(text: str | None, name: str) -> str | None:
@@ -49,14 +55,6 @@ Template = Annotated[
 TemplateFile = Annotated[
     str | None,
     typer.Option("--message-file", metavar="PATH", help="Read the template from a file; - is standard input."),
-]
-AppName = Annotated[
-    str | None,
-    typer.Option(
-        "--app-name",
-        metavar="NAME",
-        help="Name of the application the code is for. [required unless in the profile]",
-    ),
 ]
 GSM7_HELP = "Replace letters outside GSM-7 (á → a) so the message needs fewer segments."
 
@@ -137,15 +135,13 @@ def read(context: Context, path: str, most: int, what: str) -> bytes:
     return content
 
 
-def code(context: Context, text: str | None) -> str:
-    """Return a verification code without spaces: from ``--code``, a line of standard input, or the terminal."""
-    if text is None:
-        if not is_terminal(context.stdin):
-            raise UsageError("--code is missing", "Give --code CODE, or --code - to read it from standard input.")
-        text = prompts.ask(context, "Code: ")
-    elif text == "-":
-        text = prompts.read_line(context, 1024, "the code")
-    return values.words("".join(text.split()), "--code")
+def json_body(context: Context, path: str) -> tuple[bytes, Any]:
+    """Return the bytes of a JSON document without a byte order mark (RFC 8259, section 8.1), and what it holds."""
+    body = read(context, path, MOST_BODY_BYTES, "a JSON document").removeprefix(BOM_UTF8)
+    try:
+        return body, load_json(body)
+    except ShapeError as error:
+        raise UsageError(f"The body is not JSON: {error}") from None
 
 
 CountryCode = Annotated[
@@ -162,7 +158,7 @@ class Country:
 
     def code(self, context: Context) -> str | None:
         """Return the country code of the option or of the profile, if any."""
-        return _given(context, "country_code", self.country_code, values.country_code)
+        return given(context, "country_code", self.country_code, values.country_code)
 
     def known(self, context: Context) -> str | None:
         """Return the country to read numbers by. No profile is needed."""
@@ -229,22 +225,6 @@ SAME_VOICE = {"marian": "Mariana", "mariana": "Marian"}
 """The one voice that the interface spells in two ways: Marian in calls, Mariana in verification calls."""
 
 
-def app_name(context: Context, text: str | None) -> str:
-    """Return the application name of the option or of the profile."""
-    name = _given(context, "app_name", text, lambda name: values.words(name, "--app-name"))
-    if name is None:
-        profile = context.profile
-        stored = "" if profile.is_sandbox else f", or store it as app_name in profile {profile.name}"
-        raise UsageError("--app-name is missing", f"Give --app-name NAME, the application the code is for{stored}.")
-    return name
-
-
-def require_app_name_and_voice(context: Context, app_name: str | None, voice: str | None) -> None:
-    """Name both options at once if both are missing."""
-    if app_name is None and voice is None and context.profile.app_name is None and context.profile.voice is None:
-        raise UsageError("--app-name and --voice are missing", "Give --app-name NAME and --voice NAME.")
-
-
 def voice(context: Context, text: str | None, field: Field) -> str:
     """Return the voice of the option or of the profile; a profile may use either spelling of Marian."""
 
@@ -252,13 +232,13 @@ def voice(context: Context, text: str | None, field: Field) -> str:
         other = SAME_VOICE.get(name.lower())
         return values.choice(other if text is None and other in field.choices else name, field.choices, "voice")
 
-    name = _given(context, "voice", text, spelled)
+    name = given(context, "voice", text, spelled)
     if name is None:
         raise UsageError("--voice is missing", f"Give --voice NAME: choose from {', '.join(field.choices)}.")
     return name
 
 
-def _given(context: Context, setting: str, text: str | None, convert: Callable[[str], str]) -> str | None:
+def given(context: Context, setting: str, text: str | None, convert: Callable[[str], str]) -> str | None:
     """Return the value of an option, else that of the profile, which is loaded only then."""
     if text is not None:
         return convert(text)

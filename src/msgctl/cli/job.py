@@ -55,7 +55,6 @@ def list_jobs(context: Context) -> OwnResult:
     from msgctl.jobs.ledger import facts
     from msgctl.jobs.report import SUMMARY
 
-    context.refuse_dry_run("job list")
     context.check_fields(SUMMARY)
     jobs: list[tuple[float, dict[str, Any]]] = []
     failures: list[MsgctlError] = []
@@ -75,7 +74,6 @@ def show(context: Context, which: Which) -> OwnResult:
     from msgctl.cli import job_progress
     from msgctl.jobs.report import SUMMARY
 
-    context.refuse_dry_run("job show")
     context.check_fields(SUMMARY)
     store = _store()
     return job_progress.result(_summary(context, store, which.found(store)))
@@ -86,6 +84,7 @@ def show(context: Context, which: Which) -> OwnResult:
     "resume",
     "msgctl job resume 20261121-3f9a2c",
     "msgctl job resume 20261121-3f9a2c --resend-refused --max-credits 500",
+    effect=ops.Effect.SENDS,
 )
 def resume(
     context: Context,
@@ -130,7 +129,7 @@ def resume(
         return job_progress.send(context, job, ledger)
 
 
-@command(app, "run-due", "msgctl job run-due", "msgctl -p main job run-due --quiet")
+@command(app, "run-due", "msgctl job run-due", "msgctl -p main job run-due --quiet", effect=ops.Effect.SENDS)
 def run_due(context: Context) -> OwnResult | None:
     """Send the scheduled jobs whose time has come.
 
@@ -140,10 +139,11 @@ def run_due(context: Context) -> OwnResult | None:
     from msgctl.cli import due
     from msgctl.jobs.report import SUMMARY
 
-    context.refuse_dry_run("job run-due")
+    if context.options.dry_run:
+        raise UsageError("job run-due has no dry run", "See what is scheduled: msgctl job list")
     context.check_fields(SUMMARY)
     context.enable_gc()
-    return due.run(context, _store(), SUMMARY)
+    return due.run(context, _store())
 
 
 @command(
@@ -167,12 +167,11 @@ def report(
     """List every recipient and the result, in the order of the file."""
     from msgctl.jobs.report import UNDELIVERED, Report
 
-    context.refuse_dry_run("job report")
     typed = [word for text in only or () for word in text.split(",")]
     wanted = [values.choice(word.strip(), (*OUTCOMES, UNDELIVERED), "outcome") for word in typed]
     store = _store()
     job = which.found(store)
-    ledger = context.on_close(_opened(context, store, job, read_only=True))
+    ledger = context.stack.enter_context(closing(_opened(context, store, job, read_only=True)))
     found = Report(ledger, wanted, running=store.is_running(job))
     context.check_fields(found.columns)
     return OwnResult(
@@ -180,7 +179,9 @@ def report(
     )
 
 
-@command(app, "states", "msgctl job states 20261121-3f9a2c", "msgctl job states --last --follow")
+@command(
+    app, "states", "msgctl job states 20261121-3f9a2c", "msgctl job states --last --follow", effect=ops.Effect.READS
+)
 def states(
     context: Context,
     which: Which,
@@ -210,7 +211,7 @@ def states(
         return job_progress.poll_states(context, job, ledger, follow=follow)
 
 
-@command(app, "resend", "msgctl job resend 20261121-3f9a2c --only undelivered --dry-run")
+@command(app, "resend", "msgctl job resend 20261121-3f9a2c --only undelivered --dry-run", effect=ops.Effect.SENDS)
 def resend(
     context: Context,
     which: Which,
@@ -248,7 +249,6 @@ def resend(
 @command(app, "remove", "msgctl job remove 20261121-3f9a2c --yes")
 def remove(context: Context, job: JobName) -> None:
     """Delete a job and its recipients."""
-    context.refuse_dry_run("job remove")
     store = _store()
     job = store.find(job)
     prompts.confirm(context, f"Delete job {job} and its recipient list?{_open_ends(context, store, job)}")
@@ -267,7 +267,6 @@ def prune(
     """Delete old jobs and their recipients, except unfinished ones."""
     from msgctl.jobs.report import finished
 
-    context.refuse_dry_run("job prune")
     since = datetime.combine(values.day(before, context.today()), time()).astimezone().timestamp()
     store = _store()
     context.enable_gc()

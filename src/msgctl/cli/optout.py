@@ -12,7 +12,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.inputs import Country, Phones
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult
-from msgctl.text import timestamp
+from msgctl.text import plural, timestamp
 
 app = group(
     """People who must not get your messages.
@@ -37,7 +37,6 @@ def add(context: Context, phone: Phones, country: Country) -> None:
     """Add numbers to the opt-out list."""
     from msgctl.history import optouts
 
-    context.refuse_dry_run("optout add")
     wanted = country.all(context, phone)
     _, new = optouts.add(wanted, context.clock())
     _tell_added(context, len(wanted), new)
@@ -48,7 +47,6 @@ def list_(context: Context) -> OwnResult:
     """List the numbers that opted out."""
     from msgctl.history import optouts
 
-    context.refuse_dry_run("optout list")
     context.check_fields(COLUMNS)
     found = [{"phone": each.phone, "added": timestamp(each.added)} for each in optouts.every()]
     return OwnResult(found, COLUMNS, empty="The opt-out list is empty.")
@@ -59,10 +57,9 @@ def remove(context: Context, phone: Phones, country: Country) -> None:
     """Remove numbers from the opt-out list."""
     from msgctl.history import optouts
 
-    context.refuse_dry_run("optout remove")
     wanted = country.all(context, phone)
     removed = optouts.remove(wanted)
-    context.note(f"Removed {_count(len(removed))}.")
+    context.note(f"Removed {plural(len(removed), 'number')}.")
     if others := [each for each in wanted if each not in removed]:
         context.note(f"Not on the list: {', '.join(others)}")
 
@@ -80,7 +77,6 @@ def import_(
     """Add the numbers of a file to the opt-out list, all or none."""
     from msgctl.history import optouts
 
-    context.refuse_dry_run("optout import")
     context.enable_gc()
     numbers = _read(context, file, country.known(context), phone_column)
     given, new = optouts.add(numbers, context.clock())
@@ -95,10 +91,6 @@ def _read(context: Context, file: str, country_code: str | None, phone_column: s
 
 
 def _tell_added(context: Context, given: int, new: int) -> None:
-    context.note(f"Added {_count(new)}.")
+    context.note(f"Added {plural(new, 'number')}.")
     if given > new:
         context.note(f"{given - new:,} {'was' if given - new == 1 else 'were'} already on the list.")
-
-
-def _count(number: int) -> str:
-    return f"{number:,} {'number' if number == 1 else 'numbers'}"

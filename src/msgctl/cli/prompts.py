@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import getpass
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msgctl import values
 from msgctl.cli.process import echo_kept_off, is_terminal
 from msgctl.config import profiles
 from msgctl.errors import Cancelled, UsageError
@@ -58,28 +57,17 @@ def read_line(context: Context, most: int, what: str) -> str:
     return line.decode("utf-8", "surrogateescape").rstrip("\r\n")
 
 
-def check_key_options(key_stdin: bool, key_command: str | None, keyring: bool) -> None:
-    """Check that the options for the key go together. Raises UsageError."""
-    if key_command is not None and (key_stdin or keyring):
-        raise UsageError(f"Use either --key-command or {'--key-stdin' if key_stdin else '--keyring'}, not both")
-
-
-def read_key(context: Context, key_stdin: bool, key_command: str | None, keyring: bool) -> dict[str, Any]:
-    """Return the settings of a profile for the key, which is read or asked for. Raises UsageError and Cancelled.
-
-    A key for the keychain is also under ``key``; the caller moves it there.
-    """
-    if key_command is not None:
-        return {"key_command": values.words(key_command, "--key-command")}
+def read_key(context: Context, *, from_stdin: bool) -> str:
+    """Return the key of an account, asked for without echo or read. Raises UsageError and Cancelled."""
     if is_terminal(context.stdin):  # even with --key-stdin, since the terminal would show what is typed
         key = _ask_key()
-    elif key_stdin:
+    elif from_stdin:
         key = read_line(context, profiles.LONGEST_KEY * 4, "the key")
     else:
         raise UsageError("Missing option: --key-stdin", "On a terminal, msgctl asks for the key.")
     if fault := profiles.key_fault(key):
         raise UsageError(f"The key {fault}", profiles.KEY_HINT)
-    return {"key": key, "keyring": True} if keyring else {"key": key}
+    return key
 
 
 def _ask_key() -> str:

@@ -8,7 +8,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import segments as counting
 from msgctl import values
-from msgctl.cli import bulk, bulk_options, inputs, sending
+from msgctl.cli import bulk, bulk_options, inputs, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     GSM7_HELP,
@@ -46,8 +46,8 @@ def send(
     message_file: MessageFile = None,
     numbers: Numbers,
     gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
-    options: sending.SendOptions,
-    wait: sending.WaitOptions,
+    options: requests.SendOptions,
+    wait: requests.WaitOptions,
 ) -> Result:
     """Send one SMS to each number, in one request.
 
@@ -57,7 +57,7 @@ def send(
     sms = message(context, text, message_file)
     if not gsm7:
         inputs.note_savings(context, sms, len(phones))
-    return sending.send(
+    return requests.send(
         context,
         ops.SEND_SMS,
         {

@@ -7,7 +7,7 @@ every annotation of the command in each run, a tenth of a short one.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
@@ -17,63 +17,39 @@ from typer.core import TyperCommand, TyperGroup
 
 from msgctl.cli import options
 from msgctl.cli.context import Context
-from msgctl.operations import Operation
+from msgctl.errors import UsageError
+from msgctl.operations import Effect, Operation
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-EXAMPLES = "__msgctl_examples__"
-PERFORMS = "__msgctl_performs__"
-IN_BULK = "__msgctl_in_bulk__"
-ASKS = "__msgctl_asks__"
+
+class Facts(NamedTuple):
+    """What the decorator `command` says of a command.
+
+    ``performs`` is the service's operation, and ``effect`` what the command does to the service: that of the operation,
+    or the strongest one if the operation depends on the command line; None for a command that makes no request.
+    """
+
+    examples: tuple[str, ...] = ()
+    performs: Operation | None = None
+    effect: Effect | None = None
+    in_bulk: bool = False
+    asks: bool = False
 
 
-def examples_of(command: Any) -> tuple[str, ...]:
-    """Return the example command lines of a command."""
-    return getattr(getattr(command, "callback", None), EXAMPLES, ())
+def facts_of(command: Any) -> Facts:
+    """Return the facts of a command; empty ones for a group."""
+    facts: Facts = getattr(command.callback, "facts", Facts())
+    return facts
 
 
-def operation_of(command: Any) -> Operation | None:
-    """Return the service's operation that a command performs, if any."""
-    return getattr(getattr(command, "callback", None), PERFORMS, None)
+def children_of(command: Any) -> Iterator[tuple[str, Any]]:
+    """Return the commands of a group with their names; nothing for a command."""
+    for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
+        yield name, command.get_command(None, name)
 
 
-def is_bulk(command: Any) -> bool:
-    """Tell whether a command performs its operation for each recipient in a file."""
-    return bool(getattr(getattr(command, "callback", None), IN_BULK, False))
-
-
-def asks(command: Any) -> bool:
-    """Tell whether a command asks for confirmation, so that --yes matters to it."""
-    return is_bulk(command) or bool(getattr(getattr(command, "callback", None), ASKS, False))
-
-
-class _Node:
-    """What commands and groups have in common; mixed into Typer's own classes."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. An error carries the command whose help explains it."""
-        command: Any = super()
-        ctx.obj.operation = operation_of(self)
-        given = list(args)
-        try:
-            rest: list[str] = command.parse_args(ctx, args)
-        except typer.TyperException as error:
-            if type(error).__name__ == "MissingParameter":
-                from msgctl.cli import errors
-
-                if missing := errors.missing(ctx, given):
-                    raise missing from None
-            vars(error).update(ctx=getattr(error, "ctx", None) or ctx)
-            raise
-        return rest
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the words of the usage line. Typer writes a required argument in braces, which is unusual."""
-        command: Any = super()
-        return [piece.strip("{}") for piece in command.collect_usage_pieces(ctx)]
-
-
-class Command(_Node, TyperCommand):
+class Command(TyperCommand):
     """A command that accepts the global options after its name."""
 
     def __init__(self, *, params: list[Any] | None = None, **attributes: Any) -> None:
@@ -81,12 +57,27 @@ class Command(_Node, TyperCommand):
         own = params or []
         super().__init__(params=[*own, *options.beside(own)], **attributes)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments. An error carries the context, whose help explains it."""
+        ctx.obj.operation = facts_of(self).performs
+        try:
+            return super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            vars(error).update(ctx=ctx)
+            raise
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line. Typer writes a required argument in braces, which is unusual."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
     def invoke(self, ctx: Any) -> Any:
         ctx.obj.is_understood = True
+        if ctx.obj.options.dry_run and facts_of(self).effect is None:
+            raise UsageError(f"{ctx.command_path} makes no request, so --dry-run cannot show one")
         return super().invoke(ctx)
 
 
-class CommandGroup(_Node, TyperGroup):
+class CommandGroup(TyperGroup):
     """A group that accepts the global options before the name of its command."""
 
     def __init__(self, *, params: list[Any] | None = None, **attributes: Any) -> None:
@@ -101,13 +92,6 @@ class CommandGroup(_Node, TyperGroup):
             raise errors.no_command(ctx, args[0])
         return super().resolve_command(ctx, args)
 
-    def listing(self, ctx: Any) -> Iterator[tuple[str | None, str, str]]:
-        """Return heading, name and one line of help of each command, in the order of the help page."""
-        for name in self.list_commands(ctx):
-            child: Any = self.get_command(ctx, name)
-            panel = child.rich_help_panel
-            yield (panel if isinstance(panel, str) else None), name, child.get_short_help_str(200)
-
 
 def group(help: str, cls: type[CommandGroup] = CommandGroup) -> typer.Typer:
     """Return a new group of commands, which alone shows its help; ``help`` begins with its one line."""
@@ -118,14 +102,9 @@ def group(help: str, cls: type[CommandGroup] = CommandGroup) -> typer.Typer:
 
 def _show_help(ctx: typer.Context) -> None:
     if ctx.invoked_subcommand is None:
-        show_help(ctx, ())
+        from msgctl.cli.help import show
 
-
-def show_help(ctx: Any, words: Sequence[str]) -> None:
-    """Show the help of the context's command, or of the command below it that the words name."""
-    command: Any = ctx.command
-    with command.make_context(ctx.info_name, [*words, "--help"], parent=ctx.parent, obj=ctx.obj) as below:
-        command.invoke(below)
+        show(ctx)
 
 
 def command(
@@ -133,25 +112,27 @@ def command(
     name: str,
     *examples: str,
     performs: Operation | None = None,
+    effect: Effect | None = None,
     in_bulk: bool = False,
     asks: bool = False,
     panel: str | None = None,
 ) -> Callable[[Function], Function]:
     """Add a function to a group as a command; ``examples`` are whole command lines, ``panel`` its heading in help.
 
-    The function may take the `Context` of the run, and frozen dataclasses of options (see `_expanded`).
+    The function may take the `Context` of the run, and frozen dataclasses of options (see `expanded`).
     """
+    facts = Facts(examples, performs, performs.effect if performs else effect, in_bulk, asks or in_bulk)
 
     def decorate(function: Function) -> Function:
-        callback = _expanded(function)
-        vars(callback).update({EXAMPLES: examples, PERFORMS: performs, IN_BULK: in_bulk, ASKS: asks})
+        callback = expanded(function)
+        vars(callback)["facts"] = facts
         owner.command(name, cls=Command, rich_help_panel=panel)(callback)
         return function
 
     return decorate
 
 
-def _expanded(function: Callable[..., Any]) -> Callable[..., Any]:
+def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function for Typer that calls ``function`` with its `Context` and its dataclasses filled.
 
     A dataclass declares options that several commands share: each of its fields, ``Annotated[type, typer.Option(…)]``
@@ -208,6 +189,7 @@ PARTS = (
     Part(TEST, "sandbox", "sandbox", "Test with an emulator of the service on this machine."),
     Part(HELP, "doctor", "doctor", "Diagnose problems and suggest fixes."),
     Part(HELP, "commands", "help", "Describe every command, also as JSON for programs."),
+    Part(HELP, "mcp", "mcp", "Serve the commands as tools over the Model Context Protocol (MCP)."),
     Part(HELP, "completion", "help", "Print the shell completion script."),
     Part(HELP, "help", "help", "Show help for a command."),
     Part(HELP, "version", "help", "Show the version."),
@@ -215,38 +197,16 @@ PARTS = (
 
 
 class Root(CommandGroup):
-    """The root of the command tree. Its help needs no other module."""
+    """The root of the command tree, which loads a group or command when it is first needed."""
 
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self.commands = _Children()  # type: ignore[assignment]
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        return [part.name for part in PARTS]
 
-    def listing(self, ctx: Any) -> Iterator[tuple[str | None, str, str]]:  # noqa: ARG002
-        return ((part.panel, part.name, part.help) for part in PARTS)
-
-
-class _Children(Mapping[str, Any]):
-    """Groups and commands by name, each created at its first use."""
-
-    def __init__(self) -> None:
-        self._loaded: dict[str, Any] = {}
-
-    def __getitem__(self, name: str) -> Any:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         """Return the group of a module, or the one command that it has under the name of the part."""
-        if name not in self._loaded:
-            part = next((each for each in PARTS if each.name == name), None)
-            if part is None:
-                raise KeyError(name)
-            holder = group("")
-            app = import_module(f"msgctl.cli.{part.module}").app
-            holder.add_typer(app, name=name, rich_help_panel=part.panel)
-            tree: Any = typer.main.get_command(holder)
-            found = tree.commands[name]
-            self._loaded[name] = found.commands.get(name, found)
-        return self._loaded[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return (part.name for part in PARTS)
-
-    def __len__(self) -> int:
-        return len(PARTS)
+        part = next((each for each in PARTS if each.name == cmd_name), None)
+        if part is not None and cmd_name not in self.commands:
+            app: Any = typer.main.get_command(import_module(f"msgctl.cli.{part.module}").app)
+            found = self.commands[cmd_name] = app.commands.get(cmd_name, app)
+            found.name, found.rich_help_panel = cmd_name, part.panel
+        return self.commands.get(cmd_name)

@@ -6,9 +6,9 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import inputs, requests
+from msgctl.cli import inputs, prompts, requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import AppName, Numbers, Phone, code, option, optional
+from msgctl.cli.inputs import Numbers, Phone, option
 from msgctl.cli.process import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
@@ -16,34 +16,20 @@ from msgctl.output.result import Result
 
 app = group("Send and verify codes by SMS, call or chat app.")
 
-Voice = Annotated[
+AppName = Annotated[
     str | None,
     typer.Option(
-        "--voice",
+        "--app-name",
         metavar="NAME",
-        help=f"Voice that speaks the code: {', '.join(ops.VERIFICATION_VOICES)}. [required unless in the profile]",
+        help="Name of the application the code is for. [required unless in the profile]",
     ),
 ]
 
 
 @command(app, "send-sms", "msgctl 2fa send-sms 573001234567 --app-name Shop", performs=ops.SMS_2FA)
-def send_sms(
-    context: Context,
-    phone: Phone,
-    *,
-    app_name: AppName = None,
-    numbers: Numbers,
-) -> Result:
+def send_sms(context: Context, phone: Phone, app_name: AppName = None, *, numbers: Numbers) -> Result:
     """Send a verification code by SMS."""
-    return requests.run(
-        context,
-        ops.SMS_2FA,
-        {
-            "phone": numbers.one(context, phone, sms=True),
-            "app-name": inputs.app_name(context, app_name),
-            "country-code": numbers.code(context),
-        },
-    )
+    return requests.run(context, ops.SMS_2FA, _values(context, phone, app_name, numbers, sms=True))
 
 
 @command(
@@ -55,25 +41,25 @@ def send_sms(
 def send_call(
     context: Context,
     phone: Phone,
-    *,
     app_name: AppName = None,
-    voice: Voice = None,
+    voice: Annotated[
+        str | None,
+        typer.Option(
+            "--voice",
+            metavar="NAME",
+            help=f"Voice that speaks the code: {', '.join(ops.VERIFICATION_VOICES)}. [required unless in the profile]",
+        ),
+    ] = None,
     retries: Annotated[str, option(ops.CALL_2FA.field("retries"), "N")] = "1",
+    *,
     numbers: Numbers,
 ) -> Result:
     """Send a verification code by voice call."""
-    inputs.require_app_name_and_voice(context, app_name, voice)
-    return requests.run(
-        context,
-        ops.CALL_2FA,
-        {
-            "phone": numbers.one(context, phone),
-            "retries": values.limited(retries, ops.CALL_2FA.field("retries")),
-            "app-name": inputs.app_name(context, app_name),
-            "voice": inputs.voice(context, voice, ops.CALL_2FA.field("voice")),
-            "country-code": numbers.code(context),
-        },
-    )
+    if app_name is None and voice is None and context.profile.app_name is None and context.profile.voice is None:
+        raise UsageError("--app-name and --voice are missing", "Give --app-name NAME and --voice NAME.")
+    given = _values(context, phone, app_name, numbers) | inputs.checked(ops.CALL_2FA, {"retries": retries})
+    given["voice"] = inputs.voice(context, voice, ops.CALL_2FA.field("voice"))
+    return requests.run(context, ops.CALL_2FA, given)
 
 
 @command(
@@ -85,22 +71,14 @@ def send_call(
 def send_chatapp(
     context: Context,
     phone: Phone,
-    *,
     app_name: AppName = None,
     template: Annotated[str | None, option(ops.CHATAPP_2FA.field("template"), "NAME")] = None,
+    *,
     numbers: Numbers,
 ) -> Result:
     """Send a verification code by chat app."""
-    return requests.run(
-        context,
-        ops.CHATAPP_2FA,
-        {
-            "phone": numbers.one(context, phone),
-            "template": optional(template, "--template"),
-            "app-name": inputs.app_name(context, app_name),
-            "country-code": numbers.code(context),
-        },
-    )
+    given = _values(context, phone, app_name, numbers) | inputs.checked(ops.CHATAPP_2FA, {"template": template})
+    return requests.run(context, ops.CHATAPP_2FA, given)
 
 
 @command(
@@ -113,21 +91,36 @@ def send_chatapp(
 def verify(
     context: Context,
     phone: Phone,
-    *,
     app_name: AppName = None,
-    code_text: Annotated[str | None, option(ops.VERIFY_2FA.field("code"), "CODE")] = None,
+    code: Annotated[str | None, option(ops.VERIFY_2FA.field("code"), "CODE")] = None,
+    *,
     numbers: Numbers,
 ) -> Result:
     """Verify a code; exit 1 if it is wrong.
 
     Without --code, msgctl asks for the code on a terminal.
     """
-    if app_name is None and code_text is None and context.profile.app_name is None and not is_terminal(context.stdin):
-        raise UsageError("--app-name and --code are missing", "Give --app-name NAME and --code CODE.")
-    given: dict[str, str | None] = {
-        "phone": numbers.one(context, phone),
-        "app-name": inputs.app_name(context, app_name),
-        "country-code": numbers.code(context),
-    }
-    given["code"] = code(context, code_text)
+    if code is None and not is_terminal(context.stdin):
+        if app_name is None and context.profile.app_name is None:
+            raise UsageError("--app-name and --code are missing", "Give --app-name NAME and --code CODE.")
+        raise UsageError("--code is missing", "Give --code CODE, or --code - to read it from standard input.")
+    given = _values(context, phone, app_name, numbers)
+    if code is None:
+        code = prompts.ask(context, "Code: ")
+    elif code == "-":
+        code = prompts.read_line(context, 1024, "the code")
+    given["code"] = values.words("".join(code.split()), "--code")
     return requests.run(context, ops.VERIFY_2FA, given)
+
+
+def _values(
+    context: Context, phone: str, app_name: str | None, numbers: Numbers, *, sms: bool = False
+) -> dict[str, str | None]:
+    """Return what all these operations need: the phone, the application and the country."""
+    number = numbers.one(context, phone, sms=sms)
+    name = inputs.given(context, "app_name", app_name, lambda text: values.words(text, "--app-name"))
+    if name is None:
+        profile = context.profile
+        stored = "" if profile.is_sandbox else f", or store it as app_name in profile {profile.name}"
+        raise UsageError("--app-name is missing", f"Give --app-name NAME, the application the code is for{stored}.")
+    return {"phone": number, "app-name": name, "country-code": numbers.code(context)}

@@ -8,7 +8,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import option, optional
+from msgctl.cli.inputs import checked, option
 from msgctl.cli.tree import command, group
 from msgctl.output.result import Result
 
@@ -23,7 +23,7 @@ app = group("Create short URLs and count their clicks.")
     performs=ops.URL_SHORT,
 )
 def shorten(
-    ctx: typer.Context,
+    context: Context,
     long_url: Annotated[str, typer.Argument(metavar="LONG_URL", help="URL to shorten.")],
     name: Annotated[str, option(ops.URL_SHORT.field("name"), "NAME")],
     alias: Annotated[str | None, option(ops.URL_SHORT.field("alias"), "A")] = None,
@@ -35,21 +35,16 @@ def shorten(
     expiration_months: Annotated[str | None, option(ops.URL_SHORT.field("expiration-time-statistics"), "N")] = None,
 ) -> Result:
     """Create a short URL."""
-    return requests.run(
-        Context.of(ctx),
-        ops.URL_SHORT,
-        {
-            "url-long": values.long_url(long_url),
-            "name": values.words(name, "--name"),
-            "alias": optional(alias, "--alias"),
-            "is-premium": premium,
-            "group-name": optional(group_name, "--group-name"),
-            "domain-name": optional(domain_name, "--domain-name"),
-            "expiration-time-statistics": None
-            if expiration_months is None
-            else values.limited(expiration_months, ops.URL_SHORT.field("expiration-time-statistics")),
-        },
-    )
+    typed = {
+        "name": name,
+        "alias": alias,
+        "group-name": group_name,
+        "domain-name": domain_name,
+        "expiration-time-statistics": expiration_months,
+    }
+    long = values.long_url(long_url)
+    given = {"url-long": long, "is-premium": premium, **checked(ops.URL_SHORT, typed)}
+    return requests.run(context, ops.URL_SHORT, given)
 
 
 @command(
@@ -60,23 +55,13 @@ def shorten(
     performs=ops.URL_STATISTIC,
 )
 def stats(
-    ctx: typer.Context,
+    context: Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the short URL.")],
     since: Annotated[str, option(ops.URL_STATISTIC.field("since"), "DATE")],
     until: Annotated[str | None, option(ops.URL_STATISTIC.field("until"), "DATE")] = None,
     category: Annotated[str | None, option(ops.URL_STATISTIC.field("category"), "C")] = None,
 ) -> Result:
     """Show the clicks on a short URL."""
-    context = Context.of(ctx)
     first, last = values.days(since, until, context.today())
-    categories = ops.URL_STATISTIC.field("category").choices
-    return requests.run(
-        context,
-        ops.URL_STATISTIC,
-        {
-            "name-url": values.words(name, "NAME"),
-            "since": first,
-            "until": last,
-            "category": None if category is None else values.choice(category, categories, "category"),
-        },
-    )
+    typed = checked(ops.URL_STATISTIC, {"name-url": name, "category": category})
+    return requests.run(context, ops.URL_STATISTIC, {"since": first, "until": last, **typed})

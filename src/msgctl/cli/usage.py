@@ -9,13 +9,12 @@ import typer
 
 from msgctl import values
 from msgctl.cli.context import Context
-from msgctl.cli.history import Since, Until, period, read_jobs
+from msgctl.cli.history import Period, read_jobs
 from msgctl.cli.tree import command, group
 from msgctl.history import reading
-from msgctl.history.usage import GROUPINGS, Sum, sums
+from msgctl.history.store import GROUPINGS, Sum, sums
 from msgctl.jobs.spec import JobSpec
 from msgctl.output.result import OwnResult
-from msgctl.storage import paths
 
 app = group("Messages and credits by day, month, command, job, country or profile.")
 
@@ -37,9 +36,8 @@ _OF_JOB = """
     "msgctl -p main usage --by month --json",
 )
 def usage(
-    ctx: typer.Context,
-    since: Since = None,
-    until: Until = None,
+    context: Context,
+    period: Period,
     by: Annotated[
         str | None,
         typer.Option("--by", metavar="GROUP", help=f"One of {', '.join(GROUPINGS)}. The default is day or month."),
@@ -50,12 +48,17 @@ def usage(
     Only accepted messages are counted: single sends, recipients of jobs and verification messages. With -p, only those
     of that profile. Without --by, a period of up to 31 days is shown by day, a longer one by month.
     """
-    context = Context.of(ctx)
-    context.refuse_dry_run("usage")
-    grouping = _default(since, until, context.today()) if by is None else values.choice(by, GROUPINGS, "grouping")
+    grouping = _default(period, context.today()) if by is None else values.choice(by, GROUPINGS, "grouping")
     columns = (grouping, "messages", "credits")
     context.check_fields(columns)
-    found = _found(context, grouping, {**period(since, until, context.today()), "profile": context.options.profile})
+    filters = {**period.times(context.today()), "profile": context.options.profile}
+
+    def of_job(job: str, spec: JobSpec, db: sqlite3.Connection) -> list[Sum]:
+        return sums(db, _OF_JOB, grouping, {**filters, "of": spec.profile, "by": spec.command, "job": job})
+
+    with reading() as history:
+        found = [] if history is None else history.sums(grouping, filters)
+    found += read_jobs(None, filters["profile"], of_job, context.warn)
     totals: dict[str | None, list[float]] = defaultdict(lambda: [0, 0])
     for each in found:
         totals[each.group][0] += each.messages
@@ -67,22 +70,11 @@ def usage(
     return OwnResult(rows, columns, empty="No messages were sent in this period.")
 
 
-def _default(since: str | None, until: str | None, today: date) -> str:
-    last = today if until is None else values.day(until, today)
-    return "day" if since is not None and (last - values.day(since, today)).days < MOST_DAYS else "month"
-
-
-def _found(context: Context, grouping: str, filters: dict[str, str | None]) -> list[Sum]:
-    """Return the sums of the single sends and of each job."""
-
-    def of_job(job: str, spec: JobSpec, db: sqlite3.Connection) -> list[Sum]:
-        return sums(db, _OF_JOB, grouping, {**filters, "of": spec.profile, "by": spec.command, "job": job})
-
-    with reading() as history:
-        found = [] if history is None else history.sums(grouping, filters)
-    if paths.state("jobs").exists():
-        found += read_jobs(None, filters, of_job, context.warn)
-    return found
+def _default(period: Period, today: date) -> str:
+    if period.since is None:
+        return "month"
+    last = today if period.until is None else values.day(period.until, today)
+    return "day" if (last - values.day(period.since, today)).days < MOST_DAYS else "month"
 
 
 def _plain(number: float) -> int | float:

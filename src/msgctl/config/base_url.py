@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from urllib.parse import SplitResult, quote, unquote, urlsplit
+from contextlib import suppress
+from urllib.parse import quote, unquote
 
 from msgctl.text import is_unsafe, shorten
 
@@ -17,12 +18,9 @@ _NAME = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*(?![0-9]+\.?$)[a-z0-9_-]{1,63}\.?", 
 
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address means this machine (RFC 1122, RFC 4291, RFC 6761)."""
-    if host.lower() == "localhost":
-        return True
-    try:
+    with suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return host.lower() == "localhost"
 
 
 def base_url_fault(text: str, *, allow_http: bool = False) -> str | None:
@@ -34,47 +32,31 @@ def base_url_fault(text: str, *, allow_http: bool = False) -> str | None:
         return "contains a space or a control character" if text else "is empty"
     if len(text) > LONGEST_BASE_URL:
         return f"is longer than {LONGEST_BASE_URL} characters"
-    try:
-        parts = urlsplit(text)
-    except ValueError:
-        return "has a malformed host or port"
-    if parts.scheme not in {"http", "https"}:
+    scheme, _, rest = text.partition("://")
+    if scheme.lower() not in {"http", "https"}:
         return "does not begin with https://"
-    if not parts.netloc:
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    if not authority:
         return "names no host"
-    if "@" in parts.netloc:
+    if "@" in authority:
         return "contains a user name or password; the credentials are client and key"
     if "?" in text or "#" in text:
         return "contains a query or a fragment"
-    return _host_fault(parts, allow_http=allow_http)
-
-
-def _host_fault(parts: SplitResult, *, allow_http: bool) -> str | None:
-    authority = _AUTHORITY.fullmatch(parts.netloc)
-    if authority is None or not 0 < int((authority["port"] or "1")[:6]) < 2**16:
+    parts = _AUTHORITY.fullmatch(authority)
+    if parts is None or not 0 < int((parts["port"] or "1")[:6]) < 2**16 or not _is_host(**parts.groupdict()):
         return "has a malformed host or port"
-    host: str = authority["address"] or authority["name"]
-    if not (_is_address(host) if authority["address"] else _is_address(host) or _is_name(host)):
-        return "has a malformed host"
-    if parts.scheme == "http" and not allow_http and not is_loopback(host):
+    host = parts["address"] or parts["name"]
+    if scheme.lower() == "http" and not allow_http and not is_loopback(host):
         return f"is plain http, which would expose the key on the way to {shorten(host, 60)}"
     return None
 
 
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_name(host: str) -> bool:
-    """Return whether a host is a name that can be looked up."""
-    try:
-        return _NAME.fullmatch(ascii_host(host)) is not None
-    except ValueError:
-        return False
+def _is_host(address: str | None, name: str, **_: str) -> bool:
+    with suppress(ValueError):
+        return bool(ipaddress.ip_address(address or name))
+    with suppress(ValueError):
+        return address is None and _NAME.fullmatch(ascii_host(name)) is not None
+    return False
 
 
 def ascii_host(host: str) -> str:

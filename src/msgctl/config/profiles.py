@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from msgctl.config import keychain
 from msgctl.config.base_url import base_url_fault
-from msgctl.config.credential import Credential, Secret
+from msgctl.config.credential import Credential, Secret, key_in_keychain, key_of_command
 from msgctl.config.file import ConfigFile
-from msgctl.config.key_command import key_of_command
 from msgctl.errors import ConfigurationError
 from msgctl.text import clean, is_unsafe, shorten
 
@@ -36,7 +34,7 @@ URL_HINT = "Use https://HOST/api/v1. Plain http is allowed to loopback addresses
 KEY_HINT = "You will find client and key in the account's Security menu."
 ADD_HINT = "Add a profile with: msgctl profile add NAME. Or try the sandbox: msgctl -p sandbox balance"
 
-_OPTIONS = {
+_FIXES = {
     "base_url": "--base-url URL",
     "client": "--client N",
     "key": "--key-stdin",
@@ -47,214 +45,199 @@ _OPTIONS = {
     "timezone": "--timezone ZONE",
 }
 """The option of `msgctl profile set` for a setting."""
+OPTIONS = ("country_code", "app_name", "voice", "timezone", "history", "keep_days")
+"""The settings that a profile need not have."""
+KEY_SOURCES = ("key", "key_command", "keyring")
+_NOT_SHOWN = frozenset({"base_url", "key", "key_command"})
+"""Settings that may contain a secret."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
-class Profile(NamedTuple):
-    """What a command needs to know about an account; the key is fetched when `credential` is called."""
-
-    name: str
-    base_url: str
-    client: int
-    fetch_key: Callable[[], Secret]
-    country_code: str | None = None
-    app_name: str | None = None
-    voice: str | None = None
-    timezone: str | None = None
-    history: bool = True
-    """Whether messages sent with it are recorded on this machine."""
-    keep_days: int | None = None
-    """After how many days records of sent messages are deleted; None: never."""
-
-    def __repr__(self) -> str:
-        return f"Profile({self.name!r})"
-
-    @property
-    def is_sandbox(self) -> bool:
-        return self.name == SANDBOX
-
-    def credential(self) -> Credential:
-        """Return client and key. Runs the profile's key command if it has one. Raises ConfigurationError."""
-        return Credential(self.client, self.fetch_key())
-
-
-def sandbox() -> Profile:
-    return Profile(SANDBOX, SANDBOX_URL, SANDBOX_CLIENT, lambda: Secret(SANDBOX_KEY))
-
-
-def find(config: ConfigFile, environ: Mapping[str, str], named: str | None) -> Profile:
-    """Return the profile to use; ``named`` is the value of ``-p``. Raises ConfigurationError."""
-    return choose(config, environ, named).profile()
-
-
-def choose(config: ConfigFile, environ: Mapping[str, str], named: str | None) -> Choice:
-    """Return the profile to use, its settings unchecked. Raises ConfigurationError if no profile is selected."""
-    if named is not None:
-        return Choice(named, "-p") if named == SANDBOX else stored(config, named, "-p")
-    name, by = environ.get("MSGCTL_PROFILE") or config.default, "default_profile"
-    if environ.get("MSGCTL_PROFILE"):
-        by = "MSGCTL_PROFILE"
-    if name == SANDBOX:
-        return Choice(name, by)
-    given = {setting: environ[variable] for setting, variable in VARIABLES.items() if environ.get(variable)}
-    if name and (config.profiles or len(given) < len(VARIABLES)):
-        choice = stored(config, name, by)
-        return Choice(name, by, choice.settings, given, choice.place)
-    if len(given) == len(VARIABLES):
-        return Choice(name or ENVIRONMENT, by if name else "", {}, given)
-    raise _nothing_chosen(config, given)
-
-
-def stored(config: ConfigFile, name: str, by: str = "") -> Choice:
-    """Return a stored profile; ``by`` is what names it. Raises ConfigurationError if it is not there."""
-    if name not in config.profiles:
-        names = ", ".join(clean(each) for each in (*sorted(config.profiles), SANDBOX))
-        source = f" (from {by})" if by and by != "-p" else ""
-        raise ConfigurationError(f'There is no profile "{shorten(name, 64)}"{source}', f"Profiles: {names}")
-    return Choice(name, by, config.profiles[name], {}, config.place(name))
-
-
-def _nothing_chosen(config: ConfigFile, given: Mapping[str, str]) -> ConfigurationError:
-    if given:
-        missing = [variable for setting, variable in VARIABLES.items() if setting not in given]
-        verb = "is" if len(missing) == 1 else "are"
-        return ConfigurationError(f"No profile is selected, and {' and '.join(missing)} {verb} not set", ADD_HINT)
-    if config.profiles:
-        names = ", ".join(clean(name) for name in sorted(config.profiles))
-        return ConfigurationError(
-            f"No profile is selected, and none is the default: {names}",
-            "Choose one with -p NAME, or make it the default with: msgctl profile use NAME",
-        )
-    return ConfigurationError("There is no profile yet", ADD_HINT)
-
-
 @dataclass(frozen=True, slots=True, repr=False)
-class Choice:
-    """A profile as it was chosen, its settings not checked yet.
+class Profile:
+    """An account and the defaults for it.
 
+    A setting is checked when it is read, and raises ConfigurationError, which names the file or the variable.
     ``by`` is what chose it: ``-p``, ``MSGCTL_PROFILE``, ``default_profile``, or nothing if only the variables did.
-    ``settings`` are those of the file, which variables in ``given`` override. ``place`` is what messages call it.
-    Each method raises ConfigurationError.
+    ``settings`` are those of the file, and those that variables gave instead, whose names are in ``given``. ``place``
+    is what messages call it.
     """
 
     name: str
     by: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    given: Mapping[str, str] = field(default_factory=dict)
+    given: tuple[str, ...] = ()
     place: str = ""
+
+    def __repr__(self) -> str:
+        return f"Profile({self.name!r})"
+
+    def checked(self, *names: str) -> Profile:
+        """Return the profile, these settings checked, or all of them but the key itself."""
+        for name in names or ("base_url", "client", "key_source", *OPTIONS):
+            getattr(self, name)
+        return self
+
+    def overridden(self, given: Mapping[str, str]) -> Profile:
+        """Return the profile with settings of variables instead of its own."""
+        settings: dict[str, Any] = {**self.settings, **given}
+        if "key" in given:
+            settings = {name: value for name, value in settings.items() if name not in ("key_command", "keyring")}
+        if (client := given.get("client", "")).isascii() and client.isdigit() and len(client) < 20:
+            settings["client"] = int(client)
+        return replace(self, settings=settings, given=tuple(given))
 
     @property
     def is_sandbox(self) -> bool:
-        return self.name == SANDBOX and self.by != ""
+        return self.name == SANDBOX
 
     @property
-    def variables(self) -> tuple[str, ...]:
-        """The variables of the environment that override its settings."""
-        return tuple(VARIABLES[setting] for setting in self.given)
-
-    def profile(self) -> Profile:
-        if self.is_sandbox:
-            return sandbox()
-        return Profile(self.name, self.base_url(), self.client(), self.key_source(), **self.options())
-
     def base_url(self) -> str:
-        """Return the base URL, without a slash at its end."""
-        text = self.given.get("base_url") or self._text("base_url", required=True)
+        """The base URL, without a slash at its end."""
+        text = self._text("base_url", required=True) or ""
         if fault := base_url_fault(text, allow_http=self._flag("allow_http", default=False)):
             raise ConfigurationError(f"{self._where('base_url')} {fault}", URL_HINT)
         return text.rstrip("/")
 
+    @property
     def client(self) -> int:
-        if "client" in self.given:
-            text = self.given["client"]
-            client: object = int(text) if len(text) < 20 and text.isascii() and text.isdigit() else text
-        else:
-            client = self._setting("client", required=True)
-        if type(client) is int and 0 <= client <= LARGEST_CLIENT:
-            return client
-        raise self._wrong("client", "a whole number (int64)", client)
-
-    def key_source(self) -> Callable[[], Secret]:
-        """Return what fetches the key when it is called; it raises ConfigurationError, too."""
-        fetch = self._key_source()
-
-        def fetch_checked() -> Secret:
-            key = fetch()
-            if fault := key_fault(key.reveal()):
-                raise ConfigurationError(f"{self.key_place} {fault}", KEY_HINT)
-            return key
-
-        return fetch_checked
-
-    @property
-    def key_place(self) -> str:
-        """What messages call the key."""
-        return self._where("key") if "key" in self.given or "key" in self.settings else f"{self.place}: the key"
-
-    @property
-    def key_origin(self) -> str:
-        """Where the key comes from."""
-        if "key" in self.given:
-            return "MSGCTL_KEY"
-        origins = {"key_command": "the key command", "keyring": "the keychain"}
-        return next(
-            (origin for setting, origin in origins.items() if setting in self.settings), "the configuration file"
+        number: int = self._checked(
+            "client", "a whole number (int64)", lambda it: type(it) is int and 0 <= it <= LARGEST_CLIENT, required=True
         )
+        return number
 
-    def _key_source(self) -> Callable[[], Secret]:
-        if "key" in self.given:
-            return lambda: Secret(self.given["key"])
-        sources = [setting for setting in ("key", "key_command", "keyring") if self.settings.get(setting) is not None]
-        if len(sources) > 1:
-            raise ConfigurationError(f"{self.place}: {' and '.join(sources)} are both set", "Keep one of them.")
-        if sources == ["key_command"]:
-            command = self._text("key_command", required=True)
-            return lambda: key_of_command(self._where("key_command"), command)
-        if sources == ["keyring"] and self._flag("keyring", default=False):
-            return lambda: keychain.load(self.name)
-        self._text("key", required=True)
-        return lambda: Secret(self.settings["key"])
+    @property
+    def key_source(self) -> str:
+        """The setting that the key comes from, one of `KEY_SOURCES`."""
+        found = [setting for setting in KEY_SOURCES if self.settings.get(setting) not in (None, False)]
+        if len(found) > 1:
+            raise ConfigurationError(f"{self.place}: {' and '.join(found)} are both set", "Keep one of them.")
+        source = found[0] if found else "key"
+        if source == "keyring":
+            self._flag("keyring", default=False)
+        else:
+            self._text(source, required=True)
+        return source
 
-    def options(self) -> dict[str, Any]:
-        """Return the settings that a profile need not have, checked."""
-        texts = {setting: self._text(setting) for setting in ("country_code", "app_name", "voice", "timezone")}
-        if texts["timezone"] is not None and not is_time_zone(texts["timezone"]):
-            raise self._wrong("timezone", "a time zone such as America/Bogota", texts["timezone"])
-        days = self._setting("keep_days")
-        if days is not None and not (type(days) is int and days > 0):
-            raise self._wrong("keep_days", "a whole number of days, at least 1", days)
-        return {**texts, "history": self._flag("history", default=True), "keep_days": days}
+    def credential(self) -> Credential:
+        """Return client and key. Runs the profile's key command if it has one. Raises ConfigurationError."""
+        source = self.key_source
+        if source == "key_command":
+            key = key_of_command(self._where(source), self.settings[source])
+        elif source == "keyring":
+            key = key_in_keychain(self.name)
+        else:
+            key = Secret(self.settings["key"])
+        if fault := key_fault(key.reveal()):
+            where = self._where("key") if source == "key" else f"{self.place}: the key"
+            raise ConfigurationError(f"{where} {fault}", KEY_HINT)
+        return Credential(self.client, key)
+
+    @property
+    def country_code(self) -> str | None:
+        return self._text("country_code")
+
+    @property
+    def app_name(self) -> str | None:
+        return self._text("app_name")
+
+    @property
+    def voice(self) -> str | None:
+        return self._text("voice")
+
+    @property
+    def timezone(self) -> str | None:
+        zone: str | None = self._checked(
+            "timezone", "a time zone such as America/Bogota", lambda it: isinstance(it, str) and is_time_zone(it)
+        )
+        return zone
+
+    @property
+    def history(self) -> bool:
+        """Whether messages sent with it are recorded on this machine."""
+        return self._flag("history", default=True)
+
+    @property
+    def keep_days(self) -> int | None:
+        """After how many days records of sent messages are deleted; None: never."""
+        days: int | None = self._checked(
+            "keep_days", "a whole number of days, at least 1", lambda it: type(it) is int and it > 0
+        )
+        return days
 
     def _where(self, setting: str) -> str:
         return VARIABLES[setting] if setting in self.given else f"{self.place}: {setting}"
 
-    def _setting(self, setting: str, *, required: bool = False) -> Any:
-        value = self.settings.get(setting)
-        if required and value is None:
-            raise ConfigurationError(f"{self._where(setting)} is missing", self._fix(setting))
-        return value
-
-    def _text(self, setting: str, *, required: bool = False) -> Any:
-        value = self._setting(setting, required=required)
-        if value is not None and not (isinstance(value, str) and (value or not required)):
-            raise self._wrong(setting, "a string", value)
-        return value
+    def _text(self, setting: str, *, required: bool = False) -> str | None:
+        text: str | None = self._checked(
+            setting, "a string", lambda it: isinstance(it, str) and (it or not required), required=required
+        )
+        return text
 
     def _flag(self, setting: str, *, default: bool) -> bool:
-        value = self.settings.get(setting, default)
-        if not isinstance(value, bool):
-            raise self._wrong(setting, "true or false", value)
-        return value
+        flag = self._checked(setting, "true or false", lambda it: isinstance(it, bool))
+        return default if flag is None else bool(flag)
 
-    def _wrong(self, setting: str, allowed: str, value: object) -> ConfigurationError:
-        shown = "" if setting in ("key", "key_command", "base_url") else f", not {_quoted(value)}"
-        return ConfigurationError(f"{self._where(setting)} must be {allowed}{shown}", self._fix(setting))
+    def _checked(
+        self, setting: str, allowed: str, is_allowed: Callable[[Any], object], *, required: bool = False
+    ) -> Any:
+        """Return a setting, None if it is missing and not required. Raises ConfigurationError."""
+        value = self.settings.get(setting)
+        if is_allowed(value) if value is not None else not required:
+            return value
+        fix = f"msgctl profile set {self.name} {_FIXES[setting]}" if setting in _FIXES else None
+        if setting in self.given or name_fault(self.name):
+            fix = KEY_HINT if setting in self.given else None
+        if value is None:
+            raise ConfigurationError(f"{self._where(setting)} is missing", fix)
+        shown = "" if setting in _NOT_SHOWN else f", not {_quoted(value)}"
+        raise ConfigurationError(f"{self._where(setting)} must be {allowed}{shown}", fix)
 
-    def _fix(self, setting: str) -> str | None:
-        if setting in self.given or setting not in _OPTIONS or name_fault(self.name):
-            return KEY_HINT if setting in self.given else None
-        return f"msgctl profile set {self.name} {_OPTIONS[setting]}"
+
+def sandbox(by: str = "-p") -> Profile:
+    """Return the built-in profile of the sandbox."""
+    return Profile(SANDBOX, by, {"base_url": SANDBOX_URL, "client": SANDBOX_CLIENT, "key": SANDBOX_KEY})
+
+
+def choose(config: ConfigFile, environ: Mapping[str, str], named: str | None) -> Profile:
+    """Return the profile to use; ``named`` is the value of ``-p``. Raises ConfigurationError if none is selected."""
+    if named is not None:
+        return sandbox() if named == SANDBOX else stored(config, named, "-p")
+    by = "MSGCTL_PROFILE" if environ.get("MSGCTL_PROFILE") else "default_profile"
+    name = environ.get("MSGCTL_PROFILE") or config.default
+    if name == SANDBOX:
+        return sandbox(by)
+    given = {setting: environ[variable] for setting, variable in VARIABLES.items() if environ.get(variable)}
+    if name and (config.profiles or len(given) < len(VARIABLES)):
+        return stored(config, name, by).overridden(given)
+    if len(given) == len(VARIABLES):
+        return Profile(name or ENVIRONMENT, by if name else "").overridden(given)
+    if given:
+        missing = [variable for setting, variable in VARIABLES.items() if setting not in given]
+        verb = "is" if len(missing) == 1 else "are"
+        raise ConfigurationError(f"No profile is selected, and {' and '.join(missing)} {verb} not set", ADD_HINT)
+    if config.profiles:
+        raise ConfigurationError(
+            f"No profile is selected, and none is the default: {_names(config)}",
+            "Choose one with -p NAME, or make it the default with: msgctl profile use NAME",
+        )
+    raise ConfigurationError("There is no profile yet", ADD_HINT)
+
+
+def stored(config: ConfigFile, name: str, by: str = "") -> Profile:
+    """Return a stored profile; ``by`` is what names it. Raises ConfigurationError if it is not there."""
+    if name not in config.profiles:
+        source = f" (from {by})" if by and by != "-p" else ""
+        raise ConfigurationError(
+            f'There is no profile "{shorten(name, 64)}"{source}',
+            f"Profiles: {', '.join(filter(None, (_names(config), SANDBOX)))}",
+        )
+    return Profile(name, by, config.profiles[name], (), config.place(name))
+
+
+def _names(config: ConfigFile) -> str:
+    return ", ".join(clean(name) for name in sorted(config.profiles))
 
 
 def _quoted(value: object) -> str:

@@ -12,26 +12,19 @@ from typing import Any
 from msgctl import operations as ops
 from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
 from msgctl.history.store import NOT_SENT, History, Send, path
-from msgctl.operations import Operation
+from msgctl.operations import Effect, Operation
 from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome
-
-COMMANDS = {
-    ops.SEND_SMS.name: "sms send",
-    ops.SEND_CALL.name: "call send",
-    ops.CHATAPP_SEND.name: "chatapp send",
-    ops.CHATAPP_ORDER.name: "chatapp order",
-    ops.SMS_2FA.name: "2fa send-sms",
-    ops.CALL_2FA.name: "2fa send-call",
-    ops.CHATAPP_2FA.name: "2fa send-chatapp",
-    ops.BLOCK_PHONE.name: "block add",
-}
-"""The commands that are recorded, by operation."""
 
 MOST_RESPONSE = 4000
 """How much of a response is stored, in characters."""
 Record = Callable[[Sequence[RecipientOutcome], str], None]
 """Records the outcome of each recipient, and the text of a response that leaves one in doubt."""
 _CODE = re.compile(r"(?<![0-9])[0-9]{4,8}(?![0-9])")
+
+
+def is_recorded(operation: Operation) -> bool:
+    """Return whether the history contains an operation: what sends, and what blocks a number."""
+    return operation.effect is Effect.SENDS or operation is ops.BLOCK_PHONE
 
 
 @contextmanager
@@ -87,8 +80,11 @@ def stored(command: str, response: str) -> str:
 
 def phones_of(values: Mapping[str, Any], body: bytes | None) -> list[str | None]:
     """Return the recipients of a request; None if a body of the user's own names none."""
-    phone = values.get("phone") if body is None else _object(body).get("phone")
-    if isinstance(phone, (list, tuple)) and body is None:
+    phone = values.get("phone")
+    if body is not None:
+        with suppress(ValueError, RecursionError, AttributeError):  # not JSON, or not an object
+            phone = json.loads(body).get("phone")
+    elif isinstance(phone, (list, tuple)):
         return list(phone)
     return [str(phone) if isinstance(phone, (str, int)) else None]
 
@@ -96,27 +92,10 @@ def phones_of(values: Mapping[str, Any], body: bytes | None) -> list[str | None]
 def message_of(operation: Operation, values: Mapping[str, Any], body: bytes | None) -> str:
     """Return what is sent as one text: the message, the audio, the template and its values, or the app name."""
     if operation in (ops.CHATAPP_SEND, ops.CHATAPP_ORDER):
-        given = values.get("body") if body is None else _template_values(body)
-        text = (body or b"").decode() if given is None else ", ".join(given)
+        text = ", ".join(values.get("body", ())) if body is None else body.decode()
         return f"{values['template']}: {text}" if text else str(values["template"])
     if audio := values.get("audio-code"):
         return f"audio {audio}"
     if "app-name" in values:
         return f"verification code for {values['app-name']}"
     return str(values.get("sms") or values.get("message") or values.get("name") or "")
-
-
-def _template_values(body: bytes) -> list[str] | None:
-    """Return the template values of a body of the usual shape, else None."""
-    document = _object(body)
-    given = document.get("body")
-    is_usual = document.keys() == {"phone", "body"} and isinstance(given, list)
-    return given if is_usual and all(isinstance(each, str) for each in given or ()) else None
-
-
-def _object(body: bytes) -> dict[str, Any]:
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgctl.history import usage
+from msgctl import phones
 from msgctl.http.response import Number
 from msgctl.recipients import UNKNOWN, RecipientOutcome
 from msgctl.storage import database, paths
@@ -70,6 +70,25 @@ _SUMMED = """SELECT time, profile, command, NULL AS job, phone, outcome, credits
 
 Document = dict[str, Any]
 
+_GROUPS = {
+    "day": "strftime('%Y-%m-%d', time, 'localtime')",
+    "month": "strftime('%Y-%m', time, 'localtime')",
+    "command": "command",
+    "job": "job",
+    "country": "country(phone)",
+    "profile": "profile",
+}
+GROUPINGS = tuple(_GROUPS)
+"""What messages and credits can be summed by."""
+
+
+class Sum(NamedTuple):
+    """The accepted messages of a group, and all credits that were charged for it."""
+
+    group: str | None
+    messages: int
+    credits: float
+
 
 class Send(NamedTuple):
     """A request that sends or blocks; ``time`` is UTC, YYYY-MM-DDTHH:MM:SSZ."""
@@ -105,11 +124,8 @@ class History:
     def begin(self, send: Send, phones: Iterable[str | None]) -> int:
         """Store a send that is about to go out, its outcome still unknown, and return its number."""
         with self._transaction("FULL"):
-            self._db.execute(
-                "INSERT INTO dispatches (time, profile, base_url, command, message) VALUES (?, ?, ?, ?, ?)",
-                [storable(text) for text in send],
-            )
-            number: int = self._db.execute("SELECT last_insert_rowid()").fetchone()[0]
+            query = "INSERT INTO dispatches (time, profile, base_url, command, message) VALUES (?, ?, ?, ?, ?)"
+            number = self._db.execute(query, [storable(text) for text in send]).lastrowid or 0
             self._insert(number, [RecipientOutcome(phone, UNKNOWN) for phone in phones])
         return number
 
@@ -149,10 +165,10 @@ class History:
             {"profile": profile, "base_url": base_url},
         )
 
-    def sums(self, by: str, filters: Mapping[str, str | None]) -> list[usage.Sum]:
-        """Return messages and credits by one of `usage.GROUPINGS`; ``filters`` are since, until and profile."""
+    def sums(self, by: str, filters: Mapping[str, str | None]) -> list[Sum]:
+        """Return messages and credits by one of `GROUPINGS`; ``filters`` are since, until and profile."""
         with FORMAT.explained(self._path):
-            return usage.sums(self._db, _SUMMED, by, filters)
+            return sums(self._db, _SUMMED, by, filters)
 
     def clear(self, profile: str | None = None, before: str | None = None) -> int:
         """Delete every send, or those of a profile or before a time; return how many entries they had.
@@ -200,9 +216,7 @@ def path() -> Path:
 def reading() -> Iterator[History | None]:
     """Open the history for a block; None if there is no file. Raises ConfigurationError."""
     file = path()
-    with FORMAT.explained(file):
-        is_there = os.path.lexists(file)
-    if not is_there:
+    if not os.path.lexists(file):
         yield None
         return
     # A read-only disk is when the history is needed most.
@@ -229,3 +243,17 @@ def _document(row: tuple[Any, ...]) -> Document:
     if document["credits"] is not None:
         document["credits"] = Number(document["credits"])
     return document
+
+
+def sums(db: sqlite3.Connection, sent: str, by: str, values: Mapping[str, str | None]) -> list[Sum]:
+    """Return the sums of the groups that have any.
+
+    ``sent`` is a query for time, profile, command, job, phone, outcome and credits. ``values`` are its parameters, and
+    ``since``, ``until`` and ``profile``, which may be None.
+    """
+    db.create_function("country", 1, phones.country_of, deterministic=True)
+    query = f"""SELECT {_GROUPS[by]}, sum(outcome = 'accepted') AS messages, total(CAST(credits AS NUMERIC)) AS credits
+        FROM ({sent}) WHERE command NOT IN ('block add', 'block bulk') AND time >= coalesce(:since, '')
+        AND time < coalesce(:until, '9') AND (:profile IS NULL OR profile = :profile)
+        GROUP BY 1 HAVING messages OR credits"""  # noqa: S608
+    return [Sum(*row) for row in db.execute(query, values)]

@@ -29,12 +29,12 @@ from msgctl.errors import (
 from msgctl.http.failure import check, outcome_unknown
 from msgctl.http.redaction import MASK, redact, redact_body
 from msgctl.http.request import Request, Value, build, encoded
-from msgctl.http.response import Response, accept, is_lost, parse
+from msgctl.http.response import Response, parse
 from msgctl.http.transport import Route, describe, finished
 from msgctl.operations import Effect, Operation
 
-LONGEST_TARGET = 65_000
-"""The longest path and query that is sent, in bytes; few servers accept more."""
+LONGEST_URL = 65_000
+"""The longest URL that is sent, in bytes; few servers accept more."""
 PAUSES = (0.3, 0.9)
 """Seconds before the first and the second retry."""
 _CLIENT = re.compile(r"((?:^\??|&)client=)[^&]*")
@@ -64,10 +64,8 @@ class Client:
     ) -> None:
         parts = urlsplit(base_url)
         host = ascii_host(parts.hostname or "")
-        self._origin = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}" + (
-            f":{parts.port}" if parts.port else ""
-        )
-        self._path = percent_encoded(parts.path)
+        port = f":{parts.port}" if parts.port else ""
+        self._root = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{percent_encoded(parts.path)}"
         self._base_url = base_url
         self._is_sandbox = transport is not None
         self._credential = credential
@@ -121,10 +119,6 @@ class Client:
         """Return what a fetched response means. Raises as `send` does."""
         return parse(request, response, self._base_url, is_sandbox=self._is_sandbox, any_json=any_json)
 
-    def accept(self, request: Request, response: httpx.Response) -> None:
-        """Accept a fetched response of any status that means success (2xx), with any body. Raises as `send` does."""
-        accept(request, response, self._base_url, is_sandbox=self._is_sandbox)
-
     @contextmanager
     def _interruptible(self, request: Request) -> Iterator[None]:
         """Turn Ctrl-C in the block into an error that says whether the request had been sent."""
@@ -132,8 +126,13 @@ class Client:
         try:
             yield
         except KeyboardInterrupt:
-            sent = self._latest is not None and self._latest.extensions.get("sent", False)
-            raise _interrupted(request, sent=sent) from None
+            if request.operation.effect is Effect.READS:
+                raise Interrupted("Interrupted") from None
+            if self._latest is None or not self._latest.extensions["sent"]:
+                raise Interrupted("Interrupted", consequence="nothing was sent", nothing_sent=True) from None
+            raise Interrupted(
+                "Interrupted after the request was sent", check(request), consequence="it may have been carried out"
+            ) from None
 
     def _response(self, request: Request, timeout: float | None) -> httpx.Response:
         """Return the response to a request, which is retried if it was not sent, or if it only reads."""
@@ -143,14 +142,11 @@ class Client:
         for pause in PAUSES:
             try:
                 response = self._attempt(request, self._timeout)
-            except NotReachedError as error:
-                if not error.retryable:
-                    raise
-            except OutcomeUnknownError:
-                if not reads:
+            except (NotReachedError, OutcomeUnknownError) as error:
+                if not (error.retryable and (reads or error.nothing_sent)):
                     raise
             else:
-                if not (reads and (response.status_code in RETRYABLE_STATUSES or is_lost(response))):
+                if not (reads and (response.status_code in RETRYABLE_STATUSES or response.extensions.get("lost"))):
                     return response
             self._log(f"* trying again in {pause:g} s")
             self._sleep(pause)
@@ -160,72 +156,57 @@ class Client:
         self._latest = outgoing = self._outgoing(request, seconds)
         named = f"{outgoing.method} {outgoing.url.raw_path.partition(b'?')[0].decode()}"
         self._log(f"> {named}")
-        self._log_more(">", outgoing.headers, outgoing.content, outgoing.url.query)
+        self._log_more(">", outgoing)
         started = self._clock()
         outcome = "not sent"
         try:
-            response = self._transport.handle_request(outgoing)
+            response = self._redacted(self._transport.handle_request(outgoing))
+            outcome = str(response.status_code)
         except httpx.HTTPError as error:
             outcome = "no response"
             raise outcome_unknown(request, describe(error, seconds)) from None
         except KeyboardInterrupt:
             outcome = "interrupted"
             raise
-        else:
-            outcome = str(response.status_code)
-            response = self._redacted(response)
-            return response
         finally:
             self._log(f"< {outcome} {named} {(self._clock() - started) * 1000:.0f} ms")
-            if outcome.isdecimal():
-                self._log_more("<", response.headers, response.content)
+        self._log_more("<", response)
+        return response
 
     def _outgoing(self, request: Request, seconds: float) -> httpx.Request:
         """Return the request with the credentials. Raises UsageError if it is too long; its text does not show it."""
         query, form = request.with_credentials(self._credential.parameters())
-        target = self._path + request.operation.path + (f"?{encoded(query)}" if query else "")
-        content = encoded(form).encode("ascii") if request.json is None else request.json
-        if len(target) > LONGEST_TARGET:
+        url = self._root + request.operation.path + (f"?{encoded(query)}" if query else "")
+        if len(url) > LONGEST_URL:
             raise UsageError("A value is too long for a URL")
         return httpx.Request(
             request.operation.method,
-            self._origin + target,
+            url,
             headers={**request.headers, "Accept-Encoding": "identity"},
-            content=content or None,
+            content=request.json or encoded(form).encode("ascii") or None,
             extensions={**self._extensions, "timeout": httpx.Timeout(seconds).as_dict(), "sent": self._is_sandbox},
         )
 
     def _redacted(self, response: httpx.Response) -> httpx.Response:
         """Return a response without the key, if the service repeats it: from here on nothing can show or store it."""
         key = self._credential.key.reveal()
-        head = [value for header in response.headers.raw for value in header]
-        head.append(response.extensions.get("reason_phrase", b""))
-        redacted = [redact_body(value, key) for value in head]
-        body = redact_body(response.content, key)
-        if body is response.content and redacted == head:
+        names_and_values = [part for header in response.headers.raw for part in header]
+        head = b"\0".join([*names_and_values, response.extensions.get("reason_phrase", b"")])
+        body, redacted = redact_body(response.content, key), redact_body(head, key)
+        if body is response.content and redacted is head:
             return response
-        *headers, reason = redacted
+        *headers, reason = redacted.split(b"\0")
         extensions = {**response.extensions, "reason_phrase": reason}
         return finished(response.status_code, zip(headers[::2], headers[1::2], strict=True), body, extensions)
 
-    def _log_more(self, sign: str, headers: httpx.Headers, body: bytes, query: bytes = b"") -> None:
+    def _log_more(self, sign: str, message: httpx.Request | httpx.Response) -> None:
         """Log headers, query and body, if asked for."""
         if self._verbosity < 2:
             return
         key = self._credential.key.reveal()
-        lines = [f"{name.decode('latin-1')}: {value.decode('latin-1')}" for name, value in headers.raw]
-        lines += [f"?{query.decode()}"] if query else []
-        lines += body.decode("utf-8", "replace").splitlines()
-        for line in lines:
+        lines = [f"{name.decode('latin-1')}: {value.decode('latin-1')}" for name, value in message.headers.raw]
+        if isinstance(message, httpx.Request) and message.url.query:
+            lines.append(f"?{message.url.query.decode()}")
+        for line in (*lines, *message.content.decode("utf-8", "replace").splitlines()):
             shown = _CLIENT.sub(rf"\1{MASK}", line) if sign == ">" else line
             self._log(f"{sign} {redact(shown, key)}")
-
-
-def _interrupted(request: Request, *, sent: bool) -> Interrupted:
-    if request.operation.effect is Effect.READS:
-        return Interrupted("Interrupted")
-    if sent:
-        return Interrupted(
-            "Interrupted after the request was sent", check(request), consequence="it may have been carried out"
-        )
-    return Interrupted("Interrupted", consequence="nothing was sent", nothing_sent=True)

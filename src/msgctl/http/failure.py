@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urljoin, urlsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from msgctl import operations
 from msgctl.config.base_url import is_loopback
@@ -16,7 +16,6 @@ from msgctl.errors import (
     MsgctlError,
     OutcomeUnknownError,
     RefusedError,
-    ServiceError,
     UnreadableError,
 )
 from msgctl.operations import Effect
@@ -69,7 +68,6 @@ _CREDENTIALS = frozenset(
     """.split()
 )
 """… unless one of these says that it is about the caller."""
-_Error = TypeVar("_Error", bound=ServiceError)
 
 
 def check(request: Request) -> str:
@@ -97,8 +95,9 @@ class Failure:
         self._request = request
         self._response = response
         self._status = response.status_code
+        self._reads = request.operation.effect is Effect.READS
         self._base_url = base_url
-        self._is_here = is_sandbox or is_loopback(urlsplit(base_url).hostname or "")
+        self._is_sandbox = is_sandbox
         self._document = document
         self._fields: Mapping[str, Any] = document if isinstance(document, dict) else {}
 
@@ -107,9 +106,11 @@ class Failure:
         is_own = self._status == SERVICE_ERROR and any(self._fields.get(name) for name in ("error", "msg"))
         if is_own or self._status in REFUSALS:
             return self.refused()
-        if self._request.operation.effect is not Effect.READS:
-            return self.in_doubt(f"the response is {self._described()}")
-        return self._made(RefusedError, f"The response is {self._described()}", self._advice())
+        said = self._said()
+        what = f"status {self._status}" + (f": {said}" if said else " without a text")
+        if self._reads:
+            return RefusedError(f"The response is {what}", self._advice(), **self._attached())
+        return self.in_doubt(f"the response is {what}")
 
     def refused(self, what: str = "The service refused the request") -> RefusedError:
         """Return the error for a request that was certainly not carried out."""
@@ -117,18 +118,20 @@ class Failure:
         if self._request.operation is operations.VERIFY_2FA:
             consequence = {}
         said = self._said()
-        error = self._made(RefusedError, f"{what} ({self._status}){': ' + said if said else ''}", self._advice())
-        error.consequence = consequence.get(self._request.operation.effect, "")
-        return error
+        return RefusedError(
+            f"{what} ({self._status}){': ' + said if said else ''}",
+            self._advice(),
+            consequence=consequence.get(self._request.operation.effect, ""),
+            **self._attached(),
+        )
 
     def unusable(self, reason: str) -> MsgctlError:
         """Return the error for a 2xx response without the requested record."""
-        why = f"the response ({self._status}) cannot be used: {reason}"
-        if said := self._said():
-            why += f'. It says: "{said}"'
-        if self._request.operation.effect is not Effect.READS:
-            return self.in_doubt(why)
-        return self._made(UnreadableError, f"T{why[1:]}", "Check the base URL; -v shows the request.")
+        said = self._said()
+        why = f"he response ({self._status}) cannot be used: {reason}" + (f'. It says: "{said}"' if said else "")
+        if self._reads:
+            return UnreadableError(f"T{why}", "Check the base URL; -v shows the request.", **self._attached())
+        return self.in_doubt(f"t{why}")
 
     def in_doubt(self, why: str) -> OutcomeUnknownError:
         """Return the error for a request that may have been carried out."""
@@ -136,9 +139,6 @@ class Failure:
         if 300 <= self._status < 400:
             error.hint = f"{self._redirect()} {error.hint}"
         return error
-
-    def _made(self, kind: type[_Error], what: str, hint: str | None) -> _Error:
-        return kind(what, hint, **self._attached())
 
     def _attached(self) -> dict[str, Any]:
         text = self._response.content.decode("utf-8", "replace")
@@ -148,13 +148,6 @@ class Failure:
             "body": text[:LONGEST_BODY],
             "document": self._document if len(text) <= LONGEST_BODY else None,
         }
-
-    def _described(self) -> str:
-        if said := self._said():
-            return f"status {self._status}: {said}"
-        if fault := self._response.extensions.get("fault"):
-            return f"status {self._status}, and {fault}"
-        return f"status {self._status} with {'no text' if self._response.content else 'an empty body'}"
 
     def _said(self) -> str:
         """Return what the service or the page says, for a message."""
@@ -170,26 +163,36 @@ class Failure:
         if 300 <= self._status < 400:
             return self._redirect()
         if self._status in (401, 403):
-            return f"{CHECK_CREDENTIALS}." if self._is_here else CHECK_CREDENTIALS_TOO
+            return f"{CHECK_CREDENTIALS}." if self._is_here() else CHECK_CREDENTIALS_TOO
         if self._status == SERVICE_ERROR or self._response.is_success:
             return CHECK_ADDRESS_TOO if self._status == SERVICE_ERROR and self._could_be_the_address() else None
         if self._status in (404, 405) and not self._fields.get("error"):
             return CHECK_URL
-        if self._status in RETRYABLE_STATUSES:  # RFC 6585, 4
+        if self._status in RETRYABLE_STATUSES or self._status >= 500:
             return "Try again a little later."
-        return "Try again." if self._status >= 500 else "Check the values and the base URL."
+        return "Check the values and the base URL."
+
+    def _is_here(self) -> bool:
+        """Return whether the service runs on this machine."""
+        return self._is_sandbox or is_loopback(urlsplit(self._base_url).hostname or "")
 
     def _could_be_the_address(self) -> bool:
         """Return whether the service may refuse this machine, and not a parameter."""
         found = words(_text(self._fields.get("error") or ""))
-        return not self._is_here and (_COMPLAINTS.isdisjoint(found) or not _CREDENTIALS.isdisjoint(found))
+        return not self._is_here() and (_COMPLAINTS.isdisjoint(found) or not _CREDENTIALS.isdisjoint(found))
 
     def _redirect(self) -> str:
-        location = self._response.headers.get("location", "")
+        """Return the advice for a redirect. It shows only scheme and host: the rest may repeat the key."""
+        from httpx import URL, InvalidURL
+
+        try:
+            url = URL(self._base_url).join(self._response.headers.get("location", ""))
+            to = f"{url.scheme}://{url.netloc.decode('ascii')}"
+        except InvalidURL:
+            to = "a malformed URL"
         return (
             "Redirects are not followed, since the key would travel along; "
-            f"this one points to {shorten(_origin(self._base_url, location)) if location else 'nowhere'}. "
-            "Check the base URL."
+            f"this one points to {shorten(to)}. Check the base URL."
         )
 
 
@@ -213,15 +216,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in islice(value.items(), LONGEST_QUOTE)}
     return value
-
-
-def _origin(base_url: str, location: str) -> str:
-    """Return scheme, host and port of a redirect: the rest may repeat the request, and with it the key."""
-    try:
-        parts = urlsplit(urljoin(base_url, location))
-        port = parts.port
-    except ValueError:
-        return "a malformed URL"
-    if not parts.hostname:
-        return "a malformed URL"
-    return f"{parts.scheme}://{parts.hostname}" + (f":{port}" if port else "")

@@ -14,7 +14,7 @@ from urllib.parse import quote_plus
 from msgctl import __version__
 from msgctl.errors import UsageError
 from msgctl.http.redaction import MASK
-from msgctl.http.response import ShapeError, load_json
+from msgctl.http.response import load_json
 from msgctl.operations import Operation, Place
 
 Value = str | bool | Sequence[str] | None
@@ -64,44 +64,30 @@ class Request(NamedTuple):
         if form:
             document["form"] = _members(form)
         if self.json is not None:
-            document["json"] = self._shown_json(self.json)
+            document["json"] = load_json(self.json)
         return document
-
-    @staticmethod
-    def _shown_json(body: bytes) -> Any:
-        """Return the JSON body with every digit of its numbers. Raises UsageError if it cannot be read."""
-        try:
-            return load_json(body)
-        except ShapeError as error:
-            raise UsageError(f"the body cannot be shown: {error}") from None
 
 
 def build(operation: Operation, values: Mapping[str, Value], body: bytes | None = None) -> Request:
-    """The request for an operation; ``values`` by wire name, None for what was not given and is not sent.
+    """Return the request for an operation; ``values`` by wire name, None for what was not given and is not sent.
 
-    ``body`` replaces the JSON members where the caller has a whole JSON document. Raises UsageError where a required
-    parameter is missing or a value is empty: nothing is ever sent empty.
+    ``body`` is a whole JSON document in place of the JSON fields. Raises UsageError if a required parameter is missing
+    or a value is empty: nothing is ever sent empty.
     """
-    unknown = values.keys() - {field.name for field in operation.fields}
-    if unknown:
-        raise KeyError(f"{operation.name} has no field {', '.join(sorted(unknown))}")
-    placed: dict[Place, dict[str, Value]] = {place: {} for place in Place}
     for field in operation.fields:
         value = values.get(field.name)
-        if value is None:
-            if field.required and not (body is not None and field.place is Place.JSON):
-                raise UsageError(f"{field.typed} is missing: {operation.name} needs it")
-            continue
+        if value is None and field.required and not (body is not None and field.place is Place.JSON):
+            raise UsageError(f"{field.typed} is missing")
         if value == "":
             raise UsageError(f"{field.typed} is empty: give it a value, or leave it out if it is optional")
-        placed[field.place][field.name] = value
-    members = placed[Place.JSON]
-    return Request(
-        operation,
-        query=_pairs(placed[Place.QUERY]),
-        form=_pairs(placed[Place.FORM]),
-        json=body if body is not None else _json(members) if members else None,
-    )
+
+    def at(place: Place) -> dict[str, Value]:
+        names = [field.name for field in operation.fields if field.place is place]
+        return {name: values[name] for name in names if values.get(name) is not None}
+
+    if body is None and (document := at(Place.JSON)):
+        body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    return Request(operation, _pairs(at(Place.QUERY)), _pairs(at(Place.FORM)), body)
 
 
 def encoded(pairs: Pairs) -> str:
@@ -131,7 +117,3 @@ def _text(value: Value) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else ",".join(value or ())
-
-
-def _json(members: Mapping[str, Value]) -> bytes:
-    return json.dumps(members, ensure_ascii=False, separators=(",", ":")).encode()

@@ -162,38 +162,30 @@ def parse(
 ) -> Response:
     """Return what a response to a request means. Raises RefusedError, UnreadableError and OutcomeUnknownError.
 
-    ``any_json`` accepts any JSON document of a 2xx response to a request that only reads; the ``document`` is then
-    empty unless it is an object.
+    ``any_json`` accepts any JSON document of a 2xx response to a request that only reads, and a record without fields
+    any body; the ``document`` is then empty unless it is a JSON object.
     """
     operation, status = request.operation, response.status_code
     document, fault = _document(response)
     failure = Failure(request, response, document, base_url, is_sandbox=is_sandbox)
     if not response.is_success:
         raise failure.of_status()
-    if is_lost(response):
+    if response.extensions.get("lost"):
         raise failure.in_doubt(fault)
+    anything = Response(operation, status, response.content, document if isinstance(document, dict) else {})
+    if not operation.answer.members and "fault" not in response.extensions:
+        return anything
     try:
         found = Response(operation, status, response.content, _record(operation.answer, document, fault))
     except ShapeError as error:
         if operation is operations.VERIFY_2FA or _is_error_record(operation.answer, document):
             raise failure.refused() from None
         if any_json and operation.effect is Effect.READS and not fault:
-            return Response(operation, status, response.content, document if isinstance(document, dict) else {})
+            return anything
         raise failure.unusable(str(error)) from None
     if operation is operations.VERIFY_2FA and not is_verified(found.document):
         raise failure.refused("The code was not verified")
     return found
-
-
-def accept(request: Request, response: httpx.Response, base_url: str, *, is_sandbox: bool = False) -> None:
-    """Accept any whole response with a status of success. Raises as `parse` does."""
-    failure = Failure(request, response, _document(response)[0], base_url, is_sandbox=is_sandbox)
-    if not response.is_success:
-        raise failure.of_status()
-    if is_lost(response):
-        raise failure.in_doubt(response.extensions["fault"])
-    if fault := response.extensions.get("fault"):
-        raise failure.unusable(fault)
 
 
 def _document(response: httpx.Response) -> tuple[Any, str]:
@@ -210,11 +202,6 @@ def _is_error_record(record: Record, document: Any) -> bool:
     """Return whether a document names an error and has nothing of a record; a status may be that of the error."""
     is_error = isinstance(document, dict) and bool(document.get("error"))
     return is_error and not _has_members(record, document, besides=("status",))
-
-
-def is_lost(response: httpx.Response) -> bool:
-    """Return whether the response broke off within its body."""
-    return bool(response.extensions.get("lost"))
 
 
 def is_verified(document: Mapping[str, Any]) -> bool:

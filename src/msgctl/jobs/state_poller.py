@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -30,9 +31,11 @@ class StatePoller(Workers):
     that failed.
     """
 
-    def __init__(self, ledger: Ledger, connect: Callable[[], Client]) -> None:
+    def __init__(
+        self, ledger: Ledger, connect: Callable[[], Client], *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self.due = sum(1 for _ in queries.to_check(ledger.db))
-        super().__init__(ledger, connect, self.due)
+        super().__init__(ledger, connect, self.due, monotonic)
         self._to_check = queries.to_check(ledger.db)
         self.first_error: MsgctlError | None = None
         self.checked = 0

@@ -6,12 +6,12 @@ an item of work only after that commit.
 
 from __future__ import annotations
 
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
+from threading import Event, Thread
 from typing import Any, NamedTuple
 
 from msgctl.errors import ConfigurationError, MsgctlError, no_more, unexpected
@@ -63,8 +63,8 @@ class Workers(ABC):
         self._patience: float | None = None
         self._unwritten = 0
         self._stopped_by: MsgctlError | None = None
-        self._stopping = threading.Event()
-        self._ended = threading.Event()
+        self._stopping = Event()
+        self._ended = Event()
 
     @abstractmethod
     def _next(self) -> Any:
@@ -81,10 +81,10 @@ class Workers(ABC):
     def start(self) -> None:
         """Begin, with fewer threads if the system allows no more; if it allows none, that is the error."""
         self._ledger.is_in_use = True
-        bodies = [self._write, *[self._work] * self._running]
-        for number, body in enumerate(bodies):
+        bodies = [("ledger", self._write), *[("sender", self._work)] * self._running]
+        for number, (name, body) in enumerate(bodies):
             try:
-                threading.Thread(target=body, name=body.__name__, daemon=True).start()
+                Thread(target=body, name=name, daemon=True).start()
             except RuntimeError:  # "can't start new thread"
                 if number < 2:
                     self.stop(no_more("threads"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from msgctl import operations
 from msgctl.errors import UsageError
@@ -11,11 +11,12 @@ from msgctl.http.response import Response
 from msgctl.operations import Record
 from msgctl.text import clean, shorten
 
-if TYPE_CHECKING:
-    from datetime import datetime
+MOST_UNKNOWN = 64
+"""Fields beyond the interface's that get a column; a hostile response could name another one in every entry."""
+METRIC_FIELDS = ("category", "property", "clicks", "percent", "date", "region", "countryIsoCode")
+"""The columns of click statistics, one row per metric."""
 
-
-_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+Row = Mapping[str, Any]
 
 
 def cell(value: Any) -> str:
@@ -57,74 +58,14 @@ def reach(value: Any, name: str) -> Any:
     return value
 
 
-def local_time(stamp: str, now: float) -> str:
-    """Return a time of msgctl (ISO 8601, UTC) as ``22:46:23`` today, ``14 Nov 22:46`` this year, else as the date.
-
-    A text without a time zone is returned unchanged: it is the service's own.
-    """
-    at = _read(stamp)
-    if at is None:
-        return stamp
-    from datetime import datetime
-
-    there, today = at.astimezone(), datetime.fromtimestamp(now).astimezone()
-    if there.date() == today.date():
-        return f"{there:%H:%M:%S}"
-    return f"{there.day} {there:%b %H:%M}" if there.year == today.year else f"{there:%Y-%m-%d}"
-
-
-def time_ago(stamp: str, now: float) -> str:
-    """Return how long ago a time of msgctl was: ``6 min ago``. Empty for a future time."""
-    at = _read(stamp)
-    seconds = -1 if at is None else int(now - at.timestamp())
-    for size, unit in _UNITS:
-        if seconds >= size:
-            return f"{seconds // size} {unit} ago"
-    return "now" if seconds == 0 else ""
-
-
-def _read(stamp: str) -> datetime | None:
-    from datetime import datetime  # pipes have times as they are
-
-    try:
-        at = datetime.fromisoformat(stamp)
-    except ValueError:
-        return None
-    return at if at.tzinfo else None
-
-
-class Rows(Collection[Any]):
-    """Documents converted one by one at every walk, so that a long list is never held in memory."""
-
-    def __init__(self, documents: Collection[Any], row: Callable[[Any], Any]) -> None:
-        self._documents = documents
-        self._row = row
-
-    def __len__(self) -> int:
-        return len(self._documents)
-
-    def __iter__(self) -> Iterator[Any]:
-        return map(self._row, self._documents)
-
-    def __contains__(self, row: object) -> bool:
-        return any(row == each for each in self)
-
-
-MOST_UNKNOWN = 64
-"""Fields beyond the interface's that get a column; a hostile response could name another one in every entry."""
-METRIC_FIELDS = ("category", "property", "clicks", "percent", "date", "region", "countryIsoCode")
-"""The columns of click statistics, one row per metric."""
-
-Row = Mapping[str, Any]
-
-
 def of_record(record: Record) -> tuple[str, ...]:
     """Return the columns of an operation's responses: those of an entry, then those of the dispatch around it."""
     if record is operations.RESPONSE_STATISTIC:
         return METRIC_FIELDS
+    names = [member.name for member in record.members]
     if not record.entries:
-        return _names(record)
-    own = sorted((name for name in _names(record) if name != "data"), key=lambda name: (name != "id", name != "status"))
+        return tuple(names)
+    own = sorted((name for name in names if name != "data"), key=lambda name: (name != "id", name != "status"))
     return (*(member.name for member in record.entries), *map(_beside_entries, own))
 
 
@@ -135,8 +76,8 @@ def rows_of(response: Response) -> Iterator[Row]:
     """
     record, document = response.operation.answer, response.document
     if record is operations.RESPONSE_STATISTIC:
-        for metric in list(_metrics(document)) or [{}]:
-            yield {**document, **metric}
+        metrics = [{"category": category, **members} for category, members in metrics_of(document)]
+        yield from ({**document, **metric} for metric in metrics or [{}])
     elif not record.entries:
         yield document
     else:
@@ -158,18 +99,22 @@ def columns_of(record: Record, rows: Iterable[Row]) -> tuple[str, ...]:
     return (*known, *unknown)
 
 
-def place_in_pipe(name: str) -> tuple[bool, bool]:
-    """Return the sort key of a column in a pipe's table: the phone first, the texts last."""
-    return name != "phone", name in ("sms", "message")
+def table(responses: Sequence[Response], chosen: Sequence[str]) -> tuple[Sequence[str], list[Row]]:
+    """Return the columns and the rows of responses to one operation; ``chosen`` are the columns asked for, if any."""
+    answer = responses[0].operation.answer
+    rows = [row for response in responses for row in rows_of(response)]
+    columns = chosen or columns_of(answer, rows)
+    if answer is operations.RESPONSE_STATISTIC:  # without metrics there is no row, unless other fields are chosen
+        rows = [row for row in rows if any(reach(row, name) is not None for name in columns)]
+    return columns, rows
 
 
-def select(row: Row, fields: Sequence[str]) -> dict[str, Any]:
-    """Return just some fields of a row, by their dotted names."""
-    return {field: reach(row, field) for field in fields}
-
-
-def _names(record: Record) -> tuple[str, ...]:
-    return tuple(member.name for member in record.members)
+def metrics_of(document: Row) -> Iterator[tuple[str, Row]]:
+    """Return the metrics of click statistics, each with its category."""
+    for metric in document.get("metrics") or ():
+        for category, members in metric.items():
+            if isinstance(members, Mapping):
+                yield category, members
 
 
 def _beside_entries(name: str) -> str:
@@ -177,29 +122,17 @@ def _beside_entries(name: str) -> str:
     return f"dispatch.{name}" if name in ("id", "status") else name
 
 
-def _metrics(document: Row) -> Iterator[Row]:
-    for metric in document.get("metrics") or ():
-        for category, members in metric.items():
-            if isinstance(members, Mapping):
-                yield {"category": category, **members}
-
-
 def check(fields: Sequence[str], columns: Iterable[str]) -> None:
     """Check that the fields asked for are columns, or members of one. Raises UsageError."""
-    known = dict.fromkeys(columns)
+    known = list(dict.fromkeys(columns))
     for field in fields:
-        names = {field, field.partition(".")[0], field.removeprefix("data.").partition(".")[0]}
-        if not names & known.keys():
-            raise _unknown(field, list(known))
+        if {field, field.partition(".")[0], field.removeprefix("data.").partition(".")[0]}.isdisjoint(known):
+            if not known:
+                raise UsageError("--fields: this command prints no fields", "Leave --fields out.")
+            import difflib  # rare
 
-
-def _unknown(field: str, known: Sequence[str]) -> UsageError:
-    if not known:
-        return UsageError("--fields: this command prints no fields", "Leave --fields out.")
-    import difflib  # rare
-
-    near = difflib.get_close_matches(field, known, n=1)
-    return UsageError(
-        f'--fields: unknown field "{shorten(field)}". Fields: {", ".join(known)}',
-        f"Did you mean {near[0]}?" if near else None,
-    )
+            near = difflib.get_close_matches(field, known, n=1)
+            raise UsageError(
+                f'--fields: unknown field "{shorten(field)}". Fields: {", ".join(known)}',
+                f"Did you mean {near[0]}?" if near else None,
+            )

@@ -21,7 +21,6 @@ _TOKEN = re.compile(rf'{_STRING}|[{{}}\[\],:]|[^ \t\n\r{{}}\[\],:"]+', re.DOTALL
 _STRING_OR_SPACE = re.compile(rf"({_STRING})|[ \t\n\r]+", re.DOTALL)
 # Valid JSON holds no controls below U+0020 but white space between tokens.
 _NOT_PLAIN = re.compile(r"[^\x00-\x7e]+")
-_LEVELS = tuple("\n" + "  " * depth for depth in range(MOST_INDENTED + 1))
 
 
 class _Raw(str):
@@ -30,7 +29,7 @@ class _Raw(str):
     __slots__ = ()
 
 
-_OPEN, _COMMA, _CLOSE, _NO_ELEMENTS, _END, _NO_MEMBERS = map(_Raw, ("[", ",", "]", "[]", "}", "{}"))
+_COMMA = _Raw(",")
 
 
 def indent(text: str) -> Iterator[str]:
@@ -60,9 +59,13 @@ def escape(text: str, *, ascii_only: bool = False) -> str:
     """Return JSON text of the same value in which unsafe characters (or all beyond ASCII) are written ``\\uXXXX``."""
     if text.isascii() and "\x7f" not in text:
         return text
-    if ascii_only:
-        return _NOT_PLAIN.sub(lambda run: "".join(map(_escaped, run[0])), text)
-    return _NOT_PLAIN.sub(_safe_run, text)
+
+    def safe(run: re.Match[str]) -> str:
+        if not ascii_only and run[0].isprintable():  # no unsafe character is, and asking for all at once is quick
+            return run[0]
+        return "".join(_escaped(char) if ascii_only or is_unsafe(char) else char for char in run[0])
+
+    return _NOT_PLAIN.sub(safe, text)
 
 
 def dump(value: Any) -> str:
@@ -72,48 +75,31 @@ def dump(value: Any) -> str:
 
 def _pieces(value: Any) -> Iterator[str]:
     """Yield the pieces of a JSON text. It is not recursive, since a response can be nested deeply."""
-    stack: list[Iterator[Any]] = [iter((value,))]
-    while stack:
-        for item in stack[-1]:
-            if isinstance(item, (_Raw, Number)):
-                yield item
-            elif isinstance(item, (Mapping, list, tuple)):
-                stack.append(_object_parts(item) if isinstance(item, Mapping) else _array_parts(item))
-                break
-            else:
-                yield json.dumps(item, ensure_ascii=False)
+    left = [value]  # the next one is last
+    while left:
+        item = left.pop()
+        if isinstance(item, (_Raw, Number)):
+            yield item
+        elif isinstance(item, Mapping):
+            pairs = [(_Raw(f",{json.dumps(name, ensure_ascii=False)}:"), each) for name, each in item.items()]
+            left += _parts("{", pairs, "}")
+        elif isinstance(item, (list, tuple)):
+            left += _parts("[", [(_COMMA, each) for each in item], "]")
         else:
-            stack.pop()
+            yield json.dumps(item, ensure_ascii=False)
+
+
+def _parts(start: str, pairs: list[tuple[_Raw, Any]], end: str) -> list[Any]:
+    """Return the parts of an object or an array, the last one first."""
+    parts = [part for pair in pairs for part in pair]
+    first = [_Raw(start + parts[0][1:]), *parts[1:]] if parts else [_Raw(start)]
+    return [_Raw(end), *reversed(first)]
 
 
 def _new_line(depth: int, inside: int) -> str:
-    return _LEVELS[max(depth, 0)] if inside <= MOST_INDENTED else ""
-
-
-def _safe_run(run: re.Match[str]) -> str:
-    if run[0].isprintable():  # no unsafe character is printable, and asking for all at once is quick
-        return run[0]
-    return "".join(_escaped(char) if is_unsafe(char) else char for char in run[0])
+    return "\n" + "  " * depth if inside <= MOST_INDENTED else ""
 
 
 def _escaped(char: str) -> str:
     """Return a character as JSON escapes: two, a surrogate pair, beyond U+FFFF (RFC 8259, section 7)."""
     return json.dumps(char)[1:-1] if char != "\x7f" else "\\u007f"
-
-
-def _object_parts(members: Mapping[str, Any]) -> Iterator[Any]:
-    before = "{"
-    for name, value in members.items():
-        yield _Raw(f"{before}{json.dumps(name, ensure_ascii=False)}:")
-        yield value
-        before = ","
-    yield _END if members else _NO_MEMBERS
-
-
-def _array_parts(elements: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
-    before = _OPEN
-    for element in elements:
-        yield before
-        yield element
-        before = _COMMA
-    yield _CLOSE if elements else _NO_ELEMENTS

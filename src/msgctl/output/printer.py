@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Any
 from msgctl import operations
 from msgctl.http.response import Response, ShapeError, load_json
 from msgctl.output import fields, jsontext, plain
-from msgctl.output.fields import Rows, cell, reach, text_of
+from msgctl.output.fields import reach, text_of
 from msgctl.output.result import Document, Format, OwnResult, RawResult, Result, ServiceResult, StreamResult, TextResult
-from msgctl.output.screen import writable
+from msgctl.output.screen import Screen
 from msgctl.text import clean
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from msgctl.output.screen import Screen
-    from msgctl.output.views import Verdict
-
 MOST_HIGHLIGHTED = 100_000
 """Characters of JSON up to which it is coloured: Rich takes 2 ms per KB."""
+FOLLOWED_WIDTH = 20
+"""The width of a column whose rows are printed as they come."""
 
 
 class Printer:
@@ -48,264 +47,179 @@ class Printer:
         self._chosen = tuple(chosen)
         self._header = header
         self._clock = clock
-        self.shows_verdicts = not quiet and format is Format.TABLE and screen.is_drawn and errors.is_terminal
+        self._is_drawn = screen.width is not None and format is Format.TABLE
+        self.shows_verdicts = not quiet and self._is_drawn and errors.stream.isatty()
         self.aside = ""
 
     def print(self, result: Result) -> None:
         """Print what a command returned, and flush."""
-        if isinstance(result, ServiceResult):
-            self._service(result)
-        elif isinstance(result, OwnResult):
-            self._own(result)
-        elif isinstance(result, StreamResult):
-            self._stream(result)
+        chosen = () if isinstance(result, OwnResult) and not result.has_fields else self._chosen
+        if isinstance(result, RawResult):
+            self._raw(result)
         elif isinstance(result, TextResult):
             self._text(result)
-        elif isinstance(result, RawResult):
-            self._raw(result)
-        self._screen.flush()
+        elif isinstance(result, StreamResult):
+            self._stream(result)
+        elif isinstance(result, (ServiceResult, OwnResult)):
+            self._documents(result, chosen)
+        self._screen.stream.flush()
         if self.aside:
-            self._console(self._errors).print(self.aside, style="hint")
+            _console(self._errors).print(self.aside, style="dim")
             self.aside = ""
-
-    # --- responses of the service
-
-    def _service(self, result: ServiceResult) -> None:
-        if self._format is Format.JSON and not self._chosen:
-            for response in result.responses:
-                self._json(response.body, compact=result.asked > 1)
-        elif not result.responses:
-            return
-        elif self._rows_only:
-            self._rows(*self._table(result.responses))
-        elif self._screen.is_drawn:
-            self._show_service(result)
-        else:
-            self._pipe_service(result.responses)
-
-    @property
-    def _rows_only(self) -> bool:
-        return bool(self._chosen) or self._format is not Format.TABLE
-
-    def _table(self, responses: Sequence[Response]) -> tuple[Sequence[str], list[Document]]:
-        answer = responses[0].operation.answer
-        rows = [row for response in responses for row in fields.rows_of(response)]
-        columns = self._chosen or fields.columns_of(answer, rows)
-        if answer is operations.RESPONSE_STATISTIC:  # without metrics there is no row, unless other fields are chosen
-            rows = [row for row in rows if any(reach(row, name) is not None for name in columns)]
-        return columns, rows
-
-    def _show_service(self, result: ServiceResult) -> None:
-        from msgctl.output import views
-
-        now, out = self._clock(), self._console(self._screen)
-        verdict = views.verdict_of(result, now) if self.shows_verdicts else None
-        if verdict:
-            self._verdict(verdict)
-        written = [each._replace(document=writable(each.document, self._screen.stream)) for each in result.responses]
-        parts = list(views.parts_of(written, now, out.width))
-        if verdict and parts:
-            out.print()
-        self._draw(out, parts)
-        self._hint(out, views.hints_of(result) if verdict and not result.failures else [])
-
-    def _pipe_service(self, responses: Sequence[Response]) -> None:
-        answer = responses[0].operation.answer
-        columns, rows = self._table(responses)
-        columns = sorted(columns, key=fields.place_in_pipe)
-        if answer is operations.RESPONSE_STATISTIC:
-            for response in responses:
-                names = [name for name in response.document if name != "metrics"]
-                self._lines(plain.listing([(cell(name), cell(response.document[name])) for name in names]))
-        if answer.entries or len(responses) > 1 or answer is operations.RESPONSE_STATISTIC:
-            if rows:
-                self._lines(plain.aligned([*map(cell, columns)], [[cell(row.get(n)) for n in columns] for row in rows]))
-        else:
-            self._lines(plain.listing([(cell(name), cell(rows[0].get(name))) for name in columns]))
-
-    # --- documents of msgctl's own
-
-    def _own(self, result: OwnResult) -> None:
-        columns = self._chosen if self._chosen and result.has_fields else result.columns
-        is_one = isinstance(result.documents, Mapping)
-        if self._format is Format.JSON and columns is result.columns:
-            self._own_json(result.documents)
-        elif self._format is not Format.TABLE:
-            self._rows(columns, [result.documents] if is_one else result.documents)
-        elif self._screen.is_drawn:
-            self._show_own(result, columns)
-        elif isinstance(result.documents, Mapping):
-            self._lines(plain.listing([(cell(name), cell(reach(result.documents, name))) for name in columns]))
-        elif result.documents:
-            self._lines(plain.aligned([*map(cell, columns)], _cells(result.documents, columns)))
-
-    def _show_own(self, result: OwnResult, columns: Sequence[str]) -> None:
-        from msgctl.output import views
-
-        out = self._console(self._screen)
-        documents = writable(result.documents, self._screen.stream)
-        view = result.view if columns is result.columns else ""
-        shown = OwnResult(documents, columns, spare=result.spare, view=view, failures=result.failures)
-        verdict, hints = views.own_verdict(shown) if self.shows_verdicts else (None, [])
-        if verdict:
-            self._verdict(verdict)
-        elif view == "job end":  # the end of a job without a verdict above it
-            shown.view = "job"
-        self._draw(out, views.own_parts(shown, self._clock(), out.width))
-        self._hint(out, hints)
 
     def explain(self, parts: Iterable[RenderableType]) -> None:
         """Print something for a person to read before a question."""
-        self._draw(self._console(self._errors), parts)
-        self._errors.flush()
+        errors = _console(self._errors)
+        for part in parts:
+            errors.print(part)
 
-    def _verdict(self, verdict: Verdict) -> None:
-        from msgctl.output import theme
+    # --- tables
 
-        errors = self._console(self._errors)
-        errors.print(theme.verdict(verdict.kind, *verdict.parts, aside=self.aside))
-        self.aside = ""
-        self._errors.flush()
+    def _documents(self, result: ServiceResult | OwnResult, chosen: Sequence[str]) -> None:
+        if isinstance(result, ServiceResult) and not result.responses:
+            return
+        if self._is_drawn and not chosen:
+            self._show(result)
+        elif isinstance(result, ServiceResult) and self._format is Format.JSON and not chosen:
+            for response in result.responses:
+                self._json(response.body, compact=result.asked > 1)
+        elif isinstance(result, ServiceResult):
+            self._service_rows(result.responses, chosen)
+        else:  # what comes one by one is printed whole
+            documents = result.documents if isinstance(result.documents, Collection) else list(result.documents)
+            if self._format is Format.JSON and not chosen:
+                self._own_json(documents)
+            else:
+                self._rows(chosen or result.columns, documents)
 
-    def _hint(self, out: Console, hints: list[str]) -> None:
-        from msgctl.output import theme
+    def _show(self, result: ServiceResult | OwnResult) -> None:
+        from msgctl.output import theme, views
 
-        if hints:
+        out, errors = _console(self._screen), _console(self._errors)
+        view = views.view_of(result, self._clock(), out.width, with_verdict=self.shows_verdicts)
+        if view.verdict:
+            errors.print(theme.verdict(*view.verdict, aside=self.aside))
+            self.aside = ""
+        for part in view.parts:
+            out.print(part)
+        if view.hints:
             out.print()
-            self._screen.flush()
-            theme.print_hints(self._console(self._errors), hints)
+            for hint in view.hints:
+                errors.print(theme.hint(hint), soft_wrap=True)
+
+    def _service_rows(self, responses: Sequence[Response], chosen: Sequence[str]) -> None:
+        answer = responses[0].operation.answer
+        is_statistic = answer is operations.RESPONSE_STATISTIC
+        columns, rows = fields.table(responses, chosen)
+        if self._format is Format.TABLE and not chosen:
+            columns = sorted(columns, key=lambda name: (name != "phone", name in ("sms", "message")))
+            for response in responses if is_statistic else ():
+                self._write(plain.listing([name for name in response.document if name != "metrics"], response.document))
+            if len(responses) == 1 and not answer.entries and not is_statistic:
+                self._write(plain.listing(columns, rows[0]))
+                return
+        self._rows(columns, rows)
+
+    def _rows(self, columns: Sequence[str], documents: Document | Collection[Document]) -> None:
+        """Print these columns of rows, or of a single document."""
+        rows = [documents] if isinstance(documents, Mapping) else documents
+        if self._format is Format.JSON:
+            self._own_json({name: reach(row, name) for name in columns} for row in rows)
+        elif self._format is not Format.TABLE:
+            self._write(self._delimited(columns, rows))
+        elif self._is_drawn:
+            self._show(OwnResult(documents, columns))
+        elif isinstance(documents, Mapping):
+            self._write(plain.listing(columns, documents))
+        elif rows:
+            self._write(plain.aligned(columns, rows))
+
+    def _delimited(self, columns: Sequence[str], documents: Iterable[Document]) -> Iterator[str]:
+        line = plain.csv_line if self._format is Format.CSV else plain.tsv_line
+        if self._header:
+            yield line(columns)
+        for document in documents:
+            yield line(text_of(reach(document, name)) for name in columns)
 
     def _stream(self, result: StreamResult) -> None:
-        columns = self._chosen or tuple(result.columns)
-        if self._screen.is_terminal and not self._rows_only and result.view in ("inbox",):
-            self._show_stream(result)
-        elif result.view == "doctor" and not self._rows_only:
-            self._show_checks(result.documents)
-        elif result.is_list:
-            self._own(OwnResult(list(result.documents), result.columns))
-        elif self._format is Format.JSON:
-            for document in result.documents:
-                chosen = fields.select(document, self._chosen) if self._chosen else document
-                self._screen.write(jsontext.escape(jsontext.dump(chosen)) + "\n")
-                self._screen.flush()
+        columns = self._chosen or result.columns
+        if self._is_drawn and not self._chosen:
+            from msgctl.output import views
+
+            out = _console(self._screen)
+            for part in views.arriving(result, self._clock):
+                out.print(part)
+            return
+        lines: Iterable[str]
+        if self._format is Format.JSON:
+            lines = (jsontext.escape(jsontext.dump(self._selected(each))) + "\n" for each in result.documents)
+        elif self._format is Format.TABLE:
+            widths = [FOLLOWED_WIDTH] * len(columns)
+            rows = (plain.cells(columns, document) for document in result.documents)
+            lines = (plain.padded(row, widths) for row in chain([columns], rows))
         else:
-            self._follow(columns, result.documents)
-
-    def _show_stream(self, result: StreamResult) -> None:
-        from msgctl.output import views
-
-        out = self._console(self._screen)
-        for part in views.stream_parts(result, self._clock, out.width):
-            out.print(part)
-            self._screen.flush()
-
-    def _follow(self, columns: Sequence[str], documents: Iterable[Document]) -> None:
-        """Print rows as they come, in columns of their usual width."""
-        if self._format is not Format.TABLE:
-            for line in self._delimited(columns, documents):
-                self._screen.write(line)
-                self._screen.flush()
-            return
-        widths = [max(len(name), plain.USUAL_WIDTHS.get(name, 0)) for name in columns]
-        self._screen.write(plain.padded(columns, widths))
-        self._screen.flush()
-        for document in documents:
-            self._screen.write(plain.padded([cell(reach(document, name)) for name in columns], widths))
-            self._screen.flush()
-
-    def _show_checks(self, documents: Iterable[Document]) -> None:
-        if not self._screen.is_drawn:
-            self._lines(plain.checks(documents))
-            return
-        from msgctl.output import checks
-
-        out = self._console(self._screen)
-        for part in checks.parts(documents, out.width):
-            out.print(part)
-            self._screen.flush()
+            lines = self._delimited(columns, result.documents)
+        for line in lines:
+            self._write([line])
+            self._screen.stream.flush()
 
     # --- texts
 
     def _text(self, result: TextResult) -> None:
         if self._format is Format.JSON:
             self._own_json(result.document)
-        elif self._screen.is_terminal:
-            self._screen.write(result.text)
         else:
             self._screen.write_bytes(result.text.encode())
 
     def _raw(self, result: RawResult) -> None:
-        for line in result.head:
-            self._screen.write(clean(line) + "\n")
-        if self._screen.is_terminal and _is_json(result.body):
-            self._json(result.body)
-        elif not self._screen.is_terminal:
+        self._write(clean(line) + "\n" for line in result.head)
+        if not self._screen.stream.isatty():
             self._screen.write_bytes(result.body)
+        elif _is_json(result.body):
+            self._json(result.body)
         elif result.body:
-            for text in result.body.decode("utf-8", "backslashreplace").removesuffix("\n").split("\n"):
-                self._screen.write(clean(text.removesuffix("\r").expandtabs()) + "\n")
+            lines = result.body.decode("utf-8", "backslashreplace").removesuffix("\n").split("\n")
+            self._write(clean(line.removesuffix("\r").expandtabs()) + "\n" for line in lines)
 
-    # --- how each format is written
+    # --- JSON
 
     def _json(self, body: bytes, *, compact: bool = False) -> None:
         """Print JSON: the exact bytes and a final newline, or indented and coloured on a terminal."""
-        if not self._screen.is_terminal:
+        if not self._screen.stream.isatty():
             document = jsontext.compact(body.decode("utf-8-sig")).encode() if compact else body
             self._screen.write_bytes(document if document.endswith(b"\n") else document + b"\n")
             return
-        text = jsontext.escape(body.decode("utf-8-sig"), ascii_only=not _is_unicode(self._screen))
+        encoding = getattr(self._screen.stream, "encoding", None) or "utf-8"
+        text = jsontext.escape(body.decode("utf-8-sig"), ascii_only=not encoding.lower().startswith("utf"))
         if len(text) > MOST_HIGHLIGHTED or not self._screen.color:
-            for piece in chain(jsontext.indent(text), "\n"):
-                self._screen.write(piece)
+            self._write(chain(jsontext.indent(text), "\n"))
             return
         from rich.highlighter import JSONHighlighter
         from rich.text import Text
 
-        self._console(self._screen).print(JSONHighlighter()(Text("".join(jsontext.indent(text)))), soft_wrap=True)
+        _console(self._screen).print(JSONHighlighter()(Text("".join(jsontext.indent(text)))), soft_wrap=True)
 
-    def _own_json(self, documents: Document | Collection[Document]) -> None:
+    def _own_json(self, documents: Document | Iterable[Document]) -> None:
         pieces = [jsontext.dump(documents)] if isinstance(documents, Mapping) else _array(documents)
-        if self._screen.is_terminal:
+        if self._screen.stream.isatty():
             self._json("".join(pieces).encode("utf-8", "surrogatepass"))
             return
         for piece in chain(pieces, "\n"):
             self._screen.write_bytes(jsontext.escape(piece).encode())
 
-    def _rows(self, columns: Sequence[str], documents: Collection[Any]) -> None:
-        """Print rows in a format that has only these columns: csv, tsv, or what --fields chose."""
-        if self._format is Format.JSON:
-            self._own_json([fields.select(document, columns) for document in documents])
-        elif self._format is not Format.TABLE:
-            self._lines(self._delimited(columns, documents))
-        elif not documents:
-            return
-        elif self._screen.is_drawn:
-            self._show_own(OwnResult(documents, columns), columns)
-        else:
-            self._lines(plain.aligned([*map(cell, columns)], _cells(documents, columns)))
+    def _selected(self, document: Document) -> Document:
+        """Return a document with just the fields that were chosen, if any were."""
+        return {name: reach(document, name) for name in self._chosen} or document
 
-    def _delimited(self, columns: Sequence[str], documents: Iterable[Document]) -> Iterator[str]:
-        values = ([text_of(reach(document, name)) for name in columns] for document in documents)
-        rows = chain([list(columns)], values) if self._header else values
-        return (plain.csv_lines if self._format is Format.CSV else plain.tsv_lines)(rows)
-
-    def _lines(self, lines: Iterable[str]) -> None:
+    def _write(self, lines: Iterable[str]) -> None:
         for line in lines:
-            self._screen.write(line)
-
-    def _draw(self, out: Console, parts: Iterable[RenderableType]) -> None:
-        for part in parts:
-            out.print(part)
-
-    @staticmethod
-    def _console(screen: Screen) -> Console:
-        from msgctl.output.theme import console
-
-        return console(screen.stream, width=screen.width or 80, color=screen.color)
+            self._screen.stream.write(line)
 
 
-def _cells(documents: Collection[Document], columns: Sequence[str]) -> Rows:
-    return Rows(documents, lambda document: [cell(reach(document, name)) for name in columns])
+def _console(screen: Screen) -> Console:
+    from msgctl.output.theme import console
+
+    return console(screen.stream, width=screen.width or 80, color=screen.color)
 
 
 def _is_json(body: bytes) -> bool:
@@ -316,11 +230,7 @@ def _is_json(body: bytes) -> bool:
     return True
 
 
-def _is_unicode(screen: Screen) -> bool:
-    return (getattr(screen.stream, "encoding", None) or "utf-8").lower().replace("_", "-").startswith("utf")
-
-
-def _array(documents: Iterable[Document]) -> Iterator[str]:
+def _array(documents: Iterable[Any]) -> Iterator[str]:
     yield "["
     for number, document in enumerate(documents):
         yield ("," if number else "") + jsontext.dump(document)

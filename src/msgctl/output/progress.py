@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TextIO
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.padding import Padding
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
@@ -13,8 +13,6 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from msgctl.output.jobs import OUTCOMES
-from msgctl.output.screen import SIGNS
 from msgctl.output.theme import Flow, console, state
 from msgctl.text import clean, plural
 
@@ -28,14 +26,11 @@ class JobProgress(Progress):
     def __init__(self, stream: TextIO, *, color: bool, monotonic: Callable[[], float]) -> None:
         self._counts: Sequence[tuple[str, int]] = ()
         out = console(stream, color=color)
-        columns: list[ProgressColumn] = [
+        super().__init__(
             SpinnerColumn(style="busy"),
             BarColumn(bar_width=None),
             TextColumn("{task.percentage:>3.0f}% {task.completed:,} of {task.total:,}"),
-        ]
-        super().__init__(
-            *columns,
-            *([_Rate(), _TimeLeft()] if out.width >= NARROW else []),
+            *([_Pace()] if out.width >= NARROW else []),
             console=out,
             auto_refresh=False,
             transient=True,
@@ -55,10 +50,23 @@ class JobProgress(Progress):
 
     def get_renderables(self) -> Iterable[RenderableType]:
         yield self.make_tasks_table(self.tasks)
-        yield Padding(Flow([_count(name, number) for name, number in self._counts], "   "), (0, 0, 0, 2))
+        counts = [
+            Text(plural(number, "credit"), "dim") if name == "credits" else state(name, number)
+            for name, number in self._counts
+        ]
+        yield Padding(Flow(counts, "   "), (0, 0, 0, 2))
 
 
-class StateProgress:
+class _Pace(ProgressColumn):
+    """Recipients per second and the time left, once they are known."""
+
+    def render(self, task: Task) -> Text:
+        speed, left = task.speed or 0, task.time_remaining
+        rate = f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.1f}/s" if speed else ""
+        return Text(rate if left is None else f"{rate}  {_minutes(left)} left", "dim")
+
+
+class StateProgress(Live):
     """The messages that are waited for, with their states, until the wait is over."""
 
     def __init__(
@@ -71,21 +79,13 @@ class StateProgress:
         self._max_wait = max_wait
         self._monotonic = monotonic
         self._spinner = Spinner("dots", style="busy")
-        self._live = Live(
-            self,
+        super().__init__(
             console=console(stream, color=color),
             transient=True,
-            refresh_per_second=4,
             redirect_stdout=False,
             redirect_stderr=False,
+            get_renderable=self._drawn,
         )
-
-    def __enter__(self) -> StateProgress:
-        self._live.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._live.stop()
 
     def show(self, states: Mapping[str, str], waiting: int) -> None:
         """Draw the states known now; ``waiting`` messages are not done."""
@@ -93,46 +93,21 @@ class StateProgress:
             if self._states[each] != word:
                 self._states[each], self._since[each] = word, self._monotonic()
         self._waiting = waiting
-        self._live.refresh()
+        self.refresh()
 
     def say(self, text: str) -> None:
         """Print a line above the states."""
-        self._live.console.print(Text(clean(text), "dim"))
+        self.console.print(Text(clean(text), "dim"))
 
-    def __rich_console__(self, out: Console, options: ConsoleOptions) -> RenderResult:
+    def _drawn(self) -> RenderableType:
         now = self._monotonic()
         time = f"  {_minutes(now - self._began)} of {_minutes(self._max_wait)}"
-        self._spinner.update(
-            text=Text.assemble(f"Waiting for {self._waiting:,} of {len(self._states):,}", (time, "dim"))
-        )
-        yield self._spinner
+        self._spinner.text = Text.assemble(f"Waiting for {self._waiting:,} of {len(self._states):,}", (time, "dim"))
         grid = Table.grid(padding=(0, 2, 0, 0))
-        for each, word in list(self._states.items())[: max(out.height - 3, 1)]:
+        for each, word in list(self._states.items())[: max(self.console.height - 3, 1)]:
             elapsed = f"for {_minutes(now - self._since[each])}" if word else ""
-            grid.add_row(Text(clean(each), "id"), state(word), Text(elapsed, "dim"))
-        yield Padding(grid, (0, 0, 0, 2))
-
-
-class _Rate(ProgressColumn):
-    """Recipients per second, once there are any."""
-
-    def render(self, task: Task) -> Text:
-        speed = task.speed or 0.0
-        return Text(f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.1f}/s" if speed else "", "dim")
-
-
-class _TimeLeft(ProgressColumn):
-    """The time left, once it is known."""
-
-    def render(self, task: Task) -> Text:
-        return Text("" if task.time_remaining is None else f"{_minutes(task.time_remaining)} left", "dim")
-
-
-def _count(name: str, number: int) -> Text:
-    if name == "credits":
-        return Text(plural(number, "credit"), "dim")
-    kind = "bad" if name == "failed" else OUTCOMES.get(name, "off")
-    return Text(f"{SIGNS[kind]} {number:,} {name}", kind if number else "dim")
+            grid.add_row(Text(clean(each), "dim"), state(word), Text(elapsed, "dim"))
+        return Group(self._spinner, Padding(grid, (0, 0, 0, 2)))
 
 
 def _minutes(seconds: float) -> str:

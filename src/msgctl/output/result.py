@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -50,17 +50,15 @@ class ServiceResult(Result):
 
 @dataclass
 class OwnResult(Result):
-    """A document of msgctl's own, or a list of them.
+    """A document of msgctl's own, or a list of them, which may be made while it is printed.
 
-    ``columns`` are those of a table, csv and tsv; ``more`` are printed only if --fields names them. ``view`` names
+    ``columns`` are those of a table, csv and tsv. ``view`` names
     how a terminal shows them. ``empty`` is what a person reads in place of a table without rows. ``has_fields`` is
     false for a document that --fields does not apply to: a dry run.
     """
 
-    documents: Document | Collection[Document]
+    documents: Document | Iterable[Document]
     columns: Sequence[str]
-    more: Sequence[str] = ()
-    spare: Sequence[str] = ()
     view: str = ""
     empty: str = ""
     has_fields: bool = True
@@ -68,15 +66,11 @@ class OwnResult(Result):
 
 @dataclass
 class StreamResult(Result):
-    """Documents of msgctl's own, each printed as soon as it comes; as JSON, one per line.
-
-    With ``is_list`` they are one array in JSON, since there is an end to them.
-    """
+    """Documents of msgctl's own that come without end, each printed as soon as it comes; as JSON, one per line."""
 
     documents: Iterable[Document]
     columns: Sequence[str]
     view: str = ""
-    is_list: bool = False
 
 
 @dataclass

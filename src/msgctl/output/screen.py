@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Mapping
-from typing import Any, NamedTuple, TextIO
+from typing import NamedTuple, TextIO
 
 _USUAL_WIDTH = 80
-_LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
 
 
 class Screen(NamedTuple):
@@ -23,19 +21,6 @@ class Screen(NamedTuple):
         """Return the screen of a stream; the caller decides about colour, which FORCE_COLOR forces upon pipes."""
         return cls(stream, _terminal_width(stream) if stream.isatty() or color else None, color)
 
-    @property
-    def is_terminal(self) -> bool:
-        return self.stream.isatty()
-
-    @property
-    def is_drawn(self) -> bool:
-        """Whether results are drawn for people."""
-        return self.width is not None
-
-    def write(self, text: str) -> None:
-        """Write clean text; characters that the stream cannot encode are replaced by its error handler."""
-        self.stream.write(text)
-
     def write_bytes(self, data: bytes) -> None:
         """Write UTF-8 bytes exactly, whatever the encoding of the stream. A text-only stream gets them decoded."""
         buffer = getattr(self.stream, "buffer", None)
@@ -46,10 +31,6 @@ class Screen(NamedTuple):
         left = memoryview(data)
         while left:  # an unbuffered stream (python -u) may write only a part
             left = left[buffer.write(left) :]
-
-    def flush(self) -> None:
-        """Write what is buffered, so that a closed pipe is noticed here and not at exit."""
-        self.stream.flush()
 
 
 def _terminal_width(stream: TextIO) -> int:
@@ -74,8 +55,8 @@ _KINDS = {
         "ok": "delivered verified answered accepted done ok read seen completed active created",
         "bad": "rejected undelivered failed busy not-answered refused invalid expired error missing",
         "warn": "unknown paused warning partial",
-        "busy": "queued sent ringing pending running waiting scheduled",
-        "off": "skipped not-sent duplicate blocked excluded",
+        "busy": "queued sent ringing running waiting scheduled",
+        "off": "skipped not-sent pending duplicate blocked excluded",
     }.items()
     for word in words.split()
 }
@@ -87,39 +68,32 @@ def kind_of(state: str) -> str | None:
 
 
 def tolerate_any_encoding(stream: TextIO) -> None:
-    """Make a stream write characters that its encoding lacks: msgctl's signs as ASCII, others as escapes.
+    """Make a stream write characters that its encoding lacks: as escapes, or on a terminal in the same width.
 
     Python writes UTF-8 in a C locale, which such a terminal does not show; pipes keep it.
     """
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is None:
         return
-    locale = next((value for name in _LOCALE if (value := os.environ.get(name))), "")
-    if locale in ("C", "POSIX") and stream.isatty():
+    locale = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "")
+    if not stream.isatty():
+        reconfigure(errors="backslashreplace")
+    elif locale in ("C", "POSIX"):
         reconfigure(encoding="ascii", errors="msgctl")
     else:
         reconfigure(errors="msgctl")
 
 
-def writable(value: Any, stream: TextIO) -> Any:
-    """Return a document without characters that the stream cannot encode, so that widths are right in tables."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    return value if encoding.lower().replace("_", "-").startswith("utf") else _encodable(value, encoding)
-
-
-def _encodable(value: Any, encoding: str) -> Any:
-    if isinstance(value, str):
-        return value if value.isascii() else value.encode(encoding, "msgctl").decode(encoding)
-    if isinstance(value, Mapping):
-        return {name: _encodable(each, encoding) for name, each in value.items()}
-    return [_encodable(each, encoding) for each in value] if isinstance(value, (list, tuple)) else value
-
-
 def _stand_in(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Return the ASCII for one of msgctl's signs, and question marks as wide as any other character."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     char = error.object[error.start]
-    return _ASCII.get(char) or char.encode("ascii", "backslashreplace").decode(), error.start + 1
+    if char in _ASCII:
+        return _ASCII[char], error.start + 1
+    from rich.cells import cell_len
+
+    return "?" * cell_len(char), error.start + 1
 
 
 codecs.register_error("msgctl", _stand_in)

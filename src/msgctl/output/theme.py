@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
-from rich.console import Console, ConsoleOptions
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
 from msgctl.output.screen import SIGNS, kind_of
 from msgctl.text import clean
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 THEME = Theme(
     {
@@ -25,23 +21,9 @@ THEME = Theme(
         "warn": "yellow",
         "busy": "cyan",
         "off": "dim",
-        "ok.sign": "bold green",
-        "bad.sign": "bold red",
-        "warn.sign": "bold yellow",
-        "busy.sign": "bold cyan",
-        "progress.spinner": "cyan",
-        "off.sign": "dim",
-        "heading": "bold",
-        "name": "dim",
-        "id": "dim",
-        "hint": "dim",
-        "zero": "dim",
         "bar.back": "dim",
         "bar.complete": "green",
         "bar.finished": "green",
-        "bar.pulse": "cyan",
-        "progress.percentage": "default",
-        "progress.remaining": "dim",
         "json.key": "cyan",
         "json.str": "green",
         "json.number": "default",
@@ -72,16 +54,17 @@ def console(stream: TextIO, *, color: bool, width: int | None = None) -> Console
     )
 
 
-def state(word: str) -> Text:
-    """Return a state as a sign and the service's own word."""
-    kind, shown = kind_of(word), clean(word)
+def state(word: str, number: int | None = None) -> Text:
+    """Return a state as a sign and the service's own word, with how many are in it: ``✗ 4 rejected``."""
+    kind = kind_of(word)
+    shown = clean(word) if number is None else f"{number:,} {clean(word)}"
     return Text(shown) if kind is None else Text(f"{SIGNS[kind]} {shown}", kind)
 
 
 def verdict(kind: str, *parts: str, aside: str = "") -> Table:
     """Return one line that says what happened, with its counts."""
     told = Text.assemble(*[each for part in parts for each in ((" · ", "dim"), clean(part))][1:])
-    return signed(kind, Flow([told, *([Text(aside, "hint")] if aside else [])]))
+    return signed(kind, Flow([told, Text(aside, "dim")] if aside else [told]))
 
 
 def signed(kind: str, content: RenderableType) -> Table:
@@ -89,7 +72,7 @@ def signed(kind: str, content: RenderableType) -> Table:
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    grid.add_row(Text(SIGNS[kind], f"{kind}.sign"), content)
+    grid.add_row(Text(SIGNS[kind], kind), content)
     return grid
 
 
@@ -114,11 +97,6 @@ class Flow:
         return Measurement(1, min(longest, options.max_width))
 
 
-def print_hints(out: Console, hints: list[str], *, indent: int = 0) -> None:
-    """Print what to do next. A line with a command is not wrapped, so that it can be copied."""
-    for hint in hints:
-        line = Text(" " * indent + "→ " + clean(hint), "hint")
-        if "msgctl " in hint:
-            out.print(line, soft_wrap=True)
-        else:
-            out.print(Padding(Text("→ " + clean(hint), "hint"), (0, 0, 0, indent), expand=False))
+def hint(text: str) -> Text:
+    """Return what to do next. It is printed without wrapping, so that a command in it can be copied."""
+    return Text(f"→ {clean(text)}", "dim")

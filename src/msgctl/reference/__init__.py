@@ -6,8 +6,6 @@ The text of a manual page beyond the help is in ``pages/``.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from msgctl import cli
 from msgctl.reference import completions, manual
 from msgctl.reference.description import describe
@@ -15,17 +13,7 @@ from msgctl.reference.description import describe
 
 def files() -> dict[str, str]:
     """Return the text of every file by its path: ``man/msgctl.1``."""
-    description = describe(cli.build())
-    pages = {f"man/{name}": text for name, text in manual.pages(description).items()}
-    scripts = {
-        f"completions/{name}": completions.script(shell, description) for shell, name in completions.FILES.items()
-    }
+    nodes = describe(cli.build())
+    pages = {f"man/{name}": text for name, text in manual.pages(nodes).items()}
+    scripts = {f"completions/{name}": completions.script(shell, nodes) for shell, name in completions.FILES.items()}
     return {**pages, **scripts}
-
-
-def write(folder: Path) -> None:
-    """Write every file below a folder."""
-    for name, text in files().items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")

@@ -8,4 +8,7 @@ from pathlib import Path
 from msgctl import reference
 
 if __name__ == "__main__":
-    reference.write(Path(*sys.argv[1:2]))
+    for name, text in reference.files().items():
+        path = Path(*sys.argv[1:2], name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from msgctl import __version__
 from msgctl.operations import Effect
-from msgctl.reference.description import Description, Node, Parameter
+from msgctl.reference.description import Node, Parameter
 
 SCHEMAS = Path(__file__).parent / "schema"
 """A JSON Schema for each output of msgctl's own."""
@@ -24,17 +25,7 @@ EXIT_CODES = {
     "130": "interrupted or cancelled",
 }
 
-_EFFECTS = {
-    "api": Effect.SENDS,
-    "doctor": Effect.READS,
-    "job resend": Effect.SENDS,
-    "job resume": Effect.SENDS,
-    "job run-due": Effect.SENDS,
-    "job states": Effect.READS,
-}
-"""The strongest effect of commands whose operation depends on what they are asked to do."""
-
-_OUTPUTS = {
+OUTPUTS = {
     "block bulk": "job",
     "call bulk": "job",
     "chatapp bulk": "job",
@@ -62,16 +53,16 @@ _OUTPUTS = {
     "usage": "usage",
     "version": "version",
 }
-"""The schema of each command's output, if it is msgctl's own."""
+"""The schema of each command's output, unless the service determines it."""
 
 
-def document(description: Description) -> dict[str, Any]:
+def document(nodes: Mapping[str, Node]) -> dict[str, Any]:
     """Return the whole description as a JSON object."""
     return {
         "version": __version__,
         "exit_codes": EXIT_CODES,
-        "global_options": [_option(option) for option in description.options],
-        "commands": [_command(node) for node in description.nodes if not node.is_group],
+        "global_options": [_option(option) for option in nodes[""].options],
+        "commands": [_command(node) for node in nodes.values() if not node.is_group],
     }
 
 
@@ -81,18 +72,8 @@ def schema(name: str) -> dict[str, Any]:
     return found
 
 
-def schema_of(path: str) -> str | None:
-    """Return the name of the schema of a command's output, None if the service determines the output."""
-    return _OUTPUTS.get(path)
-
-
-def effect_of(node: Node) -> Effect | None:
-    """Return what a command does to the service; None if it makes no request."""
-    return node.operation.effect if node.operation else _EFFECTS.get(node.path)
-
-
 def _command(node: Node) -> dict[str, Any]:
-    effect = effect_of(node)
+    effect = node.facts.effect
     return {
         "name": node.path,
         "summary": node.summary,
@@ -101,37 +82,25 @@ def _command(node: Node) -> dict[str, Any]:
         "arguments": [_argument(argument) for argument in node.arguments],
         "options": [_option(option) for option in node.options],
         "output": _output(node),
-        "examples": list(node.examples),
+        "examples": list(node.facts.examples),
     }
 
 
 def _argument(argument: Parameter) -> dict[str, Any]:
-    return {
-        "name": argument.names[0],
-        "help": argument.help,
-        "required": argument.required,
-        "multiple": argument.multiple,
-    }
+    described = _option(argument)
+    return {"name": argument.names[0], **{name: described[name] for name in ("help", "required", "multiple")}}
 
 
 def _option(option: Parameter) -> dict[str, Any]:
-    return {
-        "names": list(option.names),
-        "value": option.value,
-        "help": option.help,
-        "choices": list(option.choices),
-        "default": option.default,
-        "required": option.required,
-        "multiple": option.multiple,
-    }
+    return {name: value for name, value in option._asdict().items() if name != "source"}
 
 
 def _output(node: Node) -> list[str]:
     """Return the names of the fields that a command prints."""
-    if name := schema_of(node.path):
+    if name := OUTPUTS.get(node.path):
         own = schema(name)
         return list(own.get("items", own)["properties"])
-    if node.operation is None:
+    if node.facts.performs is None:
         return []
-    record = node.operation.answer
+    record = node.facts.performs.answer
     return [field.name for field in record.entries or record.members]

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
-
-from typer.core import TyperGroup
+from typing import Any, NamedTuple
 
 from msgctl import operations
 from msgctl.cli import job
 from msgctl.cli.options import global_options
-from msgctl.cli.tree import examples_of, is_bulk, operation_of
+from msgctl.cli.tree import Facts, children_of, facts_of
 from msgctl.operations import Operation
 from msgctl.output.result import Format
-from msgctl.sandbox.faults import FaultKind
-from msgctl.sandbox.messages import KINDS
+from msgctl.sandbox import faults
+from msgctl.sandbox.handlers import KINDS
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 SHELLS = ("bash", "zsh", "fish")
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """An argument or an option.
 
     ``names`` are the spellings of an option, the short one first, or the placeholder of an argument. ``value`` is the
@@ -36,73 +32,54 @@ class Parameter:
     value: str | None
     help: str
     choices: tuple[str, ...]
-    source: str
     default: str | None
     required: bool
     multiple: bool
-
-    @property
-    def usage(self) -> str:
-        """The argument in a synopsis: ``PHONE...``, or ``[TEXT]`` if it can be left out."""
-        return (self.names[0] if self.required else f"[{self.names[0]}]") + "..." * self.multiple
+    source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A command or a group; the root has an empty ``path``. ``children`` maps the names of commands to summaries."""
+class Node(NamedTuple):
+    """A command or a group. ``children`` maps the names of its commands to summaries."""
 
     path: str
     summary: str
     help: str
     panel: str
-    is_group: bool
     children: dict[str, str]
     arguments: tuple[Parameter, ...]
     options: tuple[Parameter, ...]
-    examples: tuple[str, ...]
-    operation: Operation | None
-    is_bulk: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Description:
-    """Every command and group, the root first, and the options that all of them take."""
-
-    nodes: tuple[Node, ...]
-    options: tuple[Parameter, ...]
+    facts: Facts
 
     @property
-    def root(self) -> Node:
-        return self.nodes[0]
+    def is_group(self) -> bool:
+        return bool(self.children)
 
-    def below(self, name: str) -> tuple[Node, ...]:
-        """Return a command or group of the root, followed by the commands of the group."""
-        return tuple(node for node in self.nodes if node.path == name or node.path.startswith(f"{name} "))
+    def is_in(self, name: str) -> bool:
+        """Tell whether this is a group or command of the root, or a command of that group."""
+        return self.path == name or self.path.startswith(f"{name} ")
 
 
-def describe(root: Any) -> Description:
-    """Describe a command tree."""
-    options = tuple(_parameter(each, "", None) for each in global_options())
-    return Description(tuple(_nodes(root, "")), options)
+def describe(root: Any) -> dict[str, Node]:
+    """Return every command and group by path, the root first: its path is empty, and its options are global."""
+    return {node.path: node for node in _nodes(root, "")}
 
 
 def _nodes(command: Any, path: str) -> Iterator[Node]:
-    children = command.commands if isinstance(command, TyperGroup) else {}
-    own = [each for each in command.params if each not in global_options()]
-    operation = operation_of(command)
-    described = [(each.param_type_name, _parameter(each, path, operation)) for each in own]
+    children = dict(children_of(command))
+    facts = facts_of(command)
+    parameters: dict[str, list[Parameter]] = {"argument": [], "option": []}
+    for each in command.params:
+        if not path or each not in global_options():
+            parameters[each.param_type_name].append(_parameter(each, path, facts.performs))
     yield Node(
         path,
         command.get_short_help_str(200),
         command.help or "",
         command.rich_help_panel if isinstance(command.rich_help_panel, str) else "",
-        isinstance(command, TyperGroup),
         {name: child.get_short_help_str(200) for name, child in children.items()},
-        tuple(each for kind, each in described if kind == "argument"),
-        tuple(each for kind, each in described if kind == "option"),
-        examples_of(command),
-        operation,
-        is_bulk(command),
+        tuple(parameters["argument"]),
+        tuple(parameters["option"]),
+        facts,
     )
     for name, child in children.items():
         yield from _nodes(child, f"{path} {name}".strip())
@@ -122,10 +99,10 @@ def _parameter(parameter: Any, path: str, operation: Operation | None) -> Parame
         None if is_flag else placeholder,
         text.replace(default[0], "") if default else text,
         choices,
-        source,
         default[1] if default else stated,
         parameter.required,
         parameter.nargs == -1 if is_argument else parameter.multiple,
+        source,
     )
 
 
@@ -149,7 +126,7 @@ def _choices() -> dict[str, tuple[str, ...]]:
     return {
         "--output FORMAT": tuple(each.value for each in Format),
         "--kind KIND": KINDS,
-        "--fault SPEC": tuple(f"{kind.value}=" if kind is FaultKind.DELAY else kind.value for kind in FaultKind),
+        "--fault SPEC": faults.KINDS,
         "--only OUTCOME": (*job.OUTCOMES, "undelivered"),
         "job resend OUTCOME": ("undelivered", "refused"),
         "--voice NAME": tuple(voices),

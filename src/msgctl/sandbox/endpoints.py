@@ -1,28 +1,30 @@
 """The sandbox's own endpoints below ``/sandbox``: its inbox and its controls.
 
-Each one is described once, in `ENDPOINTS`. The list at ``GET /sandbox``, the OpenAPI document, the server and the
-commands follow from that. A served sandbox takes them without credentials, and refuses web pages of another origin.
+Each one is a function here, described by its signature and the decorator `_endpoint`. The list at ``GET /sandbox``, the
+OpenAPI document and the commands follow from that. A served sandbox takes them without credentials, and refuses web
+pages of another origin.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
-import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from sqlite3 import Connection, Row
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
 from urllib.parse import parse_qsl
 
 from msgctl import __version__, segments
 from msgctl.errors import UsageError
-from msgctl.sandbox import clicks, messages
-from msgctl.sandbox.decode import JSON_TYPE, MAX_BODY
-from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox import clicks, handlers, request_log
+from msgctl.sandbox.emulator import OWN_PATH, Emulator
 from msgctl.sandbox.faults import replace_all, stored
-from msgctl.sandbox.messages import SentMessage
+from msgctl.sandbox.handlers import KINDS, SECONDS_PER_STATE, SMS, SentMessage
 from msgctl.sandbox.protocol import (
+    JSON_TYPE,
+    MAX_BODY,
     Refusal,
     SandboxRequest,
     SandboxResponse,
@@ -31,14 +33,12 @@ from msgctl.sandbox.protocol import (
     quoted,
     wrong_method,
 )
-from msgctl.sandbox.request_log import RequestLog
 from msgctl.text import timestamp
 
-PATH = "/sandbox"
 NAME = "msgctl"
 BAD_REQUEST = 400
 
-MAX_CREDITS = 10**15
+MAX_NUMBER = 10**15
 MAX_CLICKS = 100_000
 MAX_DAYS = 3_650
 MAX_WAIT = 3600.0
@@ -51,152 +51,214 @@ _DAY = 24 * 60 * 60
 _UNITS = {"s": 1, "m": 60, "h": 60 * 60, "d": _DAY}
 _ADVANCE = re.compile(r"\+(?:[0-9]{1,7}[smhd])+")
 _COUNTRY = re.compile(r"[A-Z]{2}")
-_SECONDS_BETWEEN_CHECKS = 0.2
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_TYPES: Mapping[Any, str] = {str: "string", int: "integer", int | None: "integer", float: "number", list[str]: "array"}
+
+Document = dict[str, Any]
 
 
-class LocalSandbox:
-    """The sandbox on the state of an emulator in this process; `cli.remote_sandbox` has a served one.
+class EndpointParameter(NamedTuple):
+    """A parameter of an endpoint; ``kind`` is a type of JSON Schema. In a query, a number is text."""
 
-    The methods below `ask` carry out one endpoint each. They raise UsageError and ConfigurationError.
-    """
+    kind: str
+    help: str
+    required: bool
 
-    def __init__(self, emulator: Emulator) -> None:
-        self.emulator = emulator
-        self.state = emulator.state
-        self.requests = RequestLog()
 
-    def ask(self, method: str, path: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Carry out the endpoint at a path below ``/sandbox``. Raises UsageError if a field is wrong."""
-        (endpoint,) = (each for each in ENDPOINTS if (each.method, each.path) == (method, PATH + path))
-        return endpoint.handle(self, **_checked(endpoint, fields))
+class Endpoint(NamedTuple):
+    """An endpoint: its parameters, in the query of a GET or in a JSON object, and fields of its response."""
 
-    def about(self) -> dict[str, Any]:
-        listed = [
-            {
-                "method": each.method,
-                "path": each.path,
-                "summary": each.summary,
-                "parameters": {name: parameter.help for name, parameter in each.parameters.items()},
-            }
-            for each in ENDPOINTS
-        ]
-        return {"sandbox": NAME, "version": __version__, "endpoints": listed}
+    method: str
+    path: str
+    summary: str
+    handle: Callable[..., Document | SandboxResponse]
+    parameters: Mapping[str, EndpointParameter]
+    returns: Mapping[str, Any]
 
-    def inbox(
-        self, phone: str = "", kind: str | None = None, after: int = 0, limit: int = MAX_CREDITS, wait: float = 0
-    ) -> dict[str, Any]:
-        """Return the messages that reached their phone or will; wait for one if there are no messages yet."""
-        if kind is not None and kind not in messages.KINDS:
-            raise UsageError(f"Unknown kind of message {quoted(kind)}. Choose from {', '.join(messages.KINDS)}")
-        _check_range("limit", limit, 1, MAX_CREDITS)
-        query = (
-            "WHERE received AND number > ? AND kind = coalesce(?, kind) AND phone LIKE ? ORDER BY number DESC LIMIT ?"
-        )
-        values = (after, kind, _pattern(phone) if phone else "%", limit)
-        until = time.monotonic() + wait
-        while True:
-            with self.state.changed:  # held while reading, so that no change is missed before the wait
-                with self.state.reading() as db:
-                    now = self.emulator.now(db)
-                    found = messages.find(db, query, *values)
-                left = until - time.monotonic()
-                if found or left <= 0:
-                    return {"messages": [described(message, now) for message in reversed(found)]}
-                # Changes of other processes are found by checking again.
-                self.state.changed.wait(min(left, _SECONDS_BETWEEN_CHECKS))
 
-    def click(self, name: str, count: int = 1, days: int = 1, **visitor: str) -> dict[str, Any]:
-        """Simulate visits at random times in the last ``days`` days; missing fields of the visitor are random."""
-        _check_range("count", count, 1, MAX_CLICKS)
-        _check_range("days", days, 1, MAX_DAYS)
-        if "country" in visitor:
-            visitor["country"] = visitor["country"].upper()
-            if not _COUNTRY.fullmatch(visitor["country"]):
-                raise UsageError(f"country must be a two-letter ISO 3166 code, not {quoted(visitor['country'])}")
-        random = self.emulator.random
-        with self.state.writing() as db:
-            url = db.execute("SELECT number, premium FROM urls WHERE name = ?", (name,)).fetchone()
-            if url is None:
-                raise UsageError(f"No short URL named {quoted(name)}", "Make one with: msgctl -p sandbox url shorten")
-            last = self.emulator.now(db)
-            midnight = datetime.fromtimestamp(last).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
-            first = last if days == 1 else midnight.timestamp() - (days - 1) * _DAY
-            clicks.add(db, url, ((random.uniform(first, last), clicks.invent(random, visitor)) for _ in range(count)))
-        return {"name": name, "clicks": count}
+ENDPOINTS: list[Endpoint] = []
 
-    def credit(self, credits: int | None = None, add: int | None = None) -> dict[str, Any]:
-        """Set the credits, or add to them. Raises UsageError if the balance would be below 0."""
-        if (credits is None) == (add is None):
-            raise UsageError("Send either credits or add")
-        with self.state.writing() as db:
-            (left,) = db.execute("SELECT credits FROM account").fetchone()
-            balance = credits if credits is not None else left + add
-            _check_range("credits", balance, 0, MAX_CREDITS)
-            db.execute("UPDATE account SET credits = ?", (balance,))
-        return {"status": balance}
+_Handler = TypeVar("_Handler", bound=Callable[..., Document | SandboxResponse])
 
-    def faults(self) -> dict[str, Any]:
-        return {"faults": stored(self.state)}
 
-    def set_faults(self, faults: list[str]) -> dict[str, Any]:
-        replace_all(self.state, *faults)
-        return self.faults()
+def _endpoint(method: str, path: str, summary: str, **returns: Any) -> Callable[[_Handler], _Handler]:
+    """Make a function an endpoint; its parameters are annotated with their type and their help."""
 
-    def clock(self) -> dict[str, Any]:
-        with self.state.reading() as db:
-            return {"time": timestamp(self.emulator.now(db)), "stopped": self.emulator.stopped is not None}
-
-    def set_clock(self, change: str) -> dict[str, Any]:
-        """Change the clock (see `CLOCK_SYNTAX`)."""
-        with self.state.writing() as db:
-            now, stopped = self.emulator.now(db), self.emulator.stopped
-            if change == "stop":
-                stopped = now
-            elif change == "start":
-                stopped = None
-            elif _ADVANCE.fullmatch(change):
-                now += sum(int(step[:-1]) * _UNITS[step[-1]] for step in re.findall(r"[0-9]+[smhd]", change))
-                stopped = None if stopped is None else now
+    def add(handle: _Handler) -> _Handler:
+        hints = get_type_hints(handle, include_extras=True)
+        parameters: dict[str, EndpointParameter] = {}
+        for name, parameter in list(inspect.signature(handle).parameters.items())[1:]:
+            kind, text = get_args(hints[name])
+            described = EndpointParameter(_TYPES[kind], text, parameter.default is inspect.Parameter.empty)
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                parameters |= dict.fromkeys(clicks.VISITOR, described._replace(required=False))
             else:
-                now = stopped = _moment(change)
-            if not 0 <= now <= LATEST:
-                raise UsageError("The clock must stay between 1970 and 3000")
-            offset = now - self.emulator.clock()
-            db.execute("UPDATE account SET clock_offset = ?, clock_stopped = ?", (offset, stopped))
-        return self.clock()
+                parameters[name] = described
+        ENDPOINTS.append(Endpoint(method, OWN_PATH + path, summary, handle, parameters, returns))
+        return handle
 
-    def reset(self) -> dict[str, Any]:
-        self.state.reset()
-        return {"status": "empty"}
+    return add
 
-    def overview(self, since: str = "", wait: float = 0) -> dict[str, Any]:
-        """Return everything that the inbox page shows, once its version differs from ``since``."""
-        until = time.monotonic() + wait
-        while True:
-            with self.state.changed:
-                version = f"{self.state.changes}.{self.requests.count}"
-                left = until - time.monotonic()
-                if version != since or left <= 0:
-                    break
-                self.state.changed.wait(left)
-        with self.state.reading() as db:
-            now = self.emulator.now(db)
-            shown = messages.find(db, "ORDER BY number DESC LIMIT ?", MAX_OVERVIEW)
-            (credits_left,) = db.execute("SELECT credits FROM account").fetchone()
-            urls = [_url(db, row) for row in db.execute("SELECT * FROM urls ORDER BY number DESC LIMIT 100").fetchall()]
-        return {
-            "version": version,
-            "credits": credits_left,
-            "clock": self.clock(),
-            "faults": stored(self.state),
-            "moving": any(message.reached(now) != message.states for message in shown),
-            "messages": [described(message, now) for message in shown],
-            "urls": urls,
-            "requests": self.requests.described(),
+
+Wait = Annotated[float, "seconds to wait if there is nothing new"]
+
+
+@_endpoint("GET", "", "List these endpoints.", sandbox=str)
+def about(_emulator: Emulator) -> Document:
+    listed = [
+        {
+            "method": each.method,
+            "path": each.path,
+            "summary": each.summary,
+            "parameters": {name: parameter.help for name, parameter in each.parameters.items()},
         }
+        for each in ENDPOINTS
+    ]
+    return {"sandbox": NAME, "version": __version__, "endpoints": listed}
 
 
-def described(message: SentMessage, now: float) -> dict[str, Any]:
+@_endpoint("GET", "/inbox", "Return the messages that phones received, newest last.", messages=list[Document])
+def inbox(
+    emulator: Emulator,
+    phone: Annotated[str, "only this number, in any spelling"] = "",
+    kind: Annotated[str, "only sms, call or chatapp"] = "",
+    after: Annotated[int, "only messages after this number"] = 0,
+    limit: Annotated[int, "only the newest"] = MAX_NUMBER,
+    wait: Wait = 0,
+) -> SandboxResponse:
+    """Return the messages that reached their phone or will."""
+    if kind and kind not in KINDS:
+        raise UsageError(f"kind must be one of {', '.join(KINDS)}, not {quoted(kind)}")
+    _check_range("limit", limit, 1, MAX_NUMBER)
+    query = "WHERE received AND number > ? AND kind LIKE ? AND phone LIKE ? ORDER BY number DESC LIMIT ?"
+    with emulator.state.reading() as db:
+        now, _ = emulator.now(db)
+        found = handlers.find(db, query, after, kind or "%", _pattern(phone) if phone else "%", limit)
+    response = json_response({"messages": [_message(message, now) for message in reversed(found)]})
+    return response if found else response._replace(wait=wait)
+
+
+@_endpoint("POST", "/click", "Simulate visits to a short URL.", name=str, clicks=int)
+def click(
+    emulator: Emulator,
+    name: Annotated[str, "name of the short URL"],
+    count: Annotated[int, "number of visits, 1 if omitted"] = 1,
+    days: Annotated[int, "number of days to spread them over, 1 if omitted"] = 1,
+    **visitor: Annotated[str, "of the visitor; random if omitted"],
+) -> Document:
+    """Simulate visits at random times in the last ``days`` days; missing fields of the visitor are random."""
+    _check_range("count", count, 1, MAX_CLICKS)
+    _check_range("days", days, 1, MAX_DAYS)
+    if "country" in visitor:
+        visitor["country"] = visitor["country"].upper()
+        if not _COUNTRY.fullmatch(visitor["country"]):
+            raise UsageError(f"country must be a two-letter ISO 3166 code, not {quoted(visitor['country'])}")
+    random = emulator.random
+    with emulator.state.writing() as db:
+        url = db.execute("SELECT number, premium FROM urls WHERE name = ?", (name,)).fetchone()
+        if url is None:
+            raise UsageError(f"No short URL named {quoted(name)}", "Make one with: msgctl -p sandbox url shorten")
+        last, _ = emulator.now(db)
+        midnight = datetime.fromtimestamp(last).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+        first = last if days == 1 else midnight.timestamp() - (days - 1) * _DAY
+        clicks.add(db, url, ((random.uniform(first, last), clicks.invent(random, visitor)) for _ in range(count)))
+    return {"name": name, "clicks": count}
+
+
+@_endpoint("POST", "/credit", "Set the balance.", status=int)
+def credit(
+    emulator: Emulator,
+    credits: Annotated[int | None, "the new balance"] = None,
+    add: Annotated[int | None, "or a change of it"] = None,
+) -> Document:
+    if (credits is None) == (add is None):
+        raise UsageError("Send either credits or add")
+    with emulator.state.writing() as db:
+        _, left = emulator.now(db)
+        balance = left + (add or 0) if credits is None else credits
+        _check_range("credits", balance, 0, MAX_NUMBER)
+        db.execute("UPDATE account SET credits = ?", (balance,))
+    return {"status": balance}
+
+
+@_endpoint("GET", "/fault", "Return the faults.", faults=list[str])
+def faults(emulator: Emulator) -> Document:
+    return {"faults": stored(emulator.state)}
+
+
+@_endpoint("POST", "/fault", "Replace the faults.", faults=list[str])
+def set_faults(
+    emulator: Emulator,
+    faults: Annotated[list[str], "each KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]; none clears"],
+) -> Document:
+    replace_all(emulator.state, *faults)
+    return {"faults": stored(emulator.state)}
+
+
+@_endpoint("GET", "/clock", "Return the time of the sandbox.", time=str, stopped=bool)
+def clock(emulator: Emulator) -> Document:
+    with emulator.state.reading() as db:
+        now, _ = emulator.now(db)
+    return {"time": timestamp(now), "stopped": emulator.stopped is not None}
+
+
+@_endpoint("POST", "/clock", "Change the clock.", time=str, stopped=bool)
+def set_clock(
+    emulator: Emulator, change: Annotated[str, "+10m (s, m, h, d), stop, start, or a time at which it stops"]
+) -> Document:
+    """Change the clock (see `CLOCK_SYNTAX`)."""
+    with emulator.state.writing() as db:
+        now, _ = emulator.now(db)
+        stopped = emulator.stopped
+        if change == "stop":
+            stopped = now
+        elif change == "start":
+            stopped = None
+        elif _ADVANCE.fullmatch(change):
+            now += sum(int(step[:-1]) * _UNITS[step[-1]] for step in re.findall(r"[0-9]+[smhd]", change))
+            stopped = None if stopped is None else now
+        else:
+            now = stopped = _moment(change)
+        if not 0 <= now <= LATEST:
+            raise UsageError("The clock must stay between 1970 and 3000")
+        db.execute("UPDATE account SET clock_offset = ?, clock_stopped = ?", (now - emulator.clock(), stopped))
+    return clock(emulator)
+
+
+@_endpoint("POST", "/reset", "Delete everything.", status=str)
+def reset(emulator: Emulator) -> Document:
+    emulator.state.reset()
+    return {"status": "empty"}
+
+
+@_endpoint(
+    "GET", "/overview", "Return what the inbox page shows, newest first; only the version if it is old.", version=str
+)
+def overview(
+    emulator: Emulator,
+    since: Annotated[str, "wait until the version differs from this"] = "",
+    wait: Wait = 0,
+) -> Document | SandboxResponse:
+    version = emulator.state.version()
+    if version == since:
+        return json_response({"version": version})._replace(wait=wait)
+    with emulator.state.reading() as db:
+        now, left = emulator.now(db)
+        shown = handlers.find(db, "ORDER BY number DESC LIMIT ?", MAX_OVERVIEW)
+        urls = [_url(db, row) for row in db.execute("SELECT * FROM urls ORDER BY number DESC LIMIT 100").fetchall()]
+    return {
+        "version": version,
+        "credits": left,
+        "clock": {"time": timestamp(now), "stopped": emulator.stopped is not None},
+        "faults": stored(emulator.state),
+        "moving": any(message.reached(now) != message.states() for message in shown),
+        "messages": [_message(message, now) for message in shown],
+        "urls": urls,
+        "requests": [request_log.described(*each) for each in reversed(emulator.requests.copy())],
+    }
+
+
+def _message(message: SentMessage, now: float) -> Document:
     """Return a message as a JSON object, with the states that it has reached."""
     states = message.reached(now)
     document = {
@@ -210,11 +272,11 @@ def described(message: SentMessage, now: float) -> dict[str, Any]:
         "id": message.id,
         "credits": message.credits,
         "history": [
-            {"state": state, "time": timestamp(message.created + number * messages.SECONDS_PER_STATE)}
+            {"state": state, "time": timestamp(message.created + number * SECONDS_PER_STATE)}
             for number, state in enumerate(states)
         ],
     }
-    if message.kind == messages.SMS:
+    if message.kind == SMS:
         document["segments"] = segments.count(message.text).segments
     more = {"voice": message.voice, "audio_code": message.audio_code, "template": message.template}
     document.update({name: value for name, value in more.items() if value is not None})
@@ -223,7 +285,7 @@ def described(message: SentMessage, now: float) -> dict[str, Any]:
     return document
 
 
-def _url(db: Connection, row: Row) -> dict[str, Any]:
+def _url(db: Connection, row: Row) -> Document:
     query = "SELECT date, sum(NOT is_bot), sum(is_bot) FROM clicks WHERE url = ? GROUP BY date ORDER BY date"
     days = [{"date": date, "clicks": count, "bots": bots} for date, count, bots in db.execute(query, (row["number"],))]
     return {
@@ -259,109 +321,35 @@ def _check_range(name: str, number: int, least: int, most: int) -> None:
         raise UsageError(f"{name} must be {least} to {most}, not {number}; nothing was changed")
 
 
-# --- the description of the endpoints, and reading requests by it
+# --- reading requests
 
 
-class EndpointParameter(NamedTuple):
-    """A parameter of an endpoint; ``kind`` is a type of JSON Schema. In a query, a number is text."""
-
-    help: str
-    kind: str = "string"
-    required: bool = False
-
-
-class Endpoint(NamedTuple):
-    """An endpoint: its parameters, in the query of a GET or in a JSON object, and types of fields that it returns."""
-
-    method: str
-    path: str
-    summary: str
-    handle: Callable[..., dict[str, Any]]
-    parameters: Mapping[str, EndpointParameter] = {}
-    returns: Mapping[str, Any] = {}
-
-
-_WAIT = EndpointParameter("seconds to wait if there is nothing new", "number")
-_CREDIT = {
-    "credits": EndpointParameter("the new balance", "integer"),
-    "add": EndpointParameter("or a change of it", "integer"),
-}
-_SPECS = {
-    "faults": EndpointParameter("each KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]; none clears", "array", True)
-}
-_CHANGE = {"change": EndpointParameter("+10m (s, m, h, d), stop, start, or a time at which it stops", required=True)}
-_CLOCK = {"time": str, "stopped": bool}
-
-ENDPOINTS = (
-    Endpoint("GET", PATH, "List these endpoints.", LocalSandbox.about, {}, {"sandbox": str}),
-    Endpoint(
-        "GET",
-        f"{PATH}/inbox",
-        "Return the messages that phones received, newest last.",
-        LocalSandbox.inbox,
-        {
-            "phone": EndpointParameter("only this number, in any spelling"),
-            "kind": EndpointParameter("only sms, call or chatapp"),
-            "after": EndpointParameter("only messages after this number", "integer"),
-            "limit": EndpointParameter("only the newest", "integer"),
-            "wait": _WAIT,
-        },
-        {"messages": list[dict[str, Any]]},
-    ),
-    Endpoint(
-        "POST",
-        f"{PATH}/click",
-        "Simulate visits to a short URL.",
-        LocalSandbox.click,
-        {
-            "name": EndpointParameter("name of the short URL", required=True),
-            "count": EndpointParameter("number of visits, 1 if omitted", "integer"),
-            "days": EndpointParameter("number of days to spread them over, 1 if omitted", "integer"),
-            **dict.fromkeys(clicks.VISITOR, EndpointParameter("of the visitor; random if omitted")),
-        },
-        {"name": str, "clicks": int},
-    ),
-    Endpoint("POST", f"{PATH}/credit", "Set the balance.", LocalSandbox.credit, _CREDIT, {"status": int}),
-    Endpoint("GET", f"{PATH}/fault", "Return the faults.", LocalSandbox.faults, {}, {"faults": list[str]}),
-    Endpoint("POST", f"{PATH}/fault", "Replace the faults.", LocalSandbox.set_faults, _SPECS, {"faults": list[str]}),
-    Endpoint("GET", f"{PATH}/clock", "Return the time of the sandbox.", LocalSandbox.clock, {}, _CLOCK),
-    Endpoint("POST", f"{PATH}/clock", "Change the clock.", LocalSandbox.set_clock, _CHANGE, _CLOCK),
-    Endpoint("POST", f"{PATH}/reset", "Delete everything.", LocalSandbox.reset, {}, {"status": str}),
-    Endpoint(
-        "GET",
-        f"{PATH}/overview",
-        "Return messages, short URLs, requests, balance, faults and clock, newest first.",
-        LocalSandbox.overview,
-        {"since": EndpointParameter("wait until the version differs from this"), "wait": _WAIT},
-        {"version": str},
-    ),
-)
-
-
-def respond(sandbox: LocalSandbox, request: SandboxRequest) -> SandboxResponse:
-    """Carry out a request below ``/sandbox``. Raises Refusal."""
+def respond(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
+    """Carry out a request below ``/sandbox``: 400, 404 or 405 with the error record if it is refused."""
     path = request.path.rstrip("/")
-    methods = [endpoint.method for endpoint in ENDPOINTS if endpoint.path == path]
-    if not methods:
-        raise Refusal("NOT_FOUND", f"nothing at the path {quoted(masked(request.path))}", status=404)
-    if request.method not in methods:
-        raise wrong_method(path, *methods)
+    found = {endpoint.method: endpoint for endpoint in ENDPOINTS if endpoint.path == path}
+    if not found:
+        return Refusal("NOT_FOUND", f"nothing at the path {quoted(masked(request.path))}", status=404).response()
+    if request.method not in found:
+        return wrong_method(path, *found).response()
+    endpoint = found[request.method]
     try:
         given = _query(request) if request.method == "GET" else _document(request)
-        return json_response(sandbox.ask(request.method, path.removeprefix(PATH), given))
+        result = endpoint.handle(emulator, **_checked(endpoint, given))
+        return result if isinstance(result, SandboxResponse) else json_response(result)
     except UsageError as error:
         why = error.message + (f". {error.hint}" if error.hint else "")
-        raise Refusal("INVALID_PARAMETER", why, status=BAD_REQUEST) from error
+        return Refusal("INVALID_PARAMETER", why, status=BAD_REQUEST).response()
 
 
-def _query(request: SandboxRequest) -> dict[str, Any]:
+def _query(request: SandboxRequest) -> Document:
     try:
         return dict(parse_qsl(request.query, keep_blank_values=True, max_num_fields=20))
     except ValueError:
         raise UsageError("cannot read the query string") from None
 
 
-def _document(request: SandboxRequest) -> dict[str, Any]:
+def _document(request: SandboxRequest) -> Document:
     if request.body and request.media_type() != JSON_TYPE:
         raise UsageError(f"Content-Type must be {JSON_TYPE}")
     if len(request.body) > MAX_BODY:
@@ -375,42 +363,31 @@ def _document(request: SandboxRequest) -> dict[str, Any]:
     return document
 
 
-def _checked(endpoint: Endpoint, given: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(endpoint: Endpoint, given: Mapping[str, Any]) -> Document:
     """Return the parameters that were sent, converted; an empty one counts as not sent. Raises UsageError."""
     found = {}
     for name, parameter in endpoint.parameters.items():
         value = given.get(name)
         if value is not None and value != "":
-            found[name] = _CONVERTERS[parameter.kind](name, value)
+            found[name] = _converted(name, value, parameter.kind)
         elif parameter.required:
             raise UsageError(f"{name} is required")
     return found
 
 
-def _text(name: str, value: Any) -> str:
-    try:
-        if isinstance(value, str) and value.encode():
+def _converted(name: str, value: Any, kind: str) -> Any:
+    if kind == "string":
+        if isinstance(value, str) and not _SURROGATE.search(value):
             return value
-    except UnicodeEncodeError:
-        pass
-    raise UsageError(f"{name} must be a string of Unicode text")
-
-
-def _strings(name: str, value: Any) -> list[str]:
-    if not isinstance(value, list):
+        raise UsageError(f"{name} must be a string of Unicode text")
+    if kind == "array":
+        if isinstance(value, list):
+            return [_converted(name, each, "string") for each in value]
         raise UsageError(f"{name} must be an array of strings")
-    return [_text(name, each) for each in value]
-
-
-def _number(name: str, value: Any) -> int:
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 15:
-        value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > MAX_CREDITS:
-        raise UsageError(f"{name} must be a whole number of at most 15 digits")
-    return value
-
-
-def _seconds(name: str, value: Any) -> float:
+    if kind == "integer":
+        if re.fullmatch("-?[0-9]{1,15}", str(value)) and not isinstance(value, bool):
+            return int(value)
+        raise UsageError(f"{name} must be a whole number of at most 15 digits, not {quoted(str(value))}")
     try:
         seconds = float(value)
     except (TypeError, ValueError):
@@ -418,11 +395,3 @@ def _seconds(name: str, value: Any) -> float:
     if not 0 <= seconds <= MAX_WAIT:
         raise UsageError(f"{name} must be a number of seconds from 0 to {MAX_WAIT:g}")
     return seconds
-
-
-_CONVERTERS: Mapping[str, Callable[[str, Any], Any]] = {
-    "string": _text,
-    "integer": _number,
-    "number": _seconds,
-    "array": _strings,
-}

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable
-from dataclasses import replace
-from enum import StrEnum
 from typing import NamedTuple
 
 from msgctl.errors import UsageError
@@ -17,26 +13,13 @@ from msgctl.sandbox.state import SandboxState
 
 MAX_DELAY = 3600.0
 MAX_NEXT = 1_000_000
+KINDS = ("520", "503", "429", "html", "delay=", "drop", "reject", "truncate", "garbage")
+"""The kinds of fault, as a SPEC begins."""
 
 SYNTAX = (
     "Use KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]. "
     "Kinds: 520, 503, 429, html, delay=SECONDS, drop, reject, truncate, garbage."
 )
-
-
-class FaultKind(StrEnum):
-    """The kinds of fault, by their names in a SPEC."""
-
-    REFUSE = "520"
-    UNAVAILABLE = "503"
-    TOO_MANY = "429"
-    HTML = "html"
-    DELAY = "delay"
-    DROP = "drop"
-    REJECT = "reject"
-    TRUNCATE = "truncate"
-    GARBAGE = "garbage"
-
 
 _PATHS = frozenset(operation.path for operation in OPERATIONS)
 _PROBABILITY = re.compile(r"0*(?:0?\.[0-9]{1,9}|[01](?:\.0*)?)")
@@ -48,17 +31,16 @@ _PAGE = (
 )
 
 
-def _refuse(error: str, kind: FaultKind, **more: str) -> SandboxResponse:
-    status = int(kind)
-    return Refusal(error, f"the sandbox has the fault {kind}", status=status, headers=more).response()
+def _refuse(kind: str, error: str, **more: str) -> SandboxResponse:
+    return Refusal(error, f"the sandbox has the fault {kind}", status=int(kind), headers=more).response()
 
 
 INSTEAD = {
-    FaultKind.REFUSE: _refuse("UNKNOWN", FaultKind.REFUSE),
-    FaultKind.UNAVAILABLE: _refuse("UNAVAILABLE", FaultKind.UNAVAILABLE),
-    FaultKind.TOO_MANY: _refuse("TOO_MANY_REQUESTS", FaultKind.TOO_MANY, **{"retry-after": "1"}),
-    FaultKind.HTML: SandboxResponse(UNKNOWN_ERROR, _PAGE, {"content-type": "text/html; charset=utf-8"}),
-    FaultKind.REJECT: SandboxResponse(UNKNOWN_ERROR, b""),
+    "520": _refuse("520", "UNKNOWN"),
+    "503": _refuse("503", "UNAVAILABLE"),
+    "429": _refuse("429", "TOO_MANY_REQUESTS", **{"retry-after": "1"}),
+    "html": SandboxResponse(UNKNOWN_ERROR, _PAGE, {"content-type": "text/html; charset=utf-8"}),
+    "reject": SandboxResponse(UNKNOWN_ERROR, b""),
 }
 """Responses that replace the operation. With the other faults it is carried out, and only its response is affected."""
 
@@ -66,7 +48,7 @@ INSTEAD = {
 class Fault(NamedTuple):
     """One fault: its probability for a request, or the number of requests it is for; the operation's path, or None."""
 
-    kind: FaultKind
+    kind: str
     probability: float = 1.0
     path: str | None = None
     seconds: float = 0.0
@@ -81,7 +63,7 @@ def parse(spec: str) -> Fault:
 
     head, *rest = spec.split(":", 2)
     name, equals, seconds = head.partition("=")
-    if name not in list(FaultKind) or (name == FaultKind.DELAY) != bool(equals):
+    if name + equals not in KINDS:
         raise malformed(f"unknown kind of fault {quoted(head)}")
     if equals and not (_SECONDS.fullmatch(seconds) and float(seconds) <= MAX_DELAY):
         raise malformed(f"the delay must be a number of seconds up to {MAX_DELAY:g}, not {quoted(seconds)}")
@@ -96,7 +78,7 @@ def parse(spec: str) -> Fault:
         hint = f". Did you mean /{path}?" if f"/{path}" in _PATHS else ""
         raise malformed(f"unknown path {quoted(path)}{hint}")
     probability = 1.0 if count else float(how_often)
-    return Fault(FaultKind(name), probability, path, float(seconds or 0), int(count[1]) if count else None)
+    return Fault(name, probability, path, float(seconds or 0), int(count[1]) if count else None)
 
 
 def replace_all(state: SandboxState, *specs: str) -> None:
@@ -105,7 +87,6 @@ def replace_all(state: SandboxState, *specs: str) -> None:
     with state.writing() as db:
         db.execute("DELETE FROM faults")
         db.executemany("INSERT INTO faults (spec, remaining) VALUES (?, ?)", rows)
-    state.check_faults()
 
 
 def stored(state: SandboxState) -> list[str]:
@@ -115,25 +96,16 @@ def stored(state: SandboxState) -> list[str]:
     return [spec if left is None else re.sub("next=[0-9]+", f"next={left}", spec) for spec, left in rows]
 
 
-def respond(
-    emulator: Emulator,
-    request: SandboxRequest,
-    sleep: Callable[[float], None] = time.sleep,
-    operate: Callable[[SandboxRequest], SandboxResponse] | None = None,
-) -> SandboxResponse:
-    """Carry out an operation with the faults that the state has; ``operate`` replaces the emulator."""
-    operate = operate or emulator.respond
+def respond(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
+    """Carry out an operation with the faults that the state has."""
     met = _met(emulator, request.path.removeprefix(BASE_PATH))
-    if not met:
-        return operate(request)
-    sleep(sum(fault.seconds for fault in met))
-    instead = next((INSTEAD[fault.kind] for fault in met if fault.kind in INSTEAD), None)
-    return replace(instead or operate(request), faults=tuple(fault.kind for fault in met))
+    response = next((INSTEAD[fault.kind] for fault in met if fault.kind in INSTEAD), None) or emulator.operate(request)
+    return response._replace(faults=tuple(fault.kind for fault in met), delay=sum(fault.seconds for fault in met))
 
 
 def _met(emulator: Emulator, path: str) -> list[Fault]:
     """Return the faults that a request for a path meets, in the order they were set."""
-    if path not in _PATHS or not emulator.state.has_faults():
+    if path not in _PATHS:
         return []
     met = []
     with emulator.state.writing() as db:

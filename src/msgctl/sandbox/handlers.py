@@ -1,21 +1,31 @@
 """The handler of each operation: it takes the scope and the checked parameters, and returns the record.
 
 A handler raises `protocol.Refusal` to refuse the request; its transaction is then rolled back.
+
+Nothing runs in the background. The state of a message follows from its age, and its final state from the last four
+digits of the number, so that programs can be tested against every case.
 """
 
 from __future__ import annotations
 
-import hmac
+import json
 import string
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from random import Random
+from sqlite3 import Connection
+from typing import Any, NamedTuple
 
 from msgctl import operations, segments
 from msgctl.operations import PREMIUM_CATEGORIES
-from msgctl.sandbox import messages
-from msgctl.sandbox.messages import CALL, CHATAPP, SMS, Scope, SentMessage
 from msgctl.sandbox.protocol import Refusal, invalid, missing, quoted
+from msgctl.text import plural, timestamp
 
+SMS = "sms"
+CALL = "call"
+CHATAPP = "chatapp"
+KINDS = (SMS, CALL, CHATAPP)
+
+SECONDS_PER_STATE = 1.0
 MINUTES_TO_EXPIRE = 10
 DEFAULT_TEMPLATE = "verification-code"
 ALIAS_LENGTH = 7
@@ -23,38 +33,174 @@ ALIAS_LENGTH = 7
 _DIGITS = 6
 _ALPHABET = string.ascii_letters + string.digits
 
+_MESSAGE = {
+    "0001": ("queued", "sent", "undelivered"),
+    "0002": ("queued", "rejected"),
+    "0003": ("queued",),
+}
+_CALL = {
+    "0001": ("queued", "ringing", "not-answered"),
+    "0002": ("queued", "busy"),
+    "0003": ("queued", "ringing"),
+}
+_RECEIVED = {"delivered", "answered", "voicemail"}
+
 Given = Mapping[str, Any]
-"""The parameters of a request by their names, as `decode.read` returns them."""
+"""The parameters of a request by their names, as `protocol.read` returns them."""
+
+
+class Scope(NamedTuple):
+    """The scope of a handler. The time is in seconds since 1970; short URLs begin with the origin."""
+
+    db: Connection
+    now: float
+    credits: int
+    random: Random
+    origin: str
+
+
+# --- messages: what they cost, how they are stored, and how they move through their states
+
+
+class SentMessage(NamedTuple):
+    """One message to one number: a row of the table ``messages``.
+
+    ``text`` is what the phone receives; ``shown`` is what responses repeat of it, with a code masked.
+    """
+
+    id: str
+    dispatch_id: str
+    phone: str
+    kind: str
+    text: str
+    shown: str
+    credits: int
+    created: float
+    blocked: bool
+    received: bool
+    code: str | None = None
+    voice: str | None = None
+    audio_code: str | None = None
+    template: str | None = None
+    template_values: str | None = None
+    voicemail: bool = False
+    number: int | None = None
+
+    def states(self) -> tuple[str, ...]:
+        """Return the states that the message goes through, changing once per second."""
+        return _states(self.kind, self.phone, self.blocked, self.voicemail)
+
+    def reached(self, now: float) -> tuple[str, ...]:
+        """Return the states until now, the current one last."""
+        states = self.states()
+        # The clock may have been set back.
+        age = max((now - self.created) / SECONDS_PER_STATE, 0)
+        return states[: int(min(age, len(states) - 1)) + 1]
+
+
+_COLUMNS = ", ".join(SentMessage._fields)
+_INSERT = f"INSERT INTO messages ({_COLUMNS}) VALUES ({', '.join('?' for _ in SentMessage._fields)})"  # noqa: S608
+
+
+def _states(kind: str, phone: str, blocked: bool, voicemail: bool) -> tuple[str, ...]:
+    if blocked:
+        return ("blocked",)
+    if kind != CALL:
+        return _MESSAGE.get(phone[-4:], ("queued", "sent", "delivered"))
+    states = _CALL.get(phone[-4:], ("queued", "ringing", "answered"))
+    return ("queued", "ringing", "voicemail") if voicemail and states[-1] == "not-answered" else states
+
+
+def find(db: Connection, rest: str, *values: object) -> list[SentMessage]:
+    """Return stored messages; ``rest`` is the query after the table's name."""
+    return [SentMessage(*row) for row in db.execute(f"SELECT {_COLUMNS} FROM messages {rest}", values)]  # noqa: S608
+
+
+def send(
+    scope: Scope,
+    phones: Iterable[str],
+    kind: str,
+    text: str,
+    *,
+    shown: str | None = None,
+    credits: int = 1,
+    code: str | None = None,
+    voicemail: bool = False,
+    **more: Any,
+) -> list[SentMessage]:
+    """Charge for and store one message to each number; a repeated number gets one message.
+
+    A blocked number costs nothing. Raises Refusal if the account has too few credits for all of them together.
+    """
+    dispatch_id = new_id(scope.random)
+    shown = text if shown is None else shown
+    sent = []
+    for phone in dict.fromkeys(phones):
+        blocked = scope.db.execute("SELECT 1 FROM blocked WHERE phone = ?", (phone,)).fetchone() is not None
+        sent.append(
+            SentMessage(
+                id=new_id(scope.random),
+                dispatch_id=dispatch_id,
+                phone=phone,
+                kind=kind,
+                # The code of a blocked message is not stored, since it never arrives.
+                text=shown if blocked else text,
+                shown=shown,
+                credits=0 if blocked else credits,
+                created=scope.now,
+                blocked=blocked,
+                received=_states(kind, phone, blocked, voicemail)[-1] in _RECEIVED,
+                code=None if blocked else code,
+                voicemail=voicemail,
+                **more,
+            )
+        )
+    cost = sum(message.credits for message in sent)
+    if cost > scope.credits:
+        why = f"this send costs {plural(cost, 'credit')}; {scope.credits} left"
+        raise Refusal("NOT_ENOUGH_CREDITS", why, parameter="phone")
+    scope.db.execute("UPDATE account SET credits = credits - ?", (cost,))
+    scope.db.executemany(_INSERT, sent)
+    return sent
+
+
+def status(messages: Sequence[SentMessage]) -> str:
+    """Return the status of a dispatch: ``accepted`` if any of its numbers is not blocked."""
+    return "blocked" if all(message.blocked for message in messages) else "accepted"
+
+
+def new_id(random: Random) -> str:
+    """Return an identifier of 16 hexadecimal digits."""
+    return f"{random.getrandbits(64):016x}"
 
 
 # --- balance, blocked numbers, SMS, calls, message states
 
 
 def balance(scope: Scope, _given: Given) -> dict[str, object]:
-    (left,) = scope.db.execute("SELECT credits FROM account").fetchone()
-    return {"status": left}
+    return {"status": scope.credits}
 
 
 def block_phone(scope: Scope, given: Given) -> dict[str, object]:
     """Block a number. Blocking it again only changes its name."""
     phone = given["phone"]
     known = scope.db.execute("SELECT id, name FROM blocked WHERE phone = ?", (phone,)).fetchone()
-    block_id = known["id"] if known else messages.new_id(scope.random)
+    block_id = known["id"] if known else new_id(scope.random)
     name = given.get("name") or (known["name"] if known else "")
     scope.db.execute("REPLACE INTO blocked (phone, id, name) VALUES (?, ?, ?)", (phone, block_id, name))
     return {"id": block_id, "status": "blocked", "phone": phone, "name": name}
 
 
 def send_sms(scope: Scope, given: Given) -> dict[str, object]:
-    text = given["sms"]
-    sent = messages.send(scope, given["phone"], SMS, text, credits=segments.count(text).segments)
-    accepted = int(messages.status(sent) == "accepted")
+    text = given.get("sms") or given["message"]
+    sent = send(scope, given["phone"], SMS, text, credits=segments.count(text).segments)
+    accepted = int(status(sent) == "accepted")
     return {"id": sent[0].dispatch_id, "status": accepted, "data": [_sms_entry(message) for message in sent]}
 
 
 def send_call(scope: Scope, given: Given) -> dict[str, object]:
     _check_speech(given)
-    sent = messages.send(
+    sent = send(
         scope,
         given["phone"],
         CALL,
@@ -66,7 +212,7 @@ def send_call(scope: Scope, given: Given) -> dict[str, object]:
     data = [
         {
             "id": message.id,
-            "state": message.states[0],
+            "state": message.states()[0],
             "credits": message.credits,
             "message": message.shown,
             "phone": message.phone,
@@ -74,14 +220,12 @@ def send_call(scope: Scope, given: Given) -> dict[str, object]:
         }
         for message in sent
     ]
-    return {"status": messages.status(sent), "id": sent[0].dispatch_id, "data": data}
+    return {"status": status(sent), "id": sent[0].dispatch_id, "data": data}
 
 
 def messages_state(scope: Scope, given: Given) -> dict[str, object]:
     """Return the state of one message, with its text; a code in it is masked."""
-    from msgctl.text import timestamp
-
-    found = messages.find(scope.db, "WHERE id = ?", given["id"])
+    found = find(scope.db, "WHERE id = ?", given["id"])
     if not found:
         raise Refusal("NOT_FOUND", f"id: no message {quoted(given['id'])}", parameter="id")
     (message,) = found
@@ -111,7 +255,7 @@ def _check_speech(given: Given) -> None:
 def _sms_entry(message: SentMessage) -> dict[str, object]:
     return {
         "id": message.id,
-        "status": message.states[0],
+        "status": message.states()[0],
         "credits": message.credits,
         "sms": message.shown,
         "phone": message.phone,
@@ -121,11 +265,13 @@ def _sms_entry(message: SentMessage) -> dict[str, object]:
 # --- chat-app messages from templates
 
 
-def send_template(scope: Scope, given: Given) -> dict[str, object]:
-    """Send a chat-app message. Both operations do the same: any template name is accepted."""
+def send_by_chatapp(scope: Scope, given: Given) -> dict[str, object]:
+    """Send a chat-app message: a code for an app name, else a template. Any template name is accepted."""
+    if "app-name" in given:
+        return _chatapp_record(_send_code(scope, given, CHATAPP, template=given.get("template", DEFAULT_TEMPLATE)))
     template, values = given["template"], given["body"]
     text = ": ".join(filter(None, (template, ", ".join(values))))
-    (message,) = messages.send(scope, [given["phone"]], CHATAPP, text, template=template, values=values)
+    (message,) = send(scope, [given["phone"]], CHATAPP, text, template=template, template_values=json.dumps(values))
     return _chatapp_record(message)
 
 
@@ -133,7 +279,7 @@ def _chatapp_record(message: SentMessage) -> dict[str, object]:
     """Return the record of a chat-app message. It has no entries, so ``id`` is the message's."""
     return {
         "id": message.id,
-        "status": messages.status([message]),
+        "status": status([message]),
         "phone": message.phone,
         "name": message.template or "",
     }
@@ -146,7 +292,7 @@ def send_code_by_sms(scope: Scope, given: Given) -> dict[str, object]:
     message = _send_code(scope, given, SMS)
     return {
         "id": message.dispatch_id,
-        "status": messages.status([message]),
+        "status": status([message]),
         "minutes_to_expire": MINUTES_TO_EXPIRE,
         "data": [_sms_entry(message)],
     }
@@ -156,28 +302,24 @@ def send_code_by_call(scope: Scope, given: Given) -> dict[str, object]:
     message = _send_code(scope, given, CALL, voice=given["voice"])
     entry = {
         "id": message.id,
-        "state": message.states[0],
+        "state": message.states()[0],
         "credits": message.credits,
         "phone": int(message.phone),
         "voice": message.voice,
     }
     return {
-        "status": messages.status([message]),
+        "status": status([message]),
         "id": message.dispatch_id,
         "minutes_to_expire": MINUTES_TO_EXPIRE,
         "data": [entry],
     }
 
 
-def send_code_by_chatapp(scope: Scope, given: Given) -> dict[str, object]:
-    return _chatapp_record(_send_code(scope, given, CHATAPP, template=given.get("template", DEFAULT_TEMPLATE)))
-
-
 def verify(scope: Scope, given: Given) -> dict[str, object]:
     """Accept a code once. Raises Refusal if it is wrong, used, expired, or was never sent."""
     key = (given["phone"], given["app-name"])
     row = scope.db.execute("SELECT code, expires FROM codes WHERE phone = ? AND app_name = ?", key).fetchone()
-    if row is None or not hmac.compare_digest(row["code"].encode(), given["code"].encode()):
+    if row is None or row["code"] != given["code"]:
         raise Refusal("INVALID_CODE", "code: not the last code sent, or already used", parameter="code")
     if scope.now >= row["expires"]:
         raise Refusal("EXPIRED_CODE", f"code: expired {MINUTES_TO_EXPIRE} minutes after it was sent", parameter="code")
@@ -185,14 +327,14 @@ def verify(scope: Scope, given: Given) -> dict[str, object]:
     return {"status": "verified"}
 
 
-def _send_code(scope: Scope, given: Given, kind: str, **more: str) -> SentMessage:
+def _send_code(scope: Scope, given: Given, kind: str, **more: Any) -> SentMessage:
     """Send a new code, which replaces an older one. A blocked phone keeps its older code."""
     app_name = given["app-name"]
     code = f"{scope.random.randrange(10**_DIGITS):0{_DIGITS}}"
     ending = f" is your {app_name} code. It expires in {MINUTES_TO_EXPIRE} minutes."
     text = code + ending
     price = segments.count(text).segments if kind == SMS else 1
-    (message,) = messages.send(
+    (message,) = send(
         scope, [given["phone"]], kind, text, shown="*" * _DIGITS + ending, credits=price, code=code, **more
     )
     if not message.blocked:
@@ -249,18 +391,16 @@ def _is_taken(scope: Scope, column: str, value: str) -> bool:
 
 
 HANDLERS: Mapping[str, Callable[[Scope, Given], dict[str, object]]] = {
-    operations.BALANCE.name: balance,
-    operations.BLOCK_PHONE.name: block_phone,
-    operations.SEND_SMS.name: send_sms,
-    operations.SEND_CALL.name: send_call,
-    operations.MESSAGES_STATE.name: messages_state,
-    operations.SMS_2FA.name: send_code_by_sms,
-    operations.CALL_2FA.name: send_code_by_call,
-    operations.CHATAPP_2FA.name: send_code_by_chatapp,
-    operations.VERIFY_2FA.name: verify,
-    operations.URL_SHORT.name: shorten,
-    operations.URL_STATISTIC.name: statistic,
-    operations.CHATAPP_SEND.name: send_template,
-    operations.CHATAPP_ORDER.name: send_template,
+    operations.RESPONSE_BALANCE.name: balance,
+    operations.RESPONSE_SECURITY.name: block_phone,
+    operations.RESPONSE_SMS.name: send_sms,
+    operations.RESPONSE_CALL.name: send_call,
+    operations.RESPONSE_STATE.name: messages_state,
+    operations.RESPONSE_SMS_2FA.name: send_code_by_sms,
+    operations.RESPONSE_CALL_2FA.name: send_code_by_call,
+    operations.RESPONSE_SUCCESS.name: verify,
+    operations.RESPONSE_URL_SHORT.name: shorten,
+    operations.RESPONSE_STATISTIC.name: statistic,
+    operations.RESPONSE_CHATAPP.name: send_by_chatapp,
 }
-"""The handlers by the name of their operation."""
+"""The handlers by the name of the record that they return."""

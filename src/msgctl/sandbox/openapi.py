@@ -5,26 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple, get_origin
 
 from msgctl import __version__
 from msgctl.operations import OPERATIONS, Field, Kind, Member, Operation, Place
-from msgctl.sandbox import endpoints
-from msgctl.sandbox.decode import FORM_TYPE, JSON_TYPE
-from msgctl.sandbox.endpoints import Endpoint
-from msgctl.sandbox.protocol import BASE_PATH, SandboxResponse
+from msgctl.sandbox.endpoints import ENDPOINTS, Endpoint
+from msgctl.sandbox.protocol import BASE_PATH, FORM_TYPE, FORMATS, JSON_TYPE, SandboxResponse
 
 Schema = dict[str, Any]
 
-_ERROR: Schema = {"type": "object", "properties": {"error": {"type": "string"}, "msg": {"type": "string"}}}
-_PHONE_PATTERN = r"\+?[0-9]{5,15}"
-_FORMATS: dict[str, Schema] = {
-    "country-code": {"pattern": "^[A-Za-z]{2}$"},
-    "since": {"format": "date"},
-    "until": {"format": "date"},
-    "alias": {"pattern": "^[A-Za-z0-9_-]{1,64}$"},
-    "url-long": {"format": "uri"},
+_ERROR: Schema = {
+    "type": "object",
+    "properties": {"error": {"type": "string"}, "msg": {"type": "string"}},
+    "required": ["error", "msg"],
 }
+_FORMATS = {"since": "date", "until": "date", "url-long": "uri"}
 _ERRORS = {
     "400": "The request is malformed.",
     "403": "Host or Origin is not one of the sandbox.",
@@ -33,24 +28,28 @@ _ERRORS = {
     "503": "A fault that was set.",
     "520": "Unknown; invalid parameters.",
 }
-_CREDENTIALS = (
-    ("client", {"type": "integer", "format": "int64"}, "Client (account) identifier."),
-    ("key", {"type": "string", "minLength": 1}, "Account key."),
-)
+_TYPES = {str: "string", int: "integer", bool: "boolean", list: "array", dict: "object"}
+
+
+class _Parameter(NamedTuple):
+    name: str
+    schema: Schema
+    help: str
+    place: Place
+    required: bool
 
 
 @cache
 def response() -> SandboxResponse:
     """Return the document as a response."""
-    return SandboxResponse(200, (json.dumps(document(), indent=2) + "\n").encode(), {"content-type": JSON_TYPE})
+    return SandboxResponse(200, (json.dumps(_document(), indent=2) + "\n").encode(), {"content-type": JSON_TYPE})
 
 
-def document() -> Schema:
-    """Return the OpenAPI document."""
+def _document() -> Schema:
     paths: dict[str, Schema] = {}
     for operation in OPERATIONS:
         paths[BASE_PATH + operation.path] = {operation.method.lower(): _operation(operation)}
-    for endpoint in endpoints.ENDPOINTS:
+    for endpoint in ENDPOINTS:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _endpoint(endpoint)
     return {
         "openapi": "3.1.0",
@@ -70,78 +69,93 @@ def document() -> Schema:
 
 
 def _operation(operation: Operation) -> Schema:
-    described: Schema = {
-        "operationId": operation.name,
-        "tags": ["service"],
-        "summary": f"{operation.method} {operation.path}",
-        "responses": {
-            "200": _json("The operation succeeded.", {"$ref": _ref(operation.answer.name)}),
-            **{code: _json(why, {"$ref": _ref("Error")}) for code, why in _ERRORS.items()},
-        },
-    }
-    given = [(name, schema, text, operation.credentials, True) for name, schema, text in _CREDENTIALS]
-    given += [(field.name, _schema(field), field.help, field.place, field.required) for field in operation.fields]
-    query = [
-        {"name": name, "in": "query", "required": required, "description": text, "schema": schema}
-        for name, schema, text, place, required in given
-        if place is Place.QUERY
+    own = operation.credentials
+    parameters = [
+        _Parameter("client", {"type": "integer", "format": "int64"}, "Client (account) identifier.", own, True),
+        _Parameter("key", {"type": "string", "minLength": 1}, "Account key.", own, True),
+        *(_Parameter(each.name, _field(each), each.help, each.place, each.required) for each in operation.fields),
     ]
-    if query:
-        described["parameters"] = query
-    body = [each for each in given if each[3] is not Place.QUERY]
-    if body:
-        schema = {
-            "type": "object",
-            "properties": {name: {**schema, "description": text} for name, schema, text, _, _ in body},
-            "required": [name for name, _, _, _, required in body if required],
-        }
-        media = JSON_TYPE if body[0][3] is Place.JSON else FORM_TYPE
-        described["requestBody"] = {"required": True, "content": {media: {"schema": schema}}}
-    return described
+    media = JSON_TYPE if own is Place.QUERY else FORM_TYPE
+    record = {"$ref": _ref(operation.answer.name)}
+    summary = f"{operation.method} {operation.path}"
+    return _described(operation.name.replace(" ", "-"), "service", summary, parameters, media, record, _ERRORS)
 
 
 def _endpoint(endpoint: Endpoint) -> Schema:
+    place = Place.QUERY if endpoint.method == "GET" else Place.JSON
+    parameters = [
+        _Parameter(name, {"type": each.kind}, each.help, place, each.required)
+        for name, each in endpoint.parameters.items()
+    ]
+    name = f"{endpoint.method.lower()}-{endpoint.path.strip('/').replace('/', '-')}"
+    record = _object({name: {"type": _TYPES[get_origin(kind) or kind]} for name, kind in endpoint.returns.items()})
+    return _described(name, "sandbox", endpoint.summary, parameters, JSON_TYPE, record, ("400", "403", "405"))
+
+
+def _described(
+    name: str,
+    tag: str,
+    summary: str,
+    parameters: Iterable[_Parameter],
+    media: str,
+    record: Schema,
+    errors: Iterable[str],
+) -> Schema:
+    """Return the description of an operation or endpoint."""
     described: Schema = {
-        "operationId": f"{endpoint.method.lower()}-{endpoint.path.strip('/').replace('/', '-')}",
-        "tags": ["sandbox"],
-        "summary": endpoint.summary,
+        "operationId": name,
+        "tags": [tag],
+        "summary": summary,
         "responses": {
-            "200": _json("Done.", {"type": "object"}),
-            **{code: _json(_ERRORS[code], {"$ref": _ref("Error")}) for code in ("400", "403")},
+            "200": _json("Done.", record),
+            **{code: _json(_ERRORS[code], {"$ref": _ref("Error")}) for code in errors},
         },
     }
-    if endpoint.method == "GET":
+    query = [each for each in parameters if each.place is Place.QUERY]
+    body = [each for each in parameters if each.place is not Place.QUERY]
+    if query:
         described["parameters"] = [
-            {"name": name, "in": "query", "description": each.help, "schema": {"type": each.kind}}
-            for name, each in endpoint.parameters.items()
+            {
+                "name": each.name,
+                "in": "query",
+                "required": each.required,
+                "description": each.help,
+                "schema": each.schema,
+            }
+            for each in query
         ]
-    elif endpoint.parameters:
-        properties = {name: {"type": each.kind, "description": each.help} for name, each in endpoint.parameters.items()}
-        required = [name for name, each in endpoint.parameters.items() if each.required]
-        schema = {"type": "object", "properties": properties, "required": required}
-        described["requestBody"] = {"content": {JSON_TYPE: {"schema": schema}}}
+    if body:
+        required = [each.name for each in body if each.required]
+        properties = {each.name: {**each.schema, "description": each.help} for each in body}
+        content = {media: {"schema": {"type": "object", "properties": properties, "required": required}}}
+        described["requestBody"] = {"required": bool(required), "content": content}
     return described
 
 
-def _schema(field: Field) -> Schema:
+def _field(field: Field) -> Schema:
     if field.kind is Kind.ARRAY:
         return {"type": "array", "items": {"type": "string"}}
     if field.kind is Kind.BOOLEAN:
         return {"type": "boolean"}
-    if field.least is not None or field.most is not None:
-        limits = {"minimum": field.least, "maximum": field.most}
-        return {"type": "integer", **{name: limit for name, limit in limits.items() if limit is not None}}
-    schema: Schema = {"type": "string", "minLength": 1, **_FORMATS.get(field.name, {})}
+    if field.least is not None:
+        return {"type": "integer", "minimum": field.least, "maximum": 10**9 - 1 if field.most is None else field.most}
+    schema: Schema = {"type": "string", "minLength": 1}
     if field.choices:
         schema["enum"] = list(field.choices)
-    if field.name == "phone":
-        more = f"(,{_PHONE_PATTERN})*" if field.several else ""
-        schema["pattern"] = f"^{_PHONE_PATTERN}{more}$"
+    if field.name in _FORMATS:
+        schema["format"] = _FORMATS[field.name]
+    elif field.name in FORMATS:
+        pattern, _ = FORMATS[field.name]
+        schema["pattern"] = f"^{pattern}(,{pattern})*$" if field.several else f"^{pattern}$"
     return schema
 
 
 def _record(members: Iterable[Member]) -> Schema:
-    return {"type": "object", "properties": {member.name: _member(member) for member in members}}
+    members = list(members)
+    schema = _object({each.name: _member(each) for each in members})
+    if all(each.kind is Kind.OBJECT for each in members):  # each element of a statistic is of one category
+        schema["required"] = []
+    return {**schema, "additionalProperties": False}
 
 
 def _member(member: Member) -> Schema:
@@ -150,6 +164,10 @@ def _member(member: Member) -> Schema:
     if member.kind is Kind.OBJECT:
         return _record(member.of)
     return {"type": member.kind.value}
+
+
+def _object(properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties, "required": list(properties)}
 
 
 def _json(description: str, schema: Schema) -> Schema:

@@ -1,11 +1,19 @@
-"""The requests and responses of the sandbox, independent of how they are carried."""
+"""The requests and responses of the sandbox, independent of how they are carried, and reading the parameters of one.
+
+Everything is read strictly. Of the formats, the interface gives only that of dates (``YYYY-MM-DD``); the other rules
+are the emulator's.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from datetime import date
+from typing import Any, NamedTuple, NoReturn
+from urllib.parse import parse_qsl, urlsplit
+
+from msgctl.operations import Field, Kind, Operation, Place
 
 BASE_PATH = "/api/v1"
 """The path of the interface, below which the operations are."""
@@ -13,15 +21,22 @@ BASE_PATH = "/api/v1"
 UNKNOWN_ERROR = 520
 """The status of a refused operation (interface, "Errors")."""
 
+MAX_BODY = 1024 * 1024
+"""The largest request body, in bytes."""
 
-@dataclass(frozen=True, slots=True)
-class SandboxRequest:
+FORM_TYPE = "application/x-www-form-urlencoded"
+JSON_TYPE = "application/json"
+
+WHERE = {Place.QUERY: "in the query string", Place.FORM: "in the form body", Place.JSON: "in the JSON body"}
+
+
+class SandboxRequest(NamedTuple):
     """One request: ``query`` without its question mark, header names in lower case."""
 
     method: str
     path: str
     query: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     body: bytes = b""
 
     def media_type(self) -> str:
@@ -29,15 +44,20 @@ class SandboxRequest:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxResponse:
-    """One response; ``refusal`` is the reason if the request was refused, ``faults`` names the faults that it met."""
+class SandboxResponse(NamedTuple):
+    """One response, and how to carry it.
+
+    ``refusal`` is the reason if the request was refused; ``faults`` names the faults that it met. It is sent after
+    ``delay`` seconds. If ``wait`` is not 0, there is nothing new: ask again until so many seconds have passed.
+    """
 
     status: int
     body: bytes
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     refusal: Refusal | None = None
     faults: tuple[str, ...] = ()
+    delay: float = 0
+    wait: float = 0
 
 
 class Refusal(Exception):  # noqa: N818 - a response of the service, not a failure of the emulator
@@ -64,8 +84,8 @@ class Refusal(Exception):  # noqa: N818 - a response of the service, not a failu
 
     def response(self) -> SandboxResponse:
         """Return the error record as a response."""
-        record = json_response({"error": self.error, "msg": self.msg}, status=self.status, headers=self.headers)
-        return SandboxResponse(record.status, record.body, record.headers, self)
+        record = json_response({"error": self.error, "msg": self.msg}, self.status, self.headers)
+        return record._replace(refusal=self)
 
 
 def missing(name: str, where: str) -> Refusal:
@@ -80,12 +100,8 @@ def invalid(name: str, rule: str) -> Refusal:
 
 def wrong_method(path: str, *allowed: str) -> Refusal:
     """Return the refusal of a method that a path does not support."""
-    return Refusal(
-        "METHOD_NOT_ALLOWED",
-        f"{path} supports {' and '.join(allowed)} only",
-        status=405,
-        headers={"allow": ", ".join(allowed)},
-    )
+    why = f"{path} supports {' and '.join(allowed)} only"
+    return Refusal("METHOD_NOT_ALLOWED", why, status=405, headers={"allow": ", ".join(allowed)})
 
 
 _KEY = re.compile(r"""(key=|"key"\s*:\s*")[^&\s'"]*""", re.IGNORECASE)
@@ -101,9 +117,175 @@ def quoted(text: str, limit: int = 40) -> str:
     return json.dumps(text if len(text) <= limit else text[:limit] + "...")
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
 def json_response(
-    document: Mapping[str, object], *, status: int = 200, headers: Mapping[str, str] | None = None
+    document: Mapping[str, object], status: int = 200, headers: Mapping[str, str] | None = None
 ) -> SandboxResponse:
     """Return a response with a JSON object on one line."""
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
-    return SandboxResponse(status, text.encode(), {"content-type": "application/json", **(headers or {})})
+    body = f"{_ENCODER.encode(document)}\n".encode()
+    return SandboxResponse(status, body, {"content-type": JSON_TYPE, **(headers or {})})
+
+
+# --- reading the parameters of an operation
+
+Pairs = Mapping[str, list[Any]]
+"""What was sent in the query or the body: each name with all its values."""
+
+_BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_CLIENT = re.compile(r"-?[0-9]{1,19}")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_BOOLEANS = {"true": True, "false": False}
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_DAY = ("[0-9]{4}-[0-9]{2}-[0-9]{2}", "a date as YYYY-MM-DD")
+
+FORMATS = {
+    "phone": (r"\+?[0-9]{5,15}", "5 to 15 digits with an optional + before them"),
+    "country-code": ("[A-Za-z]{2}", "a two-letter ISO 3166 country code"),
+    "since": _DAY,
+    "until": _DAY,
+    "alias": ("[A-Za-z0-9_-]{1,64}", "1 to 64 letters, digits, dashes and underscores"),
+    "domain-name": (rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*", "a domain name"),
+    "url-long": (r"https?://[^\s\x00-\x20\x7f-\x9f]+", "an absolute http or https URL"),
+}
+"""The formats of parameters by their names: a pattern for the whole value, and the rule in words."""
+
+
+def read(operation: Operation, request: SandboxRequest, client: int, key: str) -> dict[str, Any]:
+    """Return the parameters of an operation's request by their names, checked and converted.
+
+    An optional parameter that was not sent is missing. Raises Refusal for the first that breaks a rule.
+    """
+    if len(request.body) > MAX_BODY:
+        raise invalid("the body", f"must not be larger than {MAX_BODY} bytes")
+    sources = {operation.credentials: _source(operation.credentials, request)}
+    _check_credentials(sources[operation.credentials], operation.credentials, client, key)
+    values: dict[str, Any] = {}
+    for field in operation.fields:
+        if field.place not in sources:
+            sources[field.place] = _source(field.place, request)
+        value = _single(sources[field.place], field.name)
+        if value is not None:
+            values[field.name] = _checked(field, value)
+        elif field.required:
+            raise missing(field.name, WHERE[field.place])
+    return values
+
+
+def _check_credentials(source: Pairs, place: Place, client: int, key: str) -> None:
+    sent_client = _single(source, "client")
+    if sent_client is None:
+        raise missing("client", WHERE[place])
+    if not _CLIENT.fullmatch(sent_client) or not -(2**63) <= int(sent_client) < 2**63:
+        raise invalid("client", "must be a 64-bit integer")
+    sent_key = _single(source, "key")
+    if sent_key is None:
+        raise missing("key", WHERE[place])
+    if int(sent_client) != client or sent_key != key:
+        raise Refusal("UNAUTHORIZED", "client or key is wrong")
+
+
+def _source(place: Place, request: SandboxRequest) -> Pairs:
+    if place is Place.QUERY:
+        return _pairs("the query string", request.query)
+    expected = FORM_TYPE if place is Place.FORM else JSON_TYPE
+    if request.media_type() != expected:
+        raise invalid("Content-Type", f"must be {expected}")
+    charset = re.search(r";\s*charset=[\s\"]*([^\s\";]*)", request.headers["content-type"].lower())
+    if charset and charset[1] not in ("utf-8", "utf8"):
+        raise invalid("Content-Type", "must have no charset other than utf-8")
+    try:
+        text = request.body.decode()
+    except UnicodeDecodeError:
+        raise invalid("the body", "must be UTF-8 text") from None
+    return _pairs("the body", text) if place is Place.FORM else _json_fields(text)
+
+
+def _pairs(where: str, text: str) -> Pairs:
+    """Read ``name=value&name=value`` (WHATWG URL standard), refusing what a browser would silently repair."""
+    if _BROKEN_ESCAPE.search(text):
+        raise invalid(where, "has a % without two hexadecimal digits after it")
+    try:
+        text.encode()  # half of a surrogate pair stands for a byte that is not UTF-8
+        return _fields(parse_qsl(text, keep_blank_values=True, errors="strict"))
+    except ValueError:
+        raise invalid(where, "must be percent-encoded UTF-8") from None
+
+
+def _json_fields(text: str) -> Pairs:
+    """Read a JSON object (RFC 8259); a repeated field has several values."""
+    try:
+        # No parameter is a number, and converting a very long one to an integer fails: read them all as floats.
+        document = json.loads(text, object_pairs_hook=_fields, parse_int=float, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise invalid("the body", "must be JSON") from None
+    if not isinstance(document, dict):
+        raise invalid("the body", "must be a JSON object")
+    return document
+
+
+def _fields(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
+    """Return each name with all its values, so that a repeated one is seen."""
+    found: dict[str, list[Any]] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise invalid("the body", f"must be JSON, which has no {name}")
+
+
+def _single(source: Pairs, name: str) -> Any:
+    """Return the value of a parameter, or None if it was not sent or is empty."""
+    values = source.get(name, ())
+    if len(values) > 1:
+        raise invalid(name, "must not be sent more than once")
+    return values[0] if values and values[0] != "" else None
+
+
+def _checked(field: Field, value: Any) -> object:
+    name, kind = field.name, field.kind
+    texts = value if kind is Kind.ARRAY and isinstance(value, list) else [value]
+    if not all(isinstance(text, str) for text in texts) or (kind is Kind.ARRAY and texts is not value):
+        raise invalid(name, "must be an array of strings" if kind is Kind.ARRAY else "must be a string")
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:  # JSON can hold half of a surrogate pair
+        raise invalid(name, "must be Unicode text") from None
+    if kind is Kind.ARRAY:
+        return tuple(value)
+    if kind is Kind.BOOLEAN:
+        if value not in _BOOLEANS:
+            raise invalid(name, f"must be true or false, not {quoted(value)}")
+        return _BOOLEANS[value]
+    if field.choices and value not in field.choices:
+        raise invalid(name, f"must be one of {', '.join(field.choices)}, not {quoted(value)}")
+    if field.least is not None:
+        most = 10**9 if field.most is None else field.most
+        if not (_NUMBER.fullmatch(value) and field.least <= int(value) <= most):
+            limits = f"{field.least} or more" if field.most is None else f"from {field.least} to {field.most}"
+            raise invalid(name, f"must be a whole number {limits}, not {quoted(value)}")
+    return tuple(_formatted(name, part) for part in value.split(",")) if field.several else _formatted(name, value)
+
+
+def _formatted(name: str, value: str) -> str:
+    """Return a parameter that has the format of its name, if there is one; a phone number loses its ``+``."""
+    pattern, rule = FORMATS.get(name, ("", ""))
+    if pattern and not (re.fullmatch(pattern, value) and _exists(name, value)):
+        raise invalid(name, f"must be {rule}, not {quoted(value)}")
+    return value.removeprefix("+") if name == "phone" else value
+
+
+def _exists(name: str, value: str) -> bool:
+    """Tell whether a day is in the calendar, and a URL has a host and a possible port."""
+    try:
+        if name in ("since", "until"):
+            date.fromisoformat(value)
+        if name == "url-long":
+            parts = urlsplit(value)
+            return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return True

@@ -5,73 +5,59 @@ A record has one JSON object per line: the request without client and key, and t
 
 from __future__ import annotations
 
-import hmac
 import json
 from collections.abc import Callable, Iterable, Mapping
-from threading import Lock
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 from urllib.parse import parse_qsl
 
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError
-from msgctl.operations import Place
-from msgctl.sandbox.decode import FORM_TYPE, JSON_TYPE
-from msgctl.sandbox.protocol import BASE_PATH, Refusal, SandboxRequest, SandboxResponse, json_response
-
-Pairs = tuple[tuple[str, str], ...]
-
-
-class Forwarded(NamedTuple):
-    """A request on its way to the service: its path below the base URL, and its parameters without credentials."""
-
-    method: str
-    path: str
-    credentials: Place
-    query: Pairs
-    form: Pairs
-    json: bytes | None
-
-    def key(self) -> str:
-        """Return a value that is equal for requests with the same response; it ignores the order of parameters."""
-        document = None if self.json is None else _loaded(self.json)
-        return json.dumps([self.method, self.path, sorted(self.query), sorted(self.form), document], sort_keys=True)
+from msgctl.sandbox.protocol import (
+    BASE_PATH,
+    FORM_TYPE,
+    JSON_TYPE,
+    Refusal,
+    SandboxRequest,
+    SandboxResponse,
+    json_response,
+)
 
 
 class ExchangeRecorder:
-    """Forwards requests to the service, and adds each one with its response to a file.
+    """Forwards requests to the service as they are, and adds each one with its response to a file.
 
-    A request must carry the account's own client and key, so that no other program spends its credits.
+    ``redact`` takes a key out of a body before it is written.
     """
+
+    now = None
 
     def __init__(
         self,
-        forward: Callable[[Forwarded], SandboxResponse],
+        forward: Callable[[SandboxRequest], SandboxResponse],
+        redact: Callable[[bytes, str], bytes],
         file: TextIO,
-        *,
-        client: int,
-        key: str,
     ) -> None:
         self._forward = forward
+        self._redact = redact
         self._file = file
-        self._one_at_a_time = Lock()
-        self._client = str(client)
-        self._key = key
 
     def respond(self, request: SandboxRequest, _address: str) -> SandboxResponse:
         """Return the service's response; its body is not changed."""
+        if not request.path.startswith(BASE_PATH + "/"):
+            return Refusal("NOT_FOUND", f"the service is below {BASE_PATH}", status=404).response()
         try:
-            forwarded, client, key = _read(request)
-            if client != self._client or not hmac.compare_digest(key.encode(), self._key.encode()):
-                return Refusal("UNAUTHORIZED", "client or key is wrong; nothing was forwarded").response()
-            with self._one_at_a_time:
-                response = self._forward(forwarded)
-                self._file.write(_line(forwarded, response))
-                self._file.flush()
-                return response
-        except Refusal as refusal:
-            return refusal.response()
+            response = self._forward(request)
         except MsgctlError as error:
             status = 502 if isinstance(error, NotReachedError) else 504
-            return json_response({"error": error.kind, "msg": error.message}, status=status)
+            return json_response({"error": error.kind, "msg": error.message}, status)
+        exchange = {
+            **_described(request),
+            "status": response.status,
+            "content_type": response.headers.get("content-type", ""),
+            "body": self._redact(response.body, _key(request)).decode("utf-8", "surrogateescape"),
+        }
+        self._file.write(json.dumps(exchange) + "\n")
+        self._file.flush()
+        return response
 
 
 class Replay:
@@ -82,76 +68,52 @@ class Replay:
         self._responses: dict[str, list[SandboxResponse]] = {}
         for number, line in enumerate(lines, 1):
             try:
-                key, response = _exchange(json.loads(line))
+                document = json.loads(line)
+                headers = {"content-type": document["content_type"]} if document["content_type"] else {}
+                body = document["body"].encode("utf-8", "surrogateescape")
+                response = SandboxResponse(int(document["status"]), body, headers)
+                self._responses.setdefault(_same(document), []).append(response)
             except (ValueError, TypeError, LookupError, AttributeError):
                 raise ConfigurationError(f"{name}, line {number}, is not a recorded exchange") from None
-            self._responses.setdefault(key, []).append(response)
 
     def respond(self, request: SandboxRequest) -> SandboxResponse:
         """Return the recorded response, or a refusal that names the request without one."""
-        try:
-            forwarded, _, _ = _read(request)
-        except Refusal as refusal:
-            return refusal.response()
-        found = self._responses.get(forwarded.key())
+        asked = _described(request)
+        found = self._responses.get(_same(asked))
         if not found:
-            parameters = dict(forwarded.query + forwarded.form)
-            shown = json.dumps(_loaded(forwarded.json) if forwarded.json else parameters, ensure_ascii=False)
-            why = f"{forwarded.method} {forwarded.path} with {shown[:300]} is not in the record"
+            shown = json.dumps(asked["json"] or dict(asked["query"] + asked["form"]), ensure_ascii=False)
+            why = f"{asked['method']} {asked['path']} with {shown[:300]} is not in the record"
             return Refusal("NOT_RECORDED", why).response()
         return found.pop(0) if len(found) > 1 else found[0]
 
 
-def _read(request: SandboxRequest) -> tuple[Forwarded, str, str]:
-    """Return a request without its credentials, and client and key."""
-    if not request.path.startswith(BASE_PATH + "/"):
-        raise Refusal("NOT_FOUND", f"the service is below {BASE_PATH}", status=404)
+def _described(request: SandboxRequest) -> dict[str, Any]:
+    """Return a request as it is recorded: its path below the base path, and its parameters without client and key."""
+    body = request.body.decode("utf-8", "replace")
+    form = parse_qsl(body, keep_blank_values=True) if request.media_type() == FORM_TYPE else []
     query = parse_qsl(request.query, keep_blank_values=True)
-    form = parse_qsl(request.body.decode("utf-8", "replace"), True) if request.media_type() == FORM_TYPE else []
-    document = request.body if request.media_type() == JSON_TYPE else None
-    given = dict(query + form)
-    own = Place.FORM if any(name == "key" for name, _ in form) else Place.QUERY
-    forwarded = Forwarded(
-        request.method,
-        request.path.removeprefix(BASE_PATH),
-        own,
-        _without_credentials(query),
-        _without_credentials(form),
-        document,
-    )
-    return forwarded, given.get("client", ""), given.get("key", "")
-
-
-def _without_credentials(pairs: list[tuple[str, str]]) -> Pairs:
-    return tuple(pair for pair in pairs if pair[0] not in ("client", "key"))
-
-
-def _line(request: Forwarded, response: SandboxResponse) -> str:
-    document = {
+    return {
         "method": request.method,
-        "path": request.path,
-        "query": request.query,
-        "form": request.form,
-        "json": None if request.json is None else request.json.decode("utf-8", "replace"),
-        "status": response.status,
-        "content_type": response.headers.get("content-type", ""),
-        "body": response.body.decode("utf-8", "surrogateescape"),
+        "path": request.path.removeprefix(BASE_PATH),
+        "query": [pair for pair in query if pair[0] not in ("client", "key")],
+        "form": [pair for pair in form if pair[0] not in ("client", "key")],
+        "json": _loaded(body) if request.media_type() == JSON_TYPE else None,
     }
-    return json.dumps(document) + "\n"
 
 
-def _exchange(document: Mapping[str, Any]) -> tuple[str, SandboxResponse]:
-    query, form = (tuple((str(name), str(value)) for name, value in document[place]) for place in ("query", "form"))
-    body = None if document["json"] is None else document["json"].encode()
-    request = Forwarded(document["method"], document["path"], Place.QUERY, query, form, body)
-    headers = {"content-type": document["content_type"]} if document["content_type"] else {}
-    return request.key(), SandboxResponse(
-        int(document["status"]), document["body"].encode("utf-8", "surrogateescape"), headers
-    )
+def _same(request: Mapping[str, Any]) -> str:
+    """Return a text that is equal for requests with the same response; it ignores the order of parameters."""
+    query, form = (sorted([str(name), str(value)] for name, value in request[place]) for place in ("query", "form"))
+    return json.dumps([request["method"], request["path"], query, form, request["json"]], sort_keys=True)
 
 
-def _loaded(body: bytes) -> Any:
+def _key(request: SandboxRequest) -> str:
+    parameters = f"{request.query}&{request.body.decode('utf-8', 'replace')}"
+    return dict(parse_qsl(parameters)).get("key", "")
+
+
+def _loaded(body: str) -> Any:
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
-        return body.decode("utf-8", "replace")
+        return body

@@ -1,19 +1,16 @@
-"""The newest requests to a served sandbox, and for refused ones the rule of the interface that they broke."""
+"""What the inbox page shows of a request, and for a refused one the rule of the interface that it broke."""
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 from urllib.parse import unquote_plus
 
 from msgctl.operations import OPERATIONS, SEND_CALL
-from msgctl.sandbox.decode import WHERE
-from msgctl.sandbox.protocol import BASE_PATH, Refusal, SandboxRequest, SandboxResponse, masked
+from msgctl.sandbox.protocol import BASE_PATH, WHERE, Refusal, SandboxRequest, SandboxResponse, masked
 from msgctl.text import timestamp
 
-MAX_REQUESTS = 200
 MAX_SHOWN = 2000
-"""Characters of a request's parameters that are kept."""
+"""Characters of a request's parameters that are shown."""
 
 _RULES = {
     "UNAUTHORIZED": "Every request carries the account's client and key as parameters, from an allowed address.",
@@ -26,35 +23,24 @@ _RULES = {
 }
 
 
-class RequestLog:
-    """Remembers requests without their keys, as JSON objects; any number of threads may use it."""
-
-    def __init__(self) -> None:
-        self._entries: deque[dict[str, Any]] = deque(maxlen=MAX_REQUESTS)
-        self.count = 0
-
-    def add(self, request: SandboxRequest, response: SandboxResponse, at: float) -> None:
-        self.count += 1
-        body = request.body[:MAX_SHOWN].decode("utf-8", "replace")
-        parameters = "&".join(filter(None, (request.query, body)))
-        entry: dict[str, Any] = {
-            "number": self.count,
-            "time": timestamp(at),
-            "method": request.method,
-            "path": masked(request.path).encode("utf-8", "replace").decode(),
-            "parameters": unquote_plus(masked(parameters)[:MAX_SHOWN]).encode("utf-8", "replace").decode(),
-            "status": response.status,
-            "faults": list(response.faults),
-        }
-        if response.refusal is not None:
-            entry |= {"error": response.refusal.error, "msg": response.refusal.msg}
-            if not response.faults:
-                entry["rule"] = _rule(request.path, response.refusal)
-        self._entries.append(entry)
-
-    def described(self) -> list[dict[str, Any]]:
-        """Return the requests, newest first."""
-        return list(reversed(self._entries.copy()))
+def described(number: int, at: float, request: SandboxRequest, response: SandboxResponse) -> dict[str, Any]:
+    """Return a request without its key as a JSON object."""
+    body = request.body[:MAX_SHOWN].decode("utf-8", "replace")
+    parameters = masked("&".join(filter(None, (request.query, body))))
+    entry: dict[str, Any] = {
+        "number": number,
+        "time": timestamp(at),
+        "method": request.method,
+        "path": masked(request.path),
+        "parameters": unquote_plus(parameters[:MAX_SHOWN]),
+        "status": response.status,
+        "faults": list(response.faults),
+    }
+    if response.refusal is not None:
+        entry |= {"error": response.refusal.error, "msg": response.refusal.msg}
+        if not response.faults:
+            entry["rule"] = _rule(request.path, response.refusal)
+    return entry
 
 
 def _rule(path: str, refusal: Refusal) -> str:

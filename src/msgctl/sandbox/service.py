@@ -5,20 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from email.utils import formatdate
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from ipaddress import IPv4Network, IPv6Network, ip_address
+from itertools import count
 from urllib.parse import quote
 
 from msgctl.errors import ConfigurationError
-from msgctl.sandbox import clicks, endpoints, faults, openapi
-from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.endpoints import LocalSandbox
+from msgctl.sandbox import clicks, openapi
+from msgctl.sandbox.emulator import OWN_PATH, Emulator
 from msgctl.sandbox.protocol import Refusal, SandboxRequest, SandboxResponse, quoted, wrong_method
+from msgctl.sandbox.request_log import MAX_SHOWN
 
 Network = IPv4Network | IPv6Network
 
@@ -53,52 +51,39 @@ _FILES = {"/": page, "/openapi.json": openapi.response}
 
 
 class Service:
-    """Responds to requests in any number of threads.
-
-    ``allowed`` are the networks that may call the interface (empty: all), as in the account's security menu.
-    ``operate`` replaces the emulator, for example by recorded responses.
+    """Responds to requests. ``allowed`` are the networks that may call the interface (empty: all), as in the account's
+    security menu.
     """
 
-    def __init__(
-        self,
-        emulator: Emulator,
-        *,
-        allowed: Sequence[Network] = (),
-        sleep: Callable[[float], None] = time.sleep,
-        operate: Callable[[SandboxRequest], SandboxResponse] | None = None,
-    ) -> None:
+    def __init__(self, emulator: Emulator, allowed: Sequence[Network] = ()) -> None:
         self._emulator = emulator
-        self._sandbox = LocalSandbox(emulator)
         self._allowed = tuple(allowed)
-        self._sleep = sleep
-        self._operate = operate
+        self._numbers = count(1)
+
+    @property
+    def now(self) -> float | None:
+        """The time of a stopped clock, for the header ``Date``."""
+        return self._emulator.stopped
 
     def respond(self, request: SandboxRequest, address: str) -> SandboxResponse:
         """Respond to a request from an address. Never raises."""
-        response = self._respond(request, address)
-        if self._emulator.stopped is None:
-            return response
-        return replace(response, headers={**response.headers, "date": formatdate(self._emulator.stopped, usegmt=True)})
-
-    def _respond(self, request: SandboxRequest, address: str) -> SandboxResponse:
-        own = request.path == endpoints.PATH or request.path.startswith(endpoints.PATH + "/")
         try:
-            if own:
-                return endpoints.respond(self._sandbox, request)
+            if request.path.startswith(OWN_PATH):
+                return self._emulator.respond(request)
             if request.path in _FILES and request.method in ("GET", "HEAD"):
                 return _FILES[request.path]()
             if request.path.startswith(VISITS):
                 response = self._visit(request)
             else:
                 self._check_address(address)
-                response = faults.respond(self._emulator, request, self._sleep, self._operate)
+                response = self._emulator.respond(request)
         except Refusal as refusal:
             response = refusal.response()
         except ConfigurationError as error:
             return Refusal("SANDBOX_FAILURE", error.message, status=500).response()
-        if not own:
-            self._sandbox.requests.add(request, response, self._emulator.clock())
-            self._emulator.state.notify()
+        shown = request._replace(body=request.body[:MAX_SHOWN])
+        self._emulator.requests.append((next(self._numbers), self._emulator.clock(), shown, response))
+        self._emulator.state.changes += 1
         return response
 
     def _check_address(self, address: str) -> None:
@@ -121,6 +106,6 @@ class Service:
             if not row:
                 raise Refusal("NOT_FOUND", f"no short URL ends in {quoted(alias)}", status=404)
             if request.method == "GET":
-                clicks.add(db, row, [(self._emulator.now(db), clicks.visitor_of(request.headers))])
+                clicks.add(db, row, [(self._emulator.now(db)[0], clicks.visitor_of(request.headers))])
         location = quote(row["url_long"], safe=_KEPT_IN_LOCATION)
         return SandboxResponse(302, b"", {"location": location, "cache-control": "no-store"})

@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
-from collections import deque
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
-from threading import Condition, Lock
+from threading import Lock
 
 from msgctl.storage import database, files
 from msgctl.storage.database import BrokenError, transaction
 
 FIRST_CREDITS = 1000
-
-NOTICE_SECONDS = 0.2
-"""Seconds before the file is read again for faults, if it had none."""
 
 _TABLES = ("account", "blocked", "messages", "codes", "urls", "clicks", "faults")
 _ACCOUNT = f"INSERT INTO account (credits) VALUES ({FIRST_CREDITS})"  # noqa: S608 - the number is ours
@@ -113,7 +108,7 @@ STATE = database.FileFormat(
 
 
 class SandboxState:
-    """An open state file. A missing one is created, with its folder (0600 in 0700).
+    """An open state file, for any number of threads. A missing one is created, with its folder (0600 in 0700).
 
     Raises ConfigurationError, here and from both kinds of transaction, if the file is not a sandbox state, comes from
     another version of msgctl, or cannot be read or written.
@@ -121,50 +116,40 @@ class SandboxState:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.changed = Condition()
-        """Notified after each change that this process made."""
         self.changes = 0
-        self._without_faults_until = 0.0
-        # Connections that no thread is using. They outlive the threads: a server starts one for each client.
-        self._idle: deque[sqlite3.Connection] = deque()
-        # This lock is fair and wakes at once, while SQLite's own wait sleeps and retries.
-        self._writer = Lock()
+        """Changes that this process made, and requests that it responded to."""
+        self._one_at_a_time = Lock()
         with STATE.explained(path):
             files.make_folder(path.parent)
-            with _one_at_a_time(path.parent), closing(STATE.open(path, create=True)) as db:
-                db.execute("PRAGMA journal_mode = WAL")
+            with _locked(path.parent):
+                self._db = STATE.open(path, create=True)
+                self._db.execute("PRAGMA journal_mode = WAL")
+            # A power cut may lose the last commits; the death of the process loses none.
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            self._db.row_factory = sqlite3.Row
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Begin a transaction that sees one moment of the state and must not change it."""
-        with STATE.explained(self.path), self._connection() as db, transaction(db, "BEGIN"):
-            yield db
+        with STATE.explained(self.path), self._one_at_a_time, transaction(self._db, "BEGIN"):
+            yield self._db
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Begin a transaction that may write; it is rolled back if the block raises."""
-        with STATE.explained(self.path), self._writer, self._connection() as db, transaction(db):
-            yield db
-        self.notify()
-
-    def check_faults(self) -> None:
-        """Ask the file for faults at the next operation: this process has just set some."""
-        self._without_faults_until = 0.0
-
-    def notify(self) -> None:
-        """Wake those who wait for a change."""
-        with self.changed:
+        with STATE.explained(self.path), self._one_at_a_time, transaction(self._db):
+            yield self._db
             self.changes += 1
-            self.changed.notify_all()
+
+    def version(self) -> str:
+        """Return a text that differs after each change, by whatever process."""
+        with self._one_at_a_time:
+            return f"{self.changes}.{self._db.execute('PRAGMA data_version').fetchone()[0]}"
 
     def has_faults(self) -> bool:
-        """Tell whether any fault is set; those that other processes set are noticed after a moment."""
-        if time.monotonic() < self._without_faults_until:
-            return False
-        with STATE.explained(self.path), self._connection() as db:
-            found = db.execute("SELECT 1 FROM faults").fetchone() is not None
-        self._without_faults_until = 0 if found else time.monotonic() + NOTICE_SECONDS
-        return found
+        """Tell whether any fault is set, by whatever process."""
+        with STATE.explained(self.path), self._one_at_a_time:
+            return self._db.execute("SELECT 1 FROM faults").fetchone() is not None
 
     def set_credits(self, credits: int) -> None:
         """Set the balance."""
@@ -172,10 +157,7 @@ class SandboxState:
             db.execute("UPDATE account SET credits = ?", (credits,))
 
     def close(self) -> None:
-        """Close the connections that no thread is using. The state opens new ones when it is used again."""
-        with suppress(IndexError):
-            while True:
-                self._idle.pop().close()
+        self._db.close()
 
     def reset(self) -> None:
         """Delete everything and restore the first credits."""
@@ -183,22 +165,6 @@ class SandboxState:
             for table in _TABLES:
                 db.execute(f"DELETE FROM {table}")  # noqa: S608 - the names are ours
             db.execute(_ACCOUNT)
-
-    @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        try:
-            db = self._idle.pop()
-        except IndexError:
-            db = _connect(self.path)
-        try:
-            yield db
-        except sqlite3.Error:
-            db.close()
-            raise
-        except BaseException:
-            self._idle.append(db)
-            raise
-        self._idle.append(db)
 
 
 def reset(path: Path) -> None:
@@ -216,20 +182,8 @@ def reset(path: Path) -> None:
             database.delete(path)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    db = STATE.connect(path)
-    try:
-        db.row_factory = sqlite3.Row
-        # In WAL mode a power cut may lose the last commits; the death of the process loses none.
-        db.execute("PRAGMA synchronous = NORMAL")
-    except sqlite3.Error:
-        db.close()
-        raise
-    return db
-
-
 @contextmanager
-def _one_at_a_time(folder: Path) -> Iterator[None]:
+def _locked(folder: Path) -> Iterator[None]:
     """Hold a lock on the folder: SQLite fails if two processes change the journal mode of a new file."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

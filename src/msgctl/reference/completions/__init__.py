@@ -6,22 +6,22 @@ process, except that msgctl lists profiles and jobs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgctl import phones
-from msgctl.reference.description import Description, Node, Parameter
+from msgctl.reference.description import Node, Parameter
 
 FILES = {"bash": "msgctl.bash", "zsh": "_msgctl", "fish": "msgctl.fish"}
 """The file name of each shell's script."""
 
 
-def script(shell: str, description: Description) -> str:
+def script(shell: str, nodes: Mapping[str, Node]) -> str:
     """Return the completion script of a shell, one of `FILES`."""
     branch, row = (_fish_branch, _fish_row) if shell == "fish" else (_branch, _quoted)
     places = {
-        "TABLE": [line for node in description.nodes for line in branch(node.path, map(row, _rows(node)))],
-        "COMMON": [row(_option(each)) for each in description.options],
+        "TABLE": [line for node in nodes.values() for line in branch(node.path, map(row, _rows(node)))],
+        "COMMON": [row(_option(each)) for each in nodes[""].options],
         "COUNTRIES": [" ".join(sorted(phones.country_names()))],
     }
     text = (Path(__file__).parent / FILES[shell]).read_text(encoding="utf-8")
@@ -37,7 +37,7 @@ def _rows(node: Node) -> Iterator[str]:
     for argument in node.arguments:
         values = _values(argument)
         yield f"argument{'s' * argument.multiple} - {'-' if values == 'text' else values} "
-    for option in node.options:
+    for option in node.options if node.path else ():  # those of the root are common to all
         yield _option(option)
 
 

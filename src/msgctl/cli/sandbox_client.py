@@ -1,4 +1,4 @@
-"""A sandbox served elsewhere, used through its own endpoints (`msgctl.sandbox.endpoints`).
+"""The sandbox's own endpoints (`msgctl.sandbox.endpoints`), in this process or served elsewhere.
 
 Another server may be there instead, so responses are bounded and checked like those of the service.
 """
@@ -14,28 +14,29 @@ import httpx
 
 from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError, UsageError
 from msgctl.http.request import JSON_TYPE
-from msgctl.http.transport import Route, describe
-from msgctl.sandbox.endpoints import BAD_REQUEST, ENDPOINTS, NAME, PATH
+from msgctl.http.transport import describe
+from msgctl.sandbox.emulator import OWN_PATH
+from msgctl.sandbox.endpoints import BAD_REQUEST, ENDPOINTS, NAME
 from msgctl.text import shorten
 
 CHECK_VERSION = "Check whether the sandbox is of the same version as this msgctl."
 START = "Start one with: msgctl sandbox serve"
 
 
-class RemoteSandbox:
+class SandboxClient:
     """The sandbox at a base URL. It takes no credentials, and none are sent.
 
     ``seconds`` limits each request. The first request checks that there is a sandbox: nothing else is sent to any other
     server. Raises ConfigurationError if it is not a sandbox, and NotReachedError.
     """
 
-    def __init__(self, base_url: str, *, seconds: float) -> None:
+    def __init__(self, base_url: str, transport: httpx.BaseTransport, seconds: float) -> None:
         parts = urlsplit(base_url)
         self._origin = f"{parts.scheme}://{parts.netloc}"
         self._seconds = seconds
-        self._transport = Route(self._origin).transport()
+        self._transport = transport
         try:
-            about = self.ask("GET", "", {})
+            about = self.ask("GET", "")
         except (UsageError, OutcomeUnknownError):
             about = {}
         if about.get("sandbox") != NAME:
@@ -45,14 +46,21 @@ class RemoteSandbox:
     def close(self) -> None:
         self._transport.close()
 
-    def ask(self, method: str, path: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the endpoint at a path below ``/sandbox`` returns. Raises UsageError if a field is wrong."""
+    def ask(self, method: str, path: str, **fields: Any) -> dict[str, Any]:
+        """Return what the endpoint at a path below ``/sandbox`` returns; fields that are None are not sent.
+
+        Raises UsageError if a field is wrong.
+        """
+        fields = {name: value for name, value in fields.items() if value is not None}
+        for name, value in fields.items():
+            if value == "":
+                raise UsageError(f"{name} must not be empty")
         seconds = self._seconds + fields.get("wait", 0)
-        url, headers, content = self._origin + PATH + path, {"Accept": JSON_TYPE}, None
+        url, headers, content = self._origin + OWN_PATH + path, {"Accept": JSON_TYPE}, None
         if method == "POST":
             headers["Content-Type"], content = JSON_TYPE, json.dumps(fields).encode()
         elif fields:
-            url += "?" + urlencode(fields)
+            url += "?" + urlencode(fields, errors="replace")
         extensions = {"timeout": httpx.Timeout(seconds).as_dict()}
         try:
             response = self._transport.handle_request(
@@ -63,7 +71,7 @@ class RemoteSandbox:
         except httpx.HTTPError as error:
             why = f"No response from the sandbox: {describe(error, seconds)}"
             raise OutcomeUnknownError(why, "Try again.") from None
-        (endpoint,) = (each for each in ENDPOINTS if (each.method, each.path) == (method, PATH + path))
+        (endpoint,) = (each for each in ENDPOINTS if (each.method, each.path) == (method, OWN_PATH + path))
         return _document(response, endpoint.returns)
 
 
@@ -73,10 +81,10 @@ def _document(response: httpx.Response, returns: Mapping[str, Any]) -> dict[str,
         document = None if "fault" in response.extensions else json.loads(response.content)
     except (ValueError, RecursionError):
         document = None
-    if isinstance(document, dict) and response.status_code == BAD_REQUEST:
-        raise UsageError(shorten(str(document.get("msg"))))
     if isinstance(document, dict) and response.status_code != 200:
         said = shorten(str(document.get("msg")))
+        if response.status_code == BAD_REQUEST:
+            raise UsageError(said)
         raise OutcomeUnknownError(f"The sandbox responded with {response.status_code}: {said}", CHECK_VERSION)
     if not isinstance(document, dict) or not all(_is_a(document.get(name), kind) for name, kind in returns.items()):
         raise OutcomeUnknownError("Cannot read the response of the sandbox", CHECK_VERSION)

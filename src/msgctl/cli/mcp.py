@@ -1,0 +1,385 @@
+"""`msgctl mcp`: the commands as tools over the Model Context Protocol (MCP).
+
+A tool call runs its command in this process, with the profile that the server was started with. The command tree
+describes the tools; what reaches files, profiles, keys or other accounts is left out.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from uuid import uuid4, uuid5
+
+import typer
+
+from msgctl import __version__, segments, values
+from msgctl.cli import bulk_options
+from msgctl.cli.bulk_options import MOST_CREDITS
+from msgctl.cli.context import Context
+from msgctl.cli.errors import report
+from msgctl.cli.inputs import Country
+from msgctl.cli.tree import HELP, command, group
+from msgctl.errors import ConfigurationError, UsageError
+from msgctl.operations import Effect, Operation
+from msgctl.output.result import Format
+from msgctl.recipients import REFUSED, RecipientOutcome
+from msgctl.values import quote
+
+if TYPE_CHECKING:
+    from mcp import types
+
+    from msgctl.http.request import Value
+    from msgctl.reference.description import Node, Parameter
+
+LOCAL = frozenset(
+    "history list,job list,job report,job show,job states,optout list,sandbox inbox,sms segments,usage".split(",")
+)
+"""Commands that are tools although they perform no operation. They only read."""
+WITHHELD = frozenset(
+    "--body --message-file --base-url --ignore-optout --no-number-check --resend-unknown --follow --last --once".split()
+)
+"""Options that name files or servers, lift a check, do not end, or look at any profile. Every send has a key anyway."""
+WITHHELD_FROM_SENDS = frozenset({"--wait", "--max-wait"})
+"""They keep a send busy after its request; `state watch` does the same."""
+
+DRY_RUN_HELP = "Return the request instead of making it."
+ONCE_HELP = "Key of this send: another call with the same key sends nothing. Give one if you may have to repeat a call."
+ONLY_READS = "This server only reads: the user did not start msgctl mcp with --max-credits N"
+
+SPARE_LEVELS = 150
+"""Of the 255 levels of JSON that the SDK writes; clients read fewer. A deeper document is sent only as text."""
+
+
+class Allowance(NamedTuple):
+    """What may be sent: so many credits a day, and only to these numbers if they are given."""
+
+    credits: int
+    numbers: frozenset[str] | None
+
+
+class Tool(NamedTuple):
+    """A command as a tool. ``parameters`` are those that a client may give, by the names that they have here."""
+
+    node: Node
+    effect: Effect
+    parameters: dict[str, Parameter]
+
+    def described(self, name: str) -> types.Tool:
+        """Return the tool as the protocol describes it."""
+        from mcp import types
+
+        properties = {name: _schema(parameter) for name, parameter in self.parameters.items()}
+        if self.effect is not Effect.READS:
+            properties["dry_run"] = {"type": "boolean", "description": DRY_RUN_HELP, "default": False}
+        if self.effect is Effect.SENDS:
+            properties["once"] = {"type": "string", "description": ONCE_HELP}
+        required = [name for name, parameter in self.parameters.items() if parameter.required]
+        reads = self.effect is Effect.READS
+        return types.Tool(
+            name=name,
+            description=self.node.summary,
+            input_schema={
+                "type": "object",
+                "properties": properties,
+                "required": required,
+                "additionalProperties": False,
+            },
+            annotations=types.ToolAnnotations(read_only_hint=reads, destructive_hint=not reads),
+        )
+
+    def words(self, given: Mapping[str, Any], key: str) -> list[str]:
+        """Return the command line for the arguments of a call; no value can become an option. Raises UsageError."""
+        if unknown := given.keys() - self.parameters.keys():
+            raise UsageError(f"Unknown argument {quote(min(unknown))}", f"Choose from {', '.join(self.parameters)}.")
+        options = [f"--once={key}" for option in self.node.options if "--once" in option.names]
+        positional: list[str] = []
+        missing = ""
+        for name, parameter in self.parameters.items():
+            texts = _texts(name, parameter, given.get(name))
+            if parameter in self.node.options:
+                options += texts
+                continue
+            if texts and missing:
+                raise UsageError(f"{missing} is missing")
+            missing = missing or ("" if texts else name)
+            positional += texts
+        return [*self.node.path.split(), *options, "--json", "--", *positional]
+
+
+class ToolContext(Context):
+    """The run of a tool call: its streams are in memory, and it sends within the limits of the server."""
+
+    def __init__(self, server: Context, allowance: Allowance | None, key: str, *, dry_run: bool) -> None:
+        self._output, self._errors = io.BytesIO(), io.BytesIO()
+        super().__init__(
+            stdin=io.TextIOWrapper(io.BytesIO()),
+            stdout=io.TextIOWrapper(self._output, encoding="utf-8", write_through=True),
+            stderr=io.TextIOWrapper(self._errors, encoding="utf-8", write_through=True),
+            environ=server.environ,
+            clock=server.clock,
+            monotonic=server.monotonic,
+            sleep=server.sleep,
+        )
+        self.profile = server.profile
+        # The name keeps the history, usage and jobs of other profiles out.
+        named = replace(server.options, profile=server.profile.name, verbose=0)
+        self.options = replace(named, format=Format.JSON, fields=(), dry_run=dry_run)
+        self._allowance = allowance
+        self._key = key
+
+    @property
+    def printed(self) -> tuple[str, str]:
+        """What was written to standard output and standard error."""
+        return self._output.getvalue().decode().strip(), self._errors.getvalue().decode().strip()
+
+    @contextmanager
+    def permitted(
+        self, operation: Operation, values: Mapping[str, Value], phones: Sequence[str | None], /
+    ) -> Iterator[Callable[[Sequence[RecipientOutcome]], None]]:
+        """Reserve the credits of a send. Raises LimitError, and UsageError for a number that is not allowed."""
+        from msgctl.history import spending
+
+        if self._allowance is None:
+            raise UsageError(ONLY_READS)
+        numbers = self._allowance.numbers
+        if others := [str(phone) for phone in phones if numbers is not None and phone not in numbers]:
+            raise UsageError(f"The user does not allow sending to {', '.join(others[:5])} (--only-to)")
+        if operation.effect is not Effect.SENDS:
+            yield lambda _: None
+            return
+        text = values.get("sms")
+        each = segments.count(str(text)).segments if text else 1
+        with spending.reserved(
+            f"{self.profile.base_url} {self.profile.client}",
+            self._key,
+            operation=operation.name,
+            estimate=each * len(phones),
+            most=self._allowance.credits,
+            day=self.today(),
+        ) as settle:
+            yield lambda outcomes: settle(sum(_charged(outcome, each) for outcome in outcomes))
+
+
+class Toolbox:
+    """The tools of one server."""
+
+    def __init__(self, context: Context, allowance: Allowance | None) -> None:
+        self._context = context
+        self._allowance = allowance
+        found = dict(_tools(is_sandbox=context.profile.is_sandbox))
+        reading = {name: tool for name, tool in found.items() if tool.effect is Effect.READS}
+        self.tools = reading if allowance is None else found
+        self._session = uuid4()
+
+    @property
+    def instructions(self) -> str:
+        """What the client should know."""
+        sandbox = " This is a sandbox: nothing is really sent." if self._context.profile.is_sandbox else ""
+        most = f"You may spend {self._allowance.credits} credits a day" if self._allowance else ONLY_READS
+        return f"Send messages, calls, verification codes and short URLs, and track them.{sandbox} {most}."
+
+    def finishes(self, name: str) -> bool:
+        """Tell whether a tool changes or sends something, so that a call must not be abandoned."""
+        return name in self.tools and self.tools[name].effect is not Effect.READS
+
+    def call(self, name: str, arguments: Mapping[str, Any], request: str | int | None) -> types.CallToolResult:
+        """Run the command of a tool; ``request`` is the identifier of the call in this session."""
+        from msgctl.cli import run
+
+        given = {argument: value for argument, value in arguments.items() if value is not None}
+        key = str(given.pop("once", f"mcp-{uuid5(self._session, repr(request))}"))
+        dry_run = given.pop("dry_run", False) is not False or (self._context.options.dry_run and self.finishes(name))
+        context = ToolContext(self._context, self._allowance, key, dry_run=dry_run)
+        try:
+            words = self._tool(name).words(given, key)
+        except UsageError as error:
+            code = report(error, context)
+        else:
+            code = run(words, context)
+        return _result(code, *context.printed, dry_run=dry_run)
+
+    def _tool(self, name: str) -> Tool:
+        if name not in self.tools:
+            hint = f"{ONLY_READS}." if self._allowance is None else f"Choose from {', '.join(self.tools)}."
+            raise UsageError(f"Unknown tool {quote(name)}", hint)
+        return self.tools[name]
+
+
+app = group("")
+
+
+@command(
+    app,
+    "mcp",
+    "msgctl mcp",
+    "msgctl mcp --max-credits 50 --only-to team.txt",
+    effect=Effect.SENDS,
+    panel=HELP,
+)
+def mcp(
+    context: Context,
+    max_credits: Annotated[
+        str | None,
+        typer.Option("--max-credits", metavar="N", help="Also send, for at most this many credits a day."),
+    ] = None,
+    only_to: Annotated[
+        str | None,
+        typer.Option(
+            "--only-to",
+            metavar="FILE",
+            help="Send only to the numbers in this file: one per line, CSV, JSON Lines or .xlsx.",
+        ),
+    ] = None,
+) -> None:
+    """Serve the commands as tools over the Model Context Protocol (MCP).
+
+    A program starts this command and talks to it over standard input and output. It may read the balance, delivery
+    states, jobs and the history. If you give --max-credits, it may also send, block numbers, verify codes and create
+    short URLs.
+
+    The program cannot choose another profile, see a key, or name a file on this machine.
+    """
+    if only_to is not None and max_credits is None:
+        raise UsageError("--only-to needs --max-credits N")
+    allowance = None
+    if max_credits is not None:
+        most = values.whole_number(max_credits, "--max-credits", 0, MOST_CREDITS)
+        allowance = Allowance(most, None if only_to is None else _numbers(context, only_to))
+    try:
+        import mcp  # noqa: F401
+    except ImportError:
+        raise ConfigurationError(
+            "msgctl mcp needs the mcp package, which is not installed", "pip install 'msgctl[mcp]'"
+        ) from None
+    context.enable_gc()
+    _serve(context, Toolbox(context, allowance))
+
+
+def _numbers(context: Context, file: str) -> frozenset[str]:
+    """Return the numbers in a file. Raises UsageError."""
+    from msgctl.jobs.reader import numbers_in
+
+    # The absolute path, since - would be the standard input of the protocol.
+    with bulk_options.opened(context, str(Path(file).absolute())) as (source, name):
+        return frozenset(numbers_in(source, name, Country().known(context)))
+
+
+def _serve(context: Context, toolbox: Toolbox) -> None:
+    """Answer the client until standard input ends. What is being sent then is sent to the end."""
+    import asyncio
+
+    import anyio
+    import anyio.to_thread
+    from mcp import types
+    from mcp.server.lowlevel import Server
+    from mcp.server.stdio import stdio_server
+
+    streams: tuple[Any, Any] = context.stdin, context.stdout
+    for stream in streams:
+        stream.reconfigure(encoding="utf-8", errors="replace")
+
+    async def list_tools(_context: object, _params: object) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[tool.described(name) for name, tool in toolbox.tools.items()])
+
+    async def call_tool(request: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        call = partial(toolbox.call, params.name, params.arguments or {}, request.request_id)
+        if toolbox.finishes(params.name):
+            return await asyncio.get_running_loop().run_in_executor(sends, call)
+        return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
+
+    server = Server[Any](
+        "msgctl",
+        version=__version__,
+        instructions=toolbox.instructions,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+    async def serve() -> None:
+        async with stdio_server(*map(anyio.wrap_file, streams)) as (reader, writer):
+            await server.run(reader, writer, server.create_initialization_options())
+
+    with ThreadPoolExecutor() as sends:
+        anyio.run(serve)
+
+
+def _tools(*, is_sandbox: bool) -> Iterator[tuple[str, Tool]]:
+    """Yield the commands that are tools, by the names of the tools."""
+    from msgctl.cli import build
+    from msgctl.reference.description import describe
+
+    for node in describe(build()).values():
+        if node.facts.in_bulk or node.path == "profile add" or (node.path == "sandbox inbox" and not is_sandbox):
+            continue
+        if not (node.facts.performs or node.path in LOCAL):
+            continue
+        effect = node.facts.effect or Effect.READS
+        withheld = WITHHELD | WITHHELD_FROM_SENDS if effect is Effect.SENDS else WITHHELD
+        taken = [each for each in (*node.arguments, *node.options) if withheld.isdisjoint(each.names)]
+        yield _name(node.path), Tool(node, effect, {_name(_long(each)): each for each in taken})
+
+
+def _long(parameter: Parameter) -> str:
+    """Return the long name of an option, or the placeholder of an argument."""
+    return next((name for name in parameter.names if name.startswith("--")), parameter.names[0])
+
+
+def _name(typed: str) -> str:
+    """Return the name here of a command, an argument or an option: ``--app-name`` is ``app_name``."""
+    return typed.lstrip("-").replace("-", "_").replace(" ", "_").lower()
+
+
+def _schema(parameter: Parameter) -> dict[str, Any]:
+    """Return the JSON Schema of a parameter."""
+    kind: dict[str, Any] = {"type": "boolean" if parameter.value is None else "string"}
+    if parameter.choices:
+        kind["enum"] = list(parameter.choices)
+    schema = {"type": "array", "items": kind} if parameter.multiple else kind
+    default = {} if parameter.default is None else {"default": parameter.default}
+    return {**schema, "description": parameter.help, **default}
+
+
+def _texts(name: str, parameter: Parameter, given: Any) -> list[str]:
+    """Return the words for an argument of a call; none if it was left out. Raises UsageError for another type."""
+    if given is None:
+        return []
+    if parameter.value is None and isinstance(given, bool):
+        return [option for option in parameter.names if option.startswith("--no-") is not given][:1]
+    items = given if parameter.multiple and isinstance(given, list) else [given]
+    if parameter.value is None or any(type(each) not in (str, int, float) for each in items):
+        kind = "true or false" if parameter.value is None else "a list of strings" if parameter.multiple else "a string"
+        raise UsageError(f"{name} must be {kind}, not {quote(json.dumps(given))}")
+    option = _long(parameter)
+    return [f"{option}={each}" if option.startswith("-") else str(each) for each in items]
+
+
+def _result(code: int, out: str, err: str, *, dry_run: bool) -> types.CallToolResult:
+    """Return what a command printed: its JSON, and each error as one line of JSON."""
+    from mcp import types
+
+    if dry_run and out:
+        out = f'{{"dry_run": true, "request": {out}}}'
+    texts: list[types.ContentBlock] = [types.TextContent(type="text", text=text) for text in (out, err) if text]
+    result = types.CallToolResult(content=texts, is_error=code != 0)
+    with suppress(ValueError, RecursionError):  # not one JSON document, or not one that the SDK can write
+        document = json.loads(out)
+        deep = json.loads(f"{'[' * SPARE_LEVELS}{out}{']' * SPARE_LEVELS}")
+        result.model_copy(update={"structured_content": deep}).model_dump_json()
+        if isinstance(document, dict):
+            return result.model_copy(update={"structured_content": document})
+    return result
+
+
+def _charged(outcome: RecipientOutcome, estimate: int) -> int:
+    """Return what a recipient cost: what the service says, else nothing if it refused, else the estimate."""
+    from msgctl.jobs.spec import charged
+
+    cost = charged(outcome.credits)
+    return cost if cost is not None else 0 if outcome.outcome == REFUSED else estimate

@@ -1,0 +1,88 @@
+"""What programs spent through `msgctl mcp`, so that their limit for a day holds after restarts and kills.
+
+Each send is stored with the most that it may cost before its request goes out, and with its real cost afterwards. If a
+process ends in between, what is stored counts. Several servers share the file, so they cannot exceed a limit together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import date, timedelta
+
+from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, RefusedError, UsageError
+from msgctl.storage import database, paths
+from msgctl.storage.database import FileFormat
+from msgctl.values import quote
+
+KEEP = timedelta(days=90)
+"""How long sends are kept: as long as the keys of --once."""
+
+# day is YYYY-MM-DD. credits are at least the estimate until the response says what was charged.
+_SCHEMA = """
+    CREATE TABLE sends (
+        account TEXT NOT NULL,
+        key TEXT NOT NULL,
+        day TEXT NOT NULL,
+        operation TEXT NOT NULL,
+        estimate INTEGER NOT NULL,
+        credits INTEGER NOT NULL,
+        PRIMARY KEY (account, key)
+    ) WITHOUT ROWID
+    """
+SENDS = FileFormat(
+    name="the list of sends of msgctl mcp",
+    application=0x6D736770,  # "msgp"
+    version=1,
+    fix="Move it away; then the credits of today count from 0 again.",
+    schema=(_SCHEMA,),
+)
+
+
+class LimitError(ConditionError):
+    """A send could exceed the credits of the day; it was not made."""
+
+    nothing_sent = True
+
+
+@contextmanager
+def reserved(
+    account: str, key: str, *, operation: str, estimate: int, most: int, day: date
+) -> Iterator[Callable[[int], None]]:
+    """Reserve credits for the send that the block makes under a key; the block calls what is yielded with its cost.
+
+    Until then the estimate counts, or more if earlier sends of the operation cost more than theirs. Raises LimitError
+    if more than ``most`` credits could be charged on this day, and UsageError if the key was used before.
+    """
+    path = paths.state("mcp.sqlite3")
+    with SENDS.opened(path, create=True) as db:
+        db.execute("PRAGMA synchronous = FULL")
+        with database.transaction(db):
+            db.execute("DELETE FROM sends WHERE day < ?", [str(day - KEEP)])
+            if db.execute("SELECT 1 FROM sends WHERE account = ? AND key = ?", [account, key]).fetchone():
+                raise UsageError(f"The key {quote(key)} was used before", "Choose another key to send again.")
+            query = """SELECT total(credits) FILTER (WHERE day = ?), max(credits * 1.0 / estimate)
+                FILTER (WHERE operation = ?) FROM sends WHERE account = ?"""
+            spent, price = db.execute(query, [str(day), operation, account]).fetchone()
+            cost = math.ceil(round(estimate * max(1.0, price or 1.0), 6))
+            if spent + cost > most:
+                raise LimitError(
+                    f"This send could exceed --max-credits {most} a day: it may cost {cost}, and {spent:.0f} were used",
+                    "Ask the user, or try again tomorrow.",
+                    consequence="nothing was sent",
+                )
+            db.execute(
+                "INSERT INTO sends VALUES (?, ?, ?, ?, ?, ?)", [account, key, str(day), operation, estimate, cost]
+            )
+
+    def change(statement: str, *values: int) -> None:
+        with suppress(ConfigurationError), SENDS.opened(path) as db:  # else the reserved credits count
+            db.execute(f"{statement} WHERE account = ? AND key = ?", [*values, account, key])
+
+    try:
+        yield lambda cost: change("UPDATE sends SET credits = ?", cost)
+    except MsgctlError as error:
+        if error.nothing_sent or isinstance(error, RefusedError):
+            change("DELETE FROM sends")
+        raise

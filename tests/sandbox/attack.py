@@ -1,0 +1,17 @@
+"""What Schemathesis is told about the sandbox, when `.ci/run` attacks a served one with it."""
+
+from typing import Any
+
+import schemathesis
+
+
+def before_call(context: Any, case: Any, kwargs: Any) -> None:
+    """Give a request that has credentials the right ones, and let none wait."""
+    for place in (case.query, case.body):
+        if isinstance(place, dict) and {"client", "key"} <= place.keys():
+            place["client"], place["key"] = 1, "sandbox-key"
+        if isinstance(place, dict) and "wait" in place:
+            place["wait"] = 0
+
+
+schemathesis.hook(before_call)
