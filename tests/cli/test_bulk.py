@@ -102,7 +102,12 @@ def test_the_summary_comes_before_the_first_request(customers: str, jobs: Jobs, 
     done = jobs.sms(customers, "--yes")
     assert done.code == 0
     told = " ".join(done.err.split())
-    for line in ("Send 3 messages from account environment", "3 of 4 in", "1 duplicate, left out", "about 3 of 2 not enough"):
+    for line in (
+        "Send 3 messages from account environment",
+        "3 of 4 in",
+        "1 duplicate, left out",
+        "about 3 of 2 not enough",
+    ):
         assert line in told
     assert f"Line 4: {ANA}: duplicate of line 2" in done.err
     assert done.err.index("Send 3 messages") < done.err.index("job show")

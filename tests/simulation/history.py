@@ -25,6 +25,7 @@ from msgctl import cli
 from msgctl.cli.context import Context
 from simulation.service import BASE_URL, CLIENT, KEY, Arrival, Departure, Service
 from simulation.world import Process, World
+from support.runs import ended_well
 
 ENVIRONMENT = {"MSGCTL_BASE_URL": BASE_URL, "MSGCTL_CLIENT": str(CLIENT), "MSGCTL_KEY": KEY}
 NUMBERS = {
@@ -39,7 +40,6 @@ WINDOWS: tuple[tuple[str, ...], ...] = (
     ("--window", "08:00-19:00", "--days", "mon-sat"),
     ("--window", "21:00-23:00"),
 )
-CODES = {0, 1, 2, 3, 4, 5, 6}
 PLENTY = 10**6
 """Credits."""
 LEFT_OUT = {"invalid", "duplicate"}
@@ -56,11 +56,11 @@ def check(is_true: object, what: str) -> None:
 
 @dataclass
 class Run:
-    """A command line that was run; ``code`` is None if it was killed."""
+    """A command line that was run; ``code`` is -1 if it was killed."""
 
     process: Process
     arguments: Sequence[str]
-    code: int | None = None
+    code: int = -1
     out: str = ""
     err: str = ""
 
@@ -189,10 +189,11 @@ class History:
             self.service.set_credits(random.randint(0, 10))
         self.keys = [Key(f"key {number}", random.choice(phones)) for number in range(2)]
         self.bulk(plan, at_once=random.choice((1, 1, 1, 1, 1, 1, 1, 2)))
-        again = [self.resume_twice, self.resend, self.rerun, self.rerun]
-        steps = [self.resume, self.resume, self.resume, *again, self.once, self.once, self.rest]
-        for step in random.choices(steps, k=random.randint(0, 5)):
-            if self.jobs or step not in again:
+        of_jobs = [self.resume] * 3 + [self.resume_twice, self.resend, self.rerun, self.rerun]
+        for step in random.choices([*of_jobs, self.once, self.once, self.rest], k=random.randint(0, 5)):
+            if step in of_jobs and not self.jobs:
+                self.bulk(plan)  # it died before there was a job
+            else:
                 step()
         self.settle()
         self.compare_service()
@@ -213,6 +214,9 @@ class History:
         for job in new:
             self.compare(job)
         check(sum(job.is_sent() for job in new) <= 1, "the same job was started twice")
+        is_refused = self.jobs or all(why for _, _, why in plan.rows)
+        is_hindered = all(run.was_disturbed or run.code in (1, 4) for run in runs)  # without a balance there is no job
+        check(new or is_refused or is_hindered, "no job was started")
         self.jobs += new
         for run in runs:
             is_known = any(run.name in job.runs for job in new)
@@ -225,7 +229,7 @@ class History:
         day_before = datetime.fromtimestamp(self.world.wall - 86000, UTC)
         if job.is_sent() and (job.shown["pending"] or job.shown["updated"] > f"{day_before:%FT%T}"):
             (run,) = self.run(*job.plan.arguments)
-            check(run.code in (2, 3, None), f"{run.name} sent the job again: {run.code}")
+            check(run.code in (2, 3, -1), f"{run.name} sent the job again: {run.code}")
             check(not self.departures([run]), f"{run.name} sent the job again")
             jobs = [each["job"] for each in self.look("job", "list")]
             check({*jobs} == {each.id for each in self.jobs}, f"{run.name} made another job")
@@ -233,8 +237,6 @@ class History:
             self.bulk(job.plan, "--again")
 
     def resume(self, *options: str, at_once: int = 1) -> None:
-        if not self.jobs:
-            return
         job = self.random.choice(self.jobs)
         if "--resend-unknown" in options:
             job.resent.update(row["phone"] for row in job.rows if row["outcome"] == "unknown")
@@ -335,7 +337,10 @@ class History:
             is_sent = {row["outcome"] for row in job.rows} <= {"accepted", *LEFT_OUT}
             is_paused = job.plan.canary is not None and job.shown["pending"]
             check(latest.code or is_sent or is_paused, f"{latest.name} ended with 0 before everyone was accepted")
-            check(not (latest.code and is_sent), f"{latest.name} ended with {latest.code}, and everyone was accepted")
+            check(
+                not (latest.code in (1, 5, 6) and is_sent),
+                f"{latest.name} ended with {latest.code}, and everyone was accepted",
+            )
 
     def _compare_credits(self, job: Job, arrivals: list[Arrival]) -> None:
         known = {each.id: each for each in arrivals}
@@ -399,8 +404,9 @@ class History:
         self.world.run(*(run.process for run in runs))
         for run in runs:
             self.world.note(f"{run.name} ended with {run.code}: {run.err.strip()}")
-            check(run.process.was_killed or run.code in CODES, f"{run.name} ended with {run.code}")
-            check("mistake of its own" not in run.err, f"{run.name} failed: {run.err}")
+            check(run.process.was_killed or ended_well(run.code, run.out, run.err), f"{run.name} ended with {run.code}")
+            is_hindered = run.was_disturbed or at_once > 1  # by the disk, or by another process
+            check(run.code != 3 or is_hindered, f"{run.name} did not do its work: {run.err}")
         return runs
 
     def look(self, *arguments: str) -> Any:

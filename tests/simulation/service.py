@@ -97,6 +97,8 @@ class Network(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         service, world = self._service, self._service.world
         fault = world.random.choice(BEFORE + AFTER) if world.random.random() < service.faults else ""
+        if request.method == "GET" and fault in ("no entry", "bare"):
+            fault = "html"
         phones = parse_qs(request.content.decode()).get("phone", [""])[0].split(",")
         world.note(f"request to {','.join(phones)} {fault}")
         if fault == "no connection":

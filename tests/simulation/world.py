@@ -105,9 +105,11 @@ class World:
         self._copy: Path | None = None
 
     def run(self, *processes: Process) -> None:
-        """Run processes at the same time, to their ends. Raises StuckError, and what they let through."""
+        """Run processes to their ends, begun within seconds. Raises StuckError, and what they let through."""
         for process in processes:
-            self.start(process, "main", process.main)
+            begun = self.start(process, "main", process.main)
+            if process is not processes[0]:
+                begun.is_ready, begun.wake_at = False, self.now + self.random.choice((0, 0.2, 2))
         while (task := self._chosen()) is not None:
             self.running = task
             task.greenlet.switch()  # until a thread ends
