@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import httpx
 
     from msgctl.sandbox.protocol import SandboxRequest, SandboxResponse
-    from msgctl.sandbox.server import Server
+    from msgctl.sandbox.server import Respond, Server
     from msgctl.sandbox.service import Network
     from msgctl.sandbox.state import SandboxState
 
@@ -174,14 +174,14 @@ def serve(
         faults.replace_all(state, *(fault or []))
         if clock is not None:
             set_clock(emulator, clock)
-        server.service = Service(emulator, allowed)
         # Programs, and msgctl itself, find the server by these; the key is not a secret.
         variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(client), "MSGCTL_KEY": account.key}
         exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
         page = f"{server.origin}/"
         document = {"base_url": base_url, "page": page, "client": client, "key": account.key, "pid": os.getpid()}
         text = f"# inbox page: {page}\n{exports}"
-        _serve_until_stopped(context, server, TextResult(text, document), page if open_page else None)
+        shown = page if open_page else None
+        _serve_until_stopped(context, server, Service(emulator, allowed).respond, TextResult(text, document), shown)
 
 
 def record(
@@ -210,14 +210,16 @@ def record(
         return _forwarded(transport, profile.base_url, request, context.options.timeout)
 
     with _private(to) as file, listening.server(context) as server:
-        server.service = ExchangeRecorder(forward, redact_body, file)
         base_url = server.origin + BASE_PATH
         text = f"# recording to {clean(to)}\nexport MSGCTL_BASE_URL={shlex.quote(base_url)}\n"
         document = {"base_url": base_url, "service": profile.base_url, "file": to, "pid": os.getpid()}
-        _serve_until_stopped(context, server, TextResult(text, document))
+        respond = ExchangeRecorder(forward, redact_body, file).respond
+        _serve_until_stopped(context, server, respond, TextResult(text, document))
 
 
-def _serve_until_stopped(context: Context, server: Server, announcement: TextResult, page: str | None = None) -> None:
+def _serve_until_stopped(
+    context: Context, server: Server, respond: Respond, announcement: TextResult, page: str | None = None
+) -> None:
     """Print where the server is, open its page if there is one, and serve until a signal ends it."""
 
     def stop(_signal: int, _frame: object) -> None:
@@ -232,7 +234,7 @@ def _serve_until_stopped(context: Context, server: Server, announcement: TextRes
         if page is not None:
             webbrowser.open(page)
         if unwritten is None or isinstance(unwritten, BrokenPipeError):  # the caller could not know the address
-            server.serve_forever()
+            server.serve_forever(respond)
 
 
 def _forwarded(
