@@ -257,21 +257,3 @@ def test_a_get_is_retried(tool: Tool, service: Service) -> None:
     service.will(drop, drop, drop)
     assert tool("api", "GET", "/x").code == 5
     assert len(service.received) == 6
-
-
-def test_an_unsent_request_exits_with_4(tool: Tool, service: Service) -> None:
-    service.hang_up(3)
-    service.stop()
-    done = tool("api", "POST", "/x")
-    assert done.code == 4
-    assert "nothing was sent" in done.err
-
-
-def test_the_key_is_not_in_any_header(tool: Tool, service: Service) -> None:
-    for status in (200, 520):
-        service.will(
-            raw(f"HTTP/1.1 {status} {quote(KEY)}\r\nX-Was: /x?key={quote(KEY)}\r\nContent-Length: 0\r\n\r\n".encode())
-        )
-        out = tool("api", "-i", "GET", "/x").out
-        assert "X-Was: /x?key=***" in out
-        assert not shows_key(out)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import pytest
 
@@ -77,36 +76,6 @@ def sent(sandbox: Sandbox, *arguments: str) -> str:
     return str(sandbox.document(*arguments)["data"][0]["id"])
 
 
-CALLED = ("-m", "Hello", "--voice", "Lucia")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "states"),
-    [
-        (["sms", "send", PHONE, "-m", "Hello"], ["queued", "sent", "delivered", "delivered"]),
-        (["sms", "send", "573001230001", "-m", "Hello"], ["queued", "sent", "undelivered", "undelivered"]),
-        (["sms", "send", "573001230002", "-m", "Hello"], ["queued", "rejected", "rejected", "rejected"]),
-        (["sms", "send", "573001230003", "-m", "Hello"], ["queued", "queued", "queued", "queued"]),
-        (["call", "send", PHONE, *CALLED], ["queued", "ringing", "answered", "answered"]),
-        (["call", "send", "573001230001", *CALLED], ["queued", "ringing", "not-answered", "not-answered"]),
-        (
-            ["call", "send", "573001230001", *CALLED, "--leave-voicemail"],
-            ["queued", "ringing", "voicemail", "voicemail"],
-        ),
-        (["call", "send", "573001230002", *CALLED], ["queued", "busy", "busy", "busy"]),
-        (["call", "send", "573001230003", *CALLED], ["queued", "ringing", "ringing", "ringing"]),
-    ],
-    ids=lambda value: " ".join(value[:3]) + (" voicemail" if "--leave-voicemail" in value else ""),
-)
-def test_a_message_moves_through_its_states(arguments: Sequence[str], states: list[str], sandbox: Sandbox) -> None:
-    message = sent(sandbox, *arguments)
-    seen = []
-    for _ in states:
-        seen.append(sandbox.document("state", "get", message)["state"])
-        sandbox.tool.clock.now += 1
-    assert seen == states
-
-
 @pytest.mark.parametrize(
     ("phone", "options", "code"),
     [
@@ -128,10 +97,6 @@ def test_a_watch_of_a_message_that_is_not_delivered(
 # --- short URLs
 
 
-CATEGORIES = ("date", "hour", "country", "device", "operatingSystem")
-PREMIUM = ("region", "city", "brand", "model", "browser", "lang")
-
-
 def test_a_terminal_draws_forty_clicks(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     sandbox = Sandbox(tool, terminal=True)
@@ -147,17 +112,3 @@ def test_a_terminal_draws_forty_clicks(tool: Tool, monkeypatch: pytest.MonkeyPat
         end = lines.index("", start) if "" in lines[start:] else len(lines)
         clicks = [re.search(r" ([0-9]+) +<?[0-9]+%", line) for line in lines[start:end]]
         assert sum(int(found[1]) for found in clicks if found) == 40
-
-
-def test_forty_clicks_in_json_and_csv(sandbox: Sandbox) -> None:
-    shorten(sandbox, "--premium")
-    sandbox.done("sandbox", "click", "offers", "--count", "40", "--days", "5")
-    document = sandbox.document("url", "stats", "offers", "--since", "7d")
-    rows = sandbox.rows("url", "stats", "offers", "--since", "7d")
-    assert document["clicksNumber"] == 40
-    for category in CATEGORIES + PREMIUM:
-        assert sum(each[category]["clicks"] for each in document["metrics"] if category in each) == 40
-        assert sum(int(row["clicks"]) for row in rows if row["category"] == category) == 40
-    chosen = sandbox.rows("url", "stats", "offers", "--since", "7d", "--fields", "clicksNumber,property")
-    assert [row["property"] for row in chosen] == [row["property"] for row in rows]
-    assert {row["clicksNumber"] for row in chosen} == {"40"}

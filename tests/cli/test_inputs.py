@@ -123,12 +123,6 @@ def test_blank_undecodable_and_control_text_is_refused_before_anything_is_sent(
 # --- the message
 
 
-def test_an_option_gives_the_message_unchanged(tool: Tool, service: Service) -> None:
-    text = " Hola,\n\tseñal ü 漢字 😀 -m \r\n"
-    assert used(tool, service, *SMS, "-m", text)["sms"] == text
-    assert used(tool, service, *CALL[:3], "--message", text, "--voice", "Mia")["message"] == text
-
-
 @pytest.mark.parametrize("more", [(), ("-m", "-"), ("--message", "-"), ("--message-file", "-")], ids=str)
 def test_standard_input_gives_the_message(more: tuple[str, ...], tool: Tool, service: Service) -> None:
     assert used(tool, service, *SMS, *more, stdin="\ufeffSeñal\nde 漢字 😀\r\n\n")["sms"] == "Señal\nde 漢字 😀"
@@ -193,9 +187,6 @@ def test_gsm7_refuses_characters_without_a_near_one(tool: Tool, service: Service
     refused(tool, service, *SMS, "-m", "\u0301 \ufe0f", "--gsm7", names=("GSM-7", "--gsm7"))
 
 
-# --- dates
-
-
 # --- codes
 
 
@@ -232,23 +223,6 @@ def test_values_fill_the_template_in_order(command: tuple[str, ...], tool: Tool,
     service.will(answer(ANSWER))
     assert tool(*command, "--template", "t", "--", "+57 300 123 4567", *values).code == 0
     assert json.loads(service.received[0].body) == {"phone": PHONE, "body": values}
-
-
-BODIES = [
-    b'\r\n {"b" : 1.0, "a":1e2,\t"b":12345678901234567890123}\n\n',
-    '{"ñ": "漢 😀 \\u00f1 \\ud83d\\ude00", "x": "\u2028\u202e"}'.encode(),
-    b'{"lone": "\\ud800", "nul": "\\u0000", "big": %s, "huge": 1e999}' % (b"9" * 6000),
-]
-
-
-@pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
-def test_a_json_object_is_sent_to_the_byte(body: bytes, tmp_path: Path, tool: Tool, service: Service) -> None:
-    file = tmp_path / "body.json"
-    file.write_bytes(body)
-    service.will(answer(ANSWER), answer(ANSWER))
-    tool("chatapp", "send", "--template", "t", "--body", str(file))
-    tool("chatapp", "order", "--template", "t", "--body", "-", stdin=b"\xef\xbb\xbf" + body)
-    assert [request.body for request in service.received] == [body, body]
 
 
 @pytest.mark.parametrize(

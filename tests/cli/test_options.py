@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from conftest import KEY
@@ -27,82 +25,37 @@ everywhere = pytest.mark.parametrize("place", ["before the group", "after the gr
 
 
 @everywhere
-def test_profile(place: str, tool: Tool) -> None:
-    done = tool(*placed(("-p", "sandbox"), place))
-    assert (done.code, done.out) == (0, "status  1000\n")
+def test_an_option_is_accepted_in_every_place(place: str, tool: Tool) -> None:
+    options = ("-p", "sandbox", "-q", "-o", "tsv", "--fields", "status", "--no-header", "--no-color")
+    assert tool(*placed(options, place)) == Outcome(0, b"1000\n", b"")
+    dry = tool(*placed(("-n", "-p", "sandbox", "--output=JSON"), place))
+    assert (dry.code, dry.document["query"]) == (0, {"client": "***", "key": "***"})
     assert tool(*placed(("--profile", "nobody"), place)).code == 3
+    assert tool(*placed(("-p", "sandbox", "--timeout", "0"), place)).code == 2
+    assert "> GET" in tool(*placed(("-p", "sandbox", "-v"), place)).err
 
 
-@everywhere
-@pytest.mark.parametrize("option", [["--json"], ["-ojson"], ["--output=JSON"]])
-def test_json(option: list[str], place: str, tool: Tool) -> None:
-    done = tool(*placed(("-q", "-p", "sandbox", *option), place))
-    assert (done.code, done.document) == (0, {"status": 1000})
+def test_quiet(tool: Tool) -> None:
+    assert tool("-p", "sandbox", "balance").err != ""
+    assert tool("-p", "sandbox", "balance", "-q").err == ""
 
 
-@everywhere
-@pytest.mark.parametrize(
-    ("form", "printed"), [("table", "status  1000\n"), ("csv", "status\n1000\n"), ("tsv", "status\n1000\n")]
-)
-def test_output(form: str, printed: str, place: str, tool: Tool) -> None:
-    done = tool(*placed(("-p", "sandbox", "-o", form), place))
-    assert done.out.replace("\r", "") == printed
-
-
-@everywhere
-def test_fields(place: str, tool: Tool) -> None:
-    options = ("-p", "sandbox", "-o", "csv", "--fields", "url,method", "-n")
-    assert tool(*placed(("-p", "sandbox", "-o", "csv", "--fields", "status"), place)).out.splitlines() == [
-        "status",
-        "1000",
-    ]
-    assert tool(*placed(options, place)).code == 2, "the fields are those of the answer"
-
-
-@everywhere
-def test_dry_run(place: str, tool: Tool, service: Service) -> None:
-    done = tool(*placed(("--dry-run", "--json"), place))
-    assert done.code == 0
-    assert done.document["query"] == {"client": "***", "key": "***"}
-    assert service.received == []
-
-
-@everywhere
-def test_quiet(place: str, tool: Tool) -> None:
-    assert tool(*placed(("-p", "sandbox"), place)).err != ""
-    assert tool(*placed(("-p", "sandbox", "-q"), place)).err == ""
-
-
-@everywhere
-def test_verbose(place: str, tool: Tool, service: Service) -> None:
-    service.will(answer({"status": 7}))
-    done = tool(*placed(("-v",), place))
-    assert "GET" in done.err
-    assert "/balance" in done.err
-    assert "200" in done.err
-    assert done.out == "status  7\n"
-
-
-@everywhere
-def test_timeout(place: str, tool: Tool, service: Service) -> None:
+def test_timeout(tool: Tool, service: Service) -> None:
     service.always(drip(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"))
-    done = tool(*placed(("--timeout", "0.05"), place))
+    done = tool("balance", "--timeout", "0.05")
     assert done.code == 5
     assert "0.05 seconds" in done.err
 
 
-@everywhere
-def test_no_color(place: str, tool: Tool) -> None:
-    assert "\x1b" in tool(*placed(("-p", "sandbox"), place), terminal=True).out
-    done = tool(*placed(("-p", "sandbox", "--no-color"), place), terminal=True)
+def test_no_color(tool: Tool) -> None:
+    assert "\x1b" in tool("-p", "sandbox", "balance", terminal=True).out
+    done = tool("-p", "sandbox", "balance", "--no-color", terminal=True)
     assert (done.code, "\x1b" in done.out + done.err) == (0, False)
 
 
-@everywhere
-def test_yes(place: str, tool: Tool, home: Path) -> None:
+def test_yes(tool: Tool) -> None:
     tool("-p", "sandbox", "sandbox", "credit", "5")
-    words = {"before the group": ["-y", "sandbox", "reset"], "after the group": ["sandbox", "-y", "reset"]}
-    done = tool(*words.get(place, ["sandbox", "reset", "--yes"]), terminal=True)
+    done = tool("sandbox", "reset", "--yes", terminal=True)
     assert (done.code, "?" in done.err) == (0, False)
     assert tool(*BALANCE).out == "status  1000\n"
 

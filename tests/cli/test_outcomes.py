@@ -65,26 +65,6 @@ def test_the_status_of_a_blocked_number_is_not_judged(service: Service, tool: To
     assert tool("block", "add", PHONE).code == 0
 
 
-@pytest.mark.parametrize("status", [True, 1, "verified", "verificado"])
-def test_a_code_is_verified(status: object, service: Service, tool: Tool) -> None:
-    service.will(answer({"status": status}))
-    assert tool(*VERIFY).code == 0
-
-
-@pytest.mark.parametrize(
-    "status",
-    [
-        *(False, 0, "0", "FAILED", "pending", "not verified", "expirado", ""),
-    ],
-)
-def test_a_code_is_not_verified(status: object, service: Service, tool: Tool) -> None:
-    service.will(answer({"status": status}))
-    done = tool(*VERIFY, "--json")
-    assert done.code == 1
-    assert done.error["kind"] in ("refused", "unreadable", "outcome_unknown")
-    assert "480615" not in done.err
-
-
 def test_a_code_that_was_not_sent_gets_no_verdict_that_it_was(service: Service, tool: Tool) -> None:
     service.will(answer({"id": "d1", "status": "accepted", "data": [entry(PHONE, "blocked")]}))
     done = tool(*SENDS["2fa send-sms"].line, screen=True)

@@ -6,11 +6,9 @@ import contextlib
 import fcntl
 import json
 import os
-import pty
 import shlex
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import termios
@@ -26,6 +24,7 @@ import pytest
 from support.commands import PHONE, SENDS
 from support.files import table, write_config
 from support.service import Service, answer, silent
+from support.terminal import Terminal, in_a_terminal
 from support.tool import process
 
 MSGCTL = f"{shlex.quote(sys.executable)} -m msgctl"
@@ -293,27 +292,13 @@ def test_arguments_that_are_not_text_are_a_usage_error(service: Service) -> None
 # --- a real terminal
 
 
-def on_terminal(*arguments: str, columns: int = 80, env: Mapping[str, str] | None = None) -> tuple[int, str]:
+def on_terminal(*arguments: str, env: Mapping[str, str] | None = None) -> tuple[int, str]:
     """Run the tool on a terminal of its own; its exit code, and all that came to the screen."""
-    outer, inner = pty.openpty()
-    fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    child = subprocess.Popen(
-        [sys.executable, "-m", "msgctl", *arguments],
-        stdin=inner,
-        stdout=inner,
-        stderr=inner,
-        env={**os.environ, **(env or {})},
-        start_new_session=True,
-    )
-    os.close(inner)
-    shown = b""
-    with contextlib.suppress(OSError):  # Linux reports the other side's end so
-        while chunk := os.read(outer, 65536):
-            shown += chunk
-    os.close(outer)
-    return child.wait(60), shown.decode().replace("\r\n", "\n")
+    terminal = Terminal(*arguments, env=env)
+    return terminal.end(), terminal.shown.decode()
 
 
+@in_a_terminal
 def test_a_terminal_gets_colour(service: Service) -> None:
     service.will(answer(RECORD), answer({"error": "no", "msg": "no"}, 520))
     assert "\x1b[" in on_terminal(*SEND.split())[1]
@@ -322,6 +307,7 @@ def test_a_terminal_gets_colour(service: Service) -> None:
     assert "\x1b[" in shown
 
 
+@in_a_terminal
 @pytest.mark.parametrize(
     ("arguments", "env"),
     [

@@ -24,8 +24,8 @@ from support.examples import FIRST, OF_EACH_KIND, Example, line_of, write_files
 from support.files import config_file, table, write_config
 from support.runs import DOCUMENTED, NEVER_SAID, ended_well
 from support.service import Service, answer, silent
+from support.terminal import PATIENCE, RUN, Terminal, in_a_terminal
 from support.tool import Tool
-from support.tty import PATIENCE, RUN, Tty, forks
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SEND = SENDS["sms send"].line
@@ -154,11 +154,11 @@ def test_a_signal_that_the_caller_ignores_stays_ignored(ignored: signal.Signals,
 # --- on a terminal
 
 
-@forks
+@in_a_terminal
 @each_signal
 def test_the_echo_is_restored_if_no_key_was_given(number: signal.Signals) -> None:
     before = config_file().read_bytes()
-    tty = Tty("profile", "add", "new", "--base-url", "https://service.example/api/v1", "--client", "1")
+    tty = Terminal("profile", "add", "new", "--base-url", "https://service.example/api/v1", "--client", "1", columns=20)
     assert tty.read_until(b"Key: $")
     tty.process.send_signal(number)
     assert tty.end() == 130
@@ -166,9 +166,9 @@ def test_the_echo_is_restored_if_no_key_was_given(number: signal.Signals) -> Non
     assert config_file().read_bytes() == before
 
 
-@forks
+@in_a_terminal
 def test_a_key_is_not_shown_after_the_process_was_suspended() -> None:
-    tty = Tty("profile", "add", "new", "--base-url", "https://service.example/api/v1", "--client", "1")
+    tty = Terminal("profile", "add", "new", "--base-url", "https://service.example/api/v1", "--client", "1", columns=20)
     assert tty.read_until(b"Key: $")
     tty.process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, tty.process.pid, os.WSTOPPED | os.WNOWAIT)
@@ -184,7 +184,7 @@ def test_a_key_is_not_shown_after_the_process_was_suspended() -> None:
     assert "a-new-key" in config_file().read_text(encoding="utf-8")
 
 
-@forks
+@in_a_terminal
 @each_signal
 def test_a_job_finishes_requests_in_flight_and_a_second_signal_ends_it(number: signal.Signals, world: Service) -> None:
     arrived = threading.Event()
@@ -194,7 +194,7 @@ def test_a_job_finishes_requests_in_flight_and_a_second_signal_ends_it(number: s
         silent(connection)
 
     world.will(READABLE, hold)
-    tty = Tty("sms", "bulk", "customers.csv", "-m", "Hola", "--yes")
+    tty = Terminal("sms", "bulk", "customers.csv", "-m", "Hola", "--yes", columns=20)
     assert arrived.wait(PATIENCE)
     tty.process.send_signal(number)
     assert tty.read_until(b"Stopping")
@@ -203,7 +203,7 @@ def test_a_job_finishes_requests_in_flight_and_a_second_signal_ends_it(number: s
     assert ended_well(130, tty.shown.decode().replace("\r", ""), coloured=True)
 
 
-@forks
+@in_a_terminal
 @pytest.mark.parametrize("words", [SEND, ("state", "watch", "m1"), ("sms", "bulk", "customers.csv", "-m", "x", "-y")])
 def test_closing_the_terminal_interrupts(words: tuple[str, ...], world: Service, tmp_path: Path) -> None:
     arrived, closed = threading.Event(), threading.Event()
@@ -215,7 +215,7 @@ def test_closing_the_terminal_interrupts(words: tuple[str, ...], world: Service,
 
     world.always(hold)
     with (tmp_path / "said").open("w+b") as said:
-        tty = Tty(*words, stderr=said.fileno())
+        tty = Terminal(*words, stderr=said.fileno(), columns=20)
         assert arrived.wait(PATIENCE)
         tty.hang_up()
         closed.set()

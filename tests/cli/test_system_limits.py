@@ -48,22 +48,6 @@ def test_a_job_without_threads_sends_nothing_and_can_be_resumed(
     assert jobs.shown(job)["accepted"] == 3
 
 
-@pytest.mark.parametrize(("most", "code"), [(0, 3), (2, 0)])
-def test_checking_states_needs_two_threads(
-    most: int, code: int, tool: Tool, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    service.always(accepting(service))
-    jobs = Jobs(tool)
-    job = jobs.send(of_phones(home, numbers(3)))
-    service.always(answer({"id": "m1", "state": "delivered"}))
-    with monkeypatch.context() as patched:
-        allow_threads(patched, most, "ledger", "asker")
-        done = jobs("job", "states", job)
-    assert done.code == code, done.err
-    assert ("threads" in done.err) == (code == 3)
-    assert jobs("job", "states", job, "--json").document["states"] == {"delivered": 3}
-
-
 def test_a_failed_connection_says_why(tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> NoReturn:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))

@@ -1,19 +1,26 @@
-"""Objects that hold the key do not show it, and neither do errors about it."""
+"""Keys: no object shows one, and a key command prints one instead of its being in the file."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conftest import KEY
 from msgctl.cli.context import Context
-from msgctl.config import file as config_file
-from support.files import table, write_config
+from msgctl.config import credential
+from msgctl.config.file import load
+from support.files import URL, config_file, credentials, table, write_config, written
 from support.leaks import shows_key
 from support.service import Service
+from support.terminal import Terminal, in_a_terminal
+from support.tool import Tool
+
+ACCOUNT = ("--base-url", URL, "--client", "12345")
 
 
 @pytest.fixture
@@ -21,12 +28,12 @@ def objects(service: Service) -> dict[str, Any]:
     """The objects that hold a key, with the key in them."""
     context = Context(stdin=StringIO(), stdout=StringIO(), stderr=StringIO())
     profile = context.profile
-    credential = profile.credential()
-    assert credential.parameters() == (("client", "12345"), ("key", KEY))
-    config = config_file.load(write_config(table("main", key=KEY)))
+    found = profile.credential()
+    assert found.parameters() == (("client", "12345"), ("key", KEY))
+    config = load(write_config(table("main", key=KEY)))
     return {
-        "Secret": credential.key,
-        "Credential": credential,
+        "Secret": found.key,
+        "Credential": found,
         "Profile": profile,
         "ConfigFile": config,
         "Client": context.client,
@@ -38,3 +45,130 @@ def objects(service: Service) -> dict[str, Any]:
 @pytest.mark.parametrize("show", [repr, str, format, ascii, lambda it: repr([it])])
 def test_no_object_shows_the_key(objects: dict[str, Any], name: str, show: Callable[[Any], str]) -> None:
     assert not shows_key(show(objects[name]))
+
+
+# --- keys that a command prints
+
+
+def with_command(server: Service, command: str, name: str = "main") -> None:
+    write_config(table(name, f"key_command = {json.dumps(command)}", base_url=server.base_url, key=None))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat {key}",
+        "cat {key} && echo another line",
+        "awk '{{printf \"%s\\r\\n\", $0}}' {key}",
+        "echo a note >&2; cat {key}",
+    ],
+)
+def test_the_first_line_of_a_key_command_is_the_key(tool: Tool, server: Service, home: Path, command: str) -> None:
+    (home / "key").write_text(f"{KEY}\n", encoding="utf-8")
+    with_command(server, command.format(key=home / "key"))
+    done = tool("balance", "-p", "main")
+    assert done.code == 0, done.err
+    assert credentials(server) == ("1", KEY)
+
+
+def test_a_key_command_is_saved_instead_of_the_key(tool: Tool, server: Service, home: Path) -> None:
+    (home / "key").write_text(f"{KEY}\n", encoding="utf-8")
+    account = ["--base-url", server.base_url, "--client", "5", "--key-command", f"cat {home}/key"]
+    assert tool("profile", "add", "main", *account).code == 0
+    assert written()["profiles"]["main"] == {
+        "base_url": server.base_url,
+        "client": 5,
+        "key_command": f"cat {home}/key",
+    }
+    assert tool("balance").code == 0
+    assert credentials(server) == ("5", KEY)
+
+
+@pytest.mark.parametrize("command", ["", "  ", "a\x1bb"])
+def test_an_invalid_key_command_is_refused(tool: Tool, command: str) -> None:
+    assert tool("profile", "add", "main", *ACCOUNT, "--key-command", command).code == 2
+    assert not config_file().exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("echo hidden-word; exit 7", "7"),
+        ("no-such-command-anywhere 2>&-", "127"),
+        ("kill -9 $$", "-9"),
+        ("true", "no key"),
+        ("echo; echo hidden-word", "no key"),
+        ("echo '   '", "empty"),
+        ("printf 'hidden-word\\377\\n'", "UTF-8"),
+        ("printf 'hidden-word\\033\\n'", "control"),
+        ("head -c 5000 /dev/zero | tr '\\0' x", "longer"),
+    ],
+)
+def test_a_key_command_without_a_key_exits_with_3(tool: Tool, server: Service, command: str, said: str) -> None:
+    with_command(server, command)
+    done = tool("balance", "-p", "main")
+    assert (done.code, server.received) == (3, [])
+    assert "main" in done.err
+    assert said in done.err
+    assert "hidden-word" not in done.err
+
+
+def test_a_key_command_that_does_not_end_is_killed(
+    tool: Tool, server: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(credential, "MOST_SECONDS", 0.05)
+    with_command(server, "exec sleep 60")
+    done = tool("balance", "-p", "main")
+    assert (done.code, server.received) == (3, [])
+    assert "0.05 seconds" in done.err
+
+
+def test_a_key_command_does_not_see_the_key_of_the_environment(
+    tool: Tool, server: Service, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSGCTL_KEY", KEY)
+    monkeypatch.setenv("MSGCTL_CLIENT", "9")
+    with_command(server, f"env > {home}/seen; echo another-key")
+    assert tool("balance", "-p", "main").code == 0
+    assert credentials(server) == ("1", "another-key")
+    seen = (home / "seen").read_text(encoding="utf-8")
+    assert not shows_key(seen)
+    assert "MSGCTL_CLIENT=9" in seen
+
+
+@in_a_terminal
+def test_a_key_command_can_ask_on_a_terminal(server: Service) -> None:
+    with_command(server, "printf 'Passphrase? ' >&2; read -r phrase; echo key-of-$phrase")
+    terminal = Terminal("balance", "-p", "main")
+    terminal.answer("Passphrase? ", b"ana\n")
+    assert terminal.end() == 0
+    assert credentials(server) == ("1", "key-of-ana")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["balance", "-n"],
+        ["sms", "send", "573001234567", "-m", "Hola", "-n"],
+        ["profile", "list"],
+        ["profile", "show", "main"],
+        ["sms", "send", "not a number", "-m", "Hola"],
+    ],
+)
+def test_a_key_command_is_not_run_if_no_key_is_needed(
+    tool: Tool, server: Service, home: Path, words: list[str]
+) -> None:
+    with_command(server, f"touch {home}/ran; echo key")
+    tool("-p", "main", *words)
+    assert not (home / "ran").exists()
+
+
+def test_a_key_command_is_not_run_if_the_environment_has_the_key(
+    tool: Tool, server: Service, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_command(server, f"touch {home}/ran; echo key")
+    monkeypatch.setenv("MSGCTL_PROFILE", "main")
+    monkeypatch.setenv("MSGCTL_KEY", KEY)
+    assert tool("balance").code == 0
+    assert credentials(server) == ("1", KEY)
+    assert not (home / "ran").exists()

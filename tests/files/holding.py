@@ -51,7 +51,7 @@ def strays(world: World) -> list[str]:
 def assert_told(change: Change, world: World, done: Outcome) -> None:
     """Check that a command that failed says so once, with the file and a hint."""
     assert "Traceback" not in done.err
-    assert "mistake of its own" not in done.err
+    assert "because of a bug" not in done.err
     assert done.code in ((0,) if change.is_notes else (0, 3))
     if done.code or "Warning" in done.err:
         assert change.touches in said(done)

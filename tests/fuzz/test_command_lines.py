@@ -2,15 +2,74 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+import getpass
+import os
+import shutil
+from pathlib import Path
 
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from contract.requests import faults
 from fuzz.words import command_lines
-from fuzz.world import World, tries
+from msgctl.sandbox.server import Server
+from support.examples import write_files
+from support.files import table, write_config
+from support.names import know_no_names
+from support.runs import ended_well
+from support.service import Service, answer
+from support.tool import Tool
+
+MOST_SLEEPS = 20
+"""Pauses after which a person presses Ctrl-C."""
+OUTSIDE = {"sandbox", "api"}
+"""Groups and commands that reach more than the interface has: a served sandbox, and any request."""
+READS = ("/balance", "/messages-state", "/url/short-statistic")
+READABLE = {"id": "m1", "status": "7", "state": "delivered", "urlShort": "https://s.example/1"}
+"""A response that is readable as any record."""
 
 
-@tries(300)
+@pytest.fixture
+def kept(service: Service, tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files and the job that examples are about, a profile that leads to the server, and a used sandbox."""
+    home = tmp_path / "home"
+    home.mkdir()
+    for name, value in {"HOME": home, "XDG_CONFIG_HOME": home / "config", "XDG_STATE_HOME": home / "state"}.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("PATH", "")  # what is stored as a key command is run by a shell
+    monkeypatch.setattr(getpass, "getpass", lambda _: "typed")
+    monkeypatch.setattr(Server, "serve_forever", lambda *_, **__: None)
+    know_no_names(monkeypatch)
+    service.always(answer(READABLE))
+    write_files(home)
+    write_config(f'default_profile = "main"\n{table("main", base_url=service.base_url)}')
+    assert tool("-p", "sandbox", "sms", "send", "573001234567", "-m", "Hola").code == 0
+    assert tool("-p", "sandbox", "url", "shorten", "https://a.example", "--name", "x").code == 0
+    return Path(shutil.copytree(home, tmp_path / "kept"))
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[*HealthCheck], print_blob=True)
 @given(line=command_lines())
-def test_any_command_line_ends_well(line: tuple[list[str], bytes | None], world: World) -> None:
+def test_any_command_line_ends_well(
+    line: tuple[list[str], bytes | None], kept: Path, service: Service, tool: Tool
+) -> None:
     words, stdin = line
-    world.renew()
-    world.run(words, stdin=stdin)
+    home = kept.with_name("home")
+    shutil.rmtree(home)
+    shutil.copytree(kept, home)
+    os.chdir(home)
+    service.received.clear()
+    patience = iter(range(MOST_SLEEPS))
+
+    def sleep(seconds: float) -> None:
+        tool.clock.sleep(seconds)
+        if next(patience, None) is None:
+            raise KeyboardInterrupt
+
+    outcome = tool(*words, stdin=stdin, sleep=sleep)
+    assert ended_well(outcome.code, outcome.out, outcome.err)
+    if OUTSIDE.isdisjoint(words):
+        assert [fault for each in service.received for fault in faults(each)] == []
+        if outcome.code in (2, 3):
+            assert [each.path for each in service.received if not each.path.endswith(READS)] == []

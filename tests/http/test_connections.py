@@ -87,18 +87,6 @@ def test_ctrl_c_before_a_request_leaves_sends_nothing_whatever_the_last_one_did(
     assert re.fullmatch(r"< 200 POST /api/v1/send-sms \d{1,4} ms", said[1])
 
 
-def test_unsent_requests_are_logged_as_not_sent() -> None:
-    said: list[str] = []
-    with socket.socket() as taken:  # bound, and not listening
-        taken.bind(("127.0.0.1", 0))
-        client = Client(
-            f"http://127.0.0.1:{taken.getsockname()[1]}/api/v1", Credential(1, Secret(KEY)), log=said.append
-        )
-        with contextlib.closing(client), pytest.raises(NotReachedError):
-            client.fetch(SEND, timeout=PATIENCE)
-    assert re.fullmatch(r"< not sent POST /api/v1/send-sms \d+ ms", said[1])
-
-
 def test_the_log_says_how_many_milliseconds_a_request_took(keeper: Service) -> None:
     said: list[str] = []
     keeper.always(WHOLE)
@@ -304,17 +292,6 @@ def test_a_proxy_with_a_slow_response_is_given_up_in_time(monkeypatch: pytest.Mo
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
         with calling("https://service.invalid/api/v1") as client, pytest.raises(NotReachedError, match=r"0\.3 seconds"):
             perform(client, SEND, timeout=0.3)
-
-
-@pytest.mark.parametrize("behaviour", [drop, raw(b"\x00\xff\r\n\r\n"), raw(b"HTTP/1.1 200 OK\r\n" + b"X: x\r\n" * 200)])
-def test_a_proxy_that_does_not_speak_http_opens_no_connection(
-    behaviour: Behaviour, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with running() as proxy:
-        proxy.will(behaviour)
-        monkeypatch.setenv("HTTPS_PROXY", f"127.0.0.1:{proxy.port}")
-        with calling("https://service.invalid/api/v1") as client, pytest.raises(NotReachedError, match="The proxy"):
-            perform(client, SEND)
 
 
 def test_a_certificate_behind_a_proxy_is_the_service_s(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import contextlib
 import socket
 import ssl
 import threading
@@ -14,15 +14,16 @@ import pytest
 import trustme
 
 from conftest import KEY
-from msgctl import __version__
-from support.commands import ALL, PHONE, READS, SENDS, Command, each
+from support.commands import PHONE, READS, SENDS, Command, each
 from support.leaks import shows_key
 from support.proxy import proxying
-from support.service import Service, answer, raw, running, silent
+from support.service import Service, answer, raw, running
 from support.tool import Tool
 
 HOST = "service.invalid"
 SMS = SENDS["sms send"].line
+BOTH = each({"balance": READS["balance"], "sms send": SENDS["sms send"]})
+"""A command that reads, and one that sends."""
 
 
 @pytest.fixture(scope="session")
@@ -45,29 +46,21 @@ def certified(service: Service, authority: trustme.CA, monkeypatch: pytest.Monke
         yield server
 
 
-class secured:  # noqa: N801 (used as a function)
+@contextlib.contextmanager
+def secured(authority: trustme.CA, patch: pytest.MonkeyPatch, *names: str) -> Iterator[Service]:
     """A service behind TLS, for the names of its certificate."""
-
-    def __init__(self, authority: trustme.CA, patch: pytest.MonkeyPatch, *names: str, **validity: Any) -> None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        authority.issue_cert(*names, **validity).configure_cert(context)
-        self._running = running(context)
-        self._patch = patch
-
-    def __enter__(self) -> Service:
-        server = self._running.__enter__()
-        self._patch.setenv("MSGCTL_BASE_URL", server.base_url)
-        return server
-
-    def __exit__(self, *error: Any) -> None:
-        self._running.__exit__(*error)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(*names).configure_cert(context)
+    with running(context) as server:
+        patch.setenv("MSGCTL_BASE_URL", server.base_url)
+        yield server
 
 
 # --- TLS
 
 
 @pytest.mark.usefixtures("trusted")
-@each(ALL)
+@BOTH
 def test_a_certificate_of_an_authority_in_ssl_cert_file_is_trusted(
     command: Command, certified: Service, tool: Tool
 ) -> None:
@@ -75,7 +68,7 @@ def test_a_certificate_of_an_authority_in_ssl_cert_file_is_trusted(
     assert tool(*command.line).code == 0
 
 
-@each({"balance": READS["balance"], "sms send": SENDS["sms send"]})
+@BOTH
 def test_a_certificate_of_an_unknown_authority_is_4(command: Command, certified: Service, tool: Tool) -> None:
     outcome = tool(*command.line)
     assert outcome.code == 4
@@ -84,47 +77,6 @@ def test_a_certificate_of_an_unknown_authority_is_4(command: Command, certified:
     assert "SSL_CERT_FILE" in outcome.err
     assert certified.received == []
     assert tool.clock.slept == []
-
-
-@pytest.mark.usefixtures("trusted")
-def test_a_certificate_for_another_name_is_4(
-    service: Service, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch, tool: Tool
-) -> None:
-    with secured(authority, monkeypatch, "other.example") as server:
-        outcome = tool(*SMS)
-        assert outcome.code == 4
-        assert "certificate" in outcome.err
-        assert server.received == []
-
-
-@pytest.mark.usefixtures("trusted")
-def test_an_expired_certificate_is_4(
-    service: Service, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch, tool: Tool
-) -> None:
-    yesterday = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
-    with secured(authority, monkeypatch, "127.0.0.1", not_after=yesterday) as server:
-        outcome = tool(*SMS)
-        assert outcome.code == 4
-        assert "expired" in outcome.err
-        assert server.received == []
-
-
-def test_https_to_a_server_that_speaks_plain_http_is_4(
-    service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
-) -> None:
-    def speak(listener: socket.socket) -> None:
-        for _ in range(3):
-            connection, _ = listener.accept()
-            with connection:
-                connection.recv(65536)
-                connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=speak, args=(listener,), daemon=True).start()
-        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://127.0.0.1:{listener.getsockname()[1]}/api/v1")
-        outcome = tool(*SMS)
-    assert outcome.code == 4
-    assert "TLS" in outcome.err
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no certificate"])
@@ -148,16 +100,9 @@ def test_an_ssl_cert_file_that_cannot_be_used_is_3(
     "url",
     [
         "http://service.invalid/api/v1",
-        "HTTP://service.invalid/api/v1",
-        "http://192.0.2.1/api/v1",
-        "http://[2001:db8::1]/api/v1",
-        "http://localhost.service.invalid/api/v1",
         "http://127.0.0.1.service.invalid/api/v1",
         "http://127.0.0.1@service.invalid/api/v1",
-        "http://127.0.0.1\\@service.invalid/api/v1",
         "http://0.0.0.0/api/v1",
-        "ftp://service.invalid/api/v1",
-        "service.invalid/api/v1",
     ],
 )
 @pytest.mark.parametrize("source", ["environment", "profile"])
@@ -208,7 +153,7 @@ def write_profile(home: Path, monkeypatch: pytest.MonkeyPatch, url: str, more: s
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@each(ALL)
+@BOTH
 def test_a_redirect_is_not_followed(command: Command, status: int, service: Service, tool: Tool) -> None:
     with running() as elsewhere:
 
@@ -243,7 +188,7 @@ def test_a_redirect_to_anywhere_is_1(location: str, service: Service, tool: Tool
 
 @pytest.mark.usefixtures("trusted")
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
-@each({"balance": READS["balance"], "sms send": SENDS["sms send"]})
+@BOTH
 def test_https_goes_through_the_proxy_which_does_not_see_the_key(
     command: Command, variable: str, certified: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:
@@ -254,18 +199,6 @@ def test_https_goes_through_the_proxy_which_does_not_see_the_key(
         assert tool(*command.line).code == 0
         assert proxy.targets == [f"CONNECT {HOST}:443 HTTP/1.1"]
         assert b"awkward" not in b"".join(proxy.asked)
-
-
-@pytest.mark.usefixtures("trusted")
-def test_a_response_lost_behind_a_proxy_exits_with_5(
-    certified: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
-) -> None:
-    with proxying(certified.port) as proxy:
-        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
-        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
-        certified.always(raw(b""))
-        assert tool(*SMS).code == 5
-        assert proxy.connections == 1
 
 
 @pytest.mark.parametrize("status", [400, 403, 407, 502, 503])
@@ -352,16 +285,6 @@ def test_a_request_that_was_given_up_never_leaves(
 # --- what goes along
 
 
-@each(ALL)
-def test_the_headers_are_those_of_the_interface(command: Command, service: Service, tool: Tool) -> None:
-    service.will(answer(command.record))
-    tool(*command.line)
-    headers = service.received[0].headers
-    assert headers["accept"] == "application/json"
-    assert headers["user-agent"] == f"msgctl/{__version__}"
-    assert headers.get("accept-encoding", "identity") == "identity"
-
-
 def test_no_cookie_is_kept(service: Service, tool: Tool) -> None:
     state = answer({"state": "sent", "id": "m"}, headers={"Set-Cookie": "session=1; Path=/"})
     service.will(state, state)
@@ -372,8 +295,6 @@ def test_no_cookie_is_kept(service: Service, tool: Tool) -> None:
 @pytest.mark.parametrize(
     "head",
     [
-        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n",
-        b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\n",
         b"HTTP/1.0 200 OK\r\n",
         b"HTTP/1.1 200\r\n",
         b"HTTP/1.1 200 \xff\xfe\r\nX-Odd: \xff\x80\r\nSet-Cookie: =;;;=\xff; expires=never\r\n",
@@ -383,11 +304,6 @@ def test_unusual_headers_do_no_harm(head: bytes, service: Service, tool: Tool) -
     service.will(raw(head + b'Connection: close\r\nContent-Length: 13\r\n\r\n{"status": 1}'))
     outcome = tool("balance", "--json")
     assert (outcome.code, outcome.stdout, outcome.stderr) == (0, b'{"status": 1}\n', b"")
-
-
-def test_a_chunked_response_is_joined(service: Service, tool: Tool) -> None:
-    service.will(raw(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n{"stat\r\n7\r\nus": 1}\r\n0\r\n\r\n'))
-    assert tool("balance", "--json").stdout == b'{"status": 1}\n'
 
 
 def test_a_path_below_the_root_is_kept(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
@@ -401,11 +317,6 @@ def test_localhost_by_name_is_this_machine(service: Service, monkeypatch: pytest
     monkeypatch.setenv("MSGCTL_BASE_URL", f"http://localhost:{service.port}/api/v1")
     service.will(answer({"status": 1}))
     assert tool("balance").code == 0
-
-
-def test_the_time_limit_is_the_one_given(service: Service, tool: Tool) -> None:
-    service.will(silent)
-    assert "within 0.25 seconds" in tool("sms", "send", PHONE, "-m", "x", "--timeout", "0.25").err
 
 
 @pytest.mark.parametrize("flags", [("-vv",), ("-v", "-v"), ("--verbose", "-v")])

@@ -86,7 +86,7 @@ def test_a_typed_key_is_not_visible_in_any_process(server: Service, home: Path) 
     held = Held(server)
     terminal = Terminal("profile", "add", "main", "--base-url", server.base_url, "--client", "1", "--check", "-v")
     terminal.answer("Key: ", KEY.encode() + b"\n")
-    seen = held.look_at(terminal.pid)
+    seen = held.look_at(terminal.process.pid)
     assert terminal.end() == 0
     assert b"--check" in seen
     assert not shows_key(seen + terminal.shown)

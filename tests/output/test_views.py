@@ -20,6 +20,7 @@ from support.service import Service, answer, drop
 
 LONG = "El pedido 4417 está listo. Pasa por él hoy hasta las 18:00, trae tu documento. 🎉 谢谢您的订单"
 ID = "5be1f296c43c5ce2"
+DISPATCH = "b387be2e83b51614"
 CODE = "184830 is your Shop code. It expires in 10 minutes."
 SHORT = "Your order is ready"
 Show = Callable[[Viewer, Service], None]
@@ -30,25 +31,17 @@ def sms_send(viewer: Viewer, _: Service) -> None:
     viewer.run("-p", "sandbox", "sms", "send", "573001234567", "-m", SHORT, "--quiet")
 
 
+def entry(id: str, state: str, credits: int, text: str, phone: str, name: str = "status") -> dict[str, Any]:
+    return {"id": id, name: state, "credits": credits, "sms" if name == "status" else "message": text, "phone": phone}
+
+
 def sms_mixed(viewer: Viewer, service: Service) -> None:
     entries = [
-        {"id": "5be1f296c43c5ce2", "status": "queued", "credits": 2, "sms": LONG, "phone": "573001234567"},
-        {
-            "id": "be0c381e900be668",
-            "status": "rejected",
-            "credits": 0,
-            "sms": "Your order 4418 is ready",
-            "phone": "573001230002",
-        },
-        {
-            "id": "00ac381e900be660",
-            "status": "queued",
-            "credits": 12,
-            "sms": "ご注文の品が届きました。お受け取りください。",
-            "phone": "819012345678",
-        },
+        entry(ID, "queued", 2, LONG, "573001234567"),
+        entry("be0c381e900be668", "rejected", 0, "Your order 4418 is ready", "573001230002"),
+        entry("00ac381e900be660", "queued", 12, "ご注文の品が届きました。お受け取りください。", "819012345678"),
     ]
-    service.always(answer({"id": "b387be2e83b51614", "status": 1, "data": entries}))
+    service.always(answer({"id": DISPATCH, "status": 1, "data": entries}))
     viewer.run("sms", "send", "573001234567", "573001230002", "819012345678", "-m", SHORT)
 
 
@@ -64,51 +57,22 @@ def block(viewer: Viewer, service: Service) -> None:
 
 
 def call(viewer: Viewer, service: Service) -> None:
-    entry = {
-        "id": "e76ba6ddfcf240be",
-        "state": "queued",
-        "credits": 1,
-        "message": SHORT,
-        "phone": "573001234567",
-        "voice": "Mia",
-    }
-    service.always(answer({"id": "b387be2e83b51614", "status": "queued", "data": [entry]}))
+    called = {**entry("e76ba6ddfcf240be", "queued", 1, SHORT, "573001234567", "state"), "voice": "Mia"}
+    service.always(answer({"id": DISPATCH, "status": "queued", "data": [called]}))
     viewer.run("call", "send", "573001234567", "-m", SHORT, "--voice", "Mia")
 
 
-STATES = {
-    "f851daa8f64749b2": "delivered",
-    "9d7adb11ab4432ff": "rejected",
-}
-
-
 def states(viewer: Viewer, service: Service) -> None:
-    for identifier, state in STATES.items():
-        service.will(
-            answer(
-                {
-                    "state": state,
-                    "credits": 1,
-                    "phone": 573001234567,
-                    "created": "2026-11-21 22:46:23",
-                    "sms": SHORT,
-                    "dispatch_id": "b387be2e83b51614",
-                    "id": identifier,
-                }
-            )
-        )
-    viewer.run("state", "get", *STATES)
+    found = {"f851daa8f64749b2": "delivered", "9d7adb11ab4432ff": "rejected"}
+    about = {"credits": 1, "phone": 573001234567, "created": "2026-11-21 22:46:23", "sms": SHORT}
+    for identifier, state in found.items():
+        service.will(answer({"state": state, **about, "dispatch_id": DISPATCH, "id": identifier}))
+    viewer.run("state", "get", *found)
 
 
 def twofa(viewer: Viewer, service: Service) -> None:
-    entry = {
-        "id": "cbd66c243b70a325",
-        "status": "queued",
-        "credits": 1,
-        "sms": CODE.replace("184830", "******"),
-        "phone": "573001234567",
-    }
-    service.will(answer({"id": "b387be2e83b51614", "status": "1", "minutes_to_expire": 10, "data": [entry]}))
+    sent = entry("cbd66c243b70a325", "queued", 1, CODE.replace("184830", "******"), "573001234567")
+    service.will(answer({"id": DISPATCH, "status": "1", "minutes_to_expire": 10, "data": [sent]}))
     viewer.run("2fa", "send-sms", "573001234567", "--app-name", "Shop")
     service.will(answer({"status": "verified"}))
     viewer.run("2fa", "verify", "573001234567", "--app-name", "Shop", "--code", "184830")
@@ -116,16 +80,11 @@ def twofa(viewer: Viewer, service: Service) -> None:
     viewer.run("2fa", "verify", "573001234567", "--app-name", "Shop", "--code", "184831")
 
 
+URLS = {"urlShort": "https://s.example/u/8z8hAGz", "urlLong": "https://example.com/offers/november"}
+
+
 def shorten(viewer: Viewer, service: Service) -> None:
-    service.always(
-        answer(
-            {
-                "urlShort": "https://s.example/u/8z8hAGz",
-                "urlLong": "https://example.com/offers/november",
-                "msg": "created",
-            }
-        )
-    )
+    service.always(answer({**URLS, "msg": "created"}))
     viewer.run("url", "shorten", "https://example.com/offers/november", "--name", "offers")
 
 
@@ -137,11 +96,8 @@ def errors(viewer: Viewer, service: Service) -> None:
 
 
 def json(viewer: Viewer, service: Service) -> None:
-    service.always(
-        answer(
-            b'{"status":1,"id":"b387be2e83b51614","data":[{"id":"5be1f296c43c5ce2","status":"queued","credits":1.10,"test":true,"name":null,"phone":"573001234567"}]}'
-        )
-    )
+    data = b'{"id":"5be1f296c43c5ce2","status":"queued","credits":1.10,"test":true,"name":null,"phone":"573001234567"}'
+    service.always(answer(b'{"status":1,"id":"b387be2e83b51614","data":[%s]}' % data))
     viewer.run("sms", "send", "573001234567", "-m", SHORT, "--json")
 
 
@@ -158,8 +114,7 @@ def stats(viewer: Viewer, service: Service) -> None:
     metrics += [{"hour": {"property": f"{hour:02}", "clicks": n, "date": "2026-11-18"}} for hour, n in enumerate(hours)]
     metrics += [{name: {"property": label, "clicks": n}} for name, each in plain.items() for label, n in each.items()]
     metrics += [{"city": {"property": c, "region": r, "countryIsoCode": cc, "clicks": n}} for c, r, cc, n in cities]
-    urls = {"urlShort": "https://s.example/u/8z8hAGz", "urlLong": "https://example.com/offers/november"}
-    service.always(answer({**urls, "clicksNumber": 1341, "metrics": metrics}))
+    service.always(answer({**URLS, "clicksNumber": 1341, "metrics": metrics}))
     viewer.run("url", "stats", "offers", "--since", "2026-11-13")
 
 
@@ -187,39 +142,24 @@ def inbox(viewer: Viewer, _: Service) -> None:
 
 
 def doctor(viewer: Viewer, _: Service) -> None:
+    file = "~/.config/msgctl/config.toml"
     found = [
         ("version", "ok", "msgctl 0.1.0, Python 3.11.7, OpenSSL 3.0.19", ""),
         ("profile", "ok", "main (the default)", ""),
-        (
-            "file",
-            "warning",
-            "~/.config/msgctl/config.toml is readable by other users (mode 0644)",
-            "chmod 600 ~/.config/msgctl/config.toml",
-        ),
+        ("file", "warning", f"{file} is readable by other users (mode 0644)", f"chmod 600 {file}"),
         ("base URL", "ok", "https://service.example/api/v1", ""),
         ("connection", "failed", "203.0.113.7 port 443: refused", "Is a firewall or a VPN in between?"),
         ("TLS", "skipped", "not checked: no connection", ""),
         ("credentials", "skipped", "not checked: no connection", ""),
     ]
-    rows = [dict(zip(FIELDS, each, strict=True)) for each in found]
-    viewer.print(OwnResult(rows, FIELDS, view="doctor"))
+    viewer.print(OwnResult([dict(zip(FIELDS, each, strict=True)) for each in found], FIELDS, view="doctor"))
 
 
 def profiles(viewer: Viewer, _: Service) -> None:
     viewer.forget_the_service()
-    viewer.run(
-        "profile",
-        "add",
-        "main",
-        "--base-url",
-        "https://service.example/api/v1",
-        "--client",
-        "12345",
-        "--key-command",
-        "pass show msgctl/main",
-        "--country-code",
-        "CO",
-    )
+    account = ("--base-url", "https://service.example/api/v1", "--client", "12345")
+    command = ("--key-command", "pass show msgctl/main")
+    viewer.run("profile", "add", "main", *account, *command, "--country-code", "CO")
     viewer.run("profile", "list")
     viewer.run("profile", "show")
 
@@ -299,28 +239,8 @@ def sms_bulk(viewer: Viewer, _: Service) -> None:
 
 
 VIEWS: tuple[Show, ...] = (
-    sms_send,
-    sms_mixed,
-    balance,
-    block,
-    call,
-    states,
-    twofa,
-    shorten,
-    stats,
-    history,
-    inbox,
-    doctor,
-    profiles,
-    errors,
-    json,
-    chatapp_send,
-    refusal,
-    dry_run,
-    job_list,
-    job_show,
-    job_end,
-    job_report,
+    *(sms_send, sms_mixed, balance, block, call, states, twofa, shorten, stats, history, inbox, doctor),
+    *(profiles, errors, json, chatapp_send, refusal, dry_run, job_list, job_show, job_end, job_report),
     sms_bulk,
 )
 

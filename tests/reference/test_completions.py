@@ -182,28 +182,11 @@ def test_options_that_were_given_are_not_offered_again_unless_repeatable(shell: 
         assert set(offers) == long - given, line
 
 
-@each_shell
-def test_options_are_offered_if_nothing_else_fits(shell: str, at: Shells) -> None:
-    (offers,) = at.offers(shell, "msgctl balance check ")
-    assert {"--min", "--json"} <= set(offers)
-
-
 def test_fish_shows_the_help_of_commands_and_options(at: Shells) -> None:
     groups, own = at.offers("fish", "msgctl ", "msgctl sms send -")
     for name, child in NODES[0].command.commands.items():
         assert groups[name] == child.get_short_help_str(200).replace("`", "").partition(". ")[0].rstrip(".")
     assert own["-m"] == own["--message"] != ""
-
-
-def test_zsh_shows_the_help_of_commands_and_options(place: Path) -> None:
-    zsh = Zsh(FOLDER, env(place), place / "work")
-    try:
-        zsh.tab("msgctl sms ")
-        assert re.search(r"\nsegments +-- Count the segments", zsh.shown)
-        zsh.tab("msgctl sms send -")
-        assert re.search(r"\n--message +-m +-- Text of the message", zsh.shown)
-    finally:
-        zsh.close()
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

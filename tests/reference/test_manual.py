@@ -75,17 +75,6 @@ def test_every_command_and_option_has_a_line(node: Node) -> None:
             assert [text for tag, text in tags if option in re.findall(r"--?[\w-]+", tag)], option
 
 
-def test_the_global_options_are_on_the_main_page() -> None:
-    tags = re.findall(r"^\.TP\n(.*)\n.+$", section(page_of(NODES[0]), "OPTIONS"), re.MULTILINE)
-    names = {name for tag in tags for name in re.findall(r"--?[\w-]+", tag)}
-    assert names == {name for option in options.global_options() for name in option.opts}
-
-
-def test_the_main_page_lists_every_command() -> None:
-    listed = re.findall(r"^\.TP\nmsgctl (\S+)$", section(page_of(NODES[0]), "COMMANDS"), re.MULTILINE)
-    assert sorted(listed) == sorted(NODES[0].command.commands)
-
-
 @pytest.mark.parametrize("name", OF_COMMANDS)
 def test_a_page_has_more_than_the_help(name: str) -> None:
     page = plain(PAGES[name])
@@ -127,12 +116,6 @@ def _check_words(words: list[str]) -> None:
     assert path or words[0].startswith("-"), words
     names = {name for each in known[path].params for name in (*each.opts, *each.secondary_opts)}
     assert [option for option in options if option not in names] == [], words
-
-
-@pytest.mark.parametrize("name", OF_COMMANDS)
-def test_a_page_has_an_example_of_its_own(name: str) -> None:
-    group = name.removesuffix(".1").removeprefix("msgctl").removeprefix("-")
-    assert any(re.search(rf"msgctl\b.* {group}", line) for line in examples(name))
 
 
 def test_the_exit_codes_are_those_of_the_errors() -> None:

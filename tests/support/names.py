@@ -10,14 +10,16 @@ import pytest
 
 
 def know_no_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fail every lookup like a resolver that does not know the name; addresses need no resolver."""
+    """Fail every lookup but of a loopback address, like a resolver that does not know the name."""
     look_up = socket.getaddrinfo
 
-    def refuse(host: str, *rest: Any, **more: Any) -> Any:
+    def refuse(host: Any, *rest: Any, **more: Any) -> Any:
         try:
-            ipaddress.ip_address(host)
+            known = ipaddress.ip_address(host).is_loopback
         except ValueError:
-            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known") from None
+            known = False
+        if not known:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         return look_up(host, *rest, **more)
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)

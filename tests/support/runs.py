@@ -12,7 +12,7 @@ RAW_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e
 
 COLOUR = re.compile(r"\x1b\[(?:[0-9;]*[mKAJ]|\?25[hl])")
 """Colours, and what a progress bar does to the cursor."""
-NEVER_SAID = ("Traceback", "Exception ignored", "mistake of its own")
+NEVER_SAID = ("Traceback", "Exception ignored", "because of a bug")
 
 
 def ended_well(code: int, *streams: str, coloured: bool = False) -> bool:

@@ -93,8 +93,6 @@ class Fish:
 class Terminal:
     """A shell in a terminal. Ctrl-T makes it print the current line; ``shown`` is the output of the last TAB."""
 
-    shown = ""
-
     def __init__(self, command: Sequence[str], env: Mapping[str, str], cwd: Path) -> None:
         self._child = pexpect.spawn(
             command[0],
@@ -115,7 +113,6 @@ class Terminal:
         """Return the line after a TAB."""
         self._child.send("\x15" + line + "\t\x14")
         self._child.expect(r"<<(.*?)>>")
-        self.shown = self._child.before
         return str(self._child.match[1])
 
     def close(self) -> None:

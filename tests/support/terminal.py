@@ -1,36 +1,85 @@
-"""The tool in a terminal of its own."""
+"""Run a command in a terminal of its own, which it must leave unchanged."""
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
 import sys
+import termios
+from collections.abc import Mapping
+from functools import partial
 
-import pexpect  # type: ignore[import-untyped]
 import pytest
+
+RUN = (sys.executable, "-m", "msgctl")
+PATIENCE = 60.0
+"""Seconds after which a process that should have ended fails the test."""
 
 # Python 3.12 warns of a fork in a process with threads; those of a test's server do not matter here.
 in_a_terminal = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
 
 class Terminal:
-    """A command line in a terminal of its own, and everything that the terminal showed."""
+    """A command in a terminal of its own; ``shown`` is all that came to the screen."""
 
-    def __init__(self, *arguments: str) -> None:
-        self._child = pexpect.spawn(sys.executable, ["-m", "msgctl", *arguments], timeout=30)
+    def __init__(
+        self, *words: str, columns: int = 80, stderr: int | None = None, env: Mapping[str, str] | None = None
+    ) -> None:
+        self._outer, self._inner = pty.openpty()
+        fcntl.ioctl(self._inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self._settings = termios.tcgetattr(self._inner)
+        self.process = subprocess.Popen(
+            [*RUN, *words],
+            stdin=self._inner,
+            stdout=self._inner,
+            stderr=self._inner if stderr is None else stderr,
+            start_new_session=True,
+            preexec_fn=partial(fcntl.ioctl, self._inner, termios.TIOCSCTTY, 0),  # noqa: PLW1509 (it takes no lock)
+            env={**os.environ, **(env or {})},
+        )
+        self._end = os.pidfd_open(self.process.pid)
         self.shown = b""
 
-    @property
-    def pid(self) -> int:
-        pid: int = self._child.pid
-        return pid
+    def read_until(self, pattern: bytes) -> bool:
+        """Read until something is shown; false if the command ends before."""
+        while not re.search(pattern, self.shown):
+            ready, _, _ = select.select([self._outer, self._end], [], [], PATIENCE)
+            assert ready, self.shown
+            if self._outer not in ready:
+                return False
+            self.shown += os.read(self._outer, 65536)
+        return True
+
+    def echoes(self) -> bool:
+        """Whether the terminal shows typed text."""
+        return bool(termios.tcgetattr(self._inner)[3] & termios.ECHO)
+
+    def reset(self) -> None:
+        """Set the terminal as it was at first, as a shell does when a command was stopped."""
+        termios.tcsetattr(self._inner, termios.TCSANOW, self._settings)
+
+    def write(self, typed: bytes) -> None:
+        os.write(self._outer, typed)
 
     def answer(self, prompt: str, line: bytes) -> None:
-        self._child.expect_exact(prompt)
-        self.shown += self._child.before + self._child.after
-        self._child.send(line)
+        """Type something after a prompt."""
+        assert self.read_until(re.escape(prompt.encode())), self.shown
+        self.write(line)
 
-    def end(self) -> int | None:
-        self._child.expect(pexpect.EOF)
-        self.shown += self._child.before
-        self._child.close()
-        status: int | None = self._child.exitstatus
-        return status
+    def end(self) -> int:
+        """Wait until the command has ended, and return its exit code; it must leave the terminal unchanged."""
+        self.read_until(rb"(?!)")
+        left = termios.tcgetattr(self._inner)
+        self.hang_up()
+        assert left == self._settings
+        return self.process.wait(PATIENCE)
+
+    def hang_up(self) -> None:
+        """Close the terminal, as a window is closed."""
+        for descriptor in (self._inner, self._outer, self._end):
+            os.close(descriptor)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from typing import Any
 
 import typer
@@ -52,7 +51,7 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
 
 def _run(arguments: Sequence[str], context: Context) -> int:
     try:
-        with closing(context), build().make_context("msgctl", list(arguments), obj=context) as ctx:
+        with context.stack, build().make_context("msgctl", list(arguments), obj=context) as ctx:
             return _print(ctx.command.invoke(ctx), context)
     except typer.Exit as exit_:
         return exit_.exit_code

@@ -80,19 +80,9 @@ def send(
         }
     else:
         spoken = {"audio-code": _audio(audio_code, text, message_file, voice)}
-    return requests.send(
-        context,
-        ops.SEND_CALL,
-        {
-            "phone": phones,
-            "retries": attempts,
-            "leave-voicemail": leave_voicemail,
-            "country-code": numbers.code(context),
-            **spoken,
-        },
-        options,
-        wait,
-    )
+    country = numbers.code(context)
+    given = {"phone": phones, "retries": attempts, "leave-voicemail": leave_voicemail, "country-code": country}
+    return requests.send(context, ops.SEND_CALL, {**given, **spoken}, options, wait)
 
 
 @command(

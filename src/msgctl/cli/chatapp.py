@@ -1,6 +1,5 @@
 """`msgctl chatapp`: send chat-app messages from templates."""
 
-from codecs import BOM_UTF8
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,11 +9,10 @@ from msgctl import operations as ops
 from msgctl import values as checks
 from msgctl.cli import bulk, campaign, requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import MOST_BODY_BYTES, Numbers, option, read
+from msgctl.cli.inputs import Numbers, json_body, option
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.request import Value
-from msgctl.http.response import ShapeError, load_json
 from msgctl.operations import Operation
 from msgctl.output.result import OwnResult, Result
 
@@ -125,25 +123,12 @@ def _send(
     if content.body is not None:
         if content.phone is not None:
             raise UsageError("Use either --body or PHONE and VALUEs, not both")
-        body = _object(read(context, content.body, MOST_BODY_BYTES, "a JSON object"))
+        body, document = json_body(context, content.body)
+        if not isinstance(document, dict) or not document:
+            raise UsageError("The body is not a JSON object", 'Example: {"phone": "573001234567", "body": ["Ana"]}')
     elif content.phone is None:
         raise UsageError("PHONE is missing", "Give PHONE and VALUEs, or --body FILE.")
     else:
         values["body"] = [checks.prose(text, "A VALUE") for text in content.value or []]
         values["phone"] = numbers.one(context, content.phone)
     return requests.send(context, operation, values, options, body=body)
-
-
-def _object(body: bytes) -> bytes:
-    """Return the bytes of a JSON object without a byte order mark (RFC 8259, section 8.1)."""
-    body = body.removeprefix(BOM_UTF8)
-    try:
-        document = load_json(body)
-    except ShapeError as error:
-        raise UsageError(f"The body is not a JSON object: {error}") from None
-    if not isinstance(document, dict) or not document:
-        raise UsageError(
-            "The body is not a JSON object with fields",
-            'For example {"phone": "573001234567", "body": ["Ana", "8:00"]}.',
-        )
-    return body

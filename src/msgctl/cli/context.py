@@ -7,10 +7,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
@@ -31,13 +31,6 @@ if TYPE_CHECKING:
     from msgctl.output.printer import Printer
     from msgctl.recipients import RecipientOutcome
     from msgctl.sandbox.emulator import Emulator
-
-
-class SupportsClose(Protocol):
-    def close(self) -> None: ...
-
-
-Closeable = TypeVar("Closeable", bound=SupportsClose)
 
 
 class Context:
@@ -71,7 +64,8 @@ class Context:
         """Whether the whole command line was parsed, so that `options` is complete."""
         self.carried_out = False
         """Whether a request that sends or changes something got a response."""
-        self._stack = ExitStack()
+        self.stack = ExitStack()
+        """What is closed at the end of the run."""
 
     @staticmethod
     def of(ctx: typer.Context) -> Context:
@@ -112,15 +106,14 @@ class Context:
         from msgctl.sandbox.emulator import Emulator
         from msgctl.sandbox.state import SandboxState
 
-        return self.on_close(
-            Emulator(
-                SandboxState(paths.state("sandbox.sqlite3")),
-                clock=self.clock,
-                client=profiles.SANDBOX_CLIENT,
-                key=profiles.SANDBOX_KEY,
-                base_url=profiles.SANDBOX_URL,
-            )
+        emulator = Emulator(
+            SandboxState(paths.state("sandbox.sqlite3")),
+            clock=self.clock,
+            client=profiles.SANDBOX_CLIENT,
+            key=profiles.SANDBOX_KEY,
+            base_url=profiles.SANDBOX_URL,
         )
+        return self.stack.enter_context(closing(emulator))
 
     @cached_property
     def client(self) -> Client:
@@ -139,18 +132,17 @@ class Context:
                 self.printer.aside = "(sandbox: not really sent)"
             else:
                 self.note("sandbox: simulated, nothing is really sent")
-        return self.on_close(
-            Client(
-                self.profile.base_url,
-                credential,
-                timeout=self.options.timeout,
-                log=self.trace,
-                verbosity=self.options.verbose,
-                trace=trace,
-                sleep=self.sleep,
-                transport=transport,
-            )
+        client = Client(
+            self.profile.base_url,
+            credential,
+            timeout=self.options.timeout,
+            log=self.trace,
+            verbosity=self.options.verbose,
+            trace=trace,
+            sleep=self.sleep,
+            transport=transport,
         )
+        return self.stack.enter_context(closing(client))
 
     def permitted(
         self, _operation: Operation, _values: Mapping[str, Value], _phones: Sequence[str | None], /
@@ -170,15 +162,6 @@ class Context:
     def enable_gc(self) -> None:
         """Turn on garbage collection, which short runs do not need."""
         gc.enable()
-
-    def on_close(self, opened: Closeable) -> Closeable:
-        """Close something at the end of the run, and return it."""
-        self._stack.callback(opened.close)
-        return opened
-
-    def close(self) -> None:
-        """Close what was opened, in reverse order."""
-        self._stack.close()
 
     # --- printing
 

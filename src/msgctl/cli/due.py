@@ -67,7 +67,8 @@ def _run(context: Context, store: Store, job: str) -> OwnResult | None:
         if not ledger.totals.unsent:
             ledger.end_schedule()
             return job_progress.result(summary(job, ledger, running=False))
-        with closing(_of_profile(context)) as own:
+        own = _of_profile(context)
+        with own.stack:
             job_progress.check_account(own, ledger, job)
             try:
                 return job_progress.send(own, job, ledger, waits=False)

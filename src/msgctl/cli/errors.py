@@ -6,7 +6,7 @@ Errors of the command-line parser get plain words and suggestions.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -70,33 +70,23 @@ def _asks_for_json(arguments: Sequence[str]) -> bool:
 
 _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
 
-OTHER_TOOLS = {
-    "msgctl login": "profile add",
-    "msgctl auth": "profile add",
-    "msgctl config": "profile list",
-    "msgctl logout": "profile remove",
-    "msgctl whoami": "profile show",
-    "msgctl credits": "balance",
-    "msgctl status": "doctor",
-    "msgctl logs": "history",
-    "msgctl otp": "2fa",
-    "msgctl whatsapp": "chatapp",
-    "msgctl message": "sms send",
-    "msgctl job status": "job show",
-    "msgctl job retry": "job resume",
-    "msgctl sms status": "state get",
-    "msgctl 2fa check": "2fa verify",
-}
-"""Commands that users of other tools type, and those of msgctl."""
 SYNONYMS = {
+    **dict.fromkeys(("login", "auth"), ("profile add",)),
+    **dict.fromkeys(("logout",), ("profile remove",)),
+    **dict.fromkeys(("config", "whoami"), ("profile show",)),
+    **dict.fromkeys(("credits",), ("balance",)),
+    **dict.fromkeys(("logs",), ("history",)),
+    **dict.fromkeys(("otp",), ("2fa",)),
+    **dict.fromkeys(("whatsapp",), ("chatapp",)),
     **dict.fromkeys(("ls", "all"), ("list",)),
     **dict.fromkeys(("rm", "delete"), ("remove", "clear", "reset")),
-    **dict.fromkeys(("get", "view", "info", "describe"), ("show", "list")),
+    **dict.fromkeys(("get", "view", "info", "status"), ("show", "list", "doctor")),
     **dict.fromkeys(("create", "new"), ("add", "send", "shorten", "serve")),
     **dict.fromkeys(("edit", "update"), ("set",)),
-    **dict.fromkeys(("start", "run", "continue"), ("resume", "serve")),
+    **dict.fromkeys(("start", "run", "continue", "retry"), ("resume", "serve")),
+    **dict.fromkeys(("check",), ("verify",)),
 }
-"""Words that other tools use for commands, in any group."""
+"""Words that other tools use for commands, and what they may mean here, in any group."""
 CANCEL = "To stop a running job press Ctrl-C in its terminal; to delete one: msgctl job remove JOB."
 OPTION_SYNONYMS = {
     **dict.fromkeys(("--text", "--body", "--msg"), "-m/--message"),
@@ -122,20 +112,14 @@ def no_command(ctx: Any, name: str) -> UsageError:
     """Return the error for a name that is not a command of a group."""
     names = ctx.command.list_commands(ctx)
     path = ctx.command_path
-    typed = f"{path} {name.lower()}"
-    near = get_close_matches(name.lower(), names, n=1, cutoff=LEAST_LIKENESS)
-    if typed in OTHER_TOOLS:
-        meant = [f"msgctl {OTHER_TOOLS[typed]}"]
-    elif found := [each for each in SYNONYMS.get(name.lower(), ()) if each in names]:
-        meant = [f"{path} {found[0]}"]
-    elif near:
-        meant = [f"{path} {near[0]}"]
+    synonyms = [each for each in SYNONYMS.get(name.lower(), ()) if each.split()[0] in names]
+    meant = synonyms[:1] or get_close_matches(name.lower(), names, n=1, cutoff=LEAST_LIKENESS)
+    meant = meant or [f"{each} {name}" for each, child in children_of(ctx.command) if name in dict(children_of(child))]
+    if path == "msgctl job" and name.lower() in ("cancel", "stop"):
+        hint = CANCEL
     else:
-        meant = [f"{path} {each.name} {name}" for each in _children(ctx) if name in dict(children_of(each))]
-    hints = [f"Did you mean {_joined(meant, 'or')}?" if meant else "", f"Commands: {', '.join(names)}"]
-    if typed in ("msgctl job cancel", "msgctl job stop", "msgctl cancel"):
-        hints = [CANCEL]
-    return UsageError(f"Unknown command {quote(name)}", " ".join(filter(None, hints)))
+        hint = f"{_did_you_mean([f'{path} {each}' for each in meant])} Commands: {', '.join(names)}".strip()
+    return UsageError(f"Unknown command {quote(name)}", hint)
 
 
 def _shown(parameter: Any) -> str:
@@ -144,44 +128,38 @@ def _shown(parameter: Any) -> str:
     return metavar if parameter.param_type_name == "argument" else f"{max(parameter.opts, key=len)} {metavar}".strip()
 
 
-def _told(error: typer.TyperException, ctx: Any) -> tuple[str, str | None]:
+def _told(error: typer.TyperException, ctx: Any) -> tuple[str, str]:
     """Return what is wrong, and a hint."""
     if type(error).__name__ == "MissingParameter":
         lacking = [_shown(each) for each in ctx.command.params if each.required and each.name not in ctx.params]
-        are = "is" if len(lacking) == 1 else "are"
-        return f"{_joined(lacking, 'and')} {are} missing", None
+        return f"{_joined(lacking, 'and')} {'is' if len(lacking) == 1 else 'are'} missing", ""
     said = error.format_message().strip().rstrip(".")
     option = getattr(error, "option_name", None)
     if hasattr(error, "possibilities"):
-        return f"Unknown option {shorten(str(option), 60)}", _meant(str(option), ctx)
+        return f"Unknown option {shorten(str(option), 60)}", _did_you_mean(_meant(str(option), ctx))
     if option is not None:
-        return f"{shorten(option, 60)} {'takes no' if 'not take' in said else 'needs a'} value", None
-    if extra := _EXTRA.fullmatch(said):
-        may_be_a_key = ctx is not None and "--key-stdin" in _options(ctx.command)
-        return f"Unexpected argument{'' if may_be_a_key else ' ' + quote(extra[1])}", _arguments(ctx)
-    return shorten(said, 400) or "The command line cannot be understood", None
+        return f"{shorten(option, 60)} {'takes no' if 'not take' in said else 'needs a'} value", ""
+    if ctx is not None and (extra := _EXTRA.fullmatch(said)):
+        may_be_a_key = "--key-stdin" in _options(ctx.command)
+        names = [each.metavar for each in ctx.command.params if each.param_type_name == "argument"]
+        takes = f"{ctx.command_path} takes {' '.join(names) if names else 'no arguments'}."
+        return f"Unexpected argument{'' if may_be_a_key else ' ' + quote(extra[1])}", takes
+    return shorten(said, 400) or "The command line cannot be understood", ""
 
 
-def _arguments(ctx: Any) -> str | None:
-    """Return the arguments that a command takes, as a sentence."""
-    if ctx is None:
-        return None
-    names = [each.metavar for each in ctx.command.params if each.param_type_name == "argument"]
-    return f"{ctx.command_path} takes {' '.join(names) if names else 'no arguments'}."
-
-
-def _meant(option: str, ctx: Any) -> str | None:
-    """Return a suggestion: a longer option, else a synonym, else the nearest, else an option of a command below."""
+def _meant(option: str, ctx: Any) -> list[str]:
+    """Return suggestions: a longer option, else a synonym, else the nearest, else an option of a command below."""
     if ctx is None or not option.startswith("--"):
-        return None
+        return []
     known = list(_options(ctx.command))
-    meant = [name for name in known if name.startswith(option)]
-    synonym = OPTION_SYNONYMS.get(option.lower())
-    if not meant and synonym and (synonym[0] != "-" or synonym.split("/")[-1] in known):
-        meant = [synonym]
-    meant = meant or get_close_matches(option.lower(), known, n=1, cutoff=LEAST_LIKENESS)
-    meant = meant or [f"{ctx.command_path} {each.name} {option}" for each in _children(ctx) if option in _options(each)]
-    return f"Did you mean {_joined(meant, 'or')}?" if meant else None
+    synonym = OPTION_SYNONYMS.get(option.lower(), "")
+    is_synonym = synonym and (synonym[0] != "-" or synonym.split("/")[-1] in known)
+    return (
+        [name for name in known if name.startswith(option)]
+        or ([synonym] if is_synonym else [])
+        or get_close_matches(option.lower(), known, n=1, cutoff=LEAST_LIKENESS)
+        or [f"{ctx.command_path} {n} {option}" for n, each in children_of(ctx.command) if option in _options(each)]
+    )
 
 
 def _options(command: Any) -> Iterator[str]:
@@ -191,9 +169,9 @@ def _options(command: Any) -> Iterator[str]:
             yield from (name for name in (*parameter.opts, *parameter.secondary_opts) if name.startswith("--"))
 
 
-def _children(ctx: Any) -> Iterable[Any]:
-    return [child for _, child in children_of(ctx.command)]
-
-
 def _joined(names: Sequence[str], word: str) -> str:
     return f" {word} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _did_you_mean(names: Sequence[str]) -> str:
+    return f"Did you mean {_joined(names, 'or')}?" if names else ""

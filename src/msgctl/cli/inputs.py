@@ -1,6 +1,8 @@
 """Arguments and options that several commands share: phone numbers, defaults of the profile, text from files."""
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +13,9 @@ from msgctl import phones, segments, values
 from msgctl.cli.context import Context
 from msgctl.cli.process import is_terminal
 from msgctl.errors import ConfigurationError, UsageError
+from msgctl.http.response import ShapeError, load_json
 from msgctl.operations import Field, Operation
+from msgctl.text import plural
 from msgctl.values import MOST_MESSAGE_BYTES, quote
 
 MOST_BODY_BYTES = 1024 * 1024
@@ -58,13 +62,28 @@ GSM7_HELP = "Replace letters outside GSM-7 (á → a) so the message needs fewer
 
 
 def message(context: Context, text: str | None, path: str | None, typed: str = "-m TEXT") -> str:
-    """Return the message from its option, a file, or standard input; ``typed`` shows how the option is given."""
+    """Return the message from its option, a file, or standard input; ``typed`` shows how the option is given.
+
+    A file's final line ends are left out, like in the shell's ``$(…)``. What is not UTF-8 is read as Windows-1252.
+    """
     if text is not None and path is not None:
-        name = "--message" if typed.startswith("-m ") else typed
-        raise UsageError(f"Use either {name} or --message-file, not both")
-    if text is None or text == "-":
-        text = _file_text(context, "-" if text else path, typed)
-    return values.message(text, typed)
+        raise UsageError(f"Use either {'--message' if typed.startswith('-m ') else typed} or --message-file, not both")
+    if text is not None and text != "-":
+        return values.message(text, typed)
+    if text is None and path is None and is_terminal(context.stdin):
+        hint = f"Give it with {typed}, with --message-file PATH, or on standard input."
+        raise UsageError("The message is missing", hint)
+    content = read(context, path or "-", MOST_MESSAGE_BYTES, "the message")
+    name = "Standard input" if path in (None, "-") else Path(str(path)).name
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        try:
+            text = content.decode("cp1252")
+        except UnicodeDecodeError:
+            raise UsageError(f"{name} is not text: byte {content[error.start]:#04x} at {error.start + 1}") from None
+        context.note(f"{name} is not UTF-8; reading it as Windows-1252")
+    return values.message(text.rstrip("\r\n"), typed)
 
 
 def template_text(context: Context, text: str | None, path: str | None) -> str:
@@ -82,37 +101,14 @@ def in_gsm7(text: str) -> str:
     return written
 
 
-def note_savings(context: Context, text: str, recipients: int = 1) -> None:
-    """Print how many credits --gsm7 would save, if any; it must be able to replace every character."""
-    try:
+def sms_text(context: Context, text: str, *, gsm7: bool, recipients: int = 1) -> str:
+    """Return the text of an SMS, with ``gsm7`` in that alphabet; else a note says how many credits that would save."""
+    if gsm7:
+        return in_gsm7(text)
+    with suppress(UsageError):  # a character has no near one
         saved = segments.count(text).segments - segments.count(segments.to_gsm7(text)).segments
-    except UsageError:
-        return
-    if saved > 0:
-        number = saved * recipients
-        context.note(f"--gsm7 would save {number:,} credit{'' if number == 1 else 's'}")
-
-
-def _file_text(context: Context, path: str | None, typed: str) -> str:
-    """Return the text of a file or of standard input without its final line ends, like the shell's ``$(…)``."""
-    if path is None and is_terminal(context.stdin):
-        raise UsageError(
-            "The message is missing", f"Give it with {typed}, with --message-file PATH, or on standard input."
-        )
-    content = read(context, path or "-", MOST_MESSAGE_BYTES, "the message")
-    return decode(context, content, "Standard input" if path in (None, "-") else Path(str(path)).name).rstrip("\r\n")
-
-
-def decode(context: Context, content: bytes, name: str) -> str:
-    """Return bytes as text: UTF-8, else Windows-1252 with a note."""
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        try:
-            text = content.decode("cp1252")
-        except UnicodeDecodeError:
-            raise UsageError(f"{name} is not text: byte {content[error.start]:#04x} at {error.start + 1}") from None
-    context.note(f"{name} is not UTF-8; reading it as Windows-1252")
+        if saved > 0:
+            context.note(f"--gsm7 would save {plural(saved * recipients, 'credit')}")
     return text
 
 
@@ -131,6 +127,15 @@ def read(context: Context, path: str, most: int, what: str) -> bytes:
     if len(content) > most:
         raise UsageError(f"{what[0].upper()}{what[1:]} is too long: the maximum is {most} bytes")
     return content
+
+
+def json_body(context: Context, path: str) -> tuple[bytes, Any]:
+    """Return the bytes of a JSON document without a byte order mark (RFC 8259, section 8.1), and what it holds."""
+    body = read(context, path, MOST_BODY_BYTES, "a JSON document").removeprefix(BOM_UTF8)
+    try:
+        return body, load_json(body)
+    except ShapeError as error:
+        raise UsageError(f"The body is not JSON: {error}") from None
 
 
 CountryCode = Annotated[
@@ -179,9 +184,15 @@ class Country:
         """Return the digits of several numbers, each once; an argument may be a comma-separated list."""
         seen: dict[str, None] = {}
         repeated: dict[str, None] = {}
-        for part in _parts(texts):
-            number = self.one(context, part, sms=sms)
-            (repeated if number in seen else seen)[number] = None
+        for text in texts:
+            parts = text.split(",")
+            if len(parts) > 1 and not all(part.strip() for part in parts):
+                raise UsageError(f"{quote(text)} has a comma without a number beside it")
+            if not any(map(str.isdigit, text)) and any(map(str.isalpha, text)):
+                raise UsageError(f"{quote(text)} is not a phone number", "Give the message with -m TEXT.")
+            for part in parts:
+                number = self.one(context, part, sms=sms)
+                (repeated if number in seen else seen)[number] = None
         if repeated:
             context.note(f"Repeated numbers are used once: {', '.join(repeated)}")
         return tuple(seen)
@@ -198,16 +209,6 @@ class Numbers(Country):
     def one(self, context: Context, text: str, *, sms: bool = False) -> str:
         """Return the digits of a number, as typed if it is not to be checked."""
         return phones.as_typed(text).digits if self.no_number_check else super().one(context, text, sms=sms)
-
-
-def _parts(texts: Iterable[str]) -> Iterable[str]:
-    for text in texts:
-        parts = text.split(",")
-        if len(parts) > 1 and not all(part.strip() for part in parts):
-            raise UsageError(f"{quote(text)} has a comma without a number beside it")
-        if not any(map(str.isdigit, text)) and any(map(str.isalpha, text)):
-            raise UsageError(f"{quote(text)} is not a phone number", "Give the message with -m TEXT.")
-        yield from parts
 
 
 SAME_VOICE = {"marian": "Mariana", "mariana": "Marian"}

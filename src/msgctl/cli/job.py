@@ -164,7 +164,7 @@ def report(
     wanted = [values.choice(word.strip(), (*OUTCOMES, UNDELIVERED), "outcome") for word in typed]
     store = _store()
     job = _found(store, job, last)
-    ledger = context.on_close(_opened(context, store, job, read_only=True))
+    ledger = context.stack.enter_context(closing(_opened(context, store, job, read_only=True)))
     found = Report(ledger, wanted, running=store.is_running(job))
     context.check_fields(found.columns)
     return OwnResult(

@@ -77,7 +77,7 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
 
     Without ``waits`` it ends when its window closes, and the next `msgctl job run-due` continues it.
     """
-    runner = Runner(ledger, context.client.sibling, clock=context.clock, waits=waits)
+    runner = Runner(ledger, context.client.sibling, clock=context.clock, monotonic=context.monotonic, waits=waits)
     if waits and ledger.due is not None:
         ledger.end_schedule()
     before = ledger.totals.requests
@@ -125,7 +125,7 @@ def poll_states(context: Context, job: str, ledger: Ledger, *, follow: bool = Fa
     hint = f"Continue: msgctl job states {job}{' --follow' * follow}"
     known: dict[str, int] = {}
     while True:
-        poller = StatePoller(ledger, context.client.sibling)
+        poller = StatePoller(ledger, context.client.sibling, monotonic=context.monotonic)
         error, interrupted = _attend(context, poller, partial(_checked, poller), hint)
         is_over = error or interrupted or (poller.first_error and not poller.first_error.retryable)
         if is_over or not follow or next(queries.to_check(ledger.db), None) is None:

@@ -114,8 +114,7 @@ def undelivered(context: Context, sent: Sequence[RecipientOutcome], max_wait: fl
         if accepted:
             context.note("The message was delivered." if len(accepted) == 1 else "All messages were delivered.")
         return []
-    named = ", ".join(missing[:5]) + (f" and {len(missing) - 5:,} more" if len(missing) > 5 else "")
-    what = f"Not delivered to {named} ({len(missing)} of {len(accepted)} accepted messages)"
+    what = f"Not delivered to {requests.some_of(missing)} ({len(missing)} of {len(accepted)} accepted messages)"
     error = next(iter(watcher.failures.values()), None)
     why = f"The first failure: {error.message}. " if error else ""
     return [ConditionError(what, f"{why}To check again: msgctl state get --last")]
@@ -159,28 +158,19 @@ def _named(id: str, error: MsgctlError) -> MsgctlError:
 
 def _last_ids(context: Context) -> list[str]:
     """Return the message ids of the last send of the profile."""
-    profile = context.profile
-    if not profile.history:
-        raise UsageError(
-            f"--last does not work: profile {profile.name} keeps no history (history = false)",
-            "Give the ID of each message.",
-        )
     from msgctl.history import reading
 
+    profile = context.profile
     with reading() as history:
         entries = [] if history is None else history.last(profile.name, profile.base_url)
-    if not entries:
-        raise UsageError(
-            f"--last: nothing was sent with profile {profile.name} from this machine",
-            "Give the ID of each message, or choose another profile with -p.",
-        )
     if ids := [entry["id"] for entry in entries if entry["id"]]:
         return ids
-    last = entries[0]
-    raise UsageError(
-        f"--last: the last message ({last['command']}, {last['time']}) has no ID; its outcome is {last['outcome']}",
-        "Give the ID of each message; msgctl history lists earlier ones.",
-    )
+    why = f"the history of this machine has no message of profile {profile.name}"
+    if not profile.history:
+        why += ", which says history = false"
+    for last in entries[:1]:
+        why = f"the last message ({last['command']}, {last['time']}) has no ID; its outcome is {last['outcome']}"
+    raise UsageError(f"--last: {why}", "Give the ID of each message; msgctl history lists earlier ones.")
 
 
 class StateWatcher:

@@ -1,7 +1,7 @@
 """The global options, which every command accepts before the group and after its own name."""
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any
@@ -14,26 +14,20 @@ from msgctl.output.result import Format
 PANEL = "Global options"
 
 
-def _store(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
-    """Store an option's value in the `GlobalOptions` of this run."""
-    if value not in (None, 0) and not ctx.resilient_parsing:  # 0: a counter that was not given
-        name, value = ("format", Format.JSON) if param.name == "json" else (param.name, value)
-        setattr(ctx.obj.options, str(name), value)
-    return value
-
-
-def _version(ctx: typer.Context, value: bool | None) -> None:
-    if value and not ctx.resilient_parsing:
-        ctx.obj.stdout.write(f"msgctl {__version__}\n")
-        raise typer.Exit
-
-
-def _help(ctx: typer.Context, value: bool | None) -> None:
-    if value and not ctx.resilient_parsing:
+def _store(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> None:
+    """Store the value of an option in the `GlobalOptions` of this run; show the help or the version at once."""
+    if value in (None, 0) or ctx.resilient_parsing:  # 0: a counter that was not given
+        return
+    if param.name == "help":
         from msgctl.cli.help import show
 
         show(ctx)
         raise typer.Exit
+    if param.name == "version":
+        ctx.obj.stdout.write(f"msgctl {__version__}\n")
+        raise typer.Exit
+    name, value = ("format", Format.JSON) if param.name == "json" else (param.name, value)
+    setattr(ctx.obj.options, str(name), value)
 
 
 def _format(text: str) -> Format:
@@ -49,8 +43,8 @@ def _seconds(text: str) -> float:
     return values.seconds(text, "--timeout")
 
 
-def _option(*names: str, callback: Callable[..., Any] = _store, **attributes: Any) -> Any:
-    return typer.Option(*names, is_eager=True, callback=callback, rich_help_panel=PANEL, **attributes)
+def _option(*names: str, **attributes: Any) -> Any:
+    return typer.Option(*names, is_eager=True, callback=_store, rich_help_panel=PANEL, **attributes)
 
 
 @dataclass
@@ -98,8 +92,8 @@ class GlobalOptions:
         ),
     ] = 30.0
     no_color: Annotated[bool, _option("--no-color", help="No colour; NO_COLOR and TERM=dumb do the same.")] = False
-    help: Annotated[bool, _option("--help", "-h", callback=_help, help="Show this page.")] = False
-    version: Annotated[bool, _option("--version", "-V", callback=_version, help="Show the version.")] = False
+    help: Annotated[bool, _option("--help", "-h", help="Show this page.")] = False
+    version: Annotated[bool, _option("--version", "-V", help="Show the version.")] = False
 
 
 @cache

@@ -36,9 +36,6 @@ def echo_kept_off() -> Iterator[None]:
 
     The caller turns the echo off before it reads, and on afterwards.
     """
-    import signal  # most commands do not need it
-    import threading
-
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -50,7 +47,6 @@ def echo_kept_off() -> Iterator[None]:
 
 
 def _turn_echo_off() -> None:
-    import os
     import termios
 
     with suppress(OSError, termios.error):

@@ -164,20 +164,23 @@ def check_fields(context: Context, operation: Operation) -> None:
 def _judged(operation: Operation, response: Response, values: Values, to: Sequence[str | None]) -> ServiceResult:
     """Return the result of a send: the recipients that are refused or not mentioned decide its exit code."""
     found = recipients.outcomes(operation, response.document, to)
+    named: dict[str, list[str]] = {}
+    for each in found:
+        status = f" [{clean(each.status)}]" if each.status else ""
+        named.setdefault(each.outcome, []).append((each.phone or "the message") + status)
     failures: list[MsgctlError] = []
-    if unknown := [each for each in found if each.outcome == recipients.UNKNOWN]:
-        what = f"The response does not say whether {_names(unknown)} was accepted"
+    if unknown := named.get(recipients.UNKNOWN):
+        what = f"The response does not say whether {some_of(unknown)} was accepted"
         failures = [OutcomeUnknownError(what, "Before sending again, check the message's delivery or the balance.")]
-    elif refused := [each for each in found if each.outcome == recipients.REFUSED]:
-        what = f"The service refused {_names(refused)} ({len(refused)} of {len(found)} recipients)"
+    elif refused := named.get(recipients.REFUSED):
+        what = f"The service refused {some_of(refused)} ({len(refused)} of {len(found)} recipients)"
         failures = [ConditionError(what)]
     return ServiceResult([response], outcomes=found, values=values, failures=failures)
 
 
-def _names(found: Sequence[recipients.RecipientOutcome]) -> str:
-    """Return at most five recipients, each with the service's word for it."""
-    named = [f"{each.phone or 'the message'}{f' [{clean(each.status)}]' if each.status else ''}" for each in found[:5]]
-    return ", ".join(named) + (f" and {len(found) - 5:,} more" if len(found) > 5 else "")
+def some_of(names: Sequence[str]) -> str:
+    """Return at most five names, and how many more there are."""
+    return ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
 
 
 def _refuse_optouts(values: Values, body: bytes | None) -> None:

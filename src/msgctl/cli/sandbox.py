@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -149,7 +150,9 @@ def _sandbox(context: Context, target: Target) -> SandboxClient:
 
     base_url = _served_at(context, target)
     transport = SandboxTransport(context.emulator, context.sleep) if base_url is None else Route(base_url).transport()
-    return context.on_close(SandboxClient(base_url or profiles.SANDBOX_URL, transport, context.options.timeout))
+    return context.stack.enter_context(
+        closing(SandboxClient(base_url or profiles.SANDBOX_URL, transport, context.options.timeout))
+    )
 
 
 @command(

@@ -208,7 +208,7 @@ def record(
     profile = context.profile
     if profile.is_sandbox:
         raise UsageError("The sandbox itself cannot be recorded", "Choose the profile of a service with -p.")
-    transport = context.on_close(Route(profile.base_url).transport())
+    transport = context.stack.enter_context(closing(Route(profile.base_url).transport()))
 
     def forward(request: SandboxRequest) -> SandboxResponse:
         return _forwarded(transport, profile.base_url, request, context.options.timeout)

@@ -8,7 +8,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import segments as counting
 from msgctl import values
-from msgctl.cli import bulk, campaign, inputs, requests
+from msgctl.cli import bulk, campaign, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     GSM7_HELP,
@@ -20,6 +20,7 @@ from msgctl.cli.inputs import (
     TemplateFile,
     in_gsm7,
     message,
+    sms_text,
     template_text,
 )
 from msgctl.cli.tree import command, group
@@ -54,20 +55,9 @@ def send(
     Without -m and --message-file, the message is read from standard input.
     """
     phones = numbers.all(context, phone, sms=True)
-    sms = message(context, text, message_file)
-    if not gsm7:
-        inputs.note_savings(context, sms, len(phones))
-    return requests.send(
-        context,
-        ops.SEND_SMS,
-        {
-            "phone": phones,
-            "sms": in_gsm7(sms) if gsm7 else sms,
-            "country-code": numbers.code(context),
-        },
-        options,
-        wait,
-    )
+    sms = sms_text(context, message(context, text, message_file), gsm7=gsm7, recipients=len(phones))
+    given = {"phone": phones, "sms": sms, "country-code": numbers.code(context)}
+    return requests.send(context, ops.SEND_SMS, given, options, wait)
 
 
 @command(
@@ -136,9 +126,7 @@ def segments(
     gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
 ) -> OwnResult:
     """Count the segments of a message and show its encoding. Nothing is sent."""
-    sms = message(context, text, message_file, "TEXT")
-    if not gsm7:
-        inputs.note_savings(context, sms)
-    count = asdict(counting.count(in_gsm7(sms) if gsm7 else sms))
+    sms = sms_text(context, message(context, text, message_file, "TEXT"), gsm7=gsm7)
+    count = asdict(counting.count(sms))
     context.check_fields(count)
     return OwnResult({**count, "not_gsm7": list(count["not_gsm7"])}, tuple(count))

@@ -122,14 +122,15 @@ class Profile:
 
     def credential(self) -> Credential:
         """Return client and key. Runs the profile's key command if it has one. Raises ConfigurationError."""
-        source, where = self.key_source, f"{self.place}: the key"
+        source = self.key_source
         if source == "key_command":
             key = key_of_command(self._where(source), self.settings[source])
         elif source == "keyring":
             key = key_in_keychain(self.name)
         else:
-            key, where = Secret(self.settings["key"]), self._where("key")
+            key = Secret(self.settings["key"])
         if fault := key_fault(key.reveal()):
+            where = self._where("key") if source == "key" else f"{self.place}: the key"
             raise ConfigurationError(f"{where} {fault}", KEY_HINT)
         return Credential(self.client, key)
 

@@ -190,13 +190,12 @@ class Client:
     def _redacted(self, response: httpx.Response) -> httpx.Response:
         """Return a response without the key, if the service repeats it: from here on nothing can show or store it."""
         key = self._credential.key.reveal()
-        head = [value for header in response.headers.raw for value in header]
-        head.append(response.extensions.get("reason_phrase", b""))
-        redacted = [redact_body(value, key) for value in head]
-        body = redact_body(response.content, key)
-        if body is response.content and redacted == head:
+        names_and_values = [part for header in response.headers.raw for part in header]
+        head = b"\0".join([*names_and_values, response.extensions.get("reason_phrase", b"")])
+        body, redacted = redact_body(response.content, key), redact_body(head, key)
+        if body is response.content and redacted is head:
             return response
-        *headers, reason = redacted
+        *headers, reason = redacted.split(b"\0")
         extensions = {**response.extensions, "reason_phrase": reason}
         return finished(response.status_code, zip(headers[::2], headers[1::2], strict=True), body, extensions)
 

@@ -97,7 +97,7 @@ class Failure:
         self._status = response.status_code
         self._reads = request.operation.effect is Effect.READS
         self._base_url = base_url
-        self._is_here = is_sandbox or is_loopback(urlsplit(base_url).hostname or "")
+        self._is_sandbox = is_sandbox
         self._document = document
         self._fields: Mapping[str, Any] = document if isinstance(document, dict) else {}
 
@@ -163,7 +163,7 @@ class Failure:
         if 300 <= self._status < 400:
             return self._redirect()
         if self._status in (401, 403):
-            return f"{CHECK_CREDENTIALS}." if self._is_here else CHECK_CREDENTIALS_TOO
+            return f"{CHECK_CREDENTIALS}." if self._is_here() else CHECK_CREDENTIALS_TOO
         if self._status == SERVICE_ERROR or self._response.is_success:
             return CHECK_ADDRESS_TOO if self._status == SERVICE_ERROR and self._could_be_the_address() else None
         if self._status in (404, 405) and not self._fields.get("error"):
@@ -172,10 +172,14 @@ class Failure:
             return "Try again a little later."
         return "Check the values and the base URL."
 
+    def _is_here(self) -> bool:
+        """Return whether the service runs on this machine."""
+        return self._is_sandbox or is_loopback(urlsplit(self._base_url).hostname or "")
+
     def _could_be_the_address(self) -> bool:
         """Return whether the service may refuse this machine, and not a parameter."""
         found = words(_text(self._fields.get("error") or ""))
-        return not self._is_here and (_COMPLAINTS.isdisjoint(found) or not _CREDENTIALS.isdisjoint(found))
+        return not self._is_here() and (_COMPLAINTS.isdisjoint(found) or not _CREDENTIALS.isdisjoint(found))
 
     def _redirect(self) -> str:
         """Return the advice for a redirect. It shows only scheme and host: the rest may repeat the key."""

@@ -74,25 +74,20 @@ def build(operation: Operation, values: Mapping[str, Value], body: bytes | None 
     ``body`` is a whole JSON document in place of the JSON fields. Raises UsageError if a required parameter is missing
     or a value is empty: nothing is ever sent empty.
     """
-    placed: dict[Place, dict[str, Value]] = {place: {} for place in Place}
     for field in operation.fields:
         value = values.get(field.name)
-        if value is None:
-            if field.required and not (body is not None and field.place is Place.JSON):
-                raise UsageError(f"{field.typed} is missing")
-            continue
+        if value is None and field.required and not (body is not None and field.place is Place.JSON):
+            raise UsageError(f"{field.typed} is missing")
         if value == "":
             raise UsageError(f"{field.typed} is empty: give it a value, or leave it out if it is optional")
-        placed[field.place][field.name] = value
-    members = placed[Place.JSON]
-    return Request(
-        operation,
-        query=_pairs(placed[Place.QUERY]),
-        form=_pairs(placed[Place.FORM]),
-        json=json.dumps(members, ensure_ascii=False, separators=(",", ":")).encode()
-        if body is None and members
-        else body,
-    )
+
+    def at(place: Place) -> dict[str, Value]:
+        names = [field.name for field in operation.fields if field.place is place]
+        return {name: values[name] for name in names if values.get(name) is not None}
+
+    if body is None and (document := at(Place.JSON)):
+        body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    return Request(operation, _pairs(at(Place.QUERY)), _pairs(at(Place.FORM)), body)
 
 
 def encoded(pairs: Pairs) -> str:

@@ -48,7 +48,7 @@ class Printer:
         self._header = header
         self._clock = clock
         self._is_drawn = screen.width is not None and format is Format.TABLE
-        self.shows_verdicts = not quiet and self._is_drawn and errors.is_terminal
+        self.shows_verdicts = not quiet and self._is_drawn and errors.stream.isatty()
         self.aside = ""
 
     def print(self, result: Result) -> None:
@@ -85,10 +85,12 @@ class Printer:
                 self._json(response.body, compact=result.asked > 1)
         elif isinstance(result, ServiceResult):
             self._service_rows(result.responses, chosen)
-        elif self._format is Format.JSON and not chosen:
-            self._own_json(result.documents)
-        else:
-            self._rows(chosen or result.columns, result.documents)
+        else:  # what comes one by one is printed whole
+            documents = result.documents if isinstance(result.documents, Collection) else list(result.documents)
+            if self._format is Format.JSON and not chosen:
+                self._own_json(documents)
+            else:
+                self._rows(chosen or result.columns, documents)
 
     def _show(self, result: ServiceResult | OwnResult) -> None:
         from msgctl.output import theme, views
@@ -118,7 +120,7 @@ class Printer:
                 return
         self._rows(columns, rows)
 
-    def _rows(self, columns: Sequence[str], documents: Document | Iterable[Document]) -> None:
+    def _rows(self, columns: Sequence[str], documents: Document | Collection[Document]) -> None:
         """Print these columns of rows, or of a single document."""
         rows = [documents] if isinstance(documents, Mapping) else documents
         if self._format is Format.JSON:
@@ -129,8 +131,8 @@ class Printer:
             self._show(OwnResult(documents, columns))
         elif isinstance(documents, Mapping):
             self._write(plain.listing(columns, documents))
-        elif found := rows if isinstance(rows, Collection) else list(rows):
-            self._write(plain.aligned(columns, found))
+        elif rows:
+            self._write(plain.aligned(columns, rows))
 
     def _delimited(self, columns: Sequence[str], documents: Iterable[Document]) -> Iterator[str]:
         line = plain.csv_line if self._format is Format.CSV else plain.tsv_line
@@ -171,7 +173,7 @@ class Printer:
 
     def _raw(self, result: RawResult) -> None:
         self._write(clean(line) + "\n" for line in result.head)
-        if not self._screen.is_terminal:
+        if not self._screen.stream.isatty():
             self._screen.write_bytes(result.body)
         elif _is_json(result.body):
             self._json(result.body)
@@ -183,7 +185,7 @@ class Printer:
 
     def _json(self, body: bytes, *, compact: bool = False) -> None:
         """Print JSON: the exact bytes and a final newline, or indented and coloured on a terminal."""
-        if not self._screen.is_terminal:
+        if not self._screen.stream.isatty():
             document = jsontext.compact(body.decode("utf-8-sig")).encode() if compact else body
             self._screen.write_bytes(document if document.endswith(b"\n") else document + b"\n")
             return
@@ -199,7 +201,7 @@ class Printer:
 
     def _own_json(self, documents: Document | Iterable[Document]) -> None:
         pieces = [jsontext.dump(documents)] if isinstance(documents, Mapping) else _array(documents)
-        if self._screen.is_terminal:
+        if self._screen.stream.isatty():
             self._json("".join(pieces).encode("utf-8", "surrogatepass"))
             return
         for piece in chain(pieces, "\n"):

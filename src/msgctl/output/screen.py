@@ -21,10 +21,6 @@ class Screen(NamedTuple):
         """Return the screen of a stream; the caller decides about colour, which FORCE_COLOR forces upon pipes."""
         return cls(stream, _terminal_width(stream) if stream.isatty() or color else None, color)
 
-    @property
-    def is_terminal(self) -> bool:
-        return self.stream.isatty()
-
     def write_bytes(self, data: bytes) -> None:
         """Write UTF-8 bytes exactly, whatever the encoding of the stream. A text-only stream gets them decoded."""
         buffer = getattr(self.stream, "buffer", None)
@@ -92,10 +88,12 @@ def _stand_in(error: UnicodeError) -> tuple[str | bytes, int]:
     """Return the ASCII for one of msgctl's signs, and question marks as wide as any other character."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
+    char = error.object[error.start]
+    if char in _ASCII:
+        return _ASCII[char], error.start + 1
     from rich.cells import cell_len
 
-    char = error.object[error.start]
-    return _ASCII.get(char) or "?" * cell_len(char), error.start + 1
+    return "?" * cell_len(char), error.start + 1
 
 
 codecs.register_error("msgctl", _stand_in)

@@ -236,7 +236,7 @@ def block_phone(scope: Scope, given: Given) -> dict[str, object]:
 
 
 def send_sms(scope: Scope, given: Given) -> dict[str, object]:
-    text = given["sms"]
+    text = given.get("sms") or given["message"]
     sent = send(scope, given["phone"], SMS, text, credits=segments.count(text).segments)
     return {**_record(RESPONSE_SMS, scope, sent), "status": int(status(sent) == ACCEPTED)}
 

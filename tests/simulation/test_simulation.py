@@ -1,0 +1,82 @@
+"""The simulation itself: a seed always gives the same history, and a broken tool is found out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msgctl.history.once import Reservation
+from msgctl.jobs import states
+from msgctl.jobs.rate_limits import Budget
+from msgctl.jobs.schedule import Window
+from msgctl.jobs.states import Event, State
+from simulation.run import fresh, simulation, told
+from simulation.service import Service
+from simulation.world import entered
+
+RUN = Path(__file__).with_name("run.py")
+
+Ready = tuple[Path, Service]
+
+
+@pytest.fixture(scope="module")
+def ready() -> Iterator[Ready]:
+    with simulation() as found:
+        yield found
+
+
+@pytest.fixture
+def home() -> None:
+    """The folder and the environment are those of the simulation."""
+
+
+def test_nothing_goes_wrong(ready: Ready) -> None:
+    assert [story for seed in range(50) if (story := told(seed, *ready))] == []
+
+
+def test_a_seed_always_gives_the_same_history(ready: Ready) -> None:
+    digests = set()
+    for _ in range(2):
+        traces = []
+        for seed in range(8):
+            history = fresh(seed, *ready)
+            with entered(history.world):
+                history.play()
+            traces += history.world.trace
+        digests.add(sha256("\n".join(traces).encode()).hexdigest())
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "broken"),
+    [
+        pytest.param(states.TRANSITIONS, (State.SENDING, Event.LOST), State.PENDING, id="it forgets intents"),
+        pytest.param(states.TRANSITIONS, (State.SENDING, Event.LOST), State.REFUSED, id="it calls unknown refused"),
+        pytest.param(Reservation, "take", lambda *_, **__: None, id="it forgets keys"),
+        pytest.param(Window, "is_open", lambda *_: True, id="it forgets the window"),
+        pytest.param(Budget, "allows", lambda _, cost, size, totals: size, id="it forgets the credits"),
+    ],
+)
+def test_a_broken_tool_is_found_out(
+    ready: Ready, monkeypatch: pytest.MonkeyPatch, owner: Any, name: Any, broken: Any
+) -> None:
+    if isinstance(owner, dict):
+        monkeypatch.setitem(owner, name, broken)
+    else:
+        monkeypatch.setattr(owner, name, broken)
+    story = next(story for seed in range(200) if (story := told(seed, *ready)))
+    assert "Traceback" not in story
+
+
+def test_the_command_says_how_many_histories_went_well() -> None:
+    done = subprocess.run(
+        [sys.executable, RUN, "--histories", "4", "--workers", "2"], capture_output=True, text=True, check=True
+    )
+    assert "4 histories from seed" in done.stdout
+    assert "0 wrong" in done.stdout
