@@ -64,16 +64,9 @@ def test_force_replaces_a_profile_and_keeps_unknown_settings(tool: Tool) -> None
     }
 
 
-@pytest.mark.parametrize("more", [(), ("--force",)])
-def test_the_name_sandbox_is_always_refused(tool: Tool, more: tuple[str, ...]) -> None:
-    done = add(tool, "sandbox", *more)
-    assert (done.code, "sandbox" in done.err) == (2, True)
-    assert not config_file().exists()
-
-
 @pytest.mark.parametrize(
     "name",
-    ["", "my profile", "../x", ".hidden", "señal", "\x1b[31mred", "x" * 65],
+    ["sandbox", "", "my profile", "../x", ".hidden", "señal", "\x1b[31mred", "x" * 65],
 )
 def test_an_unsafe_name_is_refused(tool: Tool, name: str) -> None:
     done = tool("profile", "add", *ACCOUNT, "--key-stdin", "--", name, stdin=KEY)
@@ -197,11 +190,6 @@ def test_on_a_terminal_missing_values_are_asked_for_until_they_are_valid() -> No
     assert b"--client must be" in terminal.shown
     assert not shows_key(terminal.shown)
     assert written()["profiles"]["main"] == {"base_url": URL, "client": 12, "key": KEY}
-
-
-def test_a_key_and_a_key_command_exclude_each_other(tool: Tool) -> None:
-    assert add(tool, "main", "--key-command", "pass show sms").code == 2
-    assert not config_file().exists()
 
 
 @in_a_terminal
