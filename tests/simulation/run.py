@@ -15,9 +15,10 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -45,18 +46,19 @@ def simulation() -> Iterator[tuple[Path, Service]]:
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
         folder = Path(name)
         service = _Route.service = Service(folder)
-        names = {"HOME": name, "XDG_STATE_HOME": f"{name}/disk", "XDG_CONFIG_HOME": f"{name}/disk", "TZ": "UTC"}
-        before = {each: os.environ.get(each) for each in names}
-        os.environ.update(names)
-        time.tzset()
+        variables = {"HOME": name, "XDG_STATE_HOME": f"{name}/disk", "XDG_CONFIG_HOME": f"{name}/disk", "TZ": "UTC"}
         tree = cli.build()  # once: it takes longer than most commands
         gc.freeze()  # what was imported is never garbage
         try:
-            with patched((msgctl.http.client, "Route", _Route), (cli, "build", lambda: tree)):
+            with (
+                mock.patch.dict(os.environ, variables),
+                patched((msgctl.http.client, "Route", _Route), (cli, "build", lambda: tree)),
+                closing(service.state),
+            ):
+                time.tzset()
                 yield folder, service
         finally:
-            for each, value in before.items():
-                os.environ.pop(each) if value is None else os.environ.update({each: value})
+            gc.unfreeze()
             time.tzset()
 
 

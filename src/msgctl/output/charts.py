@@ -121,15 +121,12 @@ def _hour(text: str) -> int:
     return hour
 
 
-def _every(by_day: Mapping[date, int]) -> Iterator[tuple[date, int]]:
-    """Yield every day from the first to the last, even those without clicks, unless they are too many."""
-    first, last = min(by_day, default=date.min), max(by_day, default=date.min)
-    if (last - first).days > MOST_DAYS or not by_day:
-        yield from sorted(by_day.items())
-        return
-    for number in range((last - first).days + 1):
-        day = first + timedelta(days=number)
-        yield day, by_day.get(day, 0)
+def _every(by_day: Mapping[date, int]) -> list[tuple[date, int]]:
+    """Return every day from the first to the last, even those without clicks, unless they are too many."""
+    days = sorted(by_day)
+    if days and (span := (days[-1] - days[0]).days) <= MOST_DAYS:
+        days = [days[0] + timedelta(days=number) for number in range(span + 1)]
+    return [(day, by_day.get(day, 0)) for day in days]
 
 
 def _counts(found: Sequence[Row]) -> Counts:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from msgctl.output.fields import cell
+from msgctl.output.result import Document
 from msgctl.output.tables import Column, FieldList, local_time, time_ago
 from msgctl.output.theme import Flow, state
 from msgctl.segments import count
 from msgctl.text import plural, shorten
-
-Document = Mapping[str, Any]
 
 OUTCOMES = {"accepted": "ok", "refused": "bad", "unknown": "warn", "pending": "off"}
 """The outcomes of recipients that a job sends to, each with its style."""

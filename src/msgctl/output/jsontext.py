@@ -75,25 +75,31 @@ def dump(value: Any) -> str:
 
 def _pieces(value: Any) -> Iterator[str]:
     """Yield the pieces of a JSON text. It is not recursive, since a response can be nested deeply."""
-    left = [value]  # the next one is last
-    while left:
-        item = left.pop()
-        if isinstance(item, (_Raw, Number)):
-            yield item
-        elif isinstance(item, Mapping):
-            pairs = [(_Raw(f",{json.dumps(name, ensure_ascii=False)}:"), each) for name, each in item.items()]
-            left += _parts("{", pairs, "}")
-        elif isinstance(item, (list, tuple)):
-            left += _parts("[", [(_COMMA, each) for each in item], "]")
+    stack: list[Iterator[Any]] = [iter((value,))]
+    while stack:
+        for item in stack[-1]:
+            if isinstance(item, (_Raw, Number)):
+                yield item
+            elif isinstance(item, (Mapping, list, tuple)):
+                stack.append(_parts(item))
+                break
+            else:
+                yield json.dumps(item, ensure_ascii=False)
         else:
-            yield json.dumps(item, ensure_ascii=False)
+            stack.pop()
 
 
-def _parts(start: str, pairs: list[tuple[_Raw, Any]], end: str) -> list[Any]:
-    """Return the parts of an object or an array, the last one first."""
-    parts = [part for pair in pairs for part in pair]
-    first = [_Raw(start + parts[0][1:]), *parts[1:]] if parts else [_Raw(start)]
-    return [_Raw(end), *reversed(first)]
+def _parts(value: Mapping[str, Any] | list[Any] | tuple[Any, ...]) -> Iterator[Any]:
+    """Yield the values of an object or an array, and the text before, between and after them."""
+    start, end = "{}" if isinstance(value, Mapping) else "[]"
+    before = _Raw(start)
+    for each in value:
+        yield before
+        if isinstance(value, Mapping):
+            yield _Raw(f"{json.dumps(each, ensure_ascii=False)}:")
+        yield value[each] if isinstance(value, Mapping) else each
+        before = _COMMA
+    yield _Raw(end) if value else _Raw(start + end)
 
 
 def _new_line(depth: int, inside: int) -> str:

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from msgctl.http.response import Number
-from msgctl.output.fields import cell
+from msgctl.output.fields import Row, cell
 from msgctl.output.theme import Flow, state
 from msgctl.text import clean
 
@@ -53,8 +53,6 @@ KINDS = {
     "code": "strong",
 }
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
-
-Row = Mapping[str, Any]
 
 
 class Column(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -14,19 +14,14 @@ from msgctl import operations as ops
 from msgctl.http.response import Response
 from msgctl.operations import Effect
 from msgctl.output import fields, jobs
-from msgctl.output.fields import cell, reach
-from msgctl.output.result import OwnResult, ServiceResult
+from msgctl.output.fields import Row, cell, reach
+from msgctl.output.result import OwnResult, ServiceResult, StreamResult
 from msgctl.output.screen import kind_of
 from msgctl.output.tables import Column, FieldList, card, listing, number, shown, title
 from msgctl.output.tables import kind_of as kind_of_field
 from msgctl.output.theme import signed, verdict
 from msgctl.recipients import ACCEPTED, is_failure
 from msgctl.text import plural
-
-if TYPE_CHECKING:
-    from msgctl.output.result import StreamResult
-
-Row = Mapping[str, Any]
 
 
 class View(NamedTuple):
