@@ -1,7 +1,6 @@
 """`msgctl chatapp`: send chat-app messages from templates."""
 
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -21,8 +20,7 @@ app = group("Send chat-app messages from templates.")
 Template = Annotated[str, option(ops.CHATAPP_SEND.field("template"), "NAME")]
 
 
-@dataclass(frozen=True)
-class Content:
+class Content(NamedTuple):
     """What to send: values of a template, or a JSON object."""
 
     template: Template
