@@ -26,7 +26,7 @@ __msgctl_table() {
             'command block - Block numbers from receiving messages'
             'command optout - People who must not get your messages'
             'command profile - Manage accounts: base URL, client and key'
-            'command api - Make any request with the profile'\''s credentials'
+            'command api - Make any request with the profile'"'"'s credentials'
             'command sandbox - The emulator behind -p sandbox: nothing is really sent'
             'command doctor - Diagnose problems and suggest fixes'
             'command commands - Describe every command, its options and its output'
@@ -35,7 +35,7 @@ __msgctl_table() {
             'command help - Show help for a command'
             'command version - Show the version; msgctl --version does the same'
         ) ;;
-    'sms')
+    sms)
         table=(
             'command send - Send one SMS to each number, in one request'
             'command bulk - Send an SMS to each recipient in a file, as a job'
@@ -60,18 +60,18 @@ __msgctl_table() {
             'argument - files '
             'option -m,--message text Text of the message, with {column} placeholders'
             'option --message-file files Read the template from a file; - is standard input'
+            'option --phone-column text Column with the phone numbers; detected if omitted'
+            'option --skip-invalid - Skip invalid rows'
             'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
-            'option --name text Name for the job, to use in place of its ID'
-            'option --phone-column text Column with the phone numbers; detected if omitted'
-            'option --skip-invalid - Skip invalid rows'
-            'option --batch-size text Maximum numbers per request, for recipients of the same text'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
+            'option --batch-size text Maximum numbers per request, for recipients of the same text'
+            'option --name text Name for the job, to use in place of its ID'
             'options --exclude files Leave out the numbers in this file: one per line, CSV, JSON Lines or .xlsx'
-            'option --window text Send only at these hours of the recipient'\''s time zone: 08:00-19:00, or co'
+            'option --window text Send only at these hours of the recipient'"'"'s time zone: 08:00-19:00, or co'
             'option --days text With --window: only on these days, for example mon-sat'
             'option --at text Send later, for example at 2026-12-01 09:00, by msgctl job run-due'
             'option --foreground - With --at: wait in the foreground, then send'
@@ -85,7 +85,7 @@ __msgctl_table() {
             'option --message-file files Read the message from a file; - is standard input'
             'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
         ) ;;
-    'call')
+    call)
         table=(
             'command send - Call each number and speak a message, or play a stored audio'
             'command bulk - Call each recipient in a file, as a job'
@@ -116,17 +116,17 @@ __msgctl_table() {
             'option --audio-code text Stored audio to play instead of a message'
             'option --retries text Number of call attempts, 1 to 3'
             'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail if the call is not answered'
-            'option --country-code countries Country of national numbers, for example CO'
-            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
-            'option --name text Name for the job, to use in place of its ID'
             'option --phone-column text Column with the phone numbers; detected if omitted'
             'option --skip-invalid - Skip invalid rows'
-            'option --batch-size text Maximum numbers per request, for recipients of the same text'
+            'option --country-code countries Country of national numbers, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
+            'option --batch-size text Maximum numbers per request, for recipients of the same text'
+            'option --name text Name for the job, to use in place of its ID'
             'options --exclude files Leave out the numbers in this file: one per line, CSV, JSON Lines or .xlsx'
-            'option --window text Send only at these hours of the recipient'\''s time zone: 08:00-19:00, or co'
+            'option --window text Send only at these hours of the recipient'"'"'s time zone: 08:00-19:00, or co'
             'option --days text With --window: only on these days, for example mon-sat'
             'option --at text Send later, for example at 2026-12-01 09:00, by msgctl job run-due'
             'option --foreground - With --at: wait in the foreground, then send'
@@ -134,7 +134,7 @@ __msgctl_table() {
             'option --canary text Pause after N recipients; msgctl job resume continues'
             'option --test-to text First send the message of the first row to this number'
         ) ;;
-    'chatapp')
+    chatapp)
         table=(
             'command send - Send a chat-app message from a template'
             'command order - Send a store-order notification from a custom template'
@@ -168,17 +168,17 @@ __msgctl_table() {
         table=(
             'argument - files '
             'arguments - - '
-            'option --template text Name of the template'
-            'option --name text Name for the job, to use in place of its ID'
             'option --phone-column text Column with the phone numbers; detected if omitted'
             'option --skip-invalid - Skip invalid rows'
+            'option --template text Name of the template'
             'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
+            'option --name text Name for the job, to use in place of its ID'
             'options --exclude files Leave out the numbers in this file: one per line, CSV, JSON Lines or .xlsx'
-            'option --window text Send only at these hours of the recipient'\''s time zone: 08:00-19:00, or co'
+            'option --window text Send only at these hours of the recipient'"'"'s time zone: 08:00-19:00, or co'
             'option --days text With --window: only on these days, for example mon-sat'
             'option --at text Send later, for example at 2026-12-01 09:00, by msgctl job run-due'
             'option --foreground - With --at: wait in the foreground, then send'
@@ -186,10 +186,10 @@ __msgctl_table() {
             'option --canary text Pause after N recipients; msgctl job resume continues'
             'option --test-to text First send the message of the first row to this number'
         ) ;;
-    'job')
+    job)
         table=(
             'command list - List the jobs, oldest first'
-            'command show - Show a job'\''s status: accepted, refused and unknown counts'
+            'command show - Show a job'"'"'s status: accepted, refused and unknown counts'
             'command resume - Resume a job without sending to anyone twice'
             'command run-due - Send the scheduled jobs whose time has come'
             'command report - List every recipient and the result, in the order of the file'
@@ -247,7 +247,7 @@ __msgctl_table() {
         table=(
             'option --before text Delete jobs created before this date; 90d is 90 days ago'
         ) ;;
-    '2fa')
+    2fa)
         table=(
             'command send-sms - Send a verification code by SMS'
             'command send-call - Send a verification code by voice call'
@@ -286,7 +286,7 @@ __msgctl_table() {
             'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
-    'state')
+    state)
         table=(
             'command get - Show the delivery state of each message'
             'command watch - Wait until each message reaches a state; exit 6 if one does not'
@@ -304,7 +304,7 @@ __msgctl_table() {
             'option --interval text Seconds between checks'
             'option --max-wait text Maximum seconds to wait'
         ) ;;
-    'url')
+    url)
         table=(
             'command shorten - Create a short URL'
             'command stats - Show the clicks on a short URL'
@@ -317,7 +317,7 @@ __msgctl_table() {
             'option --premium,--no-premium - Create a premium URL with complete statistics'
             'option --group-name text Group for the URL'
             'option --domain-name text Domain of the short URL'
-            'option --expiration-months text Months until the statistics expire; 0 for the service'\''s default'
+            'option --expiration-months text Months until the statistics expire; 0 for the service'"'"'s default'
         ) ;;
     'url stats')
         table=(
@@ -326,7 +326,7 @@ __msgctl_table() {
             'option --until text Last day; today if omitted'
             'option --category =date,hour,country,device,operatingSystem,region,city,brand,model,browser,lang Show one category; those from region on need a premium URL: date, hour, country, device, operatingSystem, region, city, brand, model, browser, lang'
         ) ;;
-    'history')
+    history)
         table=(
             'command list - List what was sent, the newest last'
             'command clear - Delete the history'
@@ -335,8 +335,8 @@ __msgctl_table() {
             'option --phone text Only this number'
             'option --country-code countries Country of national numbers, for example CO'
             'option --state text Only this delivery state'
-            'option --command text Only this command, such as '\''sms send'\'''
-            'option --job text Only this job'\''s recipients: its ID or name'
+            'option --command text Only this command, such as '"'"'sms send'"'"''
+            'option --job text Only this job'"'"'s recipients: its ID or name'
             'option --limit text Only the newest N entries'
         ) ;;
     'history list')
@@ -346,21 +346,21 @@ __msgctl_table() {
             'option --phone text Only this number'
             'option --country-code countries Country of national numbers, for example CO'
             'option --state text Only this delivery state'
-            'option --command text Only this command, such as '\''sms send'\'''
-            'option --job text Only this job'\''s recipients: its ID or name'
+            'option --command text Only this command, such as '"'"'sms send'"'"''
+            'option --job text Only this job'"'"'s recipients: its ID or name'
             'option --limit text Only the newest N entries'
         ) ;;
     'history clear')
         table=(
             'option --before text Only entries before this day'
         ) ;;
-    'usage')
+    usage)
         table=(
             'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
             'option --until text Last day'
             'option --by text One of day, month, command, job, country, profile'
         ) ;;
-    'balance')
+    balance)
         table=(
             'command show - Show the credits left; msgctl balance does the same'
             'command check - Exit with 0 if at least N credits are left, with 6 if not'
@@ -372,7 +372,7 @@ __msgctl_table() {
         table=(
             'option --min text Lowest acceptable number of credits'
         ) ;;
-    'block')
+    block)
         table=(
             'command add - Block a number'
             'command bulk - Block each number in a file, as a job'
@@ -387,15 +387,15 @@ __msgctl_table() {
     'block bulk')
         table=(
             'argument - files '
-            'option --name text Name of the contact, with {column} placeholders'
             'option --phone-column text Column with the phone numbers; detected if omitted'
             'option --skip-invalid - Skip invalid rows'
+            'option --name text Name of the contact, with {column} placeholders'
             'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --concurrency text Maximum simultaneous requests'
             'option --rate text Maximum recipients per second'
         ) ;;
-    'optout')
+    optout)
         table=(
             'command add - Add numbers to the opt-out list'
             'command list - List the numbers that opted out'
@@ -421,7 +421,7 @@ __msgctl_table() {
             'option --country-code countries Country of national numbers, for example CO'
             'option --phone-column text Column with the phone numbers; detected if omitted'
         ) ;;
-    'profile')
+    profile)
         table=(
             'command add - Save an account'
             'command set - Change settings of a profile, or its key'
@@ -438,7 +438,7 @@ __msgctl_table() {
             'option --client text Client ID of the account'
             'option --key-stdin - Read the key from standard input'
             'option --key-command text Save a command that prints the key, instead of the key'
-            'option --keyring - Save the key in the system'\''s keychain'
+            'option --keyring - Save the key in the system'"'"'s keychain'
             'option --country-code countries Default for --country-code'
             'option --app-name text Default for --app-name'
             'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel,Mariana Default for --voice'
@@ -454,7 +454,7 @@ __msgctl_table() {
             'option --client text Client ID of the account'
             'option --key-stdin - Read the key from standard input'
             'option --key-command text Save a command that prints the key, instead of the key'
-            'option --keyring - Save the key in the system'\''s keychain'
+            'option --keyring - Save the key in the system'"'"'s keychain'
             'option --country-code countries Default for --country-code'
             'option --app-name text Default for --app-name'
             'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel,Mariana Default for --voice'
@@ -480,7 +480,7 @@ __msgctl_table() {
     'profile path')
         table=(
         ) ;;
-    'api')
+    api)
         table=(
             'argument - =GET,POST,PUT,PATCH,DELETE '
             'argument - =/balance,/block-phone,/send-sms,/call/send,/messages-state,/2fa/send-sms,/call/2fa/send-call,/2fa/verification-code,/url/short,/url/short-statistic,/chatapp/send,/chatapp/store/order,/2fa/send-chatapp '
@@ -490,10 +490,10 @@ __msgctl_table() {
             'option -i,--include - Print the status line and the headers first'
             'option --quiet - No notes or progress on standard error'
         ) ;;
-    'sandbox')
+    sandbox)
         table=(
             'command serve - Serve the sandbox over HTTP until it is stopped'
-            'command record - Forward requests to the profile'\''s service, and record each exchange'
+            'command record - Forward requests to the profile'"'"'s service, and record each exchange'
             'command inbox - Show the messages that phones received, with their codes, newest last'
             'command click - Simulate visits to a short URL; options you omit get random values'
             'command credit - Set the balance of the sandbox account'
@@ -567,32 +567,32 @@ __msgctl_table() {
         table=(
             'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
         ) ;;
-    'doctor')
+    doctor)
         table=(
         ) ;;
-    'commands')
+    commands)
         table=(
         ) ;;
-    'mcp')
+    mcp)
         table=(
             'option --max-credits text Also send, for at most this many credits a day'
             'option --only-to files Send only to the numbers in this file: one per line, CSV, JSON Lines or .xlsx'
         ) ;;
-    'completion')
+    completion)
         table=(
             'argument - =bash,zsh,fish '
         ) ;;
-    'help')
+    help)
         table=(
             'arguments - - '
         ) ;;
-    'version')
+    version)
         table=(
         ) ;;
     esac
     table+=(
     'option -p,--profile profiles Stored profile to use (MSGCTL_PROFILE)'
-    'option --json - Print the service'\''s JSON unchanged; same as -o json'
+    'option --json - Print the service'"'"'s JSON unchanged; same as -o json'
     'option -o,--output =table,json,csv,tsv Output format: table, json, csv or tsv'
     'option --fields text Show only these fields, in this order'
     'option --no-header - Omit the header line of csv and tsv'

@@ -98,10 +98,6 @@ def test_without_a_terminal_remove_needs_yes_after_all_other_checks(tool: Tool) 
     assert (done.code, "--yes" in done.err) == (2, True)
     assert config_file().read_bytes() == before
     assert tool("profile", "remove", "other").code == 3
-    assert "--yes" not in tool("profile", "remove", "sandbox").err
-
-
-def test_the_sandbox_is_not_removed(tool: Tool) -> None:
     assert tool("profile", "remove", "sandbox", "--yes").code == 2
 
 

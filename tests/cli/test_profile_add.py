@@ -64,16 +64,9 @@ def test_force_replaces_a_profile_and_keeps_unknown_settings(tool: Tool) -> None
     }
 
 
-@pytest.mark.parametrize("more", [(), ("--force",)])
-def test_the_name_sandbox_is_always_refused(tool: Tool, more: tuple[str, ...]) -> None:
-    done = add(tool, "sandbox", *more)
-    assert (done.code, "sandbox" in done.err) == (2, True)
-    assert not config_file().exists()
-
-
 @pytest.mark.parametrize(
     "name",
-    ["", "my profile", "../x", ".hidden", "señal", "\x1b[31mred", "x" * 65],
+    ["sandbox", "", "my profile", "../x", ".hidden", "señal", "\x1b[31mred", "x" * 65],
 )
 def test_an_unsafe_name_is_refused(tool: Tool, name: str) -> None:
     done = tool("profile", "add", *ACCOUNT, "--key-stdin", "--", name, stdin=KEY)
@@ -160,7 +153,7 @@ def test_no_option_takes_the_key(tool: Tool) -> None:
     commands = [node.command for node in COMMANDS if node.words[0] != "sandbox"]
     options = {name for command in commands for parameter in command.params for name in parameter.opts}
     assert {name for name in options if "key" in name} == {"--key-stdin", "--key-command", "--keyring"}
-    for words in (["--key", KEY], [f"--key={KEY}"]):
+    for words in (["--key", KEY], [f"--key={KEY}"], ["--key-stdin", KEY], [f"--key-stdin={KEY}"]):
         done = tool("profile", "add", "main", *ACCOUNT, *words)
         assert (done.code, shows_key(done.err)) == (2, False)
 
@@ -197,11 +190,6 @@ def test_on_a_terminal_missing_values_are_asked_for_until_they_are_valid() -> No
     assert b"--client must be" in terminal.shown
     assert not shows_key(terminal.shown)
     assert written()["profiles"]["main"] == {"base_url": URL, "client": 12, "key": KEY}
-
-
-def test_a_key_and_a_key_command_exclude_each_other(tool: Tool) -> None:
-    assert add(tool, "main", "--key-command", "pass show sms").code == 2
-    assert not config_file().exists()
 
 
 @in_a_terminal

@@ -192,9 +192,6 @@ CHANGES = [
         stdin=KEY,
     ),
     Change(
-        "use a profile", CONFIG, ("profile", "use", "other"), lay_profiles, profiles, ((TWO, "main"), (TWO, "other"))
-    ),
-    Change(
         *("remove a profile", CONFIG, ("profile", "remove", "main", "--yes"), lay_profiles, profiles),
         ((TWO, "main"), ({"other": TWO["other"]}, None)),
         codes=(0, 3),
@@ -219,14 +216,6 @@ CHANGES = [
     Change(
         *("make the sandbox", STATE, ("-p", "sandbox", "sms", "send", LUIS, "-m", "Hola"), lambda _: None, state),
         ((0, []), (1, [LUIS])),
-    ),
-    Change(
-        "reset the sandbox",
-        STATE,
-        ("-p", "sandbox", "sandbox", "reset", "--yes"),
-        lay_state,
-        state,
-        ((1, [ANA]), (0, [])),
     ),
     Change("begin a job", JOBS, BULK, lay_recipients, jobs, ([], *([[each]] for each in _SECOND)), sends=True),
     Change(

@@ -78,13 +78,6 @@ def test_no_character_of_the_service_acts_on_a_terminal(
     assert outcome.out.replace("\n", "").replace("\t", "").isprintable()
 
 
-def test_a_number_is_shown_with_every_digit(service: Service, tool: Tool) -> None:
-    digits = "12345678901234567890123456789.10"
-    service.always(answer(b'{"status":%s}' % digits.encode()))
-    for form in ("table", "csv", "tsv"):
-        assert digits in tool("balance", "-o", form).out
-
-
 # --- tables, csv, tsv
 
 
@@ -244,23 +237,6 @@ def test_verbose_shows_retries_and_lost_responses_without_the_key(service: Servi
     assert len([line for line in lines if line.startswith("> GET /api/v1/balance")]) == 3
     assert [line.split()[1] for line in lines if line.startswith("< ")] == ["no", "503", "200"]
     assert "awkward" not in outcome.err
-
-
-def test_a_repeated_number_is_noted_on_standard_error_unless_quiet(service: Service, tool: Tool) -> None:
-    service.always(answer(SENDS["sms send"].record))
-    line = ("sms", "send", PHONE, f"+{PHONE}", "-m", "Hola")
-    noted, quiet = tool(*line), tool(*line, "-q")
-    assert PHONE in noted.err
-    assert quiet.stderr == b""
-    assert noted.stdout == quiet.stdout
-    assert dict(service.received[0].form)["phone"] == PHONE
-
-
-def test_the_sandbox_says_so_unless_quiet_or_json(tool: Tool) -> None:
-    loud, quiet = tool("-p", "sandbox", "balance"), tool("-p", "sandbox", "balance", "-q")
-    assert loud.err == "sandbox: simulated, nothing is really sent\n"
-    assert (quiet.stderr, tool("-p", "sandbox", "balance", "--json").stderr) == (b"", b"")
-    assert loud.stdout == quiet.stdout
 
 
 # --- any answer at all

@@ -70,8 +70,7 @@ def serving(service: Service, server: Server | None = None) -> Iterator[Served]:
     """A server on loopback for the time of a test."""
     log: list[str] = []
     server = server or Server("127.0.0.1", 0, log.append)
-    server.service = service
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(service.respond,), daemon=True)
     thread.start()
     try:
         yield Served(server, log)

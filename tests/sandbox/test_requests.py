@@ -81,9 +81,7 @@ def test_a_form_must_be_percent_encoded_utf8(world: World, body: str | bytes) ->
     assert msg.startswith("the body ")
 
 
-@pytest.mark.parametrize(
-    "content_type", ["", "application/json", "text/plain", "application/x-www-form-urlencoded; charset=iso-8859-1"]
-)
+@pytest.mark.parametrize("content_type", ["", "application/json", "text/plain"])
 def test_a_form_must_say_that_it_is_one(world: World, content_type: str) -> None:
     error, msg = form(world, "/send-sms", encoded({**SMS}), content_type)
 
@@ -97,7 +95,6 @@ def test_a_form_must_say_that_it_is_one(world: World, content_type: str) -> None
         b"",
         b"[]",
         b"\xff",
-        b'{"phone":NaN}',
         b"[" * 100_000,
     ],
 )

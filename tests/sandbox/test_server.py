@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from msgctl.sandbox.service import Service
 from msgctl.sandbox.state import SandboxState
 
 from .served import Served, as_http, read_reply, serving
-from .world import FORM, NOON, PHONE, encoded
+from .world import FORM, NOON, PHONE, Controls, encoded
 
 BALANCE = SandboxRequest("GET", "/api/v1/balance", encoded({}))
 
@@ -120,6 +121,33 @@ def test_a_half_sent_request_does_nothing_and_does_not_block_others(served: Serv
     assert json.loads(served.answer(BALANCE).body) == {"status": 1000}
 
 
+def test_200_slow_connections_do_not_delay_the_others(served: Served) -> None:
+    with ExitStack() as stack:
+        for _ in range(200):
+            stack.enter_context(served.connect()).sendall(as_http(sms())[:-1])
+        started = time.monotonic()
+        assert served.answer(sms()).status == 200
+        assert time.monotonic() - started < server.HEADER_SECONDS
+    assert json.loads(served.answer(BALANCE).body) == {"status": 999}
+
+
+def test_64_clients_cannot_spend_more_than_there_is(emulator: Emulator, served: Served) -> None:
+    emulator.state.set_credits(150)
+
+    def client(_: int) -> int:
+        with served.connect() as connection:
+            done = 0
+            for _ in range(5):
+                connection.sendall(as_http(sms()))
+                done += read_reply(connection, "POST").status == 200
+            return done
+
+    with ThreadPoolExecutor(64) as clients:
+        assert sum(clients.map(client, range(64))) == 150
+    assert json.loads(served.answer(BALANCE).body) == {"status": 0}
+    assert len(Controls(emulator).inbox()) == 150
+
+
 def test_the_log_has_one_line_per_request_and_never_the_key(served: Served) -> None:
     served.answer(SandboxRequest("GET", "/api/v1/balance", encoded({"key": "sandbox"})))
     served.answer(sms())
@@ -164,6 +192,7 @@ def test_a_page_of_another_origin_is_refused(served: Served, origin: str, status
 
 
 def test_a_header_that_arrives_too_slowly_ends_the_connection(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert server.HEADER_SECONDS == 10
     monkeypatch.setattr(server, "HEADER_SECONDS", 0.2)
     with served.connect() as connection:
         connection.sendall(b"GET /sandbox HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")

@@ -85,14 +85,6 @@ def test_the_command_that_fixes_it_can_be_pasted(
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_an_error_while_reading_names_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "read_bytes", failing(PermissionError(13, "Permission denied")))
-        error = refusal(file)
-    assert "Permission denied" in error.message
-    assert "file.toml" in error.message
-
-
 def test_what_is_not_a_regular_file_is_refused(tmp_path: Path) -> None:
     link = tmp_path / "circle"
     link.symlink_to(link)
@@ -176,21 +168,6 @@ def test_a_file_system_without_locks_is_refused(file: Path, monkeypatch: pytest.
     monkeypatch.setattr("fcntl.flock", failing(OSError(37, "No locks available")))
     with pytest.raises(ConfigurationError, match="No locks available"), files.locked(file):
         pytest.fail("it was locked")
-
-
-def test_the_second_process_waits_for_the_first(file: Path) -> None:
-    code = (
-        "from pathlib import Path; from msgctl.storage import files\n"
-        f"path = Path({str(file)!r}); print('ready', flush=True)\n"
-        "with files.locked(path): files.write(path, files.read(path) + b' second')"
-    )
-    with files.locked(file):
-        second = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-        assert second.stdout is not None
-        assert second.stdout.readline() == b"ready\n"
-        files.write(file, (files.read(file) or b"") + b" first")
-    second.communicate(timeout=30)
-    assert file.read_bytes() == b"old first second"
 
 
 def test_a_lock_that_is_held_for_long_is_given_up(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

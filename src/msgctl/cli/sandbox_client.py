@@ -23,6 +23,30 @@ CHECK_VERSION = "Check whether the sandbox is of the same version as this msgctl
 START = "Start one with: msgctl sandbox serve"
 
 
+def fetch(
+    transport: httpx.BaseTransport,
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    content: bytes,
+    seconds: float,
+    whose: str,
+) -> httpx.Response:
+    """Make one request and return its whole response, whatever its status. Raises MsgctlError."""
+    extensions: dict[str, Any] = {"timeout": httpx.Timeout(seconds).as_dict()}
+    try:
+        request = httpx.Request(method, url, headers=headers, content=content, extensions=extensions)
+        response = transport.handle_request(request)
+        fault = response.extensions.get("fault")
+    except httpx.InvalidURL as error:
+        raise UsageError(f"Cannot ask {whose}: {error}") from None
+    except httpx.HTTPError as error:
+        fault = describe(error, seconds)
+    if fault:
+        raise OutcomeUnknownError(f"No response from {whose}: {fault}", "Try again.")
+    return response
+
+
 class SandboxClient:
     """The sandbox at a base URL. It takes no credentials, and none are sent.
 
@@ -56,21 +80,15 @@ class SandboxClient:
             if value == "":
                 raise UsageError(f"{name} must not be empty")
         seconds = self._seconds + fields.get("wait", 0)
-        url, headers, content = self._origin + OWN_PATH + path, {"Accept": JSON_TYPE}, None
+        url, headers, content = self._origin + OWN_PATH + path, {"Accept": JSON_TYPE}, b""
         if method == "POST":
             headers["Content-Type"], content = JSON_TYPE, json.dumps(fields).encode()
         elif fields:
             url += "?" + urlencode(fields, errors="replace")
-        extensions = {"timeout": httpx.Timeout(seconds).as_dict()}
         try:
-            response = self._transport.handle_request(
-                httpx.Request(method, url, headers=headers, content=content, extensions=extensions)
-            )
+            response = fetch(self._transport, method, url, headers, content, seconds, "the sandbox")
         except NotReachedError:
             raise NotReachedError(f"No sandbox at {shorten(self._origin)}", START) from None
-        except httpx.HTTPError as error:
-            why = f"No response from the sandbox: {describe(error, seconds)}"
-            raise OutcomeUnknownError(why, "Try again.") from None
         (endpoint,) = (each for each in ENDPOINTS if (each.method, each.path) == (method, OWN_PATH + path))
         return _document(response, endpoint.returns)
 
@@ -78,7 +96,7 @@ class SandboxClient:
 def _document(response: httpx.Response, returns: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON object of a response. Raises UsageError and OutcomeUnknownError."""
     try:
-        document = None if "fault" in response.extensions else json.loads(response.content)
+        document = json.loads(response.content)
     except (ValueError, RecursionError):
         document = None
     if isinstance(document, dict) and response.status_code != 200:

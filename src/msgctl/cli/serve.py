@@ -13,7 +13,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,7 +21,7 @@ from msgctl import values
 from msgctl.cli import process
 from msgctl.cli.context import Context
 from msgctl.config import profiles
-from msgctl.errors import ConfigurationError, OutcomeUnknownError, UsageError
+from msgctl.errors import ConfigurationError, UsageError
 from msgctl.output.result import TextResult
 from msgctl.storage import files
 from msgctl.text import clean
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import httpx
 
     from msgctl.sandbox.protocol import SandboxRequest, SandboxResponse
-    from msgctl.sandbox.server import Server
+    from msgctl.sandbox.server import Respond, Server
     from msgctl.sandbox.service import Network
     from msgctl.sandbox.state import SandboxState
 
@@ -159,7 +159,11 @@ def serve(
     chosen = None if seed is None else values.whole_number(seed, "--seed")
     for spec in fault or []:
         faults.parse(spec)
-    operate = None if replay is None else Replay(_lines(replay), quote(replay)).respond
+    operate = None
+    if replay is not None:
+        with files.explained("read", Path(replay)):
+            lines = Path(replay).read_text(encoding="utf-8", errors="replace").splitlines()
+        operate = Replay(lines, quote(replay)).respond
     with account.opened() as state, listening.server(context) as server:
         base_url = server.origin + BASE_PATH
         emulator = Emulator(
@@ -174,14 +178,14 @@ def serve(
         faults.replace_all(state, *(fault or []))
         if clock is not None:
             set_clock(emulator, clock)
-        server.service = Service(emulator, allowed)
         # Programs, and msgctl itself, find the server by these; the key is not a secret.
         variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(client), "MSGCTL_KEY": account.key}
         exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
         page = f"{server.origin}/"
         document = {"base_url": base_url, "page": page, "client": client, "key": account.key, "pid": os.getpid()}
         text = f"# inbox page: {page}\n{exports}"
-        _serve_until_stopped(context, server, TextResult(text, document), page if open_page else None)
+        shown = page if open_page else None
+        _serve_until_stopped(context, server, Service(emulator, allowed).respond, TextResult(text, document), shown)
 
 
 def record(
@@ -209,15 +213,19 @@ def record(
     def forward(request: SandboxRequest) -> SandboxResponse:
         return _forwarded(transport, profile.base_url, request, context.options.timeout)
 
-    with _private(to) as file, listening.server(context) as server:
-        server.service = ExchangeRecorder(forward, redact_body, file)
+    with files.explained("write", Path(to)):
+        descriptor = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file, listening.server(context) as server:
         base_url = server.origin + BASE_PATH
         text = f"# recording to {clean(to)}\nexport MSGCTL_BASE_URL={shlex.quote(base_url)}\n"
         document = {"base_url": base_url, "service": profile.base_url, "file": to, "pid": os.getpid()}
-        _serve_until_stopped(context, server, TextResult(text, document))
+        respond = ExchangeRecorder(forward, redact_body, file).respond
+        _serve_until_stopped(context, server, respond, TextResult(text, document))
 
 
-def _serve_until_stopped(context: Context, server: Server, announcement: TextResult, page: str | None = None) -> None:
+def _serve_until_stopped(
+    context: Context, server: Server, respond: Respond, announcement: TextResult, page: str | None = None
+) -> None:
     """Print where the server is, open its page if there is one, and serve until a signal ends it."""
 
     def stop(_signal: int, _frame: object) -> None:
@@ -232,33 +240,21 @@ def _serve_until_stopped(context: Context, server: Server, announcement: TextRes
         if page is not None:
             webbrowser.open(page)
         if unwritten is None or isinstance(unwritten, BrokenPipeError):  # the caller could not know the address
-            server.serve_forever()
+            server.serve_forever(respond)
 
 
 def _forwarded(
     transport: httpx.BaseTransport, base_url: str, request: SandboxRequest, seconds: float
 ) -> SandboxResponse:
     """Return the service's response to a request. Raises MsgctlError."""
-    import httpx
-
-    from msgctl.http.transport import describe
+    from msgctl.cli.sandbox_client import fetch
     from msgctl.sandbox.protocol import BASE_PATH, SandboxResponse
 
     url = base_url + request.path.removeprefix(BASE_PATH) + (f"?{request.query}" if request.query else "")
-    headers = {
-        name: request.headers[name] for name in ("accept", "content-type", "user-agent") if name in request.headers
-    }
-    extensions = {"timeout": httpx.Timeout(seconds).as_dict()}
-    try:
-        response = transport.handle_request(
-            httpx.Request(request.method, url, headers=headers, content=request.body, extensions=extensions)
-        )
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        why = describe(error, seconds) if isinstance(error, httpx.HTTPError) else "the path is not part of a URL"
-        raise OutcomeUnknownError(f"No response from the service: {why}") from None
-    if "fault" in response.extensions:
-        raise OutcomeUnknownError(f"Cannot read the response of the service: {response.extensions['fault']}")
-    kept = {"content-type": response.headers["content-type"]} if "content-type" in response.headers else {}
+    passed = ("accept", "content-type", "user-agent")
+    headers = {name: value for name, value in request.headers.items() if name in passed}
+    response = fetch(transport, request.method, url, headers, request.body, seconds, "the service")
+    kept = {name: value for name, value in response.headers.items() if name == "content-type"}
     return SandboxResponse(response.status_code, response.content, kept)
 
 
@@ -270,24 +266,6 @@ def _network(text: str) -> Network:
             f"--allow-ip must be an address or a network, not {quote(text)}",
             "For example 192.0.2.0/24 or 2001:db8::/32.",
         ) from None
-
-
-def _lines(name: str) -> list[str]:
-    try:
-        return Path(name).read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise ConfigurationError(f"Cannot read {quote(name)}: {reason}") from None
-
-
-def _private(name: str) -> TextIO:
-    """Open a file to add lines to; a new one is private. Raises ConfigurationError."""
-    try:
-        descriptor = os.open(Path(name), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "invalid file name"
-        raise ConfigurationError(f"Cannot write {quote(name)}: {reason}") from None
-    return os.fdopen(descriptor, "w", encoding="utf-8")
 
 
 class _Log:

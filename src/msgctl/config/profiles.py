@@ -54,6 +54,23 @@ _NOT_SHOWN = frozenset({"base_url", "key", "key_command"})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
+_TEXT = "a string", lambda it: isinstance(it, str) and it != ""
+_FLAG = "true or false", lambda it: isinstance(it, bool)
+_RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(("base_url", "key", "key_command", "country_code", "app_name", "voice"), _TEXT),
+    **dict.fromkeys(("allow_http", "keyring", "history"), _FLAG),
+    "client": ("a whole number (int64)", lambda it: type(it) is int and 0 <= it <= LARGEST_CLIENT),
+    "timezone": ("a time zone such as America/Bogota", lambda it: isinstance(it, str) and is_time_zone(it)),
+    "keep_days": ("a whole number of days, at least 1", lambda it: type(it) is int and it > 0),
+}
+"""What a setting must be, in words and as a test."""
+_DEFAULTS = {"history": True, "allow_http": False}
+
+
+def _option(setting: str) -> Any:
+    return property(lambda profile: profile.get(setting))
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Profile:
     """An account and the defaults for it.
@@ -95,17 +112,15 @@ class Profile:
     @property
     def base_url(self) -> str:
         """The base URL, without a slash at its end."""
-        text = self._text("base_url", required=True) or ""
-        if fault := base_url_fault(text, allow_http=self._flag("allow_http", default=False)):
+        text: str = self.get("base_url", required=True)
+        if fault := base_url_fault(text, allow_http=self.get("allow_http")):
             raise ConfigurationError(f"{self._where('base_url')} {fault}", URL_HINT)
         return text.rstrip("/")
 
     @property
     def client(self) -> int:
-        number: int = self._checked(
-            "client", "a whole number (int64)", lambda it: type(it) is int and 0 <= it <= LARGEST_CLIENT, required=True
-        )
-        return number
+        client: int = self.get("client", required=True)
+        return client
 
     @property
     def key_source(self) -> str:
@@ -114,10 +129,7 @@ class Profile:
         if len(found) > 1:
             raise ConfigurationError(f"{self.place}: {' and '.join(found)} are both set", "Keep one of them.")
         source = found[0] if found else "key"
-        if source == "keyring":
-            self._flag("keyring", default=False)
-        else:
-            self._text(source, required=True)
+        self.get(source, required=True)
         return source
 
     def credential(self) -> Credential:
@@ -134,57 +146,22 @@ class Profile:
             raise ConfigurationError(f"{where} {fault}", KEY_HINT)
         return Credential(self.client, key)
 
-    @property
-    def country_code(self) -> str | None:
-        return self._text("country_code")
+    country_code = _option("country_code")
+    app_name = _option("app_name")
+    voice = _option("voice")
+    timezone = _option("timezone")
+    history = _option("history")
+    """Whether messages sent with it are recorded on this machine."""
+    keep_days = _option("keep_days")
+    """After how many days records of sent messages are deleted; None: never."""
 
-    @property
-    def app_name(self) -> str | None:
-        return self._text("app_name")
-
-    @property
-    def voice(self) -> str | None:
-        return self._text("voice")
-
-    @property
-    def timezone(self) -> str | None:
-        zone: str | None = self._checked(
-            "timezone", "a time zone such as America/Bogota", lambda it: isinstance(it, str) and is_time_zone(it)
-        )
-        return zone
-
-    @property
-    def history(self) -> bool:
-        """Whether messages sent with it are recorded on this machine."""
-        return self._flag("history", default=True)
-
-    @property
-    def keep_days(self) -> int | None:
-        """After how many days records of sent messages are deleted; None: never."""
-        days: int | None = self._checked(
-            "keep_days", "a whole number of days, at least 1", lambda it: type(it) is int and it > 0
-        )
-        return days
-
-    def _where(self, setting: str) -> str:
-        return VARIABLES[setting] if setting in self.given else f"{self.place}: {setting}"
-
-    def _text(self, setting: str, *, required: bool = False) -> str | None:
-        text: str | None = self._checked(
-            setting, "a string", lambda it: isinstance(it, str) and (it or not required), required=required
-        )
-        return text
-
-    def _flag(self, setting: str, *, default: bool) -> bool:
-        flag = self._checked(setting, "true or false", lambda it: isinstance(it, bool))
-        return default if flag is None else bool(flag)
-
-    def _checked(
-        self, setting: str, allowed: str, is_allowed: Callable[[Any], object], *, required: bool = False
-    ) -> Any:
-        """Return a setting, None if it is missing and not required. Raises ConfigurationError."""
+    def get(self, setting: str, *, required: bool = False) -> Any:
+        """Return a setting, or its default if it is missing. Raises ConfigurationError."""
         value = self.settings.get(setting)
-        if is_allowed(value) if value is not None else not required:
+        if value is None and not required:
+            return _DEFAULTS.get(setting)
+        allowed, is_allowed = _RULES[setting]
+        if value is not None and is_allowed(value):
             return value
         fix = f"msgctl profile set {self.name} {_FIXES[setting]}" if setting in _FIXES else None
         if setting in self.given or name_fault(self.name):
@@ -193,6 +170,9 @@ class Profile:
             raise ConfigurationError(f"{self._where(setting)} is missing", fix)
         shown = "" if setting in _NOT_SHOWN else f", not {_quoted(value)}"
         raise ConfigurationError(f"{self._where(setting)} must be {allowed}{shown}", fix)
+
+    def _where(self, setting: str) -> str:
+        return VARIABLES[setting] if setting in self.given else f"{self.place}: {setting}"
 
 
 def sandbox(by: str = "-p") -> Profile:

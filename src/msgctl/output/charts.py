@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from msgctl.operations import PLAIN_CATEGORIES, PREMIUM_CATEGORIES
-from msgctl.output.fields import Row, cell, metrics_of
+from msgctl.output.fields import Row, cell, metrics_of, text_of
 from msgctl.output.theme import Flow
-from msgctl.text import plural
+from msgctl.text import plural, shorten
 
 MOST_WIDTH = 120
 """Columns of a chart, however wide the terminal is."""
@@ -76,7 +76,7 @@ def chart(counts: Counts, width: int, of: Counts = ()) -> Table:
     whole = sum(clicks for _, clicks in of or counts) or 1
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.width = width
-    grid.add_column(no_wrap=True, overflow="ellipsis", max_width=24)
+    grid.add_column(overflow="fold", max_width=24)
     grid.add_column(justify="right", no_wrap=True, min_width=len(f"{scale:,}"))
     grid.add_column(justify="right", no_wrap=True, style="dim", min_width=4)
     grid.add_column(ratio=1, min_width=4)
@@ -121,15 +121,12 @@ def _hour(text: str) -> int:
     return hour
 
 
-def _every(by_day: Mapping[date, int]) -> Iterator[tuple[date, int]]:
-    """Yield every day from the first to the last, even those without clicks, unless they are too many."""
-    first, last = min(by_day, default=date.min), max(by_day, default=date.min)
-    if (last - first).days > MOST_DAYS or not by_day:
-        yield from sorted(by_day.items())
-        return
-    for number in range((last - first).days + 1):
-        day = first + timedelta(days=number)
-        yield day, by_day.get(day, 0)
+def _every(by_day: Mapping[date, int]) -> list[tuple[date, int]]:
+    """Return every day from the first to the last, even those without clicks, unless they are too many."""
+    days = sorted(by_day)
+    if days and (span := (days[-1] - days[0]).days) <= MOST_DAYS:
+        days = [days[0] + timedelta(days=number) for number in range(span + 1)]
+    return [(day, by_day.get(day, 0)) for day in days]
 
 
 def _counts(found: Sequence[Row]) -> Counts:
@@ -139,8 +136,8 @@ def _counts(found: Sequence[Row]) -> Counts:
 
 
 def _label(each: Row) -> str:
-    parts = [cell(each.get(name)) for name in ("property", "region", "countryIsoCode")]
-    return ", ".join(part for part in parts if part)
+    parts = [text_of(each.get(name)) for name in ("property", "region", "countryIsoCode")]
+    return shorten(", ".join(filter(None, parts)), 60)
 
 
 def _clicks(each: Row) -> int:

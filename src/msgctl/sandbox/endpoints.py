@@ -228,6 +228,7 @@ def set_clock(
 @_endpoint("POST", "/reset", "Delete everything.", status=str)
 def reset(emulator: Emulator) -> Document:
     emulator.state.reset()
+    emulator.stopped = None
     return {"status": "empty"}
 
 

@@ -75,8 +75,7 @@ def parse(spec: str) -> Fault:
         raise malformed(f"the probability must be between 0 and 1, not {quoted(how_often)}")
     path = ":".join(rest).removeprefix(BASE_PATH) if rest else None
     if path is not None and path not in _PATHS:
-        hint = f". Did you mean /{path}?" if f"/{path}" in _PATHS else ""
-        raise malformed(f"unknown path {quoted(path)}{hint}")
+        raise malformed(f"unknown path {quoted(path)}")
     probability = 1.0 if count else float(how_often)
     return Fault(name, probability, path, float(seconds or 0), int(count[1]) if count else None)
 

@@ -16,7 +16,18 @@ from sqlite3 import Connection
 from typing import Any, NamedTuple
 
 from msgctl import operations, segments
-from msgctl.operations import PREMIUM_CATEGORIES
+from msgctl.operations import (
+    PREMIUM_CATEGORIES,
+    RESPONSE_CALL,
+    RESPONSE_CALL_2FA,
+    RESPONSE_CHATAPP,
+    RESPONSE_SMS,
+    RESPONSE_SMS_2FA,
+    RESPONSE_STATE,
+    Kind,
+    Member,
+    Record,
+)
 from msgctl.sandbox.protocol import Refusal, invalid, missing, quoted
 from msgctl.text import plural, timestamp
 
@@ -24,6 +35,9 @@ SMS = "sms"
 CALL = "call"
 CHATAPP = "chatapp"
 KINDS = (SMS, CALL, CHATAPP)
+
+ACCEPTED = "accepted"
+BLOCKED = "blocked"
 
 SECONDS_PER_STATE = 1.0
 MINUTES_TO_EXPIRE = 10
@@ -104,7 +118,7 @@ _INSERT = f"INSERT INTO messages ({_COLUMNS}) VALUES ({', '.join('?' for _ in Se
 
 def _states(kind: str, phone: str, blocked: bool, voicemail: bool) -> tuple[str, ...]:
     if blocked:
-        return ("blocked",)
+        return (BLOCKED,)
     if kind != CALL:
         return _MESSAGE.get(phone[-4:], ("queued", "sent", "delivered"))
     states = _CALL.get(phone[-4:], ("queued", "ringing", "answered"))
@@ -166,12 +180,42 @@ def send(
 
 def status(messages: Sequence[SentMessage]) -> str:
     """Return the status of a dispatch: ``accepted`` if any of its numbers is not blocked."""
-    return "blocked" if all(message.blocked for message in messages) else "accepted"
+    return BLOCKED if all(message.blocked for message in messages) else ACCEPTED
 
 
 def new_id(random: Random) -> str:
     """Return an identifier of 16 hexadecimal digits."""
     return f"{random.getrandbits(64):016x}"
+
+
+def _record(record: Record, scope: Scope, sent: Sequence[SentMessage]) -> dict[str, object]:
+    """Return the record of a dispatch, with the fields of the interface in their order."""
+    facts = {
+        "id": sent[0].dispatch_id,
+        "status": status(sent),
+        "minutes_to_expire": MINUTES_TO_EXPIRE,
+        "data": [_entry(record.entries, scope, message) for message in sent],
+    }
+    return {member.name: facts[member.name] for member in record.members}
+
+
+def _entry(members: Iterable[Member], scope: Scope, message: SentMessage) -> dict[str, Any]:
+    """Return the fields of a message that the interface names, in its order; a code in its text is masked."""
+    state = message.reached(scope.now)[-1]
+    facts: dict[str, Any] = {
+        "id": message.id,
+        "dispatch_id": message.dispatch_id,
+        "state": state,
+        "status": state,
+        "credits": message.credits,
+        "sms": message.shown,
+        "message": message.shown,
+        "phone": message.phone,
+        "voice": message.voice or "",
+        "name": message.template or "",
+        "created": message.created,
+    }
+    return {each.name: facts[each.name] if each.kind is Kind.STRING else int(facts[each.name]) for each in members}
 
 
 # --- balance, blocked numbers, SMS, calls, message states
@@ -188,39 +232,21 @@ def block_phone(scope: Scope, given: Given) -> dict[str, object]:
     block_id = known["id"] if known else new_id(scope.random)
     name = given.get("name") or (known["name"] if known else "")
     scope.db.execute("REPLACE INTO blocked (phone, id, name) VALUES (?, ?, ?)", (phone, block_id, name))
-    return {"id": block_id, "status": "blocked", "phone": phone, "name": name}
+    return {"id": block_id, "status": BLOCKED, "phone": phone, "name": name}
 
 
 def send_sms(scope: Scope, given: Given) -> dict[str, object]:
     text = given.get("sms") or given["message"]
     sent = send(scope, given["phone"], SMS, text, credits=segments.count(text).segments)
-    accepted = int(status(sent) == "accepted")
-    return {"id": sent[0].dispatch_id, "status": accepted, "data": [_sms_entry(message) for message in sent]}
+    return {**_record(RESPONSE_SMS, scope, sent), "status": int(status(sent) == ACCEPTED)}
 
 
 def send_call(scope: Scope, given: Given) -> dict[str, object]:
     _check_speech(given)
-    sent = send(
-        scope,
-        given["phone"],
-        CALL,
-        given.get("message", ""),
-        voice=given.get("voice"),
-        audio_code=given.get("audio-code"),
-        voicemail=given.get("leave-voicemail", False),
-    )
-    data = [
-        {
-            "id": message.id,
-            "state": message.states()[0],
-            "credits": message.credits,
-            "message": message.shown,
-            "phone": message.phone,
-            "voice": message.voice or "",
-        }
-        for message in sent
-    ]
-    return {"status": status(sent), "id": sent[0].dispatch_id, "data": data}
+    more: dict[str, Any] = {"voice": given.get("voice"), "audio_code": given.get("audio-code")}
+    more["voicemail"] = given.get("leave-voicemail", False)
+    sent = send(scope, given["phone"], CALL, given.get("message", ""), **more)
+    return _record(RESPONSE_CALL, scope, sent)
 
 
 def messages_state(scope: Scope, given: Given) -> dict[str, object]:
@@ -229,15 +255,7 @@ def messages_state(scope: Scope, given: Given) -> dict[str, object]:
     if not found:
         raise Refusal("NOT_FOUND", f"id: no message {quoted(given['id'])}", parameter="id")
     (message,) = found
-    return {
-        "state": message.reached(scope.now)[-1],
-        "credits": message.credits,
-        "phone": int(message.phone),
-        "created": timestamp(message.created),
-        "sms": message.shown,
-        "dispatch_id": message.dispatch_id,
-        "id": message.id,
-    }
+    return {**_entry(RESPONSE_STATE.members, scope, message), "created": timestamp(message.created)}
 
 
 def _check_speech(given: Given) -> None:
@@ -252,67 +270,30 @@ def _check_speech(given: Given) -> None:
             raise missing(name, "when audio-code is not sent")
 
 
-def _sms_entry(message: SentMessage) -> dict[str, object]:
-    return {
-        "id": message.id,
-        "status": message.states()[0],
-        "credits": message.credits,
-        "sms": message.shown,
-        "phone": message.phone,
-    }
-
-
 # --- chat-app messages from templates
 
 
 def send_by_chatapp(scope: Scope, given: Given) -> dict[str, object]:
     """Send a chat-app message: a code for an app name, else a template. Any template name is accepted."""
+    template = given.get("template", DEFAULT_TEMPLATE)
     if "app-name" in given:
-        return _chatapp_record(_send_code(scope, given, CHATAPP, template=given.get("template", DEFAULT_TEMPLATE)))
-    template, values = given["template"], given["body"]
-    text = ": ".join(filter(None, (template, ", ".join(values))))
-    (message,) = send(scope, [given["phone"]], CHATAPP, text, template=template, template_values=json.dumps(values))
-    return _chatapp_record(message)
-
-
-def _chatapp_record(message: SentMessage) -> dict[str, object]:
-    """Return the record of a chat-app message. It has no entries, so ``id`` is the message's."""
-    return {
-        "id": message.id,
-        "status": status([message]),
-        "phone": message.phone,
-        "name": message.template or "",
-    }
+        sent = _send_code(scope, given, CHATAPP, template=template)
+    else:
+        text = ": ".join(filter(None, (template, ", ".join(given["body"]))))
+        more = {"template": template, "template_values": json.dumps(given["body"])}
+        sent = send(scope, [given["phone"]], CHATAPP, text, **more)
+    return {**_entry(RESPONSE_CHATAPP.members, scope, sent[0]), "status": status(sent)}
 
 
 # --- verification codes: one for each phone and app name, used once, valid for ten minutes
 
 
 def send_code_by_sms(scope: Scope, given: Given) -> dict[str, object]:
-    message = _send_code(scope, given, SMS)
-    return {
-        "id": message.dispatch_id,
-        "status": status([message]),
-        "minutes_to_expire": MINUTES_TO_EXPIRE,
-        "data": [_sms_entry(message)],
-    }
+    return _record(RESPONSE_SMS_2FA, scope, _send_code(scope, given, SMS))
 
 
 def send_code_by_call(scope: Scope, given: Given) -> dict[str, object]:
-    message = _send_code(scope, given, CALL, voice=given["voice"])
-    entry = {
-        "id": message.id,
-        "state": message.states()[0],
-        "credits": message.credits,
-        "phone": int(message.phone),
-        "voice": message.voice,
-    }
-    return {
-        "status": status([message]),
-        "id": message.dispatch_id,
-        "minutes_to_expire": MINUTES_TO_EXPIRE,
-        "data": [entry],
-    }
+    return _record(RESPONSE_CALL_2FA, scope, _send_code(scope, given, CALL, voice=given["voice"]))
 
 
 def verify(scope: Scope, given: Given) -> dict[str, object]:
@@ -327,20 +308,17 @@ def verify(scope: Scope, given: Given) -> dict[str, object]:
     return {"status": "verified"}
 
 
-def _send_code(scope: Scope, given: Given, kind: str, **more: Any) -> SentMessage:
+def _send_code(scope: Scope, given: Given, kind: str, **more: Any) -> list[SentMessage]:
     """Send a new code, which replaces an older one. A blocked phone keeps its older code."""
-    app_name = given["app-name"]
     code = f"{scope.random.randrange(10**_DIGITS):0{_DIGITS}}"
-    ending = f" is your {app_name} code. It expires in {MINUTES_TO_EXPIRE} minutes."
-    text = code + ending
-    price = segments.count(text).segments if kind == SMS else 1
-    (message,) = send(
-        scope, [given["phone"]], kind, text, shown="*" * _DIGITS + ending, credits=price, code=code, **more
-    )
-    if not message.blocked:
-        row = (message.phone, app_name, code, scope.now + MINUTES_TO_EXPIRE * 60)
+    ending = f" is your {given['app-name']} code. It expires in {MINUTES_TO_EXPIRE} minutes."
+    more |= {"shown": "*" * _DIGITS + ending, "code": code}
+    price = segments.count(code + ending).segments if kind == SMS else 1
+    sent = send(scope, [given["phone"]], kind, code + ending, credits=price, **more)
+    if status(sent) == ACCEPTED:
+        row = (sent[0].phone, given["app-name"], code, scope.now + MINUTES_TO_EXPIRE * 60)
         scope.db.execute("REPLACE INTO codes (phone, app_name, code, expires) VALUES (?, ?, ?, ?)", row)
-    return message
+    return sent
 
 
 # --- short URLs and the statistics of their clicks

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, NamedTuple, get_origin
+from typing import Any, get_origin
 
 from msgctl import __version__
 from msgctl.operations import OPERATIONS, Field, Kind, Member, Operation, Place
 from msgctl.sandbox.endpoints import ENDPOINTS, Endpoint
-from msgctl.sandbox.protocol import BASE_PATH, FORM_TYPE, FORMATS, JSON_TYPE, SandboxResponse
+from msgctl.sandbox.protocol import BASE_PATH, CREDENTIALS, FORM_TYPE, FORMATS, JSON_TYPE, SandboxResponse
 
 Schema = dict[str, Any]
+_Parameter = tuple[str, Schema, str, Place, bool]
+"""Name, schema, help, place, and whether it is required."""
 
 _ERROR: Schema = {
     "type": "object",
@@ -29,14 +31,6 @@ _ERRORS = {
     "520": "Unknown; invalid parameters.",
 }
 _TYPES = {str: "string", int: "integer", bool: "boolean", list: "array", dict: "object"}
-
-
-class _Parameter(NamedTuple):
-    name: str
-    schema: Schema
-    help: str
-    place: Place
-    required: bool
 
 
 @cache
@@ -69,23 +63,21 @@ def _document() -> Schema:
 
 
 def _operation(operation: Operation) -> Schema:
-    own = operation.credentials
+    place = operation.credentials
     parameters = [
-        _Parameter("client", {"type": "integer", "format": "int64"}, "Client (account) identifier.", own, True),
-        _Parameter("key", {"type": "string", "minLength": 1}, "Account key.", own, True),
-        *(_Parameter(each.name, _field(each), each.help, each.place, each.required) for each in operation.fields),
+        (each.name, _field(each), each.help, each.place, each.required)
+        for each in (*CREDENTIALS[place], *operation.fields)
     ]
-    media = JSON_TYPE if own is Place.QUERY else FORM_TYPE
+    name, summary = operation.name.replace(" ", "-"), f"{operation.method} {operation.path}"
+    media = JSON_TYPE if place is Place.QUERY else FORM_TYPE
     record = {"$ref": _ref(operation.answer.name)}
-    summary = f"{operation.method} {operation.path}"
-    return _described(operation.name.replace(" ", "-"), "service", summary, parameters, media, record, _ERRORS)
+    return _described(name, "service", summary, parameters, media, record, _ERRORS)
 
 
 def _endpoint(endpoint: Endpoint) -> Schema:
     place = Place.QUERY if endpoint.method == "GET" else Place.JSON
     parameters = [
-        _Parameter(name, {"type": each.kind}, each.help, place, each.required)
-        for name, each in endpoint.parameters.items()
+        (name, {"type": each.kind}, each.help, place, each.required) for name, each in endpoint.parameters.items()
     ]
     name = f"{endpoint.method.lower()}-{endpoint.path.strip('/').replace('/', '-')}"
     record = _object({name: {"type": _TYPES[get_origin(kind) or kind]} for name, kind in endpoint.returns.items()})
@@ -111,24 +103,17 @@ def _described(
             **{code: _json(_ERRORS[code], {"$ref": _ref("Error")}) for code in errors},
         },
     }
-    query = [each for each in parameters if each.place is Place.QUERY]
-    body = [each for each in parameters if each.place is not Place.QUERY]
-    if query:
-        described["parameters"] = [
-            {
-                "name": each.name,
-                "in": "query",
-                "required": each.required,
-                "description": each.help,
-                "schema": each.schema,
-            }
-            for each in query
-        ]
+    parameters = list(parameters)
+    described["parameters"] = [
+        {"name": name, "in": "query", "required": required, "description": text, "schema": schema}
+        for name, schema, text, place, required in parameters
+        if place is Place.QUERY
+    ]
+    body = [each for each in parameters if each[3] is not Place.QUERY]
     if body:
-        required = [each.name for each in body if each.required]
-        properties = {each.name: {**each.schema, "description": each.help} for each in body}
-        content = {media: {"schema": {"type": "object", "properties": properties, "required": required}}}
-        described["requestBody"] = {"required": bool(required), "content": content}
+        schema = _object({name: {**schema, "description": text} for name, schema, text, _, _ in body})
+        schema["required"] = [name for name, _, _, _, required in body if required]
+        described["requestBody"] = {"required": bool(schema["required"]), "content": {media: {"schema": schema}}}
     return described
 
 
@@ -139,6 +124,8 @@ def _field(field: Field) -> Schema:
         return {"type": "boolean"}
     if field.least is not None:
         return {"type": "integer", "minimum": field.least, "maximum": 10**9 - 1 if field.most is None else field.most}
+    if field.kind is Kind.INTEGER:
+        return {"type": "integer", "format": "int64"}
     schema: Schema = {"type": "string", "minLength": 1}
     if field.choices:
         schema["enum"] = list(field.choices)

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from datetime import date
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from msgctl.operations import Field, Kind, Operation, Place
@@ -134,11 +134,20 @@ Pairs = Mapping[str, list[Any]]
 """What was sent in the query or the body: each name with all its values."""
 
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_CLIENT = re.compile(r"-?[0-9]{1,19}")
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _BOOLEANS = {"true": True, "false": False}
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _DAY = ("[0-9]{4}-[0-9]{2}-[0-9]{2}", "a date as YYYY-MM-DD")
+
+CREDENTIALS = {
+    place: (
+        Field("client", "", "Client (account) identifier.", place, Kind.INTEGER),
+        Field("key", "", "Account key.", place),
+    )
+    for place in (Place.QUERY, Place.FORM)
+}
+"""The parameters of every operation, by their place."""
 
 FORMATS = {
     "phone": (r"\+?[0-9]{5,15}", "5 to 15 digits with an optional + before them"),
@@ -159,10 +168,10 @@ def read(operation: Operation, request: SandboxRequest, client: int, key: str) -
     """
     if len(request.body) > MAX_BODY:
         raise invalid("the body", f"must not be larger than {MAX_BODY} bytes")
-    sources = {operation.credentials: _source(operation.credentials, request)}
-    _check_credentials(sources[operation.credentials], operation.credentials, client, key)
+    place = operation.credentials
+    sources = {place: _source(place, request)}
     values: dict[str, Any] = {}
-    for field in operation.fields:
+    for field in (*CREDENTIALS[place], *operation.fields):
         if field.place not in sources:
             sources[field.place] = _source(field.place, request)
         value = _single(sources[field.place], field.name)
@@ -170,20 +179,9 @@ def read(operation: Operation, request: SandboxRequest, client: int, key: str) -
             values[field.name] = _checked(field, value)
         elif field.required:
             raise missing(field.name, WHERE[field.place])
+        if field.name == "key" and (values["client"], value) != (client, key):
+            raise Refusal("UNAUTHORIZED", "client or key is wrong")
     return values
-
-
-def _check_credentials(source: Pairs, place: Place, client: int, key: str) -> None:
-    sent_client = _single(source, "client")
-    if sent_client is None:
-        raise missing("client", WHERE[place])
-    if not _CLIENT.fullmatch(sent_client) or not -(2**63) <= int(sent_client) < 2**63:
-        raise invalid("client", "must be a 64-bit integer")
-    sent_key = _single(source, "key")
-    if sent_key is None:
-        raise missing("key", WHERE[place])
-    if int(sent_client) != client or sent_key != key:
-        raise Refusal("UNAUTHORIZED", "client or key is wrong")
 
 
 def _source(place: Place, request: SandboxRequest) -> Pairs:
@@ -192,9 +190,6 @@ def _source(place: Place, request: SandboxRequest) -> Pairs:
     expected = FORM_TYPE if place is Place.FORM else JSON_TYPE
     if request.media_type() != expected:
         raise invalid("Content-Type", f"must be {expected}")
-    charset = re.search(r";\s*charset=[\s\"]*([^\s\";]*)", request.headers["content-type"].lower())
-    if charset and charset[1] not in ("utf-8", "utf8"):
-        raise invalid("Content-Type", "must have no charset other than utf-8")
     try:
         text = request.body.decode()
     except UnicodeDecodeError:
@@ -216,8 +211,7 @@ def _pairs(where: str, text: str) -> Pairs:
 def _json_fields(text: str) -> Pairs:
     """Read a JSON object (RFC 8259); a repeated field has several values."""
     try:
-        # No parameter is a number, and converting a very long one to an integer fails: read them all as floats.
-        document = json.loads(text, object_pairs_hook=_fields, parse_int=float, parse_constant=_refuse_constant)
+        document = json.loads(text, object_pairs_hook=_fields)
     except (ValueError, RecursionError):
         raise invalid("the body", "must be JSON") from None
     if not isinstance(document, dict):
@@ -231,10 +225,6 @@ def _fields(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
     for name, value in pairs:
         found.setdefault(name, []).append(value)
     return found
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise invalid("the body", f"must be JSON, which has no {name}")
 
 
 def _single(source: Pairs, name: str) -> Any:
@@ -256,6 +246,10 @@ def _checked(field: Field, value: Any) -> object:
         raise invalid(name, "must be Unicode text") from None
     if kind is Kind.ARRAY:
         return tuple(value)
+    if kind is Kind.INTEGER:
+        if not _INTEGER.fullmatch(value) or not -(2**63) <= int(value) < 2**63:
+            raise invalid(name, "must be a 64-bit integer")
+        return int(value)
     if kind is Kind.BOOLEAN:
         if value not in _BOOLEANS:
             raise invalid(name, f"must be true or false, not {quoted(value)}")

@@ -28,8 +28,6 @@ class ExchangeRecorder:
     ``redact`` takes a key out of a body before it is written.
     """
 
-    now = None
-
     def __init__(
         self,
         forward: Callable[[SandboxRequest], SandboxResponse],

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable
 from email.utils import formatdate
 from functools import lru_cache
 from http.client import responses
-from typing import Protocol
 
 from msgctl.sandbox.emulator import SECONDS_BETWEEN_CHECKS
 from msgctl.sandbox.protocol import MAX_BODY, Refusal, SandboxRequest, SandboxResponse, masked
@@ -34,19 +33,14 @@ MAX_DRAINED = 8 * MAX_BODY
 
 GARBAGE = b"\x00\xff\x00garbage\r\n\r\n\x1b[2J\xfe" * 8
 
+CLOSING = {"drop", "reject", "garbage", "truncate"}
+"""Faults after which the connection is closed."""
+
 _SINGLE = ("host", "content-length", "transfer-encoding")
-_NOTHING_SENT = {"drop", "reject"}
 
 
-class Responder(Protocol):
-    """What a server serves: `service.Service`, or `recording.ExchangeRecorder`."""
-
-    @property
-    def now(self) -> float | None:
-        """The time for the header ``Date``, if it is not this machine's."""
-
-    def respond(self, request: SandboxRequest, address: str) -> SandboxResponse:
-        """Respond to a request from an address. Never raises."""
+Respond = Callable[[SandboxRequest, str], SandboxResponse]
+"""What a server serves: a function that responds to a request from an address, and never raises."""
 
 
 class Server:
@@ -58,8 +52,7 @@ class Server:
 
     def __init__(self, host: str, port: int, log: Callable[[str], None], hosts: Iterable[str] = ()) -> None:
         self.log = log
-        self.service: Responder | None = None
-        self._hosts = {"localhost", host.lower(), *(name.lower() for name in hosts)}
+        self.hosts = {"localhost", host.lower(), *(name.lower() for name in hosts)}
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.socket = socket.create_server((host, port), family=family, backlog=256)
         self.is_stopping = False
@@ -73,9 +66,9 @@ class Server:
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - not bound here
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
-    def serve_forever(self) -> None:
+    def serve_forever(self, respond: Respond) -> None:
         """Serve until `stop`."""
-        asyncio.run(self._serve())
+        asyncio.run(self._serve(respond))
 
     def stop(self) -> None:
         """End `serve_forever`, or prevent it, from another thread or a signal handler."""
@@ -85,96 +78,98 @@ class Server:
     def close(self) -> None:
         self.socket.close()
 
-    async def _serve(self) -> None:
+    async def _serve(self, respond: Respond) -> None:
         loop, stopped = asyncio.get_running_loop(), asyncio.Event()
         self._wake = lambda: loop.call_soon_threadsafe(stopped.set)
         loop.set_exception_handler(lambda _, context: self.log(f"a connection failed: {context['message']}"))
-        await asyncio.start_server(self._converse, sock=self.socket, limit=MAX_HEADERS)
+        await asyncio.start_server(
+            lambda reader, writer: _Connection(self, respond, reader, writer).serve(),
+            sock=self.socket,
+            limit=MAX_HEADERS,
+        )
         if not self.is_stopping:
             await stopped.wait()
-
-    async def _converse(self, reader: StreamReader, writer: StreamWriter) -> None:
-        """Serve one connection until it ends, or takes too long."""
-        connection = _Connection(self, reader, writer)
-        try:
-            # The time limits of all steps are those of this block.
-            async with asyncio.timeout(None) as limit:
-                while await connection.respond_once(limit):
-                    pass
-        except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            pass  # the client is gone, or too slow
-        except Exception as error:  # noqa: BLE001 - one line instead of a traceback
-            self.log(f"a connection ended with {type(error).__name__}")
-        finally:
-            writer.close()
-
-    def check_host(self, headers: dict[str, str], own: str) -> None:
-        """Refuse a request that names another server, or comes from a web page of another origin."""
-        host = headers.get("host", "").lower()
-        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-        if name not in self._hosts and name != own.removeprefix("::ffff:"):
-            raise Refusal("FORBIDDEN_HOST", "Host must be an address of this server; see --allow-host", status=403)
-        if headers.get("origin", f"http://{host}").lower() != f"http://{host}":
-            raise Refusal("FORBIDDEN_ORIGIN", "web pages of another origin may not use the sandbox", status=403)
 
 
 class _Connection:
     """One connection of a client."""
 
-    def __init__(self, server: Server, reader: StreamReader, writer: StreamWriter) -> None:
+    def __init__(self, server: Server, respond: Respond, reader: StreamReader, writer: StreamWriter) -> None:
         self._server = server
         self._reader = reader
         self._writer = writer
-        self._own_address = writer.get_extra_info("sockname")[0]
-        self._address = writer.get_extra_info("peername")[0]
+        self._respond = respond
+        self._address = str(writer.get_extra_info("peername")[0])
+        own = str(writer.get_extra_info("sockname")[0])
+        self._hosts = {*server.hosts, own.removeprefix("::ffff:")}
+        self._loop = asyncio.get_running_loop()
 
-    async def respond_once(self, limit: asyncio.Timeout) -> bool:
+    async def serve(self) -> None:
+        """Serve requests until the connection ends, or takes too long."""
+        try:
+            async with asyncio.timeout(None) as self._limit:
+                while await self._serve_once():
+                    pass
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            pass  # the client is gone, or too slow
+        except Exception as error:  # noqa: BLE001 - one line instead of a traceback
+            self._server.log(f"a connection ended with {type(error).__name__}")
+        finally:
+            self._writer.close()
+
+    def _allow(self, seconds: float) -> None:
+        """Set the time limit of what comes next."""
+        self._limit.reschedule(self._loop.time() + seconds)
+
+    async def _serve_once(self) -> bool:
         """Respond to the next request, and tell whether the connection stays open."""
-
-        def allow(seconds: float) -> None:
-            limit.reschedule(asyncio.get_running_loop().time() + seconds)
-
-        allow(IDLE_SECONDS)
+        self._allow(IDLE_SECONDS)
         first = await self._reader.read(1)
         if not first:
             return False
-        allow(HEADER_SECONDS)
-        started = time.perf_counter()
+        self._allow(HEADER_SECONDS)
+        started = self._loop.time()
         method, path, stays_open = "-", "-", False
         try:
-            try:
-                head = first + await self._reader.readuntil(b"\r\n\r\n")
-            except asyncio.LimitOverrunError:
-                raise _malformed("the headers are too long") from None
-            method, target, version, headers = _parsed(head)
+            method, target, version, headers = _parsed(first + await self._reader.readuntil(b"\r\n\r\n"))
             path, _, query = target.partition("?")
-            allow(IDLE_SECONDS)
-            self._server.check_host(headers, self._own_address)
+            self._allow(IDLE_SECONDS)
+            self._check_host(headers)
             body = await self._body(headers)
-            limit.reschedule(None)
             response = await self._response(SandboxRequest(method, path, query, headers, body))
-            stays_open = (
-                version == "HTTP/1.1" and len(body) <= MAX_BODY and "close" not in headers.get("connection", "").lower()
-            )
+            closes = version == "HTTP/1.0" or "close" in headers.get("connection", "").lower()
+            stays_open = not closes and len(body) <= MAX_BODY and not CLOSING & {*response.faults}
+        except asyncio.LimitOverrunError:
+            response = _malformed("the headers are too long").response()
         except Refusal as refusal:
             response = refusal.response()
-        milliseconds = (time.perf_counter() - started) * 1000
+        milliseconds = (self._loop.time() - started) * 1000
         fault = f" fault {', '.join(response.faults)}" if response.faults else ""
         asked = f"{shorten(method, 20)} {shorten(masked(path), 100)}"
         self._server.log(f"{asked} {response.status} {milliseconds:.0f} ms{fault}")
-        allow(IDLE_SECONDS)
-        return await self._send(response, stays_open, without_body=method == "HEAD")
+        self._writer.write(_sent(response, stays_open, without_body=method == "HEAD"))
+        await self._writer.drain()
+        return stays_open
+
+    def _check_host(self, headers: dict[str, str]) -> None:
+        """Refuse a request that names another server, or comes from a web page of another origin."""
+        host = headers.get("host", "").lower()
+        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+        if name not in self._hosts:
+            raise Refusal("FORBIDDEN_HOST", "Host must be an address of this server; see --allow-host", status=403)
+        if headers.get("origin", f"http://{host}").lower() != f"http://{host}":
+            raise Refusal("FORBIDDEN_ORIGIN", "web pages of another origin may not use the sandbox", status=403)
 
     async def _response(self, request: SandboxRequest) -> SandboxResponse:
-        assert self._server.service is not None  # noqa: S101 - set before the server is started
-        respond = self._server.service.respond
-        started = time.monotonic()
-        response = respond(request, self._address)
-        while response.wait > time.monotonic() - started and not self._reader.at_eof():
-            await asyncio.sleep(SECONDS_BETWEEN_CHECKS)
-            response = respond(request, self._address)
-        if response.delay:
+        response = self._respond(request, self._address)
+        if response.wait or response.delay:
+            self._limit.reschedule(None)
+            until = self._loop.time() + response.wait
+            while response.wait and self._loop.time() < until and not self._reader.at_eof():
+                await asyncio.sleep(SECONDS_BETWEEN_CHECKS)
+                response = self._respond(request, self._address)
             await asyncio.sleep(response.delay)
+            self._allow(IDLE_SECONDS)
         return response
 
     async def _body(self, headers: dict[str, str]) -> bytes:
@@ -211,29 +206,22 @@ class _Connection:
             raise _malformed("a chunk has no size, or a trailer is too long") from None
         return bytes(body)
 
-    async def _send(self, response: SandboxResponse, stays_open: bool, *, without_body: bool) -> bool:
-        """Send a response, or what its faults make of it, and tell whether the connection stays open."""
-        stays_open = stays_open and not {*_NOTHING_SENT, "garbage", "truncate"} & {*response.faults}
-        body = b"" if without_body else response.body
-        if "garbage" in response.faults:
-            self._writer.write(GARBAGE)
-        elif not _NOTHING_SENT & {*response.faults}:
-            shown = body[: len(body) // 2] if "truncate" in response.faults else body
-            self._writer.write(self._head(response, stays_open) + shown)
-        await self._writer.drain()
-        return stays_open
 
-    def _head(self, response: SandboxResponse, stays_open: bool) -> bytes:
-        assert self._server.service is not None  # noqa: S101 - set before the server is started
-        now = self._server.service.now
-        lines = {"server": "msgctl-sandbox", "date": _date(int(time.time() if now is None else now))}
-        lines |= {**response.headers, "content-length": str(len(response.body))}
-        if not stays_open:
-            lines["connection"] = "close"
-        head = "".join(f"{name.title()}: {value}\r\n" for name, value in lines.items())
-        return f"HTTP/1.1 {response.status} {responses.get(response.status, 'Unknown Error')}\r\n{head}\r\n".encode(
-            "latin-1", "replace"
-        )
+def _sent(response: SandboxResponse, stays_open: bool, *, without_body: bool) -> bytes:
+    """Return the bytes of a response, or what its faults make of it."""
+    if {"drop", "reject"} & {*response.faults}:
+        return b""
+    if "garbage" in response.faults:
+        return GARBAGE
+    lines = {"server": "msgctl-sandbox", "date": _date(int(time.time())), **response.headers}
+    lines["content-length"] = str(len(response.body))
+    if not stays_open:
+        lines["connection"] = "close"
+    shown = "".join(f"{name.title()}: {value}\r\n" for name, value in lines.items())
+    reason = responses.get(response.status, "Unknown Error")
+    head = f"HTTP/1.1 {response.status} {reason}\r\n{shown}\r\n".encode("latin-1", "replace")
+    body = b"" if without_body else response.body
+    return head + (body[: len(body) // 2] if "truncate" in response.faults else body)
 
 
 def _parsed(head: bytes) -> tuple[str, str, str, dict[str, str]]:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Sequence
+from email.utils import formatdate
 from functools import cache
 from importlib.resources import files
 from ipaddress import IPv4Network, IPv6Network, ip_address
@@ -60,13 +61,15 @@ class Service:
         self._allowed = tuple(allowed)
         self._numbers = count(1)
 
-    @property
-    def now(self) -> float | None:
-        """The time of a stopped clock, for the header ``Date``."""
-        return self._emulator.stopped
-
     def respond(self, request: SandboxRequest, address: str) -> SandboxResponse:
         """Respond to a request from an address. Never raises."""
+        response = self._respond(request, address)
+        stopped = self._emulator.stopped
+        if stopped is None:
+            return response
+        return response._replace(headers={**response.headers, "date": formatdate(stopped, usegmt=True)})
+
+    def _respond(self, request: SandboxRequest, address: str) -> SandboxResponse:
         try:
             if request.path.startswith(OWN_PATH):
                 return self._emulator.respond(request)

@@ -6,14 +6,13 @@ of the process.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 
-from msgctl.storage import database, files
+from msgctl.storage import database
 from msgctl.storage.database import BrokenError, transaction
 
 FIRST_CREDITS = 1000
@@ -120,9 +119,8 @@ class SandboxState:
         """Changes that this process made, and requests that it responded to."""
         self._one_at_a_time = Lock()
         with STATE.explained(path):
-            files.make_folder(path.parent)
-            with _locked(path.parent):
-                self._db = STATE.open(path, create=True)
+            self._db = STATE.open(path, create=True)
+            with suppress(sqlite3.OperationalError):  # another process sets it at this moment
                 self._db.execute("PRAGMA journal_mode = WAL")
             # A power cut may lose the last commits; the death of the process loses none.
             self._db.execute("PRAGMA synchronous = NORMAL")
@@ -180,14 +178,3 @@ def reset(path: Path) -> None:
     except BrokenError:
         with STATE.explained(path):
             database.delete(path)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold a lock on the folder: SQLite fails if two processes change the journal mode of a new file."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        files.take(descriptor, folder)
-        yield
-    finally:
-        os.close(descriptor)

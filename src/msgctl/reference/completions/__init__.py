@@ -6,6 +6,7 @@ process, except that msgctl lists profiles and jobs.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -18,7 +19,7 @@ FILES = {"bash": "msgctl.bash", "zsh": "_msgctl", "fish": "msgctl.fish"}
 
 def script(shell: str, nodes: Mapping[str, Node]) -> str:
     """Return the completion script of a shell, one of `FILES`."""
-    branch, row = (_fish_branch, _fish_row) if shell == "fish" else (_branch, _quoted)
+    branch, row = (_fish_branch, _fish_row) if shell == "fish" else (_branch, shlex.quote)
     places = {
         "TABLE": [line for node in nodes.values() for line in branch(node.path, map(row, _rows(node)))],
         "COMMON": [row(_option(each)) for each in nodes[""].options],
@@ -56,14 +57,9 @@ def _line(text: str) -> str:
     return text.replace("`", "").partition(". ")[0].removesuffix(".")
 
 
-def _quoted(text: str) -> str:
-    """Quote a word for bash and zsh."""
-    return "'" + text.replace("'", "'\\''") + "'"
-
-
 def _branch(path: str, rows: Iterable[str]) -> list[str]:
     """Return the branch of a case statement that sets the table of a command."""
-    return [f"{_quoted(path)})", "    table=(", *(f"        {row}" for row in rows), "    ) ;;"]
+    return [f"{shlex.quote(path)})", "    table=(", *(f"        {row}" for row in rows), "    ) ;;"]
 
 
 def _fish_quoted(text: str) -> str:
