@@ -101,11 +101,15 @@ def test_the_summary_comes_before_the_first_request(customers: str, jobs: Jobs, 
     service.always(accepting(service, balance=2))
     done = jobs.sms(customers, "--yes")
     assert done.code == 0
-    for line in ("recipients  4 in", "duplicate   1, left out", "messages    3", "segments    3"):
-        assert line in done.err
-    assert "credits     about 3 of 2 left, which is NOT enough" in done.err
+    told = " ".join(done.err.split())
+    for line in (
+        "Send 3 messages from account environment",
+        "3 of 4 in",
+        "about 3 of 2 not enough",
+    ):
+        assert line in told
     assert f"Line 4: {ANA}: duplicate of line 2" in done.err
-    assert done.err.index("messages    3") < done.err.index("job show")
+    assert done.err.index("Send 3 messages") < done.err.index("job show")
 
 
 def test_a_balance_that_is_refused_is_noted(customers: str, jobs: Jobs, service: Service) -> None:
@@ -114,7 +118,7 @@ def test_a_balance_that_is_refused_is_noted(customers: str, jobs: Jobs, service:
     done = jobs.sms(customers, "--yes")
     assert done.code == 0
     assert "Balance not checked: The service refused the request (520): NOT_NOW" in done.err
-    assert "; balance not checked" in done.err
+    assert "about 3 balance not checked" in " ".join(done.err.split())
 
 
 def test_an_unreachable_service_leaves_no_job(

@@ -328,7 +328,7 @@ def test_a_job_that_the_service_refuses_is_left_to_its_user(
 def test_a_service_that_cannot_be_reached_is_tried_again_by_the_next_call(
     jobs: Jobs, service: Service, tool: Tool, everyone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("msgctl.jobs.runner.PAUSE", 0.0)
+    monkeypatch.setattr("msgctl.jobs.workers.PAUSE", 0.0)
     job = jobs.send(everyone, "--at", "2026-12-01 09:00-05:00")
     tool.clock.now += 30 * 86_400
     service.stop()

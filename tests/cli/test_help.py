@@ -69,15 +69,6 @@ def test_the_page_of_the_tool_lists_every_group_and_every_global_option(tool: To
     assert "130 interrupted" in text
 
 
-@pytest.mark.parametrize(("variable", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_a_terminal_without_colour_gets_no_escape(
-    variable: str, value: str, tool: Tool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(variable, value)
-    assert "\x1b" not in page(tool, NODES[0], terminal=True)
-    assert "\x1b" not in page(tool, COMMANDS[0], "--no-color", terminal=True)
-
-
 def test_help_needs_neither_a_profile_nor_a_readable_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MSGCTL_CONFIG", "/dev/null/none")
     monkeypatch.setenv("MSGCTL_PROFILE", "missing")

@@ -47,10 +47,31 @@ def test_timeout(tool: Tool, service: Service) -> None:
     assert "0.05 seconds" in done.err
 
 
-def test_no_color(tool: Tool) -> None:
-    assert "\x1b" in tool("-p", "sandbox", "balance", terminal=True).out
-    done = tool("-p", "sandbox", "balance", "--no-color", terminal=True)
-    assert (done.code, "\x1b" in done.out + done.err) == (0, False)
+@pytest.mark.parametrize(
+    ("env", "options", "terminal", "coloured"),
+    [
+        ({}, (), True, True),
+        ({}, (), False, False),
+        ({}, ("--no-color",), True, False),
+        ({"NO_COLOR": "1"}, (), True, False),
+        ({"TERM": "dumb"}, (), True, False),
+        ({"FORCE_COLOR": "1"}, (), False, True),
+        ({"FORCE_COLOR": "1"}, ("--no-color",), True, False),
+    ],
+)
+def test_color(
+    env: dict[str, str],
+    options: tuple[str, ...],
+    terminal: bool,
+    coloured: bool,
+    tool: Tool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    for line in (("sms", "send", "573001234567", "-m", "Hello"), ("--help",)):
+        done = tool("-p", "sandbox", *options, *line, terminal=terminal)
+        assert (done.code, "\x1b" in done.out + done.err) == (0, coloured), line
 
 
 def test_yes(tool: Tool) -> None:

@@ -14,7 +14,7 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 from urllib.parse import unquote_plus
@@ -24,7 +24,6 @@ import pytest
 from support.commands import PHONE, SENDS
 from support.files import table, write_config
 from support.service import Service, answer, silent
-from support.terminal import Terminal, in_a_terminal
 from support.tool import process
 
 MSGCTL = f"{shlex.quote(sys.executable)} -m msgctl"
@@ -287,41 +286,3 @@ def test_every_character_can_be_printed_in_every_locale(locale: dict[str, str], 
 def test_arguments_that_are_not_text_are_a_usage_error(service: Service) -> None:
     done = shell(f"msgctl sms send {PHONE} -m $'\\xff\\xfe' --json")
     assert done.returncode == json.loads(done.stderr)["exit_code"] == 2
-
-
-# --- a real terminal
-
-
-def on_terminal(*arguments: str, env: Mapping[str, str] | None = None) -> tuple[int, str]:
-    """Run the tool on a terminal of its own; its exit code, and all that came to the screen."""
-    terminal = Terminal(*arguments, env=env)
-    return terminal.end(), terminal.shown.decode()
-
-
-@in_a_terminal
-def test_a_terminal_gets_colour(service: Service) -> None:
-    service.will(answer(RECORD), answer({"error": "no", "msg": "no"}, 520))
-    assert "\x1b[" in on_terminal(*SEND.split())[1]
-    code, shown = on_terminal(*SEND.split())
-    assert code == 1
-    assert "\x1b[" in shown
-
-
-@in_a_terminal
-@pytest.mark.parametrize(
-    ("arguments", "env"),
-    [
-        ((), {"TERM": "dumb"}),
-        ((), {"NO_COLOR": "1"}),
-        (("--no-color",), {}),
-        (("--no-color",), {"FORCE_COLOR": "1"}),
-        (("-o", "csv"), {}),
-    ],
-    ids=str,
-)
-def test_no_escape_byte_without_colour(arguments: tuple[str, ...], env: dict[str, str], service: Service) -> None:
-    service.will(answer(RECORD))
-    code, shown = on_terminal(*SEND.split(), *arguments, env=env)
-    assert code == 0
-    assert "\x1b" not in shown
-    assert "Hola" in shown

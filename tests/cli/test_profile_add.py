@@ -153,7 +153,7 @@ def test_no_option_takes_the_key(tool: Tool) -> None:
     commands = [node.command for node in COMMANDS if node.words[0] != "sandbox"]
     options = {name for command in commands for parameter in command.params for name in parameter.opts}
     assert {name for name in options if "key" in name} == {"--key-stdin", "--key-command", "--keyring"}
-    for words in (["--key", KEY], [f"--key={KEY}"]):
+    for words in (["--key", KEY], [f"--key={KEY}"], ["--key-stdin", KEY], [f"--key-stdin={KEY}"]):
         done = tool("profile", "add", "main", *ACCOUNT, *words)
         assert (done.code, shows_key(done.err)) == (2, False)
 

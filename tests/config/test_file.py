@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 
 from conftest import KEY
 from msgctl.config import file as config_file_of_msgctl
-from msgctl.errors import ConfigurationError
 from msgctl.storage import paths
 from support.files import URL, table, write_config, written
 from support.tool import Outcome, Tool
@@ -63,16 +61,6 @@ def test_a_broken_file_is_named_with_the_place_and_left_alone(tool: Tool, conten
         assert paths.shown(path) in done.err
         assert "hidden-word" not in done.err
         assert path.read_bytes() == content
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(content=st.one_of(st.binary(max_size=60), st.text(st.sampled_from("[]\"'={}.#\n\\ upx1é-:"), max_size=40)))
-def test_any_content_is_read_or_refused(home: Path, content: bytes | str) -> None:
-    path = write_config(content)
-    before = path.read_bytes()
-    with suppress(ConfigurationError):
-        config_file_of_msgctl.load(path)
-    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"# nothing yet\r\n", b"\xef\xbb\xbf# with a mark\n"])

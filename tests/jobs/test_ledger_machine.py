@@ -127,14 +127,14 @@ class LedgerMachine(RuleBasedStateMachine):
         if intent is None:
             assert (cost, waiting) == (None, [])
             return
-        people = [self.people[line] for line in intent.group.lines]
-        assert len({*intent.group.lines}) == len(people), "somebody is twice in one request"
+        people = [self.people[line] for line in intent.lines]
+        assert len({*intent.lines}) == len(people), "somebody is twice in one request"
         assert [person.phone for person in people] == list(intent.phones)
-        assert set(intent.group.lines) <= set(waiting), "somebody gets a second message"
+        assert set(intent.lines) <= set(waiting), "somebody gets a second message"
         (text,) = {person.text for person in people}
         assert (intent.parameters, intent.cost, cost) == ({"sms": text}, TEXTS[text], TEXTS[text])
         assert len(people) <= most
-        assert {person.is_in_doubt for person in people} == {intent.again}
+        assert {person.is_in_doubt for person in people} == {intent.state is State.AGAIN}
         self.in_flight[intent.number] = intent
         self.requests += 1
         for person in people:
@@ -144,11 +144,11 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(data=st.data(), failed=st.sampled_from([None, Event.REFUSED, Event.LOST, Event.NOT_SENT]))
     def record(self, data: st.DataObject, failed: Event | None) -> None:
         intent = self.in_flight.pop(data.draw(st.sampled_from(sorted(self.in_flight))))
-        said = None if failed else [self.said(data, line) for line in intent.group.lines]
+        said = None if failed else [self.said(data, line) for line in intent.lines]
         with self.ledger.transaction():
             self.ledger.record(result(intent, failed) if failed else RequestResult(intent, said or []))
         self.requests -= failed is Event.NOT_SENT
-        for place, line in enumerate(intent.group.lines):
+        for place, line in enumerate(intent.lines):
             each = said[place] if said else None
             self.people[line].record(failed or Event(each.outcome if each else ""), each and each.credits)
             self.people[line].id = each and each.id
@@ -212,7 +212,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.requests += 1
         with self.ledger.transaction():
             self.ledger.record(result(intent, Event.ACCEPTED, "m1", "queued", "1"))
-        for line in intent.group.lines:
+        for line in intent.lines:
             self.people[line].record(Event.ACCEPTED, "1")
             self.people[line].id = "m1"
         before = self.stored()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from pathlib import Path
 
 from jobs.bulk import TEXTS, Bulk, NewBulk, assert_true
@@ -51,6 +52,7 @@ def _other_spellings(phones: list[str], folder: Path) -> list[Path]:
 
 def _send_nothing(bulk: Bulk, counter: CountingServer, file: Path, why: str) -> None:
     """Start the campaign from a file: killed twice, then refused; no start leaves a job or makes a request."""
+    time.sleep(0.1)  # what was sent before the kill may still arrive
     arrived = len(counter.dispatches)
     for seconds in (0.4, 0.8):
         bulk.before_start(DIES.format(seconds=seconds))

@@ -20,8 +20,7 @@ from msgctl.errors import (
 )
 from msgctl.http.response import Response
 from msgctl.jobs import spec
-from msgctl.jobs.pending_cursor import Group
-from msgctl.jobs.sender import send
+from msgctl.jobs.runner import send
 from msgctl.jobs.spec import Intent, JobSpec
 from msgctl.jobs.states import Event, State
 from msgctl.recipients import RecipientOutcome
@@ -30,8 +29,7 @@ A, B, C = "573001234567", "573007654321", "573009999999"
 
 
 def intent(*phones: str, **parameters: Any) -> Intent:
-    group = Group(1, State.PENDING, [*range(2, len(phones) + 2)], [*phones])
-    return Intent(7, group, parameters or {"sms": "Hello"}, 1)
+    return Intent(7, State.PENDING, range(2, len(phones) + 2), phones, parameters or {"sms": "Hello"}, 1)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +90,7 @@ def sent(job: JobSpec, asked: Intent) -> list[Mapping[str, Any]]:
 
 def test_phones_of_one_text_share_a_request() -> None:
     job = replace(SPEC, fixed={"country-code": "CO"})
-    assert sent(job, intent(A, B)) == [{"phone": [A, B], "sms": "Hello", "country-code": "CO"}]
+    assert sent(job, intent(A, B)) == [{"phone": (A, B), "sms": "Hello", "country-code": "CO"}]
 
 
 def test_a_template_goes_to_one_phone() -> None:

@@ -13,12 +13,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from jobs.making import SPEC, Service, accept, miss, opened, outcomes
-from msgctl.jobs import ledger_writer, runner
+from msgctl.jobs import runner, workers
 from msgctl.jobs.importer import Importer
 from msgctl.jobs.reader import Row
 from msgctl.jobs.runner import Runner
-from msgctl.jobs.schedule import Window
-from msgctl.jobs.sending_hours import ZoneFinder
+from msgctl.jobs.schedule import Window, ZoneFinder
 from msgctl.jobs.template import MessageRenderer
 from support.jobs import Rows
 from support.tool import Clock
@@ -30,8 +29,8 @@ COLOMBIAN, JAPANESE, BRITISH = "57300{:07}", "8190{:08}", "447400{:06}"
 
 @pytest.fixture(autouse=True)
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_writer, "CLOCK_CHECK", 0.002)
-    monkeypatch.setattr(runner, "PAUSE", 0.0)
+    monkeypatch.setattr(runner, "CLOCK_CHECK", 0.002)
+    monkeypatch.setattr(workers, "PAUSE", 0.0)
 
 
 def at(text: str) -> float:
@@ -145,17 +144,16 @@ def test_a_request_whose_window_closes_before_it_is_sent_is_pending_again(tmp_pa
     connect = service.connect
     ledger = opened(path)
     work = Runner(ledger, connect, clock=clock)
-    take = work._writer.take
+    perform = work._perform
     hits: list[int] = []
 
-    def late() -> Any:
-        intent = take()
+    def late(client: Any, intent: Any) -> Any:
         if not hits:
             hits.append(1)
             clock.now += 1.0  # 19:00 in Bogota, between the decision and the request
-        return intent
+        return perform(client, intent)
 
-    work._writer.take = late  # type: ignore[method-assign]
+    work._perform = late  # type: ignore[assignment, method-assign]
     work.start()
     while not work.wait(0.001):
         if work.waits_until is not None:

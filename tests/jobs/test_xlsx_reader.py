@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobs.reading import ANA, LUIS, read, refused
-from msgctl.jobs.exclusions import numbers_in
+from msgctl.jobs.reader import numbers_in
 from support.jobs import accepting, phones, sends
 from support.service import Service
 from support.tool import Tool

@@ -17,7 +17,7 @@ from conftest import KEY
 from msgctl import operations as ops
 from msgctl.cli.tree import facts_of
 from support.examples import FIRST, Example, write_files
-from support.files import table, write_config
+from support.files import write_config
 from support.leaks import files_with_key, shows_key
 from support.service import Received, Service, answer
 from support.tool import Outcome, Tool
@@ -102,13 +102,6 @@ def key_of(received: Received) -> str | None:
     return dict(received.query).get("key") or dict(received.form).get("key")
 
 
-def test_a_removed_key_is_not_in_any_file(tool: Tool, home: Path) -> None:
-    write_config(table("main", key="k3y-that-is-awkward"))
-    assert files_with_key(home) == {"config.toml"}
-    assert tool("profile", "remove", "main", "--yes").code == 0
-    assert files_with_key(home) == set()
-
-
 # --- where it is in the wrong place
 
 MISPLACED = {
@@ -141,23 +134,6 @@ def test_a_key_in_the_wrong_place_of_the_file_is_not_shown(tool: Tool, members: 
             done = tool(*words, *flags, stdin="another-key")
             assert not shows_key(done.stdout + done.stderr), words
     assert files_with_key(home) == {"config.toml"}
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--key-stdin", KEY],
-        [f"--key={KEY}"],
-        [f"--key-stdin={KEY}"],
-    ],
-)
-def test_a_key_typed_as_an_argument_is_not_repeated(tool: Tool, words: list[str], home: Path) -> None:
-    account = ("--base-url", "https://service.example/api/v1", "--client", "1")
-    for flags in ((), ("--json",)):
-        done = tool("profile", "add", "main", *account, *words, *flags, stdin=KEY)
-        assert done.code == 2
-        assert not shows_key(done.stdout + done.stderr)
-    assert files_with_key(home) == set()
 
 
 # --- when msgctl itself makes a mistake

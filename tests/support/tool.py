@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -100,7 +101,7 @@ class Tool:
             stdout=out,
             stderr=err,
             clock=self.clock,
-            monotonic=self.clock,
+            monotonic=lambda: self.clock() + time.monotonic(),  # jobs wait for real
             sleep=sleep or self.clock.sleep,
         )
         code = cli.run(arguments, app)

@@ -6,7 +6,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk, requests
+from msgctl.cli import bulk, bulk_options, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import Numbers, Phone, option, optional
 from msgctl.cli.tree import command, group
@@ -44,30 +44,19 @@ def add(
 )
 def bulk_add(
     context: Context,
-    file: bulk.File,
+    source: bulk_options.Source,
     name: Annotated[
         str | None, typer.Option("--name", metavar="TEMPLATE", help="Name of the contact, with {column} placeholders.")
     ] = None,
     *,
-    phone_column: bulk.PhoneColumn = None,
-    skip_invalid: bulk.SkipInvalid = False,
     numbers: Numbers,
-    concurrency: bulk.Concurrency = "8",
-    rate: bulk.Rate = None,
+    limits: bulk_options.Pace,
 ) -> OwnResult:
     """Block each number in a file, as a job.
 
     You see a summary and must confirm. In scripts, use --yes. After a crash, `msgctl job resume` continues.
     """
     template = optional(name, "--name")
-    return bulk.start(
-        context,
-        "block bulk",
-        ops.BLOCK_PHONE,
-        bulk.Source(file, phone_column, skip_invalid, None, numbers.country_code, numbers.no_number_check),
-        bulk.Limits.of(concurrency=concurrency, rate=rate),
-        {},
-        bulk.Messages(
-            {} if template is None else {"name": template}, lambda text: values.words(text, "--name"), cost=0
-        ),
-    )
+    texts = {} if template is None else {"name": template}
+    messages = bulk.Messages(texts, lambda text: values.words(text, "--name"), cost=0)
+    return bulk.start(context, "block bulk", ops.BLOCK_PHONE, source, numbers, limits, {}, messages)

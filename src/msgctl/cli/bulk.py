@@ -4,97 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import campaign, inputs
-from msgctl.cli.campaign import Rules
+from msgctl.cli import bulk_options
+from msgctl.cli.bulk_options import Pace, Rules, Source
 from msgctl.cli.context import Context
-from msgctl.errors import MsgctlError, UsageError
+from msgctl.cli.inputs import Numbers
+from msgctl.errors import Interrupted, MsgctlError, UsageError
 from msgctl.http.request import Value
 from msgctl.operations import Operation
 from msgctl.output.result import OwnResult
 from msgctl.storage import paths
 
 if TYPE_CHECKING:
-    from msgctl.jobs.exclusions import Exclusions
     from msgctl.jobs.importer import Importer
-    from msgctl.jobs.reader import PhoneCells, RecipientReader
-    from msgctl.jobs.sending_hours import ZoneFinder
+    from msgctl.jobs.ledger import Ledger
+    from msgctl.jobs.schedule import ZoneFinder
     from msgctl.jobs.spec import JobSpec
     from msgctl.jobs.store import Store
 
-MOST_CONCURRENCY = 256
-MOST_BATCH = 1000
-LEAST_RATE, MOST_RATE = 0.001, 100_000.0
-MOST_CREDITS = 10**15
-MOST_CANARY = 10**9
-
-File = Annotated[
-    str,
-    typer.Argument(metavar="FILE", help="Recipients: CSV with a header, JSON Lines, or .xlsx; - is standard input."),
-]
-PhoneColumn = Annotated[
-    str | None,
-    typer.Option("--phone-column", metavar="NAME", help="Column with the phone numbers; detected if omitted."),
-]
-SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Skip invalid rows.")]
-BatchSize = Annotated[
-    str,
-    typer.Option("--batch-size", metavar="N", help="Maximum numbers per request, for recipients of the same text."),
-]
-Concurrency = Annotated[str, typer.Option("--concurrency", metavar="N", help="Maximum simultaneous requests.")]
-OtherConcurrency = Annotated[
-    str | None, typer.Option("--concurrency", metavar="N", help="Maximum simultaneous requests.")
-]
-Rate = Annotated[str | None, typer.Option("--rate", metavar="N", help="Maximum recipients per second.")]
-Name = Annotated[
-    str | None, typer.Option("--name", metavar="NAME", help="Name for the job, to use in place of its ID.")
-]
-MaxCredits = Annotated[
-    str | None, typer.Option("--max-credits", metavar="N", help="Stop before the job costs more than N credits.")
-]
-
-
 NO_RULES = Rules()
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits of a job, as typed. Raises UsageError."""
-
-    batch_size: int
-    concurrency: int
-    rate: float | None
-    max_credits: int | None
-
-    @classmethod
-    def of(
-        cls, batch_size: str = "1", concurrency: str = "8", rate: str | None = None, max_credits: str | None = None
-    ) -> Limits:
-        return cls(
-            values.whole_number(batch_size, "--batch-size", 1, MOST_BATCH),
-            values.whole_number(concurrency, "--concurrency", 1, MOST_CONCURRENCY),
-            None if rate is None else values.decimal(rate, "--rate", LEAST_RATE, MOST_RATE),
-            None if max_credits is None else values.whole_number(max_credits, "--max-credits", 0, MOST_CREDITS),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where the recipients are and what the job is called, as typed."""
-
-    file: str
-    phone_column: str | None
-    skip_invalid: bool
-    name: str | None = None
-    country_code: str | None = None
-    no_number_check: bool = False
+OPTED_OUT = "opted out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +46,8 @@ def start(
     command: str,
     operation: Operation,
     source: Source,
-    limits: Limits,
+    numbers: Numbers,
+    limits: Pace,
     fixed: Mapping[str, Value],
     messages: Messages,
     rules: Rules = NO_RULES,
@@ -122,7 +57,7 @@ def start(
     ``fixed`` are the parameters that all requests have. Raises UsageError if something is wrong with the file.
     """
     from msgctl.jobs.decode import WINDOWS_1252  # only jobs need this: 20 ms
-    from msgctl.jobs.reader import PhoneCells
+    from msgctl.jobs.reader import PhoneCells, opened
     from msgctl.jobs.spec import JobSpec
     from msgctl.jobs.template import MessageRenderer
 
@@ -130,23 +65,20 @@ def start(
         command=command,
         operation=operation.name,
         file=source.file,
-        name=None if source.name is None else values.words(source.name, "--name"),
         profile=context.profile.name,
         base_url=context.profile.base_url,
         fixed={name: value for name, value in fixed.items() if value is not None},
+        batch_size=1,
         client=context.profile.client,
-        window=rules.window,
-        days=rules.days,
-        at=rules.due(context),
-        canary=None if rules.canary is None else values.whole_number(rules.canary, "--canary", 1, MOST_CANARY),
-        **asdict(limits),
     )
-
-    country = inputs.Country(source.country_code).code(context)
-    cells = PhoneCells(country, sms=operation is ops.SEND_SMS, check=not source.no_number_check)
+    spec = rules.apply(context, limits.apply(spec))
+    cells = PhoneCells(numbers.code(context), sms=operation is ops.SEND_SMS, check=not numbers.no_number_check)
 
     def read(importer: Importer) -> None:
-        with _opened(context, source, cells) as reader:
+        with (
+            bulk_options.opened(context, source.file) as (file, name),
+            opened(file, name, source.phone_column, cells) as reader,
+        ):
             if reader.encoding == WINDOWS_1252:
                 context.note(f"{values.quote(source.file)} is not UTF-8; reading it as {reader.encoding}")
             renderer = MessageRenderer(
@@ -154,72 +86,60 @@ def start(
             )
             importer.read(reader, renderer)
 
-    return make(context, source, spec, read, rules)
+    return make(context, spec, read, rules, numbers, skip_invalid=source.skip_invalid)
 
 
-def make(context: Context, source: Source, spec: JobSpec, read: Callable[[Importer], None], rules: Rules) -> OwnResult:
+def make(
+    context: Context,
+    spec: JobSpec,
+    read: Callable[[Importer], None],
+    rules: Rules,
+    numbers: Numbers,
+    *,
+    skip_invalid: bool = False,
+) -> OwnResult:
     """Make a job of the recipients that ``read`` imports, show its summary, ask, and send it."""
-    from msgctl.cli import confirmation, job_progress, retention
+    from msgctl.cli import confirmation, history, job_progress
     from msgctl.jobs.ledger import Ledger
     from msgctl.jobs.report import SUMMARY
     from msgctl.jobs.store import Store
 
     context.enable_gc()
     context.check_fields(confirmation.SUMMARY if context.options.dry_run else SUMMARY)
-    zones = campaign.zone_finder(context, rules.hours())
-    country = inputs.Country(source.country_code).code(context)
-    test_to = None if rules.test_to is None else _test_phone(context, source, spec, rules.test_to)
+    is_sms = spec.performs is ops.SEND_SMS
+    test_to = None if rules.test_to is None else numbers.one(context, rules.test_to, sms=is_sms)
     store = Store(paths.state("jobs"))
     job = store.new_id(context.clock())
-    with _exclusions(spec, rules, country) as found, store.locked(job):
+    zones = bulk_options.zone_finder(context, spec)
+    with store.locked(job):
         store.tidy()
-        with _importer(context, store, job, spec, found, zones) as importer:
+        with _importer(context, store, job, spec, zones) as importer:
+            if spec.performs is not ops.BLOCK_PHONE:  # everyone can be blocked
+                _exclude(context, importer, rules, numbers.code(context))
             read(importer)
-            campaign.refuse_repeat(context, store, importer, rules)
-            summary = confirmation.approve(context, source, spec, importer.tally, test_to)
+            _refuse_repeat(context, store, importer, rules)
+            summary = confirmation.approve(context, spec, importer.tally, test_to, skip_invalid=skip_invalid)
             if context.options.dry_run:
                 return summary
             with store.starting():
-                campaign.refuse_repeat(context, store, importer, rules)  # another job may have begun meanwhile
+                _refuse_repeat(context, store, importer, rules)  # another job may have begun meanwhile
                 importer.finish()
-        retention.delete_old(context)
+        history.delete_old(context)
         with closing(Ledger(store.path(job), clock=context.clock)) as ledger:
             context.note(f"Job {job}. Check it with: msgctl job show {job}")
             if spec.at is not None:
                 if not rules.foreground:
-                    return campaign.scheduled(context, job, ledger)
-                campaign.wait_until(context, job, spec.at)
+                    return _scheduled(context, job, ledger)
+                _wait_until(context, job, spec.at)
             return job_progress.send(context, job, ledger)
 
 
-def _test_phone(context: Context, source: Source, spec: JobSpec, typed: str) -> str:
-    is_sms = spec.performs is ops.SEND_SMS
-    return inputs.Numbers(source.country_code, source.no_number_check).one(context, typed, sms=is_sms)
-
-
 @contextmanager
-def _exclusions(spec: JobSpec, rules: Rules, country: str | None) -> Iterator[Exclusions | None]:
-    """Yield the numbers that a job leaves out. Everyone can be blocked."""
-    if spec.performs is ops.BLOCK_PHONE:
-        yield None
-        return
-    with campaign.exclusions(rules, country) as found:
-        yield found
-
-
-@contextmanager
-def _importer(
-    context: Context,
-    store: Store,
-    job: str,
-    spec: JobSpec,
-    exclusions: Exclusions | None,
-    zones: ZoneFinder | None,
-) -> Iterator[Importer]:
+def _importer(context: Context, store: Store, job: str, spec: JobSpec, zones: ZoneFinder | None) -> Iterator[Importer]:
     """Yield a new ledger, which is deleted unless the block finishes it."""
     from msgctl.jobs.importer import Importer
 
-    importer = Importer(store.path(job), spec, created=context.clock(), exclusions=exclusions, zones=zones)
+    importer = Importer(store.path(job), spec, created=context.clock(), zones=zones)
     try:
         yield importer
     except MsgctlError as error:
@@ -232,20 +152,54 @@ def _importer(
             store.remove_lock(job)
 
 
-@contextmanager
-def _opened(context: Context, source: Source, cells: PhoneCells) -> Iterator[RecipientReader]:
-    from msgctl.jobs.reader import opened
+def _exclude(context: Context, importer: Importer, rules: Rules, country: str | None) -> None:
+    """Leave out the numbers that opted out, and those of --exclude. Raises UsageError."""
+    from msgctl.history import optouts
+    from msgctl.jobs.reader import numbers_in
 
-    if source.file == "-":
-        with opened(context.stdin.buffer, "standard input", source.phone_column, cells) as reader:
-            yield reader
+    if paths.state(paths.OPTOUTS).exists():
+        importer.exclude((each.phone for each in optouts.every()), OPTED_OUT)
+    for file in rules.exclude or []:
+        with bulk_options.opened(context, file) as (source, name):
+            importer.exclude(numbers_in(source, name, country), f"excluded by {Path(file).name}")
+
+
+def _refuse_repeat(context: Context, store: Store, importer: Importer, rules: Rules) -> None:
+    """Raise UsageError if another job sends, or has just sent, the same message to most of the same people."""
+    repeat = None if rules.again else importer.repeat(store, context.clock())
+    if repeat is None:
         return
-    try:
-        file = Path(source.file).open("rb")  # noqa: SIM115 (closed below)
-    except (OSError, ValueError) as error:
+    people = f"{repeat.recipients:,} of {importer.tally.messages:,} recipients"
+    if repeat.is_finished:
         raise UsageError(
-            f"Cannot read {values.quote(source.file)}: {getattr(error, 'strerror', None) or 'invalid file name'}",
-            "Give a CSV, JSON Lines or .xlsx file, or - for standard input.",
+            f"Job {repeat.job} sent this message to {people} in the last 24 hours",
+            "To send it again, add --again.",
+        )
+    raise UsageError(
+        f"Job {repeat.job} already sends this message to {people}, and is not finished",
+        f"Resume it: msgctl job resume {repeat.job}. To send the message again, add --again.",
+    )
+
+
+def _scheduled(context: Context, job: str, ledger: Ledger) -> OwnResult:
+    """Return a job that `msgctl job run-due` is to send."""
+    from msgctl.cli import job_progress
+    from msgctl.jobs.report import summary
+
+    time = job_progress.local_time(ledger.due or 0)
+    context.note(f"Scheduled for {time}. `msgctl job run-due` sends it; run that from cron every minute.")
+    return job_progress.result(summary(job, ledger, running=False))
+
+
+def _wait_until(context: Context, job: str, due: float) -> None:
+    """Wait here until a job is due. Raises Interrupted at Ctrl-C."""
+    from msgctl.cli.job_progress import local_time
+
+    context.note(f"Waiting until {local_time(due)}. Ctrl-C leaves the job to `msgctl job run-due`.")
+    try:
+        while (rest := due - context.clock()) > 0:
+            context.sleep(min(rest, 1.0))  # the clock may be set
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"Job {job} remains scheduled", "Send it now: msgctl job resume " + job, consequence="nothing was sent"
         ) from None
-    with file, opened(file, values.quote(source.file), source.phone_column, cells) as reader:
-        yield reader

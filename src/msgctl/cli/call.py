@@ -6,7 +6,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk, campaign, inputs, requests
+from msgctl.cli import bulk, bulk_options, inputs, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     Message,
@@ -95,7 +95,6 @@ def send(
 )
 def bulk_send(
     context: Context,
-    file: bulk.File,
     *,
     text: Template = None,
     message_file: TemplateFile = None,
@@ -103,22 +102,10 @@ def bulk_send(
     audio_code: AudioCode = None,
     retries: Retries = None,
     leave_voicemail: LeaveVoicemail = None,
+    source: bulk_options.Source,
     numbers: Numbers,
-    name: bulk.Name = None,
-    phone_column: bulk.PhoneColumn = None,
-    skip_invalid: bulk.SkipInvalid = False,
-    batch_size: bulk.BatchSize = "100",
-    concurrency: bulk.Concurrency = "8",
-    rate: bulk.Rate = None,
-    max_credits: bulk.MaxCredits = None,
-    exclude: campaign.Exclude = None,
-    window: campaign.WindowHours = None,
-    days: campaign.Days = None,
-    at: campaign.At = None,
-    foreground: campaign.Foreground = False,
-    again: campaign.Again = False,
-    canary: campaign.Canary = None,
-    test_to: campaign.TestTo = None,
+    limits: bulk_options.BatchLimits,
+    rules: bulk_options.Rules,
 ) -> OwnResult:
     """Call each recipient in a file, as a job.
 
@@ -127,7 +114,6 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a call twice.
     """
-    limits = bulk.Limits.of(batch_size, concurrency, rate, max_credits)
     fixed: dict[str, request.Value] = {
         "retries": _attempts(retries),
         "leave-voicemail": leave_voicemail,
@@ -139,16 +125,8 @@ def bulk_send(
         fixed["voice"] = inputs.voice(context, voice, ops.SEND_CALL.field("voice"))
     else:
         fixed["audio-code"] = _audio(audio_code, text, message_file, voice)
-    return bulk.start(
-        context,
-        "call bulk",
-        ops.SEND_CALL,
-        bulk.Source(file, phone_column, skip_invalid, name, numbers.country_code, numbers.no_number_check),
-        limits,
-        fixed,
-        bulk.Messages(templates),
-        campaign.Rules(exclude, window, days, at, foreground, again, canary, test_to),
-    )
+    messages = bulk.Messages(templates)
+    return bulk.start(context, "call bulk", ops.SEND_CALL, source, numbers, limits, fixed, messages, rules)
 
 
 def _attempts(retries: str | None) -> str | None:

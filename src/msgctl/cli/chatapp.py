@@ -1,13 +1,12 @@
 """`msgctl chatapp`: send chat-app messages from templates."""
 
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
 from msgctl import operations as ops
 from msgctl import values as checks
-from msgctl.cli import bulk, campaign, requests
+from msgctl.cli import bulk, bulk_options, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import Numbers, json_body, option
 from msgctl.cli.tree import command, group
@@ -21,8 +20,7 @@ app = group("Send chat-app messages from templates.")
 Template = Annotated[str, option(ops.CHATAPP_SEND.field("template"), "NAME")]
 
 
-@dataclass(frozen=True)
-class Content:
+class Content(NamedTuple):
     """What to send: values of a template, or a JSON object."""
 
     template: Template
@@ -72,28 +70,16 @@ def order(context: Context, content: Content, numbers: Numbers, options: request
 )
 def bulk_send(
     context: Context,
-    file: bulk.File,
+    source: bulk_options.Source,
     template: Template,
     value: Annotated[
         list[str] | None,
         typer.Argument(metavar="[VALUE]...", help="Template values, with {column} placeholders."),
     ] = None,
     *,
-    name: bulk.Name = None,
-    phone_column: bulk.PhoneColumn = None,
-    skip_invalid: bulk.SkipInvalid = False,
     numbers: Numbers,
-    concurrency: bulk.Concurrency = "8",
-    rate: bulk.Rate = None,
-    max_credits: bulk.MaxCredits = None,
-    exclude: campaign.Exclude = None,
-    window: campaign.WindowHours = None,
-    days: campaign.Days = None,
-    at: campaign.At = None,
-    foreground: campaign.Foreground = False,
-    again: campaign.Again = False,
-    canary: campaign.Canary = None,
-    test_to: campaign.TestTo = None,
+    limits: bulk_options.Limits,
+    rules: bulk_options.Rules,
 ) -> OwnResult:
     """Send a message to each recipient in a file, as a job.
 
@@ -102,17 +88,9 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
     """
-    limits = bulk.Limits.of(concurrency=concurrency, rate=rate, max_credits=max_credits)
-    return bulk.start(
-        context,
-        "chatapp bulk",
-        ops.CHATAPP_SEND,
-        bulk.Source(file, phone_column, skip_invalid, name, numbers.country_code, numbers.no_number_check),
-        limits,
-        {"template": checks.words(template, "--template")},
-        bulk.Messages({"body": value or ()}, lambda text: checks.prose(text, "a VALUE")),
-        campaign.Rules(exclude, window, days, at, foreground, again, canary, test_to),
-    )
+    fixed = {"template": checks.words(template, "--template")}
+    messages = bulk.Messages({"body": value or ()}, lambda text: checks.prose(text, "a VALUE"))
+    return bulk.start(context, "chatapp bulk", ops.CHATAPP_SEND, source, numbers, limits, fixed, messages, rules)
 
 
 def _send(

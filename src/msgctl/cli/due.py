@@ -9,9 +9,9 @@ from copy import copy
 from msgctl.cli import job_progress
 from msgctl.cli.context import Context
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError
-from msgctl.jobs.ledger import Ledger, due_of
+from msgctl.jobs.ledger import Ledger, facts
 from msgctl.jobs.report import summary
-from msgctl.jobs.sending_hours import hours_of
+from msgctl.jobs.schedule import SendingHours
 from msgctl.jobs.store import Store
 from msgctl.output.result import Document, Format, OwnResult
 
@@ -23,20 +23,19 @@ def run(context: Context, store: Store) -> OwnResult | None:
     jobs = [job for job in store.ids() if _is_due(context, store, job)]
     if not jobs:
         return _result(context, [], [])
-    results: list[OwnResult] = []
+    documents: list[Document] = []
     failures: list[MsgctlError] = []
-    with store.running_due() as is_alone:
-        for job in jobs if is_alone else []:
+    with suppress(ConfigurationError), store.locked("run-due"):
+        for job in jobs:
             try:
-                if (result := _run(context, store, job)) is not None:
-                    results.append(result)
+                if (result := _run(context, store, job)) is not None and isinstance(result.documents, dict):
+                    documents.append(result.documents)
                     failures += result.failures
             except MsgctlError as error:
                 error.what = f"Job {job}: {error.what}"
                 failures.append(error)
             if any(isinstance(failure, Interrupted) for failure in failures):
                 break
-    documents = [result.documents for result in results if isinstance(result.documents, dict)]
     return _result(context, documents, failures)
 
 
@@ -49,7 +48,7 @@ def _result(context: Context, documents: Collection[Document], failures: list[Ms
 
 def _is_due(context: Context, store: Store, job: str) -> bool:
     with suppress(ConfigurationError):  # a damaged one must not keep the others from being sent; `job list` reports it
-        due = due_of(store.path(job))
+        _, _, due = facts(store.path(job))
         return due is not None and due <= context.clock() and not store.is_running(job)
     return False
 
@@ -61,8 +60,8 @@ def _run(context: Context, store: Store, job: str) -> OwnResult | None:
             return None
         ledger.check()
         ledger.recover()
-        hours = hours_of(ledger, context.clock)
-        if hours is not None and hours.open_zones().isdisjoint(ledger.pending_zones()):
+        hours = SendingHours.of(ledger.spec, context.clock)
+        if hours is not None and not {*hours.open_zones()} & {*ledger.pending_zones()}:
             return None
         if not ledger.totals.unsent:
             ledger.end_schedule()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, time
 from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,9 +13,10 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import prompts
-from msgctl.cli.bulk import Limits, MaxCredits, OtherConcurrency, Rate, Source, make
+from msgctl.cli import bulk, prompts
+from msgctl.cli.bulk_options import Limits, Pace, Rules
 from msgctl.cli.context import Context
+from msgctl.cli.inputs import Numbers
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.output.result import OwnResult
@@ -23,24 +24,37 @@ from msgctl.storage import paths
 
 if TYPE_CHECKING:
     from msgctl.jobs.ledger import Ledger
-    from msgctl.jobs.spec import JobSpec
     from msgctl.jobs.store import Store
 
 app = group("Check, resume and report on bulk sends.")
 
-Job = Annotated[str | None, typer.Argument(metavar="JOB", help="Job ID or name.")]
-Last = Annotated[bool, typer.Option("--last", help="Use the newest job.")]
-
 OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate", "excluded")
+JobName = Annotated[str, typer.Argument(metavar="JOB", help="Job ID or name.")]
+
+
+@dataclass(frozen=True)
+class Which:
+    """The job that a command is about."""
+
+    job: Annotated[str | None, typer.Argument(metavar="JOB", help="Job ID or name.")] = None
+    last: Annotated[bool, typer.Option("--last", help="Use the newest job.")] = False
+
+    def found(self, store: Store) -> str:
+        """Return the id of the job. Raises UsageError."""
+        if (self.job is None) is not self.last:
+            raise UsageError(
+                "JOB is missing" if self.job is None else "Use either --last or JOB, not both",
+                "Give a job ID or name, or --last.",
+            )
+        return store.find(self.job)
 
 
 @command(app, "list", "msgctl job list", "msgctl job list -o csv --fields job,state,pending")
-def list_jobs(ctx: typer.Context) -> OwnResult:
+def list_jobs(context: Context) -> OwnResult:
     """List the jobs, oldest first."""
     from msgctl.jobs.ledger import facts
     from msgctl.jobs.report import SUMMARY
 
-    context = Context.of(ctx)
     context.check_fields(SUMMARY)
     jobs: list[tuple[float, dict[str, Any]]] = []
     failures: list[MsgctlError] = []
@@ -55,15 +69,14 @@ def list_jobs(ctx: typer.Context) -> OwnResult:
 
 
 @command(app, "show", "msgctl job show 20261121-3f9a2c", "msgctl job show 20261121-3f9a2c --json")
-def show(ctx: typer.Context, job: Job = None, last: Last = False) -> OwnResult:
+def show(context: Context, which: Which) -> OwnResult:
     """Show a job's status: accepted, refused and unknown counts."""
     from msgctl.cli import job_progress
     from msgctl.jobs.report import SUMMARY
 
-    context = Context.of(ctx)
     context.check_fields(SUMMARY)
     store = _store()
-    return job_progress.result(_summary(context, store, _found(store, job, last)))
+    return job_progress.result(_summary(context, store, which.found(store)))
 
 
 @command(
@@ -74,9 +87,8 @@ def show(ctx: typer.Context, job: Job = None, last: Last = False) -> OwnResult:
     effect=ops.Effect.SENDS,
 )
 def resume(
-    ctx: typer.Context,
-    job: Job = None,
-    last: Last = False,
+    context: Context,
+    which: Which,
     resend_unknown: Annotated[
         bool,
         typer.Option("--resend-unknown", help="Resend messages with unknown outcome; some people may get them twice."),
@@ -84,9 +96,8 @@ def resume(
     resend_refused: Annotated[
         bool, typer.Option("--resend-refused", help="Resend messages that the service refused.")
     ] = False,
-    concurrency: OtherConcurrency = None,
-    rate: Rate = None,
-    max_credits: MaxCredits = None,
+    *,
+    limits: Limits,
 ) -> OwnResult:
     """Resume a job without sending to anyone twice.
 
@@ -96,12 +107,11 @@ def resume(
     from msgctl.jobs.report import SUMMARY, summary
     from msgctl.jobs.states import Outcome, State
 
-    context = Context.of(ctx)
     context.check_fields(SUMMARY)
-    job = _found(_store(), job, last)
+    job = which.found(_store())
     with _locked(context, job) as ledger:
         job_progress.check_account(context, ledger, job)
-        spec = _limited(ledger.spec, concurrency, rate, max_credits)
+        spec = limits.apply(ledger.spec)
         if context.options.dry_run:
             return job_progress.result(summary(job, ledger, running=False))
         ledger.check()
@@ -120,7 +130,7 @@ def resume(
 
 
 @command(app, "run-due", "msgctl job run-due", "msgctl -p main job run-due --quiet", effect=ops.Effect.SENDS)
-def run_due(ctx: typer.Context) -> OwnResult | None:
+def run_due(context: Context) -> OwnResult | None:
     """Send the scheduled jobs whose time has come.
 
     Made for cron: it prints nothing if nothing is due, and two calls at once never send the same job. A job whose
@@ -129,7 +139,6 @@ def run_due(ctx: typer.Context) -> OwnResult | None:
     from msgctl.cli import due
     from msgctl.jobs.report import SUMMARY
 
-    context = Context.of(ctx)
     if context.options.dry_run:
         raise UsageError("job run-due has no dry run", "See what is scheduled: msgctl job list")
     context.check_fields(SUMMARY)
@@ -144,9 +153,8 @@ def run_due(ctx: typer.Context) -> OwnResult | None:
     "msgctl job report 20261121-3f9a2c --only unknown",
 )
 def report(
-    ctx: typer.Context,
-    job: Job = None,
-    last: Last = False,
+    context: Context,
+    which: Which,
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -159,11 +167,10 @@ def report(
     """List every recipient and the result, in the order of the file."""
     from msgctl.jobs.report import UNDELIVERED, Report
 
-    context = Context.of(ctx)
     typed = [word for text in only or () for word in text.split(",")]
     wanted = [values.choice(word.strip(), (*OUTCOMES, UNDELIVERED), "outcome") for word in typed]
     store = _store()
-    job = _found(store, job, last)
+    job = which.found(store)
     ledger = context.stack.enter_context(closing(_opened(context, store, job, read_only=True)))
     found = Report(ledger, wanted, running=store.is_running(job))
     context.check_fields(found.columns)
@@ -176,11 +183,9 @@ def report(
     app, "states", "msgctl job states 20261121-3f9a2c", "msgctl job states --last --follow", effect=ops.Effect.READS
 )
 def states(
-    ctx: typer.Context,
-    job: Job = None,
-    last: Last = False,
-    concurrency: OtherConcurrency = None,
-    rate: Rate = None,
+    context: Context,
+    which: Which,
+    limits: Pace,
     follow: Annotated[bool, typer.Option("--follow", help="Check again until every state is final.")] = False,
 ) -> OwnResult:
     """Check the delivery state of accepted messages.
@@ -190,16 +195,15 @@ def states(
     from msgctl.cli import job_progress
     from msgctl.jobs.report import SUMMARY, summary
 
-    context = Context.of(ctx)
     context.check_fields(SUMMARY)
-    job = _found(_store(), job, last)
+    job = which.found(_store())
     with _locked(context, job) as ledger:
         job_progress.check_account(context, ledger, job)
         if ledger.spec.performs not in (ops.SEND_SMS, ops.SEND_CALL):
             raise UsageError(
                 f"{ledger.spec.command} has no delivery states", "Only SMS and calls have delivery states."
             )
-        spec = _limited(ledger.spec, concurrency, rate, None)
+        spec = limits.apply(ledger.spec)
         if context.options.dry_run:
             return job_progress.result(summary(job, ledger, running=False))
         ledger.change(spec)
@@ -209,9 +213,8 @@ def states(
 
 @command(app, "resend", "msgctl job resend 20261121-3f9a2c --only undelivered --dry-run", effect=ops.Effect.SENDS)
 def resend(
-    ctx: typer.Context,
-    job: Job = None,
-    last: Last = False,
+    context: Context,
+    which: Which,
     only: Annotated[
         str, typer.Option("--only", metavar="OUTCOME", help="Recipients to send to again: undelivered or refused.")
     ] = "undelivered",
@@ -221,14 +224,12 @@ def resend(
     Their messages are the same. Check the delivery states first: msgctl job states.
     """
     from msgctl.cli import job_progress
-    from msgctl.cli.campaign import Rules
     from msgctl.jobs.report import Report
     from msgctl.jobs.resend import FormerRecipients
 
-    context = Context.of(ctx)
     wanted = values.choice(only, ("undelivered", "refused"), "outcome")
     store = _store()
-    job = _found(store, job, last)
+    job = which.found(store)
     with closing(_opened(context, store, job, read_only=True)) as ledger:
         job_progress.check_account(context, ledger, job)
         found = Report(ledger, [wanted], running=store.is_running(job))
@@ -236,19 +237,18 @@ def resend(
             context.note(f"No recipient of job {job} is {wanted}; nothing was sent")
             return None
         former = FormerRecipients(ledger, found)
-        return make(
+        return bulk.make(
             context,
-            Source(ledger.spec.file, None, skip_invalid=False),
             replace(ledger.spec, max_credits=None, at=None, canary=None),
             lambda importer: importer.read(former, former),
-            Rules(window=ledger.spec.window, days=ledger.spec.days, again=True),
+            Rules(again=True),
+            Numbers(),
         )
 
 
 @command(app, "remove", "msgctl job remove 20261121-3f9a2c --yes")
-def remove(ctx: typer.Context, job: Annotated[str, typer.Argument(metavar="JOB", help="Job ID or name.")]) -> None:
+def remove(context: Context, job: JobName) -> None:
     """Delete a job and its recipients."""
-    context = Context.of(ctx)
     store = _store()
     job = store.find(job)
     prompts.confirm(context, f"Delete job {job} and its recipient list?{_open_ends(context, store, job)}")
@@ -258,7 +258,7 @@ def remove(ctx: typer.Context, job: Annotated[str, typer.Argument(metavar="JOB",
 
 @command(app, "prune", "msgctl job prune --before 90d --yes")
 def prune(
-    ctx: typer.Context,
+    context: Context,
     before: Annotated[
         str,
         typer.Option("--before", metavar="DATE", help="Delete jobs created before this date; 90d is 90 days ago."),
@@ -267,7 +267,6 @@ def prune(
     """Delete old jobs and their recipients, except unfinished ones."""
     from msgctl.jobs.report import finished
 
-    context = Context.of(ctx)
     since = datetime.combine(values.day(before, context.today()), time()).astimezone().timestamp()
     store = _store()
     context.enable_gc()
@@ -280,16 +279,6 @@ def prune(
     for job in old:
         store.remove(job)
     context.note(f"Deleted {jobs}.")
-
-
-def _found(store: Store, job: str | None, last: bool) -> str:
-    """Return the id of the job that was asked for. Raises UsageError."""
-    if (job is None) is not last:
-        raise UsageError(
-            "JOB is missing" if job is None else "Use either --last or JOB, not both",
-            "Give a job ID or name, or --last.",
-        )
-    return store.find(job)
 
 
 def _open_ends(context: Context, store: Store, job: str) -> str:
@@ -332,17 +321,6 @@ def _summary(context: Context, store: Store, job: str) -> dict[str, Any]:
     if running and not store.is_running(job):  # it ended meanwhile, and what was in flight is known now
         return _summary(context, store, job)
     return document
-
-
-def _limited(spec: JobSpec, concurrency: str | None, rate: str | None, max_credits: str | None) -> JobSpec:
-    """Return a spec with the limits that were given. Raises UsageError."""
-    given = Limits.of(concurrency=concurrency or str(spec.concurrency), rate=rate, max_credits=max_credits)
-    return replace(
-        spec,
-        concurrency=given.concurrency,
-        rate=spec.rate if rate is None else given.rate,
-        max_credits=spec.max_credits if max_credits is None else given.max_credits,
-    )
 
 
 def _question(again: Mapping[str, int]) -> str:

@@ -20,8 +20,8 @@ from uuid import uuid4, uuid5
 import typer
 
 from msgctl import __version__, segments, values
-from msgctl.cli import campaign
-from msgctl.cli.bulk import MOST_CREDITS
+from msgctl.cli import bulk_options
+from msgctl.cli.bulk_options import MOST_CREDITS
 from msgctl.cli.context import Context
 from msgctl.cli.errors import report
 from msgctl.cli.inputs import Country
@@ -264,10 +264,11 @@ def mcp(
 
 def _numbers(context: Context, file: str) -> frozenset[str]:
     """Return the numbers in a file. Raises UsageError."""
-    from msgctl.jobs.exclusions import numbers_in
+    from msgctl.jobs.reader import numbers_in
 
-    with campaign.opened(file) as source:
-        return frozenset(numbers_in(source, Path(file).name, Country().known(context)))
+    # The absolute path, since - would be the standard input of the protocol.
+    with bulk_options.opened(context, str(Path(file).absolute())) as (source, name):
+        return frozenset(numbers_in(source, name, Country().known(context)))
 
 
 def _serve(context: Context, toolbox: Toolbox) -> None:

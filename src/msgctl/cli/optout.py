@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from msgctl.cli import bulk, campaign
+from msgctl.cli import bulk_options
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import Country, Phones
 from msgctl.cli.tree import command, group
@@ -73,7 +72,7 @@ def import_(
     ],
     *,
     country: Country,
-    phone_column: bulk.PhoneColumn = None,
+    phone_column: bulk_options.PhoneColumn = None,
 ) -> None:
     """Add the numbers of a file to the opt-out list, all or none."""
     from msgctl.history import optouts
@@ -85,13 +84,10 @@ def import_(
 
 
 def _read(context: Context, file: str, country_code: str | None, phone_column: str | None) -> Iterator[str]:
-    from msgctl.jobs.exclusions import numbers_in
+    from msgctl.jobs.reader import numbers_in
 
-    if file == "-":
-        yield from numbers_in(context.stdin.buffer, "Standard input", country_code, phone_column)
-        return
-    with campaign.opened(file) as source:
-        yield from numbers_in(source, Path(file).name, country_code, phone_column)
+    with bulk_options.opened(context, file) as (source, name):
+        yield from numbers_in(source, name, country_code, phone_column)
 
 
 def _tell_added(context: Context, given: int, new: int) -> None:

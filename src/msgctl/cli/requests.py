@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
 Values = Mapping[str, Value]
 
 
-@dataclass(frozen=True)
-class SendOptions:
+class SendOptions(NamedTuple):
     """Options of the commands that send one message."""
 
     once: Annotated[
@@ -50,8 +48,7 @@ class SendOptions:
     ignore_optout: Annotated[bool, typer.Option("--ignore-optout", help="Send even to numbers that opted out.")] = False
 
 
-@dataclass(frozen=True)
-class WaitOptions:
+class WaitOptions(NamedTuple):
     """Options that follow a message until it is delivered."""
 
     wait: Annotated[
@@ -62,12 +59,15 @@ class WaitOptions:
     ] = None
 
 
+NO_WAIT = WaitOptions()
+
+
 def send(
     context: Context,
     operation: Operation,
     values: Values,
     options: SendOptions,
-    wait: WaitOptions = WaitOptions(),
+    wait: WaitOptions = NO_WAIT,
     body: bytes | None = None,
 ) -> Result:
     """Perform an operation that sends, at most once under a key; with --wait, also follow its messages.
@@ -123,7 +123,7 @@ def perform(context: Context, operation: Operation, values: Values, body: bytes 
     message = message_of(operation, values, body)
     sent = Send(timestamp(context.clock()), profile.name, profile.base_url, operation.name, message)
     if profile.keep_days is not None:
-        from msgctl.cli.retention import delete_old
+        from msgctl.cli.history import delete_old
 
         delete_old(context)
     with (

@@ -8,7 +8,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import segments as counting
 from msgctl import values
-from msgctl.cli import bulk, campaign, requests
+from msgctl.cli import bulk, bulk_options, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     GSM7_HELP,
@@ -71,27 +71,14 @@ def send(
 )
 def bulk_send(
     context: Context,
-    file: bulk.File,
     *,
     text: Template = None,
     message_file: TemplateFile = None,
+    source: bulk_options.Source,
     numbers: Numbers,
     gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
-    name: bulk.Name = None,
-    phone_column: bulk.PhoneColumn = None,
-    skip_invalid: bulk.SkipInvalid = False,
-    batch_size: bulk.BatchSize = "100",
-    concurrency: bulk.Concurrency = "8",
-    rate: bulk.Rate = None,
-    max_credits: bulk.MaxCredits = None,
-    exclude: campaign.Exclude = None,
-    window: campaign.WindowHours = None,
-    days: campaign.Days = None,
-    at: campaign.At = None,
-    foreground: campaign.Foreground = False,
-    again: campaign.Again = False,
-    canary: campaign.Canary = None,
-    test_to: campaign.TestTo = None,
+    limits: bulk_options.BatchLimits,
+    rules: bulk_options.Rules,
 ) -> OwnResult:
     """Send an SMS to each recipient in a file, as a job.
 
@@ -100,22 +87,14 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
     """
-    limits = bulk.Limits.of(batch_size, concurrency, rate, max_credits)
     template = template_text(context, text, message_file)
 
     def checked(filled: str) -> str:
         return in_gsm7(values.message(filled)) if gsm7 else values.message(filled)
 
-    return bulk.start(
-        context,
-        "sms bulk",
-        ops.SEND_SMS,
-        bulk.Source(file, phone_column, skip_invalid, name, numbers.country_code, numbers.no_number_check),
-        limits,
-        {"country-code": numbers.code(context)},
-        bulk.Messages({"sms": template}, checked, by_segments=True),
-        campaign.Rules(exclude, window, days, at, foreground, again, canary, test_to),
-    )
+    fixed = {"country-code": numbers.code(context)}
+    messages = bulk.Messages({"sms": template}, checked, by_segments=True)
+    return bulk.start(context, "sms bulk", ops.SEND_SMS, source, numbers, limits, fixed, messages, rules)
 
 
 @command(app, "segments", "msgctl sms segments 'Mañana a las 8'", "msgctl sms segments --json < notice.txt")

@@ -28,9 +28,7 @@ def find(name: str, columns: Sequence[str]) -> int | None:
     """Return the index of the column of exactly this name, or else of the only one that differs only in case."""
     if name in columns:
         return columns.index(name) if name else None
-    key = _key(name)
-    alike = [index for index, column in enumerate(columns) if _key(column) == key]
-    return alike[0] if len(alike) == 1 else None
+    return _only(_key(column) == _key(name) for column in columns)
 
 
 def nearest(name: str, columns: Sequence[str]) -> str | None:
@@ -53,24 +51,38 @@ def shown_name(column: str) -> str:
     return shorten(column, _LONGEST_SHOWN_NAME)
 
 
-def require_phone(columns: Sequence[str], phone_column: str | None, file: str, sample: Sequence[Sequence[str]]) -> int:
-    """Return the index of the phone column. Raises UsageError if it is not found or two columns share a name.
+def find_phone(columns: Sequence[str], asked: str | None, sample: Sequence[Sequence[str]] = ()) -> int | None:
+    """Return the index of the phone column; None if it is not certain.
 
     If none was asked for, it is the one called "phone", or else the only one whose name, or all of whose values in the
     ``sample`` rows, are those of phone numbers.
     """
-    index = find("phone" if phone_column is None else phone_column.strip(), columns)
-    if index is None and phone_column is None:
-        index = _only(map(is_phone_name, columns))
-        if index is None:
-            index = _only(
-                _are_phones([row[place] for row in sample if place < len(row)]) for place in range(len(columns))
-            )
+    found = find("phone" if asked is None else asked.strip(), columns)
+    if found is None and asked is None:
+        found = _only(_key(name) in _PHONE_NAMES for name in columns)
+        if found is None:
+            found = _only(_are_phones([row[at] for row in sample if at < len(row)]) for at in range(len(columns)))
+    return found
+
+
+def require_phone(columns: Sequence[str], asked: str | None, file: str, sample: Sequence[Sequence[str]]) -> int:
+    """Return the index of the phone column. Raises UsageError if it is not found or two columns share a name."""
+    index = find_phone(columns, asked, sample)
     if index is None:
-        asked = "phone" if phone_column is None else phone_column
-        near = nearest(asked, columns)
+        if any(map(_is_phone, columns)):
+            raise UsageError(
+                f"the first line of {file} contains a phone number, but must name the columns",
+                "Add a header line, for example: phone,name",
+            )
+        if columns[0].startswith("["):
+            raise UsageError(
+                f"{file} looks like a JSON array, which is not supported",
+                "Write one object per line (JSON Lines), for example with: jq -c '.[]'",
+            )
+        name = "phone" if asked is None else asked
+        near = nearest(name, columns)
         raise UsageError(
-            f"{file} has no column {quote(asked)}. {listed(columns)}",
+            f"{file} has no column {quote(name)}. {listed(columns)}",
             f"Name the column of the phone numbers: --phone-column {repr(near) if near else 'NAME'}",
         )
     twice = next((name for name, count in Counter(columns).items() if name and count > 1), None)
@@ -85,12 +97,7 @@ def _only(found: Iterable[bool]) -> int | None:
     return places[0] if len(places) == 1 else None
 
 
-def is_phone_name(name: str) -> bool:
-    return _key(name) in _PHONE_NAMES
-
-
-def is_phone(text: str) -> bool:
-    """Return whether a text can be a phone number."""
+def _is_phone(text: str) -> bool:
     try:
         return len(phones.as_typed(text).digits) >= 5
     except UsageError:
@@ -99,7 +106,7 @@ def is_phone(text: str) -> bool:
 
 def _are_phones(cells: Sequence[str]) -> bool:
     filled = [cell for cell in cells if cell.strip()]
-    return bool(filled) and all(sum(map(str.isdigit, cell)) >= _LEAST_DIGITS and is_phone(cell) for cell in filled)
+    return bool(filled) and all(sum(map(str.isdigit, cell)) >= _LEAST_DIGITS and _is_phone(cell) for cell in filled)
 
 
 def _key(name: str) -> str:

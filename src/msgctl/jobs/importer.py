@@ -6,19 +6,19 @@ import hashlib
 import json
 import sqlite3
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from msgctl.errors import UsageError
 from msgctl.jobs import repeats
-from msgctl.jobs.exclusions import Exclusions
 from msgctl.jobs.reader import InvalidRow, RecipientReader, Row, RowError
 from msgctl.jobs.repeats import Repeat
+from msgctl.jobs.schedule import ZoneFinder
 from msgctl.jobs.schema import INDEX, LEDGER
-from msgctl.jobs.sending_hours import NoSendingHoursError, ZoneFinder
 from msgctl.jobs.spec import JobSpec
-from msgctl.jobs.states import State
+from msgctl.jobs.states import LEFT_OUT, State
 from msgctl.jobs.store import Store
 from msgctl.jobs.template import Message, Renderer
 from msgctl.phones import country_of
@@ -33,52 +33,55 @@ _CACHE_KIB = 4096
 
 @dataclass(slots=True)
 class Tally:
-    """The counts of a file. ``invalid_rows``, ``duplicate_rows`` and ``excluded_rows`` are the first of each.
+    """The counts of a file. ``counts`` are the rows left out by state, ``examples`` the first of each.
 
     ``countries`` has the credits of each country (ISO 3166-1 alpha-2). ``most_expensive`` is a row whose message costs
     more than the first one: the first of those that cost most.
     """
 
-    recipients: int = 0
-    invalid: int = 0
-    duplicate: int = 0
-    excluded: int = 0
+    messages: int = 0
     blank: int = 0
     segments: int = 0
     credits: int = 0
-    invalid_rows: list[InvalidRow] = field(default_factory=list)
-    duplicate_rows: list[InvalidRow] = field(default_factory=list)
-    excluded_rows: list[InvalidRow] = field(default_factory=list)
+    counts: Counter[State] = field(default_factory=Counter)
+    examples: dict[State, list[InvalidRow]] = field(default_factory=lambda: {state: [] for state in LEFT_OUT})
     first: Message | None = None
     countries: Counter[str] = field(default_factory=Counter)
     most_expensive: tuple[Row, Message] | None = None
 
     @property
-    def messages(self) -> int:
-        return self.recipients - self.invalid - self.duplicate - self.excluded
+    def recipients(self) -> int:
+        return self.messages + self.counts.total()
+
+    def leave_out(self, row: InvalidRow, state: State) -> None:
+        self.counts[state] += 1
+        if len(self.examples[state]) < MOST_EXAMPLES:
+            self.examples[state].append(row)
+
+    def add(self, row: Row, message: Message) -> None:
+        self.messages += 1
+        self.segments += message.segments
+        self.credits += message.cost
+        self.first = self.first or message
+        self.countries[country_of(row.phone) or "other"] += message.cost
+        so_far = self.most_expensive[1] if self.most_expensive else self.first
+        if message.cost > so_far.cost:
+            self.most_expensive = row, message
 
 
 class Importer:
     """A ledger that is being written, under a temporary name until `finish`: a job appears whole or not at all."""
 
-    def __init__(
-        self,
-        path: Path,
-        spec: JobSpec,
-        *,
-        created: float,
-        exclusions: Exclusions | None = None,
-        zones: ZoneFinder | None = None,
-    ) -> None:
-        """``exclusions`` are phones that are left out; ``zones`` finds time zones, for a job with a window."""
+    def __init__(self, path: Path, spec: JobSpec, *, created: float, zones: ZoneFinder | None = None) -> None:
+        """``zones`` finds time zones, for a job with a window."""
         self._path = path
         self._new = path.with_name(f".{path.name}.new")
         self._spec = spec
         self._created = created
-        self._exclusions = exclusions
         self._zones = zones
-        self._cached: dict[tuple[str, str], int] = {}
-        self._last: tuple[Message, str, int] | None = None
+        self._cached: dict[str, int] = {}
+        self._last: tuple[Message, int] | None = None
+        self._has_exclusions = False
         self.tally = Tally()
         self.is_finished = False
         with LEDGER.explained(self._new):
@@ -88,95 +91,89 @@ class Importer:
             self._db.execute("PRAGMA journal_mode = OFF")
             self._db.execute("PRAGMA synchronous = OFF")
             self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            self._db.execute("ATTACH '' AS aside")  # a file that SQLite deletes
             self._db.execute("BEGIN")
             LEDGER.build(self._db)
+            self._db.execute("CREATE TABLE aside.excluded (phone, reason)")
+
+    def exclude(self, phones: Iterable[str], reason: str) -> None:
+        """Leave out some numbers; call it before `read`. Raises what reading them raises, and ConfigurationError."""
+        self._has_exclusions = True
+        with LEDGER.explained(self._new):
+            self._db.executemany("INSERT INTO aside.excluded VALUES (?, ?)", ((phone, reason) for phone in phones))
 
     def read(self, rows: RecipientReader, renderer: Renderer) -> None:
         """Write every row. Raises UsageError if the file cannot be read to its end, and ConfigurationError."""
         own = [index for index, name in enumerate(rows.columns) if name and name != rows.phone_column]
         self._spec = replace(self._spec, columns=[rows.columns[index] for index in own])
         with LEDGER.explained(self._new):
+            if self._has_exclusions:
+                self._db.execute("CREATE INDEX aside.of_phone ON excluded (phone)")
             for row in rows:
-                self.tally.recipients += 1
                 if isinstance(row, InvalidRow):
-                    self._reject(row)
+                    self._leave_out(row, State.INVALID)
                     continue
                 self._add(row, renderer)
                 if own:
                     cells = json.dumps([row.values[index] for index in own], ensure_ascii=False)
                     self._db.execute("INSERT INTO cells VALUES (?, ?)", (row.line, cells))
         self.tally.blank = rows.blank
+        if self._zones:
+            self._spec = replace(self._spec, zones=self._zones.found)
 
     def _add(self, row: Row, renderer: Renderer) -> None:
-        if self._exclusions and (reason := self._exclusions.reason(row.phone)):
-            self.tally.excluded += 1
-            self._leave_out(InvalidRow(row.line, row.phone, reason), State.EXCLUDED, self.tally.excluded_rows)
+        if reason := self._excluded(row.phone):
+            self._leave_out(InvalidRow(row.line, row.phone, reason), State.EXCLUDED)
             return
         try:
             message = renderer.render(row)
             zones = self._zones.zones(row.phone) if self._zones else ""
-        except NoSendingHoursError as error:
-            self._reject(InvalidRow(row.line, row.phone, str(error)))
-            return
-        except RowError as error:
-            self._reject(InvalidRow(row.line, row.phone, error.reason))
-            return
-        except UsageError as error:
-            self._reject(InvalidRow(row.line, row.phone, error.message))
+        except (RowError, UsageError) as error:
+            why = error.message if isinstance(error, UsageError) else error.reason
+            self._leave_out(InvalidRow(row.line, row.phone, why), State.INVALID)
             return
         added = self._db.execute(
-            "INSERT OR IGNORE INTO recipient (line, phone, message, state) VALUES (?, ?, ?, 'pending')",
-            (row.line, row.phone, self._message(message, zones)),
+            "INSERT OR IGNORE INTO recipient (line, phone, message, zones, state) VALUES (?, ?, ?, ?, 'pending')",
+            (row.line, row.phone, self._message(message), zones),
         )
-        if not added.rowcount:
-            self._repeat(row)
+        if added.rowcount:
+            self.tally.add(row, message)
             return
-        self.tally.segments += message.segments
-        self.tally.credits += message.cost
-        self.tally.first = self.tally.first or message
-        self.tally.countries[country_of(row.phone) or "other"] += message.cost
-        so_far = self.tally.most_expensive[1] if self.tally.most_expensive else self.tally.first
-        if message.cost > so_far.cost:
-            self.tally.most_expensive = row, message
-
-    def _message(self, message: Message, zones: str) -> int:
-        """Return the number of a message for recipients in some time zones; equal ones have the same."""
-        if self._last is None or self._last[0] is not message or self._last[1] != zones:
-            self._last = (message, zones, self._number(message, zones))
-        return self._last[2]
-
-    def _number(self, message: Message, zones: str) -> int:
-        text = json.dumps(message.parameters, ensure_ascii=False, separators=(",", ":"))
-        number = self._cached.get((text, zones))
-        if number is None:
-            digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
-            self._db.execute(
-                "INSERT OR IGNORE INTO message (digest, zones, parameters, cost) VALUES (?, ?, ?, ?)",
-                (digest, zones, text, message.cost),
-            )
-            (number,) = self._db.execute(
-                "SELECT id FROM message WHERE digest = ? AND zones = ?", (digest, zones)
-            ).fetchone()
-            if len(self._cached) >= _CACHED_MESSAGES:
-                self._cached.clear()
-            self._cached[text, zones] = number
-        return number
-
-    def _reject(self, row: InvalidRow) -> None:
-        self.tally.invalid += 1
-        self._leave_out(row, State.INVALID, self.tally.invalid_rows)
-
-    def _repeat(self, row: Row) -> None:
         (line,) = self._db.execute(
             "SELECT line FROM recipient WHERE phone = ? AND message IS NOT NULL", (row.phone,)
         ).fetchone()
-        self.tally.duplicate += 1
-        repeated = InvalidRow(row.line, row.phone, f"duplicate of line {line}")
-        self._leave_out(repeated, State.DUPLICATE, self.tally.duplicate_rows)
+        self._leave_out(InvalidRow(row.line, row.phone, f"duplicate of line {line}"), State.DUPLICATE)
 
-    def _leave_out(self, row: InvalidRow, state: State, examples: list[InvalidRow]) -> None:
-        if len(examples) < MOST_EXAMPLES:
-            examples.append(row)
+    def _excluded(self, phone: str) -> str | None:
+        """Return why a number is left out; None if it is not."""
+        if not self._has_exclusions:
+            return None
+        row = self._db.execute("SELECT reason FROM aside.excluded WHERE phone = ?", (phone,)).fetchone()
+        return row and str(row[0])
+
+    def _message(self, message: Message) -> int:
+        """Return the number of a message; equal ones have the same."""
+        if self._last is None or self._last[0] is not message:
+            self._last = (message, self._number(message))
+        return self._last[1]
+
+    def _number(self, message: Message) -> int:
+        text = json.dumps(message.parameters, ensure_ascii=False, separators=(",", ":"))
+        number = self._cached.get(text)
+        if number is None:
+            digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+            self._db.execute(
+                "INSERT OR IGNORE INTO message (digest, parameters, cost) VALUES (?, ?, ?)",
+                (digest, text, message.cost),
+            )
+            (number,) = self._db.execute("SELECT id FROM message WHERE digest = ?", (digest,)).fetchone()
+            if len(self._cached) >= _CACHED_MESSAGES:
+                self._cached.clear()
+            self._cached[text] = number
+        return number
+
+    def _leave_out(self, row: InvalidRow, state: State) -> None:
+        self.tally.leave_out(row, state)
         self._db.execute("INSERT INTO recipient (line, phone, error, state) VALUES (?, ?, ?, ?)", (*row, state))
 
     def repeat(self, store: Store, now: float) -> Repeat | None:

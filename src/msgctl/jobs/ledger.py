@@ -2,39 +2,75 @@
 
 The intent of a request is committed before it is sent, and its result after. Commits are synchronous, so both survive
 a power cut. One thread at a time uses a ledger; `store` makes sure that one process does.
+
+At every statement and row the thread that writes lets the others run, and must wait for its turn again. So recipients
+are read and changed many at once, as JSON.
 """
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+import sqlite3
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgctl.jobs import queries
-from msgctl.jobs.pending_cursor import PendingCursor
-from msgctl.jobs.pending_writes import PendingWrites, Said
 from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.spec import Intent, JobSpec, RequestResult, charged
 from msgctl.jobs.states import IN_FLIGHT, TRANSITIONS, Event, Outcome, State
 
 ENDED_EARLY = "msgctl ended before the response arrived"
 
+_READ_AHEAD = 2_000
+"""Recipients that are read at once."""
+
+_PENDING = """SELECT json_group_array(json_array(message, state, lines, phones)) FROM (
+    SELECT message, state, group_concat(line) AS lines, group_concat(phone) AS phones FROM (
+        SELECT message, state, line, phone FROM recipient WHERE state IN ('pending', 'again') AND zones = ?
+        ORDER BY message, line LIMIT ?)
+    GROUP BY message, state)"""
+_INTENDED = """UPDATE recipient SET state = ?, request = sent.value
+    FROM json_each(?) AS sent WHERE line = CAST(sent.key AS INTEGER) AND state IN ('pending', 'again')"""
+_ENDED = """UPDATE recipient SET state = ?, status = ?, credits = ?, lost = lost + ?, id = said.value
+    FROM json_each(?) AS said WHERE line = CAST(said.key AS INTEGER) AND state IN ('sending', 'sending again')"""
+_REQUESTED = """INSERT INTO request (number, updated, error, body)
+    SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
+    json_extract(value, '$[3]') FROM json_each(?)"""
+
+
+class _Group(NamedTuple):
+    """Pending recipients of one message, one state and the same time zones, who can share a request."""
+
+    message: int
+    state: State
+    lines: list[int]
+    phones: list[str]
+    zones: str
+
+
+class _Said(NamedTuple):
+    """The result of a request, for the recipients who share it."""
+
+    state: State
+    status: str | None
+    credits: int | str | None
+    lost: int
+
 
 class Ledger:
     """An open ledger; ``db`` is for this package alone. One that is ``read_only`` can be on a read-only disk.
 
-    Raises ConfigurationError if the file is not a ledger, or cannot be read or written.
+    ``open_zones`` are the time zones to whose recipients may be sent now. Raises ConfigurationError if the file is not
+    a ledger, or cannot be read or written.
     """
 
     def __init__(self, path: Path, *, clock: Callable[[], float], read_only: bool = False) -> None:
         self.path = path
         self.is_in_use = False
         self.clock = clock
-        self._message: tuple[int | None, dict[str, Any], int, str] = (None, {}, 0, "")
-        self._open_zones: frozenset[str] | None = None
         with LEDGER.explained(path):
             self.db = LEDGER.open(path, read_only=read_only)
             try:
@@ -44,11 +80,16 @@ class Ledger:
                 self.spec = JobSpec.load(self.fact("spec") or "")
                 self.created = float(self.fact("created") or 0)
                 self.totals, self._number = queries.totals(self.db)
-                self._cursor = PendingCursor(self.db)
-                self._writes = PendingWrites(self.db)
             except BaseException:
                 self.db.close()
                 raise
+        self.open_zones: Sequence[str] = self.spec.zones
+        self._message: tuple[int | None, dict[str, Any], int] = (None, {}, 0)
+        self._ahead: deque[_Group] = deque()
+        self._is_cut = False
+        self._intents: dict[State, dict[int, int]] = defaultdict(dict)
+        self._results: dict[_Said, dict[int, str | None]] = defaultdict(dict)
+        self._requests: list[tuple[int, float, str | None, str | None]] = []
 
     def close(self) -> None:
         if self.is_in_use:  # by an abandoned thread, which ends with the process
@@ -64,12 +105,12 @@ class Ledger:
             with LEDGER.explained(self.path):
                 self.db.execute("BEGIN IMMEDIATE")
                 yield
-                self._writes.flush()
+                self._flush()
                 self.db.execute("COMMIT")
         except BaseException:
             self.totals, self._number = before, number
-            self._writes.clear()
-            self._cursor.restart(self._open_zones)
+            for unwritten in (self._ahead, self._intents, self._results, self._requests):
+                unwritten.clear()
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
             raise
@@ -101,8 +142,6 @@ class Ledger:
             with self.transaction():
                 self.db.execute("INSERT OR REPLACE INTO job VALUES ('spec', ?)", (spec.dump(),))
             self.spec = spec
-
-    # --- sending
 
     def recover(self) -> None:
         """Mark requests left in flight by an earlier process as unknown, and those it should have sent again."""
@@ -138,39 +177,40 @@ class Ledger:
     def _recount(self) -> None:
         with LEDGER.explained(self.path):
             self.totals, self._number = queries.totals(self.db)
-        self._cursor.restart(self._open_zones)
+        self._ahead.clear()
 
-    def open_to(self, zones: frozenset[str]) -> None:
-        """Let only recipients in these time zones be sent to from now on, in the transaction that is open."""
-        if zones != self._open_zones:
-            self._writes.flush()
-            self._open_zones = zones
-            self._cursor.restart(zones)
+    # --- sending, in a transaction
+
+    def open_to(self, zones: Sequence[str]) -> None:
+        """Let only recipients in these time zones be sent to from now on."""
+        if zones != self.open_zones:
+            self.open_zones = zones
+            self._ahead.clear()
 
     def pending_zones(self) -> list[str]:
         """Return the time zones of the pending recipients."""
-        self._writes.flush()
-        return queries.pending_zones(self.db)
+        self._flush()
+        return queries.pending_zones(self.db, self.spec.zones)
 
     def next_cost(self) -> int | None:
         """Return the estimated credits of the next recipient; None if no recipient is pending."""
-        message = self._cursor.message()
-        return None if message is None else self._load(message)[1]
+        return self._load(self._ahead[0].message)[1] if self._look_ahead() else None
 
     def intend(self, most: int) -> Intent | None:
         """Write the intent of the next request, of at most so many recipients; None if none is pending.
 
         It counts from the commit of the surrounding transaction on.
         """
-        group = self._cursor.take(most)
-        if group is None:
+        if not self._look_ahead(most):
             return None
-        parameters, cost, zones = self._load(group.message)
+        message, state, lines, phones, zones = group = self._ahead.popleft()
+        if len(lines) > most:
+            self._ahead.appendleft(group._replace(lines=lines[most:], phones=phones[most:]))
         self._number += 1
-        intent = Intent(self._number, group, parameters, cost, zones)
-        after = TRANSITIONS[group.state, Event.INTENT]
-        self._writes.intend(after, group.lines, self._number)
-        self.totals.move(group.state, after, len(group.lines))
+        intent = Intent(self._number, state, lines[:most], phones[:most], *self._load(message), zones)
+        after = TRANSITIONS[state, Event.INTENT]
+        self._intents[after].update(dict.fromkeys(intent.lines, self._number))
+        self.totals.move(state, after, len(intent.lines))
         self.totals.requests += 1
         self.totals.promised += intent.estimate
         return intent
@@ -178,62 +218,87 @@ class Ledger:
     def record(self, result: RequestResult) -> None:
         """Write the result of a request that was in flight."""
         intent = result.intent
-        before = TRANSITIONS[intent.group.state, Event.INTENT]
+        before = TRANSITIONS[intent.state, Event.INTENT]
         alike: dict[tuple[str, str | None, str | None], dict[int, str | None]] = defaultdict(dict)
-        for line, (_, outcome, id_, status, price) in zip(intent.group.lines, result.outcomes, strict=True):
+        for line, (_, outcome, id_, status, price) in zip(intent.lines, result.outcomes, strict=True):
             alike[outcome, status, price][line] = id_
         for (outcome, status, price), ids in alike.items():
             event = Event(outcome) if result.was_sent else Event.NOT_SENT
             after, credits_ = TRANSITIONS[before, event], charged(price)
             is_charge_unknown = event is Event.LOST or (event is Event.ACCEPTED and credits_ is None)
             lost = intent.cost if is_charge_unknown else 0
-            self._writes.record(Said(after, status, price if credits_ is None else credits_, lost), ids)
+            self._results[_Said(after, status, price if credits_ is None else credits_, lost)].update(ids)
             self.totals.move(before, after, len(ids))
             self.totals.credits += (credits_ or 0) * len(ids)
             self.totals.lost += lost * len(ids)
         self.totals.promised -= intent.estimate
         if result.was_sent:
-            self._writes.end(intent.number, self.clock(), _why(result), result.body)
+            self._requests.append((intent.number, self.clock(), _why(result), result.body))
         else:
             self.totals.requests -= 1
-            if intent.group.state is State.PENDING:
-                self._cursor.put_back(intent.group)
+            self._ahead.clear()  # they are pending again, and come first
 
-    def note_deliveries(self, states: Iterable[tuple[int, str | None]]) -> None:
-        """Write the delivery state of each line; None keeps the one that is known."""
-        now = self.clock()
-        self.db.executemany(
+    def note_delivery(self, line: int, state: str | None) -> None:
+        """Write the delivery state of a line; None keeps the one that is known."""
+        self.db.execute(
             "UPDATE recipient SET delivery = coalesce(?, delivery), checked = ? WHERE line = ?",
-            ((state, now, line) for line, state in states),
+            (state, self.clock(), line),
         )
 
-    def _load(self, message: int) -> tuple[dict[str, Any], int, str]:
-        """Return the parameters of a message, its estimated credits, and the time zones of its recipients."""
+    def _look_ahead(self, most: int = 1) -> bool:
+        """Read the next recipients if necessary: a whole group, or enough of it. Return whether there are any."""
+        if not self._ahead or (self._is_cut and len(self._ahead) == 1 and len(self._ahead[0].lines) < most):
+            self._flush()
+            self._ahead.clear()
+            for zones in self.open_zones:
+                (text,) = self.db.execute(_PENDING, (zones, _READ_AHEAD)).fetchone()
+                for message, state, lines, phones in json.loads(text):
+                    found = [*map(int, lines.split(","))], phones.split(",")
+                    self._ahead.append(_Group(message, State(state), *found, zones))
+                if self._ahead:
+                    break
+            self._is_cut = sum(len(group.lines) for group in self._ahead) == _READ_AHEAD
+        return bool(self._ahead)
+
+    def _flush(self) -> None:
+        """Execute the changes, results first: a recipient who was not sent to can be in a new request already."""
+        for said, ids in self._results.items():
+            self._change(_ENDED, said, ids)
+        if self._requests:
+            self._change(_REQUESTED, (), self._requests)
+        for state, numbers in self._intents.items():
+            self._change(_INTENDED, (state,), numbers)
+        for written in (self._intents, self._results, self._requests):
+            written.clear()
+
+    def _change(self, statement: str, values: Sequence[object], rows: Sized) -> None:
+        # Half of a surrogate pair, which SQLite cannot store, becomes a question mark.
+        text = json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode()
+        if self.db.execute(statement, (*values, text)).rowcount != len(rows):
+            raise sqlite3.DatabaseError("another process has changed it")
+
+    def _load(self, message: int) -> tuple[dict[str, Any], int]:
+        """Return the parameters of a message and its estimated credits."""
         if self._message[0] != message:
-            text, *rest = self.db.execute(
-                "SELECT parameters, cost, zones FROM message WHERE id = ?", (message,)
-            ).fetchone()
-            self._message = (message, json.loads(text), *rest)
+            (text, cost) = self.db.execute("SELECT parameters, cost FROM message WHERE id = ?", (message,)).fetchone()
+            self._message = (message, json.loads(text), cost)
         return self._message[1:]
 
 
 def _why(result: RequestResult) -> str | None:
     """Return why recipients were not accepted; a doubt about an earlier request remains."""
     why = result.error.message if result.error else None
-    if why and result.intent.again:
+    if why and result.intent.state is State.AGAIN:
         return f"an earlier request may have been carried out; the last one: {why}"
     return why
 
 
-def due_of(path: Path) -> float | None:
-    """Return when `msgctl job run-due` sends the job in a ledger; None if it does not. Counts no recipients."""
-    with LEDGER.opened(path, read_only=True) as db:
-        row = db.execute("SELECT value FROM job WHERE name = 'due'").fetchone()
-    return None if row is None else float(row[0])
+def facts(path: Path) -> tuple[JobSpec, float, float | None]:
+    """Return the spec of a job, and when it was created and is due, in seconds since 1970. Raises ConfigurationError.
 
-
-def facts(path: Path) -> tuple[JobSpec, float]:
-    """Return the spec of a job and when it was created, in seconds since 1970. Raises ConfigurationError."""
+    Counts no recipients.
+    """
     with LEDGER.opened(path, read_only=True) as db:
         found = dict(db.execute("SELECT name, value FROM job"))
-        return JobSpec.load(found["spec"]), float(found["created"])
+        due = found.get("due")
+        return JobSpec.load(found["spec"]), float(found["created"]), None if due is None else float(due)

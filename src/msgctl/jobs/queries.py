@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -55,18 +55,10 @@ def updated(db: sqlite3.Connection) -> float:
     return float(latest)
 
 
-def zones(db: sqlite3.Connection) -> list[str]:
-    """Return the time zones of all messages."""
-    return [text for (text,) in db.execute("SELECT DISTINCT zones FROM message")]
-
-
-def pending_zones(db: sqlite3.Connection) -> list[str]:
-    """Return the time zones of the pending recipients."""
-    rows = db.execute(
-        """SELECT DISTINCT zones FROM message WHERE EXISTS
-        (SELECT 1 FROM recipient WHERE message = message.id AND state IN ('pending', 'again'))"""
-    )
-    return [text for (text,) in rows]
+def pending_zones(db: sqlite3.Connection, zones: Iterable[str]) -> list[str]:
+    """Return those of some time zones that pending recipients have."""
+    one = "SELECT 1 FROM recipient WHERE state IN ('pending', 'again') AND zones = ? LIMIT 1"
+    return [each for each in zones if db.execute(one, (each,)).fetchone()]
 
 
 def recipients(db: sqlite3.Connection, states: Collection[State]) -> Iterator[Recipient]:

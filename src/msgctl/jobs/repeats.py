@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from msgctl.jobs.store import Store
 RECENT = 86400.0
 """Seconds after which a finished job may be repeated."""
 
-_COMMON_MESSAGE = "SELECT 1 FROM main.message AS new JOIN old.message USING (digest) LIMIT 1"
+_COMMON_MESSAGE = "SELECT 1 FROM main.message JOIN old.message USING (digest) LIMIT 1"
 _UNFINISHED = "SELECT 1 FROM old.recipient WHERE state IN ('pending', 'sending', 'again', 'sending again') LIMIT 1"
 _UPDATED = """SELECT max(coalesce((SELECT max(updated) FROM old.request), 0),
     (SELECT CAST(value AS REAL) FROM old.job WHERE name = 'created'))"""
@@ -41,44 +40,34 @@ def find(store: Store, db: sqlite3.Connection, spec: JobSpec, recipients: int, n
 
     ``db`` is the new job's ledger, with no transaction open. Jobs that finished more than 24 hours ago do not count.
     """
-    if spec.performs is ops.BLOCK_PHONE:
-        return None
-    for job in reversed(store.ids()):
-        try:
-            found = _compared(store.path(job), db, spec, now)
-        except ConfigurationError:  # it is damaged, or was just removed
-            continue
-        if found is not None and found[0] * 2 > recipients:
-            return Repeat(job, *found)
+    if spec.performs is not ops.BLOCK_PHONE:
+        for job in reversed(store.ids()):
+            with suppress(ConfigurationError):  # it is damaged, or was just removed
+                found = _compared(store.path(job), db, spec, now)
+                if found is not None and found[0] * 2 > recipients:
+                    return Repeat(job, *found)
     return None
 
 
 def _compared(path: Path, db: sqlite3.Connection, spec: JobSpec, now: float) -> tuple[int, bool] | None:
     """Return the number of recipients that a job shares with the new one, and whether it is finished, or None."""
-    with LEDGER.opened(path) as other:
+    with LEDGER.opened(path, read_only=True) as other:
         (text,) = other.execute("SELECT value FROM job WHERE name = 'spec'").fetchone()
-        if not _is_alike(JobSpec.load(text), spec):
-            return None
-    with LEDGER.explained(path), _attached(db, path):
-        if db.execute(_COMMON_MESSAGE).fetchone() is None:
-            return None
-        is_finished = db.execute(_UNFINISHED).fetchone() is None
-        if is_finished and db.execute(_UPDATED).fetchone()[0] <= now - RECENT:
-            return None
-        return db.execute(_SAME).fetchone()[0], is_finished
+    if _account(JobSpec.load(text)) != _account(spec):
+        return None
+    with LEDGER.explained(path):
+        db.execute("ATTACH ? AS old", (f"{path.absolute().as_uri()}?mode=ro",))
+        try:
+            if db.execute(_COMMON_MESSAGE).fetchone() is None:
+                return None
+            is_finished = db.execute(_UNFINISHED).fetchone() is None
+            if is_finished and db.execute(_UPDATED).fetchone()[0] <= now - RECENT:
+                return None
+            return db.execute(_SAME).fetchone()[0], is_finished
+        finally:
+            db.execute("DETACH old")
 
 
-def _is_alike(old: JobSpec, new: JobSpec) -> bool:
-    """Return whether two jobs use the same account in the same way; what their recipients get is in the messages."""
-    fixed = [(spec.fixed.get("template"), spec.fixed.get("audio-code")) for spec in (old, new)]
-    accounts = [(spec.operation, spec.base_url, spec.client) for spec in (old, new)]
-    return fixed[0] == fixed[1] and accounts[0] == accounts[1]
-
-
-@contextmanager
-def _attached(db: sqlite3.Connection, path: Path) -> Iterator[None]:
-    db.execute("ATTACH ? AS old", (f"{path.absolute().as_uri()}?mode=ro",))
-    try:
-        yield
-    finally:
-        db.execute("DETACH old")
+def _account(spec: JobSpec) -> tuple[object, ...]:
+    """Return how a job sends; what its recipients get is in the messages."""
+    return spec.operation, spec.base_url, spec.client, spec.fixed.get("template"), spec.fixed.get("audio-code")

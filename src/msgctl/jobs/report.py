@@ -11,8 +11,8 @@ from msgctl.errors import ConfigurationError
 from msgctl.jobs import queries
 from msgctl.jobs.ledger import ENDED_EARLY, Ledger, facts
 from msgctl.jobs.queries import Recipient
+from msgctl.jobs.schedule import SendingHours
 from msgctl.jobs.schema import LEDGER
-from msgctl.jobs.sending_hours import hours_of
 from msgctl.jobs.states import Outcome, State, outcome
 from msgctl.jobs.store import Store
 from msgctl.recipients import is_delivered, is_final
@@ -74,11 +74,11 @@ def _state(ledger: Ledger, *, running: bool, is_pending: bool) -> tuple[str, flo
     now = ledger.clock()
     if due is not None and now < due:
         return WAITING, due
-    hours = hours_of(ledger, ledger.clock) if is_pending else None
+    hours = SendingHours.of(ledger.spec, ledger.clock) if is_pending else None
     if hours is not None:
         with LEDGER.explained(ledger.path):
-            zones = queries.pending_zones(ledger.db)
-        if zones and hours.open_zones().isdisjoint(zones):
+            zones = queries.pending_zones(ledger.db, ledger.spec.zones)
+        if zones and not {*hours.open_zones()} & {*zones}:
             return WAITING, hours.next_opening(zones)
     return RUNNING, None
 

@@ -1,26 +1,33 @@
-"""Run a job: threads, each with a connection of its own, between the ledger and the service."""
+"""Run a job: send what is pending in its ledger, within its limits."""
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from msgctl.errors import ConfigurationError, MsgctlError, no_more, unexpected
+from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, RefusedError, UsageError, unexpected
 from msgctl.http.client import Client
+from msgctl.jobs import queries
 from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.ledger_writer import LedgerWriter
-from msgctl.jobs.sender import send
-from msgctl.jobs.sending_hours import hours_of
-from msgctl.jobs.spec import Intent, RequestResult, Totals
-from msgctl.recipients import UNKNOWN, RecipientOutcome
+from msgctl.jobs.rate_limits import Budget
+from msgctl.jobs.schedule import SendingHours
+from msgctl.jobs.spec import Intent, JobSpec, RequestResult
+from msgctl.jobs.workers import WaitError, Workers
+from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome, exit_code, outcomes
 
-PAUSE = 1.0
-"""Seconds that a thread waits after a request that did not reach the service."""
+CLOCK_CHECK = 1.0
+"""Seconds between checks of the clock while the window is closed: it may be set, or the machine may sleep."""
+
+LONGEST_ATTEMPT = 3600.0
+"""Seconds; the client's own limit, --timeout, is never longer."""
 
 
-class Runner:
-    """Sends what is pending in a ledger. `start` it, `wait` until it is done, and `finish`."""
+class Runner(Workers):
+    """Sends what is pending in a ledger.
+
+    ``totals`` are those of the last commit. ``waits_until`` is the time the window opens for the next recipient, in
+    seconds since 1970; None unless the job waits for it.
+    """
 
     def __init__(
         self,
@@ -32,93 +39,88 @@ class Runner:
         waits: bool = True,
     ) -> None:
         """Without ``waits`` the job ends when all who are left must wait for their window."""
-        self._ledger = ledger
-        self._connect = connect
-        self._writer = LedgerWriter(ledger, monotonic=monotonic, hours=hours_of(ledger, clock), waits=waits)
-        writing = threading.Thread(target=self._writer.write, name="ledger", daemon=True)
-        number = min(ledger.spec.concurrency, max(1, ledger.totals.unsent))
-        senders = [threading.Thread(target=self._send, name=f"sender {n}", daemon=True) for n in range(number)]
-        self._threads = [writing, *senders]
-        self._running = number
-        self._ended = threading.Event()
-        self._lock = threading.Lock()
+        super().__init__(ledger, connect, ledger.totals.unsent, monotonic)
+        spec = ledger.spec
+        self._hours = SendingHours.of(spec, clock)
+        self._waits = waits
+        self._size = self._limiter.most(spec.batch_size)
+        self._budget = Budget(spec.max_credits, None if spec.max_credits is None else queries.highest_price(ledger.db))
+        self.totals = ledger.totals.copy()
+        self.waits_until: float | None = None
+        self._closed: list[str] = []
 
-    @property
-    def waits_until(self) -> float | None:
-        """The time the window opens for the next recipient, in seconds since 1970; None unless the job waits for it."""
-        return self._writer.waits_until
+    def _is_due(self) -> bool:
+        """Not while all who are pending wait for their window; the clock may have been set meanwhile."""
+        if self._hours is None or self.waits_until is None or self._stopping.is_set():
+            return super()._is_due()
+        return bool({*self._hours.open_zones()} & {*self._closed}) and super()._is_due()
 
-    @property
-    def totals(self) -> Totals:
-        """The counts of the job, as of the last commit."""
-        return self._writer.totals
+    def _perform(self, client: Client, item: Intent) -> RequestResult:
+        """Send a request, unless its window has closed meanwhile."""
+        if self._hours is None or item.zones in self._hours.open_zones():
+            return send(client, self._ledger.spec, item)
+        return RequestResult(item, [RecipientOutcome(phone, UNKNOWN) for phone in item.phones], was_sent=False)
 
-    def start(self) -> None:
-        """Begin, with fewer threads if the system allows no more; if it allows none, that stops the job."""
-        self._ledger.is_in_use = True
-        wanted = len(self._threads)
-        self._threads = started(self._threads)
-        if len(self._threads) < 2:
-            self._writer.stop(no_more("threads"))
-        self._leave(min(wanted - len(self._threads), self._running))
+    def _record(self, result: RequestResult) -> None:
+        self._ledger.record(result)
+        self._budget.learn(result)
 
-    def wait(self, seconds: float) -> bool:
-        """Wait so long, or until nothing is in flight any more. Return whether the job ended."""
-        return self._ended.wait(seconds)
+    def _commit(self, results: list[RequestResult]) -> None:
+        super()._commit(results)
+        self.totals = self._ledger.totals.copy()
 
-    def stop(self) -> None:
-        """Let requests in flight finish, and send nothing more."""
-        self._writer.stop()
+    def _next(self) -> Intent | None:
+        now = self._monotonic()
+        if delay := self._limiter.delay(now):
+            raise WaitError(delay)
+        if self._hours is not None:
+            self._ledger.open_to(self._hours.open_zones())
+        size = self._allowed()
+        intent = self._ledger.intend(size) if size else None
+        if intent is not None:
+            self._limiter.sent(len(intent.phones), now)
+            self.waits_until = None
+        elif size and self._hours is not None and (closed := self._ledger.pending_zones()):
+            if not self._waits:
+                return None
+            self._closed, self.waits_until = closed, self._hours.next_opening(closed)
+            raise WaitError(CLOCK_CHECK)
+        return intent
 
-    def finish(self) -> MsgctlError | None:
-        """Release what the threads used, after `wait` said that they ended. Return the error that stopped the job."""
-        self._writer.close()
-        for thread in self._threads:
-            thread.join()
-        self._ledger.is_in_use = False
-        error, unwritten = self._writer.stopped_by, self._writer.unwritten
-        if error and unwritten:
-            requests = "1 request" if unwritten == 1 else f"{unwritten} requests"
-            return ConfigurationError(
-                f"the results of {requests} could not be written and are unknown: {error}", error.hint
-            )
-        return error
+    def _allowed(self) -> int:
+        """Return how many recipients the next request may have. Raises WaitError until a request in flight has ended.
 
-    def _send(self) -> None:
-        try:
-            client = self._connect()
-            try:
-                # A result is handed in before the next request is taken: each thread has at most one in flight.
-                while (intent := self._writer.take()) is not None:
-                    result = self._sent(client, intent)
-                    self._writer.hand_in(result)
-                    if not result.was_sent:
-                        self._writer.stopping.wait(PAUSE)
-            finally:
-                client.close()
-        except Exception as error:  # noqa: BLE001 (`finish` returns it)
-            self._writer.stop(error if isinstance(error, MsgctlError) else unexpected(error))
-        finally:
-            self._leave(1)
-
-    def _sent(self, client: Client, intent: Intent) -> RequestResult:
-        if self._writer.may_send(intent):
-            return send(client, self._ledger.spec, intent)
-        return RequestResult(intent, [RecipientOutcome(phone, UNKNOWN) for phone in intent.phones], was_sent=False)
-
-    def _leave(self, number: int) -> None:
-        """Count senders that ended; with the last one, the job ends."""
-        with self._lock:
-            self._running -= number
-            if not self._running:
-                self._ended.set()
+        At 0 the job is stopped.
+        """
+        totals = self._ledger.totals
+        most = self._size
+        if self._ledger.spec.canary is not None:
+            most = min(most, self._ledger.spec.canary - totals.sent)
+            if most <= 0:
+                self.stop()
+                return 0
+        cost = None if self._budget.most is None else self._ledger.next_cost()
+        size = most if cost is None else self._budget.allows(cost, most, totals)
+        if size is None:
+            raise WaitError(None)
+        if size == 0:
+            self.stop(self._budget.used_up(totals))
+        return size
 
 
-def started(threads: Sequence[threading.Thread]) -> list[threading.Thread]:
-    """Start threads in their order, as many as the system allows, and return those that were started."""
-    for number, thread in enumerate(threads):
-        try:
-            thread.start()
-        except RuntimeError:  # "can't start new thread"
-            return list(threads[:number])
-    return list(threads)
+def send(client: Client, spec: JobSpec, intent: Intent) -> RequestResult:
+    """Send a request once and return its result; nothing is raised."""
+    operation = spec.performs
+    phones = intent.phones if operation.field("phone").several else intent.phones[0]
+    try:
+        # One attempt: a request that was not sent is tried again at the job's rate.
+        response = client.send(operation, {**spec.fixed, **intent.parameters, "phone": phones}, timeout=LONGEST_ATTEMPT)
+        found = outcomes(response.operation, response.document, intent.phones)
+    except Exception as raised:  # noqa: BLE001 (its recipients must not stay in flight)
+        error = raised if isinstance(raised, MsgctlError) else unexpected(raised)
+        outcome = REFUSED if isinstance(error, (UsageError, RefusedError)) else UNKNOWN
+        found = [RecipientOutcome(phone, outcome) for phone in intent.phones]
+        was_sent = not isinstance(error, (NotReachedError, ConfigurationError))
+        return RequestResult(intent, found, error, getattr(error, "body", None) or None, was_sent)
+    is_in_doubt = exit_code(found) != 0
+    return RequestResult(intent, found, body=response.body.decode("utf-8", "replace") if is_in_doubt else None)

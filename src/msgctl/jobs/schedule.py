@@ -1,6 +1,6 @@
 """When a job may send: daily windows in the recipient's own time zone, and the time that ``--at`` names.
 
-Every instant is an aware ``datetime`` in UTC, and the caller says what time it is: nothing here reads a clock.
+Every instant is an aware ``datetime`` in UTC, and the caller says what time it is.
 """
 
 from __future__ import annotations
@@ -8,21 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
-from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgctl.errors import ConfigurationError, UsageError
+from msgctl.jobs.reader import RowError
+from msgctl.jobs.spec import JobSpec
 from msgctl.values import quote
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 COLOMBIA = "co"
 """The window of Colombia's Ley 2300 of 2023."""
 HORIZON = timedelta(days=366)
-"""How far ahead an opening is looked for: zones that do not agree within a year never do."""
+"""How far ahead an opening is looked for."""
 
-_DAY = timedelta(days=1)
 _CLOCK = r"([01]?[0-9]|2[0-4]):([0-5][0-9])"
 _HOURS = re.compile(rf"{_CLOCK}-{_CLOCK}", re.ASCII)
 _AT = re.compile(
@@ -34,27 +34,16 @@ WRITE_AT = 'Write it like --at "2026-12-01 09:00", or with an offset: "2026-12-0
 INSTALL = "Install it with: pip install 'msgctl[campaigns]'"
 
 
-def no_holidays(_: date) -> bool:
-    """Return False for every day."""
-    return False
-
-
-class Hours(NamedTuple):
-    """The open hours of one weekday, as times since midnight; the end is not included."""
-
-    start: timedelta
-    end: timedelta
-
-
 @dataclass(frozen=True)
 class Window:
-    """The hours of each weekday, Monday first, at which messages may be sent; None if the whole day is closed.
+    """The hours of each weekday, Monday first, at which messages may be sent, in minutes since midnight.
 
-    ``is_holiday`` tells the dates that are closed whatever their weekday is.
+    The end is not included; None is a day that is closed. ``is_holiday`` tells the dates that are closed whatever their
+    weekday is.
     """
 
-    week: tuple[Hours | None, ...]
-    is_holiday: Callable[[date], bool] = no_holidays
+    week: Sequence[tuple[int, int] | None]
+    is_holiday: Callable[[date], bool] = lambda _: False
 
     @classmethod
     def parse(cls, hours: str, days: str | None = None) -> Window:
@@ -65,61 +54,102 @@ class Window:
         if hours.lower() == COLOMBIA:
             if days is not None:
                 raise UsageError("--window co sets the days itself", "Leave out --days.")
-            weekday, saturday = _hours("07:00-19:00"), _hours("08:00-15:00")
-            return cls((*[weekday] * 5, saturday, None), _colombian_holidays())
+            return cls([*[_hours("07:00-19:00")] * 5, _hours("08:00-15:00"), None], _colombian_holidays())
         opened = _hours(hours)
         chosen = _days(days) if days is not None else range(7)
-        return cls(tuple(opened if day in chosen else None for day in range(7)))
+        return cls([opened if day in chosen else None for day in range(7)])
 
     def is_open(self, zones: Iterable[str], moment: datetime) -> bool:
         """Return whether a message may be sent at a moment to someone who may be in any of these time zones."""
-        return all(self._is_open_in(_zone(name), moment) for name in zones)
+        for name in zones:
+            local = moment.astimezone(_zone(name))
+            hours = self.week[local.weekday()]
+            is_inside = hours is not None and hours[0] <= local.hour * 60 + local.minute < hours[1]
+            if not is_inside or self.is_holiday(local.date()):
+                return False
+        return True
 
     def next_open(self, zones: Sequence[str], moment: datetime) -> datetime | None:
         """Return the first instant, not before ``moment``, when the window is open in all zones.
 
-        None if there is no such instant within `HORIZON`.
+        None if there is no such instant within `HORIZON`: zones that do not agree within a year never do.
         """
-        limit = moment + HORIZON
-        found: datetime | None = moment
-        while found is not None and found <= limit and not self.is_open(zones, found):
-            start = found
-            openings = [self._next_open_in(_zone(name), start) for name in zones]
-            # Before the latest of these, at least one zone is closed.
-            found = None if None in openings else max(opening for opening in openings if opening is not None)
-        return found if found is not None and found <= limit else None
-
-    def _is_open_in(self, zone: tzinfo, moment: datetime) -> bool:
-        local = moment.astimezone(zone)
-        hours = self._hours_on(local.date())
-        return hours is not None and hours.start <= _since_midnight(local) < hours.end
-
-    def _hours_on(self, day: date) -> Hours | None:
-        hours = self.week[day.weekday()]
-        return None if hours is None or self.is_holiday(day) else hours
-
-    def _next_open_in(self, zone: tzinfo, moment: datetime) -> datetime | None:
-        """Return when the window next is open in one zone: ``moment`` itself if it is open then."""
-        while True:
-            opening = self._opening_at_the_same_offset(moment.astimezone(zone))
-            if opening is None:
-                return None
-            if opening.utcoffset() == _offset(zone, opening):
-                return opening.astimezone(UTC)
-            # The clocks change in between; check again from the change on.
-            moment = _change(zone, moment, opening.astimezone(UTC))
-            if self._is_open_in(zone, moment):
-                return moment
-
-    def _opening_at_the_same_offset(self, local: datetime) -> datetime | None:
-        """Return the next opening if the offset of ``local`` never changed."""
-        offset = local.utcoffset() or timedelta()
-        for ahead in range(HORIZON.days):
-            hours = self._hours_on(day := local.date() + ahead * _DAY)
-            if hours is not None and (ahead or _since_midnight(local) < hours.end):
-                start = max(hours.start, _since_midnight(local)) if not ahead else hours.start
-                return (datetime.combine(day, time(), UTC) + start - offset).astimezone(_fixed(offset))
+        if self.is_open(zones, moment):
+            return moment
+        # A window opens at the minutes where it begins, at midnight, or where clocks change. All offsets from UTC are
+        # whole quarters of an hour, and so are the times of the changes.
+        begins = {0, *(hours[0] % 15 for hours in self.week if hours)}
+        quarter = moment.replace(minute=moment.minute // 15 * 15, second=0, microsecond=0)
+        while quarter <= moment + HORIZON:
+            for minutes in sorted(begins):
+                found = quarter + timedelta(minutes=minutes)
+                if found > moment and self.is_open(zones, found):
+                    return found
+            quarter += timedelta(minutes=15)
         return None
+
+
+class ZoneFinder:
+    """Finds the time zones of recipients, and refuses those who could never be sent to.
+
+    Zones are one text: their names, with spaces between them. ``found`` are all so far; ``default`` is for numbers that
+    have no zone.
+    """
+
+    def __init__(self, window: Window, default: str | None, now: float) -> None:
+        self._window = window
+        self._default = default
+        self._now = datetime.fromtimestamp(now, UTC)
+        self._known: dict[tuple[str, ...], bool] = {}
+
+    @property
+    def found(self) -> list[str]:
+        return [" ".join(names) for names, is_ever_open in self._known.items() if is_ever_open]
+
+    def zones(self, phone: str) -> str:
+        """Return the zones of a phone. Raises RowError."""
+        names = zones_of(phone) or ((self._default,) if self._default else ())
+        if not names:
+            raise RowError("its time zone is unknown; set timezone in the profile", phone)
+        if names not in self._known:
+            self._known[names] = self._window.next_open(names, self._now) is not None
+        if not self._known[names]:
+            raise RowError("the window is never open in all of its time zones at once", phone)
+        return " ".join(names)
+
+
+class SendingHours:
+    """Tells for which zones, as `ZoneFinder` writes them, the window of a job is open.
+
+    Windows open and close at whole seconds, so what is open is found out once for each second of the clock.
+    """
+
+    def __init__(self, window: Window, zones: Iterable[str], clock: Callable[[], float]) -> None:
+        self._window = window
+        self._zones = {text: tuple(text.split()) for text in zones}
+        self._clock = clock
+        self._known: tuple[int, list[str]] = (-1, [])
+
+    @classmethod
+    def of(cls, spec: JobSpec, clock: Callable[[], float]) -> SendingHours | None:
+        """Return the hours at which a job may send; None if it has no window."""
+        return cls(Window.parse(spec.window, spec.days), spec.zones, clock) if spec.window is not None else None
+
+    def open_zones(self) -> list[str]:
+        """Return the zones whose recipients may be sent to now."""
+        second = int(self._clock())
+        known, found = self._known
+        if known != second:
+            moment = datetime.fromtimestamp(second, UTC)
+            found = [text for text, names in self._zones.items() if self._window.is_open(names, moment)]
+            self._known = (second, found)  # in one step: several threads ask
+        return found
+
+    def next_opening(self, zones: Iterable[str]) -> float | None:
+        """Return when the window opens next for one of these zones, in seconds since 1970; now, if it is open."""
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        openings = [self._window.next_open(self._zones[text], now) for text in zones]
+        return min((opening.timestamp() for opening in openings if opening is not None), default=None)
 
 
 def zones_of(digits: str) -> tuple[str, ...]:
@@ -175,15 +205,15 @@ def check_zone(name: str) -> None:
     _zone(name)
 
 
-def _hours(text: str) -> Hours:
+def _hours(text: str) -> tuple[int, int]:
     written = _HOURS.fullmatch(text.strip())
     if written is None:
         raise UsageError(f"--window must be two times such as 08:00-19:00, or co, not {quote(text)}", WRITE_WINDOW)
-    first, last = written.group(1, 2), written.group(3, 4)
-    start, end = (timedelta(hours=int(hour), minutes=int(minute)) for hour, minute in (first, last))
-    if not start < end <= _DAY:
+    first, first_minute, last, last_minute = map(int, written.groups())
+    start, end = first * 60 + first_minute, last * 60 + last_minute
+    if not start < end <= 24 * 60:
         raise UsageError(f"--window {quote(text)} must begin before it ends, on the same day", WRITE_WINDOW)
-    return Hours(start, end)
+    return start, end
 
 
 def _days(text: str) -> set[int]:
@@ -207,7 +237,7 @@ def _colombian_holidays() -> Callable[[date], bool]:
         import holidays
     except ImportError:
         raise ConfigurationError("--window co needs the public holidays of Colombia", INSTALL) from None
-    return holidays.country_holidays("CO").__contains__
+    return cache(holidays.country_holidays("CO").__contains__)
 
 
 @cache
@@ -216,32 +246,6 @@ def _zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ConfigurationError(f"Unknown time zone {quote(name)}", "Use a name like America/Bogota.") from None
-
-
-@cache
-def _fixed(offset: timedelta) -> tzinfo:
-    return timezone(offset)
-
-
-def _offset(zone: tzinfo, moment: datetime) -> timedelta | None:
-    return moment.astimezone(zone).utcoffset()
-
-
-def _change(zone: tzinfo, before: datetime, after: datetime) -> datetime:
-    """Return the first whole second after ``before`` whose offset is not that of ``before``."""
-    offset = _offset(zone, before)
-    low, high = int(before.timestamp()), int(after.timestamp()) + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _offset(zone, datetime.fromtimestamp(middle, UTC)) == offset:
-            low = middle
-        else:
-            high = middle
-    return datetime.fromtimestamp(high, UTC)
-
-
-def _since_midnight(local: datetime) -> timedelta:
-    return timedelta(hours=local.hour, minutes=local.minute, seconds=local.second, microseconds=local.microsecond)
 
 
 def _local(named: datetime, zone: str | None) -> datetime:

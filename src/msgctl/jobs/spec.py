@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from msgctl import operations
 from msgctl.errors import MsgctlError
 from msgctl.http.request import Value
-from msgctl.jobs.pending_cursor import Group
-from msgctl.jobs.states import IN_FLIGHT, LEFT_OUT, Outcome, State, outcome
+from msgctl.jobs.states import LEFT_OUT, Outcome, State, outcome
 from msgctl.operations import Operation
 from msgctl.recipients import RecipientOutcome
 
@@ -27,8 +26,8 @@ class JobSpec:
 
     ``fixed`` are the parameters that all its requests have, by wire name. ``rate`` is in recipients per second,
     ``max_credits`` limits the whole job, ``columns`` are those of the file without the phone's. ``window`` and ``days``
-    are the hours at which it may send (see `Window`); ``at`` is when it is due, in seconds since 1970. After ``canary``
-    recipients the job pauses.
+    are the hours at which it may send (see `Window`), ``zones`` the time zones of its recipients; ``at`` is when it is
+    due, in seconds since 1970. After ``canary`` recipients the job pauses.
     """
 
     command: str
@@ -48,6 +47,7 @@ class JobSpec:
     canary: int | None = None
     name: str | None = None
     columns: Sequence[str] = ()
+    zones: Sequence[str] = ("",)
 
     @cached_property
     def performs(self) -> Operation:
@@ -63,30 +63,23 @@ class JobSpec:
 
 
 class Intent(NamedTuple):
-    """A request that is about to be sent.
+    """A request that is about to be sent, to recipients who were in ``state``.
 
     ``parameters`` are those of its message, ``cost`` is per recipient, ``zones`` are the recipients' time zones.
     """
 
     number: int
-    group: Group
+    state: State
+    lines: Sequence[int]
+    phones: Sequence[str]
     parameters: Mapping[str, Any]
     cost: int
     zones: str = ""
 
     @property
-    def phones(self) -> Sequence[str]:
-        return self.group.phones
-
-    @property
-    def again(self) -> bool:
-        """Whether its recipients may have got the message already."""
-        return self.group.state is State.AGAIN
-
-    @property
     def estimate(self) -> int:
         """Estimated credits of the whole request."""
-        return self.cost * len(self.group.lines)
+        return self.cost * len(self.lines)
 
 
 class RequestResult(NamedTuple):
@@ -155,7 +148,3 @@ class Totals:
     def unsent(self) -> int:
         """Recipients who wait for their request."""
         return self.states[State.PENDING] + self.states[State.AGAIN]
-
-    @property
-    def in_flight(self) -> int:
-        return sum(self.states[state] for state in IN_FLIGHT)

@@ -74,7 +74,6 @@ TRANSITIONS = {
 
 LEFT_OUT = (State.INVALID, State.DUPLICATE, State.EXCLUDED)
 """Rows of the file that the job does not send to."""
-SENDABLE = (State.PENDING, State.AGAIN)
 IN_FLIGHT = (State.SENDING, State.SENDING_AGAIN)
 
 

@@ -20,8 +20,8 @@ from msgctl.values import quote
 
 SUFFIX = ".sqlite3"
 _ID = re.compile(r"[0-9]{8}-[0-9a-f]{6}", re.ASCII)
-_LEFTOVER = re.compile(rf"\.({_ID.pattern}){re.escape(SUFFIX)}\.(new|gone)", re.ASCII)
-"""A ledger whose import was not finished, or whose removal was not."""
+_LEFTOVER = re.compile(rf"\.?({_ID.pattern}){re.escape(SUFFIX)}(\.new|-wal|-shm)", re.ASCII)
+"""A ledger whose import was not finished, and what is beside one."""
 _TRIES, _PAUSE = 5, 0.02
 
 
@@ -55,7 +55,7 @@ class Store:
         found: list[tuple[float, str]] = []
         for each in self.ids():
             with suppress(ConfigurationError):  # a damaged one has no name
-                spec, created = facts(self.path(each))
+                spec, created, _ = facts(self.path(each))
                 if job in (None, spec.name):
                     found.append((created, each))
         if not found:
@@ -66,72 +66,54 @@ class Store:
     def is_running(self, job: str) -> bool:
         """Return whether a process is running a job."""
         try:
-            descriptor = os.open(self._lock(job), os.O_RDONLY | os.O_CLOEXEC)
+            with self._lock(job).open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
         except OSError:
             return False
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
-        finally:
-            os.close(descriptor)
         return False
 
     @contextmanager
     def locked(self, job: str) -> Iterator[None]:
-        """Hold the lock of a job; the system releases it when the process ends, however it ends.
+        """Hold the lock of a job, or of a command; the system releases it when the process ends, however it ends.
 
         Raises ConfigurationError if another process holds it.
         """
         with LEDGER.explained(self._lock(job)):
             files.make_folder(self.folder)
             descriptor = os.open(self._lock(job), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
+        with os.fdopen(descriptor):
             if not _take(descriptor):
                 raise ConfigurationError(f"Job {job} is already running", f"Check progress: msgctl job show {job}")
             yield
-        finally:
-            os.close(descriptor)
 
     @contextmanager
     def starting(self) -> Iterator[None]:
         """Hold the lock of the folder: jobs begin one after the other, so that each sees those before it."""
-        with LEDGER.explained(self.folder):
-            files.make_folder(self.folder)
-            opened = os.open(self.folder, os.O_RDONLY | os.O_CLOEXEC)
-        with _closing(opened) as descriptor:
+        descriptor = os.open(self.folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
-
-    @contextmanager
-    def running_due(self) -> Iterator[bool]:
-        """Hold the lock of `msgctl job run-due`; yield whether another process does not hold it."""
-        lock = self.folder / ".run-due.lock"
-        with LEDGER.explained(lock):
-            opened = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        with _closing(opened) as descriptor:
-            yield _take(descriptor)
+        finally:
+            os.close(descriptor)
 
     def remove(self, job: str) -> None:
         """Delete a job that is not running. Raises ConfigurationError."""
-        path = self.path(job)
-        gone = path.with_name(f".{path.name}.gone")
-        with self.locked(job), LEDGER.explained(path):
-            # A ledger without its log would lose what was in flight, so the name goes first.
-            path.rename(gone)
+        with self.locked(job), LEDGER.explained(self.path(job)):
+            # The ledger goes first: without its log it would lose what was in flight.
+            self.path(job).unlink()
             files.sync(self.folder)
-            database.delete(path)
-            gone.unlink(missing_ok=True)
+            database.delete(self.path(job))
             self.remove_lock(job)
 
     def tidy(self) -> None:
         """Delete what unfinished imports and removals left."""
         with suppress(OSError):  # the next run tries again
             for left in self.folder.iterdir():
-                if (found := _LEFTOVER.fullmatch(left.name)) and not self.is_running(found[1]):
-                    if not self.path(found[1]).exists():
-                        database.delete(self.path(found[1]))
-                    left.unlink()
+                found = _LEFTOVER.fullmatch(left.name)
+                if found and not os.path.lexists(self.path(found[1])) and not self.is_running(found[1]):
+                    left.unlink(missing_ok=True)
                     self.remove_lock(found[1])
 
     def remove_lock(self, job: str) -> None:
@@ -139,14 +121,6 @@ class Store:
 
     def _lock(self, job: str) -> Path:
         return self.folder / f".{job}.lock"
-
-
-@contextmanager
-def _closing(descriptor: int) -> Iterator[int]:
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _take(descriptor: int) -> bool:

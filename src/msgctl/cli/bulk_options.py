@@ -1,0 +1,193 @@
+"""Options of the bulk commands, as they are typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+import typer
+
+from msgctl import values
+from msgctl.cli.context import Context
+from msgctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from msgctl.jobs.schedule import ZoneFinder
+    from msgctl.jobs.spec import JobSpec
+
+MOST_CONCURRENCY = 256
+MOST_BATCH = 1000
+LEAST_RATE, MOST_RATE = 0.001, 100_000.0
+MOST_CREDITS = 10**15
+MOST_CANARY = 10**9
+
+PhoneColumn = Annotated[
+    str | None,
+    typer.Option("--phone-column", metavar="NAME", help="Column with the phone numbers; detected if omitted."),
+]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of recipients."""
+
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="Recipients: CSV with a header, JSON Lines, or .xlsx; - is standard input."
+        ),
+    ]
+    phone_column: PhoneColumn = None
+    skip_invalid: Annotated[bool, typer.Option("--skip-invalid", help="Skip invalid rows.")] = False
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast a job is."""
+
+    concurrency: Annotated[
+        str | None, typer.Option("--concurrency", metavar="N", help="Maximum simultaneous requests. [default: 8]")
+    ] = None
+    rate: Annotated[str | None, typer.Option("--rate", metavar="N", help="Maximum recipients per second.")] = None
+
+    def apply(self, spec: JobSpec) -> JobSpec:
+        """Return a spec with the limits that were given. Raises UsageError."""
+        concurrency = self.concurrency or str(spec.concurrency)
+        rate = spec.rate if self.rate is None else values.decimal(self.rate, "--rate", LEAST_RATE, MOST_RATE)
+        most = values.whole_number(concurrency, "--concurrency", 1, MOST_CONCURRENCY)
+        return replace(spec, concurrency=most, rate=rate)
+
+
+@dataclass(frozen=True)
+class Limits(Pace):
+    """How fast a job is, and what it may cost."""
+
+    max_credits: Annotated[
+        str | None, typer.Option("--max-credits", metavar="N", help="Stop before the job costs more than N credits.")
+    ] = None
+
+    def apply(self, spec: JobSpec) -> JobSpec:
+        spec = super().apply(spec)
+        if self.max_credits is None:
+            return spec
+        return replace(spec, max_credits=values.whole_number(self.max_credits, "--max-credits", 0, MOST_CREDITS))
+
+
+@dataclass(frozen=True)
+class BatchLimits(Limits):
+    """The limits of a job whose requests may have several numbers."""
+
+    batch_size: Annotated[
+        str,
+        typer.Option("--batch-size", metavar="N", help="Maximum numbers per request, for recipients of the same text."),
+    ] = "100"
+
+    def apply(self, spec: JobSpec) -> JobSpec:
+        return replace(
+            super().apply(spec), batch_size=values.whole_number(self.batch_size, "--batch-size", 1, MOST_BATCH)
+        )
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a job is called, whom it does not send to, and when it sends."""
+
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Name for the job, to use in place of its ID.")
+    ] = None
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude",
+            metavar="FILE",
+            help="Leave out the numbers in this file: one per line, CSV, JSON Lines or .xlsx. Repeatable.",
+        ),
+    ] = None
+    window: Annotated[
+        str | None,
+        typer.Option(
+            "--window",
+            metavar="HOURS",
+            help="Send only at these hours of the recipient's time zone: 08:00-19:00, or co.",
+        ),
+    ] = None
+    days: Annotated[
+        str | None,
+        typer.Option("--days", metavar="DAYS", help="With --window: only on these days, for example mon-sat."),
+    ] = None
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at", metavar="TIME", help="Send later, for example at 2026-12-01 09:00, by `msgctl job run-due`."
+        ),
+    ] = None
+    foreground: Annotated[bool, typer.Option("--foreground", help="With --at: wait in the foreground, then send.")] = (
+        False
+    )
+    again: Annotated[
+        bool, typer.Option("--again", help="Send even if another job sent the same to the same people.")
+    ] = False
+    canary: Annotated[
+        str | None,
+        typer.Option("--canary", metavar="N", help="Pause after N recipients; `msgctl job resume` continues."),
+    ] = None
+    test_to: Annotated[
+        str | None,
+        typer.Option("--test-to", metavar="PHONE", help="First send the message of the first row to this number."),
+    ] = None
+
+    def apply(self, context: Context, spec: JobSpec) -> JobSpec:
+        """Return a spec that keeps to these rules. Raises UsageError."""
+        return replace(
+            spec,
+            name=None if self.name is None else values.words(self.name, "--name"),
+            window=self.window,
+            days=self.days,
+            at=self._due(context),
+            canary=None if self.canary is None else values.whole_number(self.canary, "--canary", 1, MOST_CANARY),
+        )
+
+    def _due(self, context: Context) -> float | None:
+        """Return when the job is to be sent, in seconds since 1970; None for now. Raises UsageError."""
+        if self.at is None:
+            if self.foreground:
+                raise UsageError("--foreground needs --at TIME")
+            return None
+        from msgctl.jobs.schedule import parse_at
+
+        now = datetime.fromtimestamp(context.clock(), UTC)
+        return parse_at(self.at, context.profile.timezone, now).timestamp()
+
+
+def zone_finder(context: Context, spec: JobSpec) -> ZoneFinder | None:
+    """Return the finder of recipients' time zones, for a job with a window.
+
+    Raises UsageError and ConfigurationError if the window cannot be used.
+    """
+    from msgctl.jobs.schedule import Window, ZoneFinder
+
+    if spec.window is None:
+        if spec.days is not None:
+            raise UsageError("--days needs --window", "For example: --window 08:00-19:00 --days mon-sat")
+        return None
+    return ZoneFinder(Window.parse(spec.window, spec.days), context.profile.timezone, context.clock())
+
+
+@contextmanager
+def opened(context: Context, file: str) -> Iterator[tuple[BinaryIO, str]]:
+    """Open a file, or standard input for ``-``; yield it and its name. Raises UsageError."""
+    if file == "-":
+        yield context.stdin.buffer, "standard input"
+        return
+    from msgctl.jobs.decode import unreadable
+
+    try:
+        source = Path(file).open("rb")  # noqa: SIM115 (closed below)
+    except (OSError, ValueError) as error:
+        raise unreadable(values.quote(file), error) from None
+    with source:
+        yield source, Path(file).name
