@@ -144,7 +144,7 @@ CountryCode = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Country:
     """How phone numbers are read by commands that do not send to them."""
 
@@ -198,7 +198,7 @@ class Country:
         return tuple(seen)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Numbers(Country):
     """How phone numbers to send to are read."""
 
