@@ -104,7 +104,8 @@ def json(viewer: Viewer, service: Service) -> None:
 def stats(viewer: Viewer, service: Service) -> None:
     days = {13: 132, 14: 97, 16: 151, 17: 136, 18: 289, 19: 174, 20: 211, 21: 151}
     hours = [8, 3, 1, 0, 2, 11, 28, 61, 80, 92, 85, 77, 90, 71, 66, 70, 81, 96, 120, 103, 84, 60, 35, 17]
-    cities = [("Bogotá", "Bogotá D.C.", "CO", 702), ("Medellín", "Antioquia", "CO", 301), ("北京", "", "CN", 30)]
+    cities = [("Bogotá", "Bogotá D.C.", "CO", 702), ("San José del Guaviare", "Guaviare", "CO", 301)]
+    cities.append(("北京", "", "CN", 30))
     plain = {
         "country": {"CO": 1003, "MX": 224, "US": 42, "BR": 31, "ES": 19, "AR": 12, "DE": 6, "PE": 3, "CL": 1},
         "device": {"mobile": 719, "desktop": 496, "tablet": 126},

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from .world import World
+from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.service import Service
+from msgctl.sandbox.state import SandboxState
+from support.sandbox import Sandbox
+from support.tool import Tool
+
+from .served import Served, serving
+from .world import NOON, World
 
 
 @pytest.fixture(autouse=True)
@@ -24,3 +31,22 @@ def world(tmp_path: Path) -> Iterator[World]:
     world = World(tmp_path / "sandbox" / "state.db")
     yield world
     world.emulator.close()
+
+
+@pytest.fixture
+def emulator(tmp_path: Path) -> Iterator[Emulator]:
+    emulator = Emulator(SandboxState(tmp_path / "state.db"), clock=lambda: NOON, seed=3)
+    yield emulator
+    emulator.close()
+
+
+@pytest.fixture
+def served(emulator: Emulator) -> Iterator[Served]:
+    with serving(Service(emulator)) as served:
+        yield served
+
+
+@pytest.fixture
+def sandbox(tool: Tool) -> Sandbox:
+    """The tool with the sandbox of this machine."""
+    return Sandbox(tool)

@@ -12,11 +12,6 @@ from support.tool import Tool, process
 NOTE = "sandbox: simulated, nothing is really sent\n"
 
 
-@pytest.fixture
-def sandbox(tool: Tool) -> Sandbox:
-    return Sandbox(tool)
-
-
 # --- credits
 
 
@@ -70,31 +65,12 @@ def test_reset_asks_on_a_terminal(tool: Tool) -> None:
     assert_empty(Sandbox(tool))
 
 
-@pytest.mark.parametrize(
-    "command", [["reset"], ["credit", "5"], ["click", "offers"]], ids=lambda command: str(command[0])
-)
-def test_a_command_without_a_request_has_no_dry_run(command: list[str], sandbox: Sandbox) -> None:
-    fill(sandbox)
-    assert sandbox("-n", "sandbox", *command).code == 2
-    assert sandbox.credits() == 999
-    assert sandbox.document("url", "stats", "offers", "--since", "today")["clicksNumber"] == 0
-
-
 def test_it_needs_no_profile_and_creates_no_configuration(home: Path, sandbox: Sandbox) -> None:
     fill(sandbox)
     sandbox.done("profile", "list")
     assert not (home / "config").exists()
     kept = {path.name for path in (home / "state" / "msgctl").iterdir()}
     assert kept == {"history.sqlite3", "sandbox.sqlite3"}
-
-
-def test_a_broken_configuration_file_does_not_matter(home: Path, sandbox: Sandbox) -> None:
-    file = home / "config" / "msgctl" / "config.toml"
-    file.parent.mkdir(parents=True)
-    file.write_text("this is [no TOML")
-    file.chmod(0o644)
-    assert sandbox.credits() == 1000
-    assert file.read_text() == "this is [no TOML"
 
 
 def test_one_process_reads_what_another_one_sent() -> None:

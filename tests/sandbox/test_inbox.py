@@ -65,14 +65,6 @@ def test_the_inbox_is_filtered_by_phone_and_kind(world: World) -> None:
     assert received(world, phone=OTHER, kind="call") == []
 
 
-def test_a_voicemail_is_shown(world: World) -> None:
-    call(world, "573001230001", message="Hola", voice="Mia", leave_voicemail="true")
-    call(world, "573001230002", message="Hola", voice="Mia", leave_voicemail="true")
-    world.now += 5
-
-    assert [(message["phone"], message["state"]) for message in received(world)] == [("573001230001", "voicemail")]
-
-
 @pytest.mark.parametrize("narrowed", [{"kind": "fax"}, {"limit": 0}, {"phone": "\udcff"}, {"phone": "1234"}])
 def test_an_invalid_filter_is_a_usage_error(world: World, narrowed: dict[str, Any]) -> None:
     with pytest.raises(UsageError):

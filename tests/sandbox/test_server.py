@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from ipaddress import ip_network
-from pathlib import Path
 
 import pytest
 
@@ -19,10 +17,9 @@ from msgctl.sandbox.endpoints import ENDPOINTS
 from msgctl.sandbox.protocol import MAX_BODY, SandboxRequest
 from msgctl.sandbox.server import Server
 from msgctl.sandbox.service import Service
-from msgctl.sandbox.state import SandboxState
 
 from .served import Served, as_http, read_reply, serving
-from .world import FORM, NOON, PHONE, Controls, encoded
+from .world import FORM, PHONE, Controls, encoded
 
 BALANCE = SandboxRequest("GET", "/api/v1/balance", encoded({}))
 
@@ -30,19 +27,6 @@ BALANCE = SandboxRequest("GET", "/api/v1/balance", encoded({}))
 def sms(body: bytes | None = None, **headers: str) -> SandboxRequest:
     content = encoded({"phone": PHONE, "sms": "Hola"}).encode() if body is None else body
     return SandboxRequest("POST", "/api/v1/send-sms", "", {**FORM, **headers}, content)
-
-
-@pytest.fixture
-def emulator(tmp_path: Path) -> Iterator[Emulator]:
-    emulator = Emulator(SandboxState(tmp_path / "state.db"), clock=lambda: NOON, seed=3)
-    yield emulator
-    emulator.close()
-
-
-@pytest.fixture
-def served(emulator: Emulator) -> Iterator[Served]:
-    with serving(Service(emulator)) as served:
-        yield served
 
 
 def status_of(answer: bytes) -> int:

@@ -110,15 +110,6 @@ def test_a_full_disk_is_a_configuration_error_and_takes_no_credit(world: World) 
     assert world.credits == 1000
 
 
-def test_a_reset_reaches_a_server_that_has_the_state_open(world: World) -> None:
-    world.sms()
-
-    reset(world.path)
-
-    assert world.credits == 1000
-    assert world.admin.inbox() == []
-
-
 def test_threads_on_several_states_never_overspend_and_lose_nothing(world: World) -> None:
     world.admin.credit(101)
     others = [World(world.path, seed=seed) for seed in range(3)]

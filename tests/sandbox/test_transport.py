@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
 
 from msgctl.sandbox.emulator import BASE_URL, Emulator, SandboxTransport
-from msgctl.sandbox.state import SandboxState
 from msgctl.storage import paths
 from support.sandbox import PHONE, Sandbox
-from support.tool import Tool
 
 from .world import Controls
 
 AWKWARD = "¿Qué? & = + % ñ"
-
-
-@pytest.fixture
-def sandbox(tool: Tool) -> Sandbox:
-    return Sandbox(tool)
 
 
 def test_a_finished_run_leaves_no_file_open(sandbox: Sandbox) -> None:
@@ -34,13 +26,6 @@ def test_a_finished_run_leaves_no_file_open(sandbox: Sandbox) -> None:
 # --- as an httpx transport
 
 ACCOUNT = {"client": "1", "key": "sandbox"}
-
-
-@pytest.fixture
-def emulator(tmp_path: Path) -> Iterator[Emulator]:
-    emulator = Emulator(SandboxState(tmp_path / "state.db"))
-    yield emulator
-    emulator.close()
 
 
 @pytest.fixture

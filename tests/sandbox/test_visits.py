@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from msgctl.sandbox.clicks import UNKNOWN, visitor_of
-from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import SandboxRequest
-from msgctl.sandbox.service import Service
-from msgctl.sandbox.state import SandboxState
 
-from .served import Served, serving
-from .world import FORM, NOON, encoded
+from .served import Served
+from .world import FORM, encoded
 
 ANDROID = "Mozilla/5.0 (Linux; Android 13; SM-A546E Build/TP1A) AppleWebKit/537.36 Chrome/120.0 Mobile Safari/537.36"
 IPHONE = (
@@ -27,14 +22,6 @@ FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.
 IPAD = "Mozilla/5.0 (iPad; CPU OS 17_1 like Mac OS X) AppleWebKit/605.1 Version/17.1 Mobile/15E148 Safari/604.1"
 HIDDEN = "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 Chrome/120.0 Mobile Safari/537.36"
 TABLET = "Mozilla/5.0 (Linux; Android 12; Pixel Tablet) AppleWebKit/537.36 Chrome/120.0 Safari/537.36"
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    emulator = Emulator(SandboxState(tmp_path / "state.db"), clock=lambda: NOON)
-    with serving(Service(emulator)) as served:
-        yield served
-    emulator.close()
 
 
 def shorten(served: Served, **more: str) -> str:

@@ -94,6 +94,7 @@ class World:
         self.now = 0.0
         self.wall = BEGINNING + self.random.randrange(14 * 86400)
         self.sets_clock = self.random.random() < 0.1
+        self.has_slow_disk = self.random.random() < 0.3
         self.trace: list[str] = []
         self.running: Task | None = None
         self._stays = self.random.choice((0.1, 0.5, 0.9))  # how often a thread keeps its turn
@@ -348,7 +349,7 @@ class SimpleQueue(_Waitable):
 
 
 class Connection(sqlite3.Connection):
-    """A connection whose process may die, whose disk may be full, and which waits for others in the world's time."""
+    """A connection whose process may die, whose disk may be full or slow, and which waits in the world's time."""
 
     def attach(self, world: World, patience: float) -> None:
         self._world, self._process, self._patience = world, world.alive().process, patience
@@ -379,6 +380,8 @@ class Connection(sqlite3.Connection):
         if sql == "COMMIT":
             world.progress()
             world.point("committed")
+            if world.has_slow_disk and world.random.random() < 0.1:
+                world.sleep(world.random.choice((0.01, 2, 3600)))
         return cursor
 
 

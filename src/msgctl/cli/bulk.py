@@ -99,7 +99,7 @@ def make(
     skip_invalid: bool = False,
 ) -> OwnResult:
     """Make a job of the recipients that ``read`` imports, show its summary, ask, and send it."""
-    from msgctl.cli import confirmation, job_progress, retention
+    from msgctl.cli import confirmation, history, job_progress
     from msgctl.jobs.ledger import Ledger
     from msgctl.jobs.report import SUMMARY
     from msgctl.jobs.store import Store
@@ -124,7 +124,7 @@ def make(
             with store.starting():
                 _refuse_repeat(context, store, importer, rules)  # another job may have begun meanwhile
                 importer.finish()
-        retention.delete_old(context)
+        history.delete_old(context)
         with closing(Ledger(store.path(job), clock=context.clock)) as ledger:
             context.note(f"Job {job}. Check it with: msgctl job show {job}")
             if spec.at is not None:

@@ -1,10 +1,13 @@
 """`msgctl history`: messages sent from this machine, and their results."""
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -19,6 +22,7 @@ from msgctl.history import FIELDS, reading
 from msgctl.history import clear as clear_file
 from msgctl.history.recorder import message_of
 from msgctl.http.response import Number
+from msgctl.jobs.report import finished
 from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.store import Store
@@ -41,6 +45,7 @@ Read = TypeVar("Read")
 RESPONSE = "response"
 """The response, if the outcome is unknown; shown only with --fields."""
 USUAL_LIMIT = 20
+DAY = 86400
 MOST_LISTED = 1_000_000
 
 _COLUMNS = ("time", "phone", "outcome", "id", "status", "state", "credits", "parameters", RESPONSE)
@@ -219,3 +224,30 @@ def _entry(job: str, spec: JobSpec, row: tuple[Any, ...]) -> dict[str, Any]:
         "credits": None if found["credits"] is None else Number(found["credits"]),
         "message": message_of(spec.performs, values, None),
     }
+
+
+def delete_old(context: Context) -> None:
+    """Delete entries and finished jobs older than the profile's ``keep_days``, once a day. Keys of --once stay."""
+    profile, now = context.profile, context.clock()
+    if profile.keep_days is None or not _is_due(paths.state(f".kept-{profile.name}"), now):
+        return
+    before = max(0, now - profile.keep_days * DAY)
+    store = Store(paths.state("jobs"))
+    try:
+        clear_file(profile.name, timestamp(before))
+        for job in finished(store, before, context.clock):
+            if job["profile"] == profile.name and job["updated"] < timestamp(before):
+                with suppress(ConfigurationError):  # someone is resuming it
+                    store.remove(job["job"])
+    except ConfigurationError as error:
+        context.warn(f"Old records were not deleted: {error.message}.")
+
+
+def _is_due(mark: Path, now: float) -> bool:
+    """Tell whether a day has passed since the time of a file, and set that time to now."""
+    with suppress(OSError):  # what cannot be marked would be done for every message
+        if not mark.exists() or abs(now - mark.stat().st_mtime) >= DAY:
+            mark.touch(mode=0o600)
+            os.utime(mark, (now, now))
+            return True
+    return False

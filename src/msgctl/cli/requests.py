@@ -123,7 +123,7 @@ def perform(context: Context, operation: Operation, values: Values, body: bytes 
     message = message_of(operation, values, body)
     sent = Send(timestamp(context.clock()), profile.name, profile.base_url, operation.name, message)
     if profile.keep_days is not None:
-        from msgctl.cli.retention import delete_old
+        from msgctl.cli.history import delete_old
 
         delete_old(context)
     with (

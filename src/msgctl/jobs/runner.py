@@ -47,6 +47,13 @@ class Runner(Workers):
         self._budget = Budget(spec.max_credits, None if spec.max_credits is None else queries.highest_price(ledger.db))
         self.totals = ledger.totals.copy()
         self.waits_until: float | None = None
+        self._closed: list[str] = []
+
+    def _is_due(self) -> bool:
+        """Not while all who are pending wait for their window; the clock may have been set meanwhile."""
+        if self._hours is None or self.waits_until is None or self._stopping.is_set():
+            return super()._is_due()
+        return bool({*self._hours.open_zones()} & {*self._closed}) and super()._is_due()
 
     def _perform(self, client: Client, item: Intent) -> RequestResult:
         """Send a request, unless its window has closed meanwhile."""
@@ -76,7 +83,7 @@ class Runner(Workers):
         elif size and self._hours is not None and (closed := self._ledger.pending_zones()):
             if not self._waits:
                 return None
-            self.waits_until = self._hours.next_opening(closed)
+            self._closed, self.waits_until = closed, self._hours.next_opening(closed)
             raise WaitError(CLOCK_CHECK)
         return intent
 

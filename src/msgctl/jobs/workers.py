@@ -78,6 +78,10 @@ class Workers(ABC):
     def _record(self, result: Any) -> None:
         """Write a result. Called in a transaction."""
 
+    def _is_due(self) -> bool:
+        """Return whether a waiting thread may be served."""
+        return bool(self._waiting)
+
     def start(self) -> None:
         """Begin, with fewer threads if the system allows no more; if it allows none, that is the error."""
         self._ledger.is_in_use = True
@@ -142,6 +146,8 @@ class Workers(ABC):
         """Write what is handed in until the last thread has ended. Whatever happens, none is left waiting."""
         while self._running:
             results = self._received()
+            if not (results or self._is_due()):
+                continue
             try:
                 self._commit(results)
             except Exception as error:  # noqa: BLE001 (`finish` returns it)
@@ -168,8 +174,6 @@ class Workers(ABC):
         return results
 
     def _commit(self, results: list[Any]) -> None:
-        if not (results or self._waiting):
-            return
         items: list[Any] = []
         self._patience = None
         with self._ledger.transaction():

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from msgctl.operations import PLAIN_CATEGORIES, PREMIUM_CATEGORIES
-from msgctl.output.fields import Row, cell, metrics_of
+from msgctl.output.fields import Row, cell, metrics_of, text_of
 from msgctl.output.theme import Flow
-from msgctl.text import plural
+from msgctl.text import plural, shorten
 
 MOST_WIDTH = 120
 """Columns of a chart, however wide the terminal is."""
@@ -76,7 +76,7 @@ def chart(counts: Counts, width: int, of: Counts = ()) -> Table:
     whole = sum(clicks for _, clicks in of or counts) or 1
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.width = width
-    grid.add_column(no_wrap=True, overflow="ellipsis", max_width=24)
+    grid.add_column(overflow="fold", max_width=24)
     grid.add_column(justify="right", no_wrap=True, min_width=len(f"{scale:,}"))
     grid.add_column(justify="right", no_wrap=True, style="dim", min_width=4)
     grid.add_column(ratio=1, min_width=4)
@@ -136,8 +136,8 @@ def _counts(found: Sequence[Row]) -> Counts:
 
 
 def _label(each: Row) -> str:
-    parts = [cell(each.get(name)) for name in ("property", "region", "countryIsoCode")]
-    return ", ".join(part for part in parts if part)
+    parts = [text_of(each.get(name)) for name in ("property", "region", "countryIsoCode")]
+    return shorten(", ".join(filter(None, parts)), 60)
 
 
 def _clicks(each: Row) -> int:
