@@ -253,9 +253,8 @@ class History:
         self.resume(at_once=2)
 
     def resend(self) -> None:
-        self.resume(
-            *self.random.choice((["--resend-unknown"], ["--resend-refused"], ["--resend-unknown", "--resend-refused"]))
-        )
+        options = ("--resend-unknown", "--resend-refused")
+        self.resume(*self.random.choice((options, options[:1], options[1:])))
 
     def states(self) -> None:
         job = self.random.choice(self.jobs)
@@ -387,16 +386,13 @@ class History:
         check(self.service.credits() == self.service.first_credits - spent, "the service charged something else")
 
     def departures(self, runs: Sequence[Run]) -> list[Departure]:
-        names = {run.name for run in runs}
-        return [each for each in self.service.departures if each.process in names]
+        return [each for each in self.service.departures if each.process in {run.name for run in runs}]
 
     def arrivals(self, runs: Sequence[Run]) -> list[Arrival]:
-        names = {run.name for run in runs}
-        return [each for each in self.service.arrivals if each.process in names]
+        return [each for each in self.service.arrivals if each.process in {run.name for run in runs}]
 
     def doubts(self, runs: Sequence[Run]) -> set[str]:
-        names = {run.name for run in runs}
-        return {phone for process, phone in self.service.doubts if process in names}
+        return {phone for process, phone in self.service.doubts if process in {run.name for run in runs}}
 
     # --- running the tool
 
