@@ -233,7 +233,7 @@ def test_options_that_cannot_be_used(
 @pytest.mark.parametrize("command", ["sms bulk", "call bulk"])
 def test_the_message_is_needed(command: str, customers: str, jobs: Jobs, service: Service) -> None:
     done = jobs(*command.split(), customers, "--yes", stdin="of another program")
-    refused(done, 2, "The message is missing")
+    refused(done, 2, "The message")
     assert done.unread == b"of another program"
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conftest import KEY
-from support.service import Service, answer, drip
+from support.service import Service, drip
 from support.tool import Outcome, Tool, process
 from support.tree import COMMANDS, GROUPS
 
@@ -143,17 +142,6 @@ def test_an_unknown_output_format(form: str, tool: Tool, service: Service) -> No
     assert service.received == []
 
 
-@pytest.mark.parametrize("fields", ["nothing", "status,nothing", "nothing.status", "", ",", "status,", "Status"])
-def test_fields_that_the_response_does_not_have(fields: str, tool: Tool, service: Service) -> None:
-    refused(tool("balance", "-o", "csv", f"--fields={fields}"), "--fields")
-    assert service.received == []
-
-
-def test_fields_select_from_json(tool: Tool) -> None:
-    done = tool("-p", "sandbox", "balance", "--json", "--fields", "status")
-    assert (done.code, done.document) == (0, [{"status": 1000}])
-
-
 # --- what the parser finds
 
 
@@ -185,11 +173,3 @@ def test_no_command_accepts_a_key(tool: Tool) -> None:
             done = tool(*node.words, "--key", "secret-key")
             assert done.code == 2, node.path
             assert "secret-key" not in done.err
-
-
-@pytest.mark.parametrize("options", [["-vv"], ["-v", "--verbose"]], ids=" ".join)
-def test_double_verbose_shows_headers_without_the_key(options: list[str], tool: Tool, service: Service) -> None:
-    service.will(answer({"status": 7}))
-    done = tool("balance", *options)
-    assert (done.code, "> Accept: application/json" in done.err, '{"status": 7}' in done.err) == (0, True, True)
-    assert KEY not in done.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import contextlib
 import fcntl
 import json
@@ -16,7 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 from urllib.parse import unquote_plus
 
 import pytest
@@ -24,7 +25,7 @@ import pytest
 from support.commands import PHONE, SENDS
 from support.files import table, write_config
 from support.service import Service, answer, silent
-from support.tool import process
+from support.tool import Tool, process
 
 MSGCTL = f"{shlex.quote(sys.executable)} -m msgctl"
 RECORD = SENDS["sms send"].record
@@ -252,6 +253,43 @@ def test_ctrl_c_before_the_message_is_read_says_that_nothing_was_sent(service: S
         ended.set()
     assert said == b"Error: Interrupted; nothing was sent\n"
     assert service.connections == 0
+
+
+def test_an_interrupt_while_a_response_is_read_says_that_the_request_was_sent(
+    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("msgctl.http.client.parse", interrupt)
+    service.will(answer({"id": "1", "status": 1, "data": []}))
+    done = tool(*SEND.split())
+    assert done.code == 130
+    assert "may have been carried out" in done.err
+    assert "Before sending again" in done.err
+
+
+def test_one_interrupt_ends_a_run_whose_output_is_not_read(service: Service) -> None:
+    service.will(answer({"status": 1, "more": "x" * 300_000}))
+    command = [sys.executable, "-m", "msgctl", "balance", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        wait_until_full(child.stdout.fileno())
+        child.send_signal(signal.SIGINT)
+        assert child.wait(30.0) == 130
+        assert b"Traceback" not in child.stderr.read()
+
+
+def wait_until_full(pipe: int) -> None:
+    """Wait until the writer of a pipe cannot write any more."""
+    capacity = fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ)
+    held = array.array("i", [0])
+    until = time.monotonic() + 30.0
+    while held[0] < capacity:
+        assert time.monotonic() < until, "the pipe was never full"
+        fcntl.ioctl(pipe, termios.FIONREAD, held)
+        os.sched_yield()
 
 
 # --- encodings

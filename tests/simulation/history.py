@@ -189,7 +189,7 @@ class History:
             self.service.set_credits(random.randint(0, 10))
         self.keys = [Key(f"key {number}", random.choice(phones)) for number in range(2)]
         self.bulk(plan, at_once=random.choice((1, 1, 1, 1, 1, 1, 1, 2)))
-        of_jobs = [self.resume] * 3 + [self.resume_twice, self.resend, self.rerun, self.rerun]
+        of_jobs = [self.resume] * 3 + [self.resume_twice, self.resend, self.rerun, self.rerun, self.states]
         for step in random.choices([*of_jobs, self.once, self.once, self.rest], k=random.randint(0, 5)):
             if step in of_jobs and not self.jobs:
                 self.bulk(plan)  # it died before there was a job
@@ -253,9 +253,13 @@ class History:
         self.resume(at_once=2)
 
     def resend(self) -> None:
-        self.resume(
-            *self.random.choice((["--resend-unknown"], ["--resend-refused"], ["--resend-unknown", "--resend-refused"]))
-        )
+        options = ("--resend-unknown", "--resend-refused")
+        self.resume(*self.random.choice((options, options[:1], options[1:])))
+
+    def states(self) -> None:
+        job = self.random.choice(self.jobs)
+        job.runs |= {run.name: run for run in self.run("job", "states", job.id, "--json")}
+        self.compare(job)
 
     def rest(self) -> None:
         self.world.wait(self.random.choice((60, 3600, 30000, 100000)))
@@ -333,7 +337,7 @@ class History:
         check(lost <= most, f"{lost} are unknown without a reason, at most {most} can be")
         self._compare_credits(job, arrivals)
         self._compare_departures(job)
-        if is_alone and latest.out:
+        if is_alone and latest.out and latest.arguments[1] != "states":
             is_sent = {row["outcome"] for row in job.rows} <= {"accepted", *LEFT_OUT}
             is_paused = job.plan.canary is not None and job.shown["pending"]
             check(latest.code or is_sent or is_paused, f"{latest.name} ended with 0 before everyone was accepted")
@@ -382,16 +386,13 @@ class History:
         check(self.service.credits() == self.service.first_credits - spent, "the service charged something else")
 
     def departures(self, runs: Sequence[Run]) -> list[Departure]:
-        names = {run.name for run in runs}
-        return [each for each in self.service.departures if each.process in names]
+        return [each for each in self.service.departures if each.process in {run.name for run in runs}]
 
     def arrivals(self, runs: Sequence[Run]) -> list[Arrival]:
-        names = {run.name for run in runs}
-        return [each for each in self.service.arrivals if each.process in names]
+        return [each for each in self.service.arrivals if each.process in {run.name for run in runs}]
 
     def doubts(self, runs: Sequence[Run]) -> set[str]:
-        names = {run.name for run in runs}
-        return {phone for process, phone in self.service.doubts if process in names}
+        return {phone for process, phone in self.service.doubts if process in {run.name for run in runs}}
 
     # --- running the tool
 

@@ -29,7 +29,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 from greenlet import getcurrent, greenlet
@@ -80,7 +79,7 @@ class Task:
         self.name = f"{process.name} {name}"
         self.target = target
         self.is_main = target is process.main
-        self.is_ready, self.is_done = True, False
+        self.is_ready = True
         self.wake_at: float | None = None
         self.greenlet: greenlet
 
@@ -195,7 +194,6 @@ class World:
         except BaseException as error:  # noqa: BLE001 (`run` raises it)
             self._failures.append(error)
         self._tasks.remove(task)
-        task.is_done = True
         if task.is_main:
             self._stop(process)  # its other threads end with it
         if all(each.process is not process for each in self._tasks):
@@ -283,12 +281,8 @@ class Thread:
         self._target, self._name = target, name
 
     def start(self) -> None:
-        self._task = _here().start(_here().alive().process, self._name, self._target)
+        _here().start(_here().alive().process, self._name, self._target)
         _here().point(f"start {self._name}")
-
-    def join(self) -> None:
-        while not self._task.is_done:
-            _here().block(_here().now + 0.01)
 
 
 class _Waitable:
@@ -344,9 +338,6 @@ class SimpleQueue(_Waitable):
             self._wait(until)
         return self._items.popleft()
 
-    def get_nowait(self) -> Any:
-        return self.get(block=False)
-
 
 class Connection(sqlite3.Connection):
     """A connection whose process may die, whose disk may be full or slow, and which waits in the world's time."""
@@ -391,25 +382,14 @@ Patch = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 def _changing(real: Callable[..., Any]) -> Callable[..., Any]:
     """A change of the disk: a point, and nothing that a dead process can do."""
-    needs_space = real.__name__ in ("mkdir", "fsync")
 
-    def call(*arguments: Any, **named: Any) -> Any:
-        if world := _inside():
+    def call(*given: Any, **named: Any) -> Any:
+        world = _inside()
+        if world and (real.__name__ != "open" or given[1] & os.O_CREAT):
             world.point(real.__name__)
-            if needs_space and world.alive().process.has_full_disk():
+            if real.__name__ in ("open", "mkdir", "fsync") and world.alive().process.has_full_disk():
                 raise OSError(errno.ENOSPC, "No space left on device")
-        return real(*arguments, **named)
-
-    return call
-
-
-def _opening(real: Callable[..., Any]) -> Callable[..., Any]:
-    def call(path: Any, flags: int, *arguments: Any, **named: Any) -> Any:
-        if flags & os.O_CREAT and (world := _inside()):
-            world.point("create")
-            if world.alive().process.has_full_disk() and not Path(path).exists():
-                raise OSError(errno.ENOSPC, "No space left on device")
-        return real(path, flags, *arguments, **named)
+        return real(*given, **named)
 
     return call
 
@@ -444,19 +424,16 @@ def _instead(simulated: Callable[..., Any]) -> Patch:
 
 
 PATCHED: list[tuple[Any, str, Patch]] = [
-    *((os, name, _changing) for name in ("unlink", "rename", "replace", "mkdir", "fsync")),
-    (os, "open", _opening),
+    *((os, name, _changing) for name in ("open", "unlink", "rename", "replace", "mkdir", "fsync")),
     (fcntl, "flock", _locking),
     (sqlite3, "connect", _connecting),
     (time, "sleep", _instead(World.sleep)),
     (time, "monotonic", _instead(lambda world: world.now)),
-    (time, "time", _instead(lambda world: world.wall)),
     (secrets, "token_hex", _instead(lambda world, size: world.random.randbytes(size).hex())),
 ]
 """Functions of the standard library, and what takes their place in a simulated process."""
 
 REPLACED: list[tuple[Any, Any]] = [
-    (threading, SimpleNamespace(**{**vars(threading), "Thread": Thread, "Event": Event})),
     (threading.Thread, Thread),
     (threading.Event, Event),
     (queue.SimpleQueue, SimpleQueue),

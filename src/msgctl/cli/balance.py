@@ -50,7 +50,7 @@ def check(
     context = Context.of(ctx)
     result = requests.run(context, ops.BALANCE, {})
     if isinstance(result, ServiceResult):
-        result.failures.extend(_shortage(result.responses[0], least))
+        return result._replace(failures=[*_shortage(result.responses[0], least)])
     return result
 
 

@@ -31,7 +31,7 @@ PhoneColumn = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Source:
     """A file of recipients."""
 
@@ -45,7 +45,7 @@ class Source:
     skip_invalid: Annotated[bool, typer.Option("--skip-invalid", help="Skip invalid rows.")] = False
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Pace:
     """How fast a job is."""
 
@@ -62,7 +62,7 @@ class Pace:
         return replace(spec, concurrency=most, rate=rate)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Limits(Pace):
     """How fast a job is, and what it may cost."""
 
@@ -77,7 +77,7 @@ class Limits(Pace):
         return replace(spec, max_credits=values.whole_number(self.max_credits, "--max-credits", 0, MOST_CREDITS))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class BatchLimits(Limits):
     """The limits of a job whose requests may have several numbers."""
 
@@ -92,7 +92,7 @@ class BatchLimits(Limits):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Rules:
     """What a job is called, whom it does not send to, and when it sends."""
 

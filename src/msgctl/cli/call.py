@@ -1,46 +1,54 @@
 """`msgctl call`: make voice calls."""
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
 from msgctl import operations as ops
-from msgctl import values
 from msgctl.cli import bulk, bulk_options, inputs, requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import (
-    Message,
-    MessageFile,
-    Numbers,
-    Phones,
-    Template,
-    TemplateFile,
-    message,
-    option,
-    template_text,
-)
+from msgctl.cli.inputs import MessageOptions, Numbers, Phones, TemplateOptions, option
 from msgctl.cli.process import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
-from msgctl.http import request
+from msgctl.http.request import Value
 from msgctl.output.result import OwnResult, Result
 
 app = group("Make voice calls.")
 
-Voice = Annotated[
-    str | None,
-    typer.Option(
-        "--voice",
-        metavar="NAME",
-        help=f"Voice that speaks the message: {', '.join(ops.CALL_VOICES)}. [required without --audio-code]",
-    ),
-]
-AudioCode = Annotated[str | None, option(ops.SEND_CALL.field("audio-code"), "ID")]
-Retries = Annotated[str | None, option(ops.SEND_CALL.field("retries"), "N")]
-LeaveVoicemail = Annotated[
-    bool | None,
-    typer.Option("--leave-voicemail/--no-leave-voicemail", help=ops.SEND_CALL.field("leave-voicemail").help),
-]
+
+class CallOptions(NamedTuple):
+    """How a call is made, and what it plays in place of a message."""
+
+    voice: Annotated[
+        str | None,
+        typer.Option(
+            "--voice",
+            metavar="NAME",
+            help=f"Voice that speaks the message: {', '.join(ops.CALL_VOICES)}. [required without --audio-code]",
+        ),
+    ] = None
+    audio_code: Annotated[str | None, option(ops.SEND_CALL.field("audio-code"), "ID")] = None
+    retries: Annotated[str | None, option(ops.SEND_CALL.field("retries"), "N")] = None
+    leave_voicemail: Annotated[
+        bool | None,
+        typer.Option("--leave-voicemail/--no-leave-voicemail", help=ops.SEND_CALL.field("leave-voicemail").help),
+    ] = None
+
+    def values(self, context: Context, message: MessageOptions | TemplateOptions) -> dict[str, Value]:
+        """Return the parameters of a call but for its message, which a stored audio excludes. Raises UsageError."""
+        typed = {"retries": self.retries, "audio-code": self.audio_code}
+        given: dict[str, Value] = {"leave-voicemail": self.leave_voicemail, **inputs.checked(ops.SEND_CALL, typed)}
+        if self.audio_code is None:
+            is_read = isinstance(message, MessageOptions) and not is_terminal(context.stdin)
+            if message == (None, None) and not is_read and self.voice is None and context.profile.voice is None:
+                hint = "Give -m TEXT and --voice NAME, or --audio-code ID."
+                raise UsageError("The message and --voice are missing", hint)
+            return {**given, "voice": inputs.voice(context, self.voice, ops.SEND_CALL.field("voice"))}
+        excluded = {"--message": message.text, "--message-file": message.message_file, "--voice": self.voice}
+        if named := [name for name, value in excluded.items() if value is not None]:
+            raise UsageError(f"Use either --audio-code or {' and '.join(named)}, not both")
+        return given
 
 
 @command(
@@ -54,13 +62,8 @@ LeaveVoicemail = Annotated[
 def send(
     context: Context,
     phone: Phones,
-    *,
-    text: Message = None,
-    message_file: MessageFile = None,
-    voice: Voice = None,
-    audio_code: AudioCode = None,
-    retries: Retries = None,
-    leave_voicemail: LeaveVoicemail = None,
+    message: MessageOptions,
+    call: CallOptions,
     numbers: Numbers,
     options: requests.SendOptions,
     wait: requests.WaitOptions,
@@ -71,18 +74,11 @@ def send(
     from standard input.
     """
     phones = numbers.all(context, phone)
-    attempts = _attempts(retries)
-    if audio_code is None:
-        _require_speech(context, text, message_file, voice)
-        spoken = {
-            "message": message(context, text, message_file),
-            "voice": inputs.voice(context, voice, ops.SEND_CALL.field("voice")),
-        }
-    else:
-        spoken = {"audio-code": _audio(audio_code, text, message_file, voice)}
-    country = numbers.code(context)
-    given = {"phone": phones, "retries": attempts, "leave-voicemail": leave_voicemail, "country-code": country}
-    return requests.send(context, ops.SEND_CALL, {**given, **spoken}, options, wait)
+    given = call.values(context, message)
+    if call.audio_code is None:
+        given["message"] = message.read(context)
+    given |= {"phone": phones, "country-code": numbers.code(context)}
+    return requests.send(context, ops.SEND_CALL, given, options, wait)
 
 
 @command(
@@ -95,13 +91,8 @@ def send(
 )
 def bulk_send(
     context: Context,
-    *,
-    text: Template = None,
-    message_file: TemplateFile = None,
-    voice: Voice = None,
-    audio_code: AudioCode = None,
-    retries: Retries = None,
-    leave_voicemail: LeaveVoicemail = None,
+    message: TemplateOptions,
+    call: CallOptions,
     source: bulk_options.Source,
     numbers: Numbers,
     limits: bulk_options.BatchLimits,
@@ -114,38 +105,6 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a call twice.
     """
-    fixed: dict[str, request.Value] = {
-        "retries": _attempts(retries),
-        "leave-voicemail": leave_voicemail,
-        "country-code": numbers.code(context),
-    }
-    templates: dict[str, str] = {}
-    if audio_code is None:
-        templates["message"] = template_text(context, text, message_file)
-        fixed["voice"] = inputs.voice(context, voice, ops.SEND_CALL.field("voice"))
-    else:
-        fixed["audio-code"] = _audio(audio_code, text, message_file, voice)
-    messages = bulk.Messages(templates)
+    fixed = {**call.values(context, message), "country-code": numbers.code(context)}
+    messages = bulk.Messages({"message": message.read(context)} if call.audio_code is None else {})
     return bulk.start(context, "call bulk", ops.SEND_CALL, source, numbers, limits, fixed, messages, rules)
-
-
-def _attempts(retries: str | None) -> str | None:
-    return inputs.checked(ops.SEND_CALL, {"retries": retries}).get("retries")
-
-
-def _require_speech(context: Context, text: str | None, message_file: str | None, voice: str | None) -> None:
-    """Name the message and the voice at once if both are missing."""
-    no_message = text is None and message_file is None and is_terminal(context.stdin)
-    if no_message and voice is None and context.profile.voice is None:
-        raise UsageError("The message and --voice are missing", "Give -m TEXT and --voice NAME, or --audio-code ID.")
-
-
-def _audio(audio_code: str, text: str | None, message_file: str | None, voice: str | None) -> str:
-    """Return the code of a stored audio, which excludes a message and a voice (interface, "Limits")."""
-    given = {"--message": text, "--message-file": message_file, "--voice": voice}
-    excluded = [option for option, value in given.items() if value is not None]
-    if excluded:
-        raise UsageError(
-            f"Use either --audio-code or {' and '.join(excluded)}, not both",
-        )
-    return values.words(audio_code, "--audio-code")

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgctl.cli.context import Context
 from msgctl.cli.tree import HELP, command, group
+from msgctl.errors import MsgctlError
 from msgctl.operations import Effect
 from msgctl.output.result import Format, OwnResult, Result
 
@@ -44,14 +45,15 @@ def doctor(context: Context) -> Result:
         offline=context.options.dry_run,
     )
 
+    failures: list[MsgctlError] = []
+
     def documents() -> Iterator[dict[str, Any]]:
         for finding in checks.examine():
-            if finding.error is not None and not result.failures:
+            if finding.error is not None and not failures:
                 finding.error.what = f"{finding.check}: {finding.error.what}"
                 if context.options.format is Format.TABLE:
                     finding.error.hint = None  # the table shows it already
-                result.failures.append(finding.error)
+                failures.append(finding.error)
             yield dict(zip(FIELDS, finding, strict=False))
 
-    result = OwnResult(documents(), FIELDS, view="doctor", shows_failures=True)
-    return result
+    return OwnResult(documents(), FIELDS, view="doctor", shows_failures=True, failures=failures)

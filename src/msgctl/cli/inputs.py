@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -43,25 +43,14 @@ Phones = Annotated[
     typer.Argument(metavar="PHONE...", help="Phone numbers; commas between them also work.", show_default=False),
 ]
 Phone = Annotated[str, typer.Argument(metavar="PHONE", help="Phone number, as people write it.")]
-Message = Annotated[
-    str | None, typer.Option("--message", "-m", metavar="TEXT", help="Text of the message; - reads standard input.")
-]
 MessageFile = Annotated[
     str | None,
     typer.Option("--message-file", metavar="PATH", help="Read the message from a file; - is standard input."),
 ]
-Template = Annotated[
-    str | None,
-    typer.Option("--message", "-m", metavar="TEMPLATE", help="Text of the message, with {column} placeholders."),
-]
-TemplateFile = Annotated[
-    str | None,
-    typer.Option("--message-file", metavar="PATH", help="Read the template from a file; - is standard input."),
-]
 GSM7_HELP = "Replace letters outside GSM-7 (á → a) so the message needs fewer segments."
 
 
-def message(context: Context, text: str | None, path: str | None, typed: str = "-m TEXT") -> str:
+def read_message(context: Context, text: str | None, path: str | None, typed: str = "-m TEXT") -> str:
     """Return the message from its option, a file, or standard input; ``typed`` shows how the option is given.
 
     A file's final line ends are left out, like in the shell's ``$(…)``. What is not UTF-8 is read as Windows-1252.
@@ -86,11 +75,36 @@ def message(context: Context, text: str | None, path: str | None, typed: str = "
     return values.message(text.rstrip("\r\n"), typed)
 
 
-def template_text(context: Context, text: str | None, path: str | None) -> str:
-    """Return the template of a bulk send, from ``-m`` or a file."""
-    if text is None and path is None:
-        raise UsageError("The message is missing", "Give it with -m TEMPLATE or --message-file PATH.")
-    return message(context, text, path, "-m TEMPLATE")
+class MessageOptions(NamedTuple):
+    """Where a message is."""
+
+    text: Annotated[
+        str | None, typer.Option("--message", "-m", metavar="TEXT", help="Text of the message; - reads standard input.")
+    ] = None
+    message_file: MessageFile = None
+
+    def read(self, context: Context) -> str:
+        """Return the message, from standard input if neither option was given."""
+        return read_message(context, *self)
+
+
+class TemplateOptions(NamedTuple):
+    """Where the template of a bulk send is."""
+
+    text: Annotated[
+        str | None,
+        typer.Option("--message", "-m", metavar="TEMPLATE", help="Text of the message, with {column} placeholders."),
+    ] = None
+    message_file: Annotated[
+        str | None,
+        typer.Option("--message-file", metavar="PATH", help="Read the template from a file; - is standard input."),
+    ] = None
+
+    def read(self, context: Context) -> str:
+        """Return the template."""
+        if self == (None, None):
+            raise UsageError("The message is missing", "Give it with -m TEMPLATE or --message-file PATH.")
+        return read_message(context, *self, "-m TEMPLATE")
 
 
 def in_gsm7(text: str) -> str:
@@ -144,7 +158,7 @@ CountryCode = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Country:
     """How phone numbers are read by commands that do not send to them."""
 
@@ -198,7 +212,7 @@ class Country:
         return tuple(seen)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Numbers(Country):
     """How phone numbers to send to are read."""
 

@@ -47,7 +47,7 @@ def _option(*names: str, **attributes: Any) -> Any:
     return typer.Option(*names, is_eager=True, callback=_store, rich_help_panel=PANEL, **attributes)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class GlobalOptions:
     """The global options of a run; if one is given twice, the later one wins."""
 

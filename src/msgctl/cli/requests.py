@@ -90,7 +90,7 @@ def send(
     from msgctl.cli.message_state import undelivered
 
     context.printer.print(result)
-    return Result(failures=[*result.failures, *undelivered(context, result.outcomes, seconds)])
+    return ServiceResult([], failures=[*result.failures, *undelivered(context, result.outcomes, seconds)])
 
 
 def run(context: Context, operation: Operation, values: Values, body: bytes | None = None) -> ServiceResult | OwnResult:

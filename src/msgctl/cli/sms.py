@@ -12,16 +12,14 @@ from msgctl.cli import bulk, bulk_options, requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import (
     GSM7_HELP,
-    Message,
     MessageFile,
+    MessageOptions,
     Numbers,
     Phones,
-    Template,
-    TemplateFile,
+    TemplateOptions,
     in_gsm7,
-    message,
+    read_message,
     sms_text,
-    template_text,
 )
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult, Result
@@ -42,10 +40,9 @@ app = group("Send text messages.")
 def send(
     context: Context,
     phone: Phones,
-    *,
-    text: Message = None,
-    message_file: MessageFile = None,
+    message: MessageOptions,
     numbers: Numbers,
+    *,
     gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
     options: requests.SendOptions,
     wait: requests.WaitOptions,
@@ -55,7 +52,7 @@ def send(
     Without -m and --message-file, the message is read from standard input.
     """
     phones = numbers.all(context, phone, sms=True)
-    sms = sms_text(context, message(context, text, message_file), gsm7=gsm7, recipients=len(phones))
+    sms = sms_text(context, message.read(context), gsm7=gsm7, recipients=len(phones))
     given = {"phone": phones, "sms": sms, "country-code": numbers.code(context)}
     return requests.send(context, ops.SEND_SMS, given, options, wait)
 
@@ -71,11 +68,10 @@ def send(
 )
 def bulk_send(
     context: Context,
-    *,
-    text: Template = None,
-    message_file: TemplateFile = None,
+    message: TemplateOptions,
     source: bulk_options.Source,
     numbers: Numbers,
+    *,
     gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
     limits: bulk_options.BatchLimits,
     rules: bulk_options.Rules,
@@ -87,7 +83,7 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
     """
-    template = template_text(context, text, message_file)
+    template = message.read(context)
 
     def checked(filled: str) -> str:
         return in_gsm7(values.message(filled)) if gsm7 else values.message(filled)
@@ -105,7 +101,7 @@ def segments(
     gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
 ) -> OwnResult:
     """Count the segments of a message and show its encoding. Nothing is sent."""
-    sms = sms_text(context, message(context, text, message_file, "TEXT"), gsm7=gsm7)
+    sms = sms_text(context, read_message(context, text, message_file, "TEXT"), gsm7=gsm7)
     count = asdict(counting.count(sms))
     context.check_fields(count)
     return OwnResult({**count, "not_gsm7": list(count["not_gsm7"])}, tuple(count))

@@ -295,9 +295,11 @@ def look_up(host: str, port: int, seconds: float) -> list[str]:
         except (OSError, UnicodeError) as error:
             found.put(error)
 
-    threading.Thread(target=look, name="look-up", daemon=True).start()
     try:
+        threading.Thread(target=look, name="look-up", daemon=True).start()
         result = found.get(timeout=seconds)
+    except RuntimeError:  # out of threads
+        raise NotReachedError(f"No connection to {host}: no more threads", CHECK_ADDRESS) from None
     except queue.Empty:
         raise httpcore.ConnectTimeout from None
     if isinstance(result, Exception):

@@ -1,11 +1,13 @@
-"""The results that commands return. One place prints them (`msgctl.cli.run`), in the requested format."""
+"""The results that commands return. One place prints them (`msgctl.cli.run`), in the requested format.
+
+They are named tuples, since each run defines them: a dataclass takes seven times as long.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from msgctl.errors import MsgctlError
@@ -24,19 +26,7 @@ class Format(StrEnum):
     TSV = "tsv"
 
 
-@dataclass(kw_only=True)
-class Result:
-    """A result of any kind. ``failures`` are reported after it; the first one decides the exit code.
-
-    With ``shows_failures``, a terminal shows them in the result itself.
-    """
-
-    failures: list[MsgctlError] = field(default_factory=list)
-    shows_failures: bool = False
-
-
-@dataclass
-class ServiceResult(Result):
+class ServiceResult(NamedTuple):
     """Responses of the service to one operation. ``asked`` is how many were asked for, some of which may be missing.
 
     ``outcomes`` are those of the recipients, ``values`` what was asked of the operation, by wire name.
@@ -45,16 +35,16 @@ class ServiceResult(Result):
     responses: Sequence[Response]
     asked: int = 1
     outcomes: Sequence[RecipientOutcome] = ()
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = {}
+    failures: Sequence[MsgctlError] = ()
 
 
-@dataclass
-class OwnResult(Result):
+class OwnResult(NamedTuple):
     """A document of msgctl's own, or a list of them, which may be made while it is printed.
 
-    ``columns`` are those of a table, csv and tsv. ``view`` names
-    how a terminal shows them. ``empty`` is what a person reads in place of a table without rows. ``has_fields`` is
-    false for a document that --fields does not apply to: a dry run.
+    ``columns`` are those of a table, csv and tsv. ``view`` names how a terminal shows them. ``empty`` is what a person
+    reads in place of a table without rows. ``has_fields`` is false for a document that --fields does not apply to: a
+    dry run. With ``shows_failures``, a terminal shows the failures in the result itself.
     """
 
     documents: Document | Iterable[Document]
@@ -62,28 +52,34 @@ class OwnResult(Result):
     view: str = ""
     empty: str = ""
     has_fields: bool = True
+    shows_failures: bool = False
+    failures: Sequence[MsgctlError] = ()
 
 
-@dataclass
-class StreamResult(Result):
+class StreamResult(NamedTuple):
     """Documents of msgctl's own that come without end, each printed as soon as it comes; as JSON, one per line."""
 
     documents: Iterable[Document]
     columns: Sequence[str]
     view: str = ""
+    failures: Sequence[MsgctlError] = ()
 
 
-@dataclass
-class TextResult(Result):
+class TextResult(NamedTuple):
     """A text for another program, printed exactly; as JSON, ``document``."""
 
     text: str
     document: Document
+    failures: Sequence[MsgctlError] = ()
 
 
-@dataclass
-class RawResult(Result):
+class RawResult(NamedTuple):
     """The body of any response, printed as it came, below the lines of its ``head``."""
 
     body: bytes
     head: Sequence[str] = ()
+    failures: Sequence[MsgctlError] = ()
+
+
+Result = ServiceResult | OwnResult | StreamResult | TextResult | RawResult
+"""What a command returns. Its ``failures`` are reported after it; the first one decides the exit code."""
