@@ -129,8 +129,9 @@ def _outcome(operation: Operation, entry: Entry) -> str:
         return UNKNOWN
     if operation.effect is not Effect.SENDS:
         return ACCEPTED
-    if any(isinstance(said := entry.get(name), str) and is_failure(said) for name in ("status", "state")):
-        return REFUSED
+    for said in (entry.get("status"), entry.get("state")):
+        if isinstance(said, str) and is_failure(said):
+            return REFUSED
     return REFUSED if entry.get("error") and not entry.get("id") else ACCEPTED
 
 

@@ -65,6 +65,7 @@ class Client:
         parts = urlsplit(base_url)
         host = ascii_host(parts.hostname or "")
         port = f":{parts.port}" if parts.port else ""
+        self._target, self._url = "", httpx.URL()
         self._root = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{percent_encoded(parts.path)}"
         self._base_url = base_url
         self._is_sandbox = transport is not None
@@ -176,12 +177,14 @@ class Client:
     def _outgoing(self, request: Request, seconds: float) -> httpx.Request:
         """Return the request with the credentials. Raises UsageError if it is too long; its text does not show it."""
         query, form = request.with_credentials(self._credential.parameters())
-        url = self._root + request.operation.path + (f"?{encoded(query)}" if query else "")
-        if len(url) > LONGEST_URL:
+        target = request.operation.path + (f"?{encoded(query)}" if query else "")
+        if len(self._root) + len(target) > LONGEST_URL:
             raise UsageError("A value is too long for a URL")
+        if self._target != target:  # jobs repeat it, and parsing takes a twelfth of a request
+            self._target, self._url = target, httpx.URL(self._root + target)
         return httpx.Request(
             request.operation.method,
-            url,
+            self._url,
             headers={**request.headers, "Accept-Encoding": "identity"},
             content=request.json or encoded(form).encode("ascii") or None,
             extensions={**self._extensions, "timeout": httpx.Timeout(seconds).as_dict(), "sent": self._is_sandbox},

@@ -132,7 +132,7 @@ def _field(field: Field) -> Schema:
     if field.name in _FORMATS:
         schema["format"] = _FORMATS[field.name]
     elif field.name in FORMATS:
-        pattern, _ = FORMATS[field.name]
+        pattern = FORMATS[field.name][0].pattern
         schema["pattern"] = f"^{pattern}(,{pattern})*$" if field.several else f"^{pattern}$"
     return schema
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import unquote_plus, urlsplit
 
 from msgctl.operations import Field, Kind, Operation, Place
 
@@ -135,10 +135,11 @@ Pairs = Mapping[str, list[Any]]
 
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _BOOLEANS = {"true": True, "false": False}
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-_DAY = ("[0-9]{4}-[0-9]{2}-[0-9]{2}", "a date as YYYY-MM-DD")
+_DAY = (re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"), "a date as YYYY-MM-DD")
 
 CREDENTIALS = {
     place: (
@@ -150,13 +151,13 @@ CREDENTIALS = {
 """The parameters of every operation, by their place."""
 
 FORMATS = {
-    "phone": (r"\+?[0-9]{5,15}", "5 to 15 digits with an optional + before them"),
-    "country-code": ("[A-Za-z]{2}", "a two-letter ISO 3166 country code"),
+    "phone": (re.compile(r"\+?[0-9]{5,15}"), "5 to 15 digits with an optional + before them"),
+    "country-code": (re.compile("[A-Za-z]{2}"), "a two-letter ISO 3166 country code"),
     "since": _DAY,
     "until": _DAY,
-    "alias": ("[A-Za-z0-9_-]{1,64}", "1 to 64 letters, digits, dashes and underscores"),
-    "domain-name": (rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*", "a domain name"),
-    "url-long": (r"https?://[^\s\x00-\x20\x7f-\x9f]+", "an absolute http or https URL"),
+    "alias": (re.compile("[A-Za-z0-9_-]{1,64}"), "1 to 64 letters, digits, dashes and underscores"),
+    "domain-name": (re.compile(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*"), "a domain name"),
+    "url-long": (re.compile(r"https?://[^\s\x00-\x20\x7f-\x9f]+"), "an absolute http or https URL"),
 }
 """The formats of parameters by their names: a pattern for the whole value, and the rule in words."""
 
@@ -169,12 +170,13 @@ def read(operation: Operation, request: SandboxRequest, client: int, key: str) -
     if len(request.body) > MAX_BODY:
         raise invalid("the body", f"must not be larger than {MAX_BODY} bytes")
     place = operation.credentials
-    sources = {place: _source(place, request)}
+    source = _source(place, request)
     values: dict[str, Any] = {}
     for field in (*CREDENTIALS[place], *operation.fields):
-        if field.place not in sources:
-            sources[field.place] = _source(field.place, request)
-        value = _single(sources[field.place], field.name)
+        if field.place is not place:
+            place = field.place
+            source = _source(place, request)
+        value = _single(source, field.name)
         if value is not None:
             values[field.name] = _checked(field, value)
         elif field.required:
@@ -201,9 +203,14 @@ def _pairs(where: str, text: str) -> Pairs:
     """Read ``name=value&name=value`` (WHATWG URL standard), refusing what a browser would silently repair."""
     if _BROKEN_ESCAPE.search(text):
         raise invalid(where, "has a % without two hexadecimal digits after it")
+    pairs = [pair.partition("=")[::2] for pair in text.split("&") if pair]
+    if text.isascii() and "%" not in text and "+" not in text:
+        return _fields(pairs)
     try:
         text.encode()  # half of a surrogate pair stands for a byte that is not UTF-8
-        return _fields(parse_qsl(text, keep_blank_values=True, errors="strict"))
+        return _fields(
+            (unquote_plus(name, errors="strict"), unquote_plus(value, errors="strict")) for name, value in pairs
+        )
     except ValueError:
         raise invalid(where, "must be percent-encoded UTF-8") from None
 
@@ -219,7 +226,7 @@ def _json_fields(text: str) -> Pairs:
     return document
 
 
-def _fields(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
+def _fields(pairs: Iterable[Sequence[Any]]) -> dict[str, list[Any]]:
     """Return each name with all its values, so that a repeated one is seen."""
     found: dict[str, list[Any]] = {}
     for name, value in pairs:
@@ -237,15 +244,14 @@ def _single(source: Pairs, name: str) -> Any:
 
 def _checked(field: Field, value: Any) -> object:
     name, kind = field.name, field.kind
-    texts = value if kind is Kind.ARRAY and isinstance(value, list) else [value]
-    if not all(isinstance(text, str) for text in texts) or (kind is Kind.ARRAY and texts is not value):
-        raise invalid(name, "must be an array of strings" if kind is Kind.ARRAY else "must be a string")
-    try:
-        "".join(texts).encode()
-    except UnicodeEncodeError:  # JSON can hold half of a surrogate pair
-        raise invalid(name, "must be Unicode text") from None
     if kind is Kind.ARRAY:
-        return tuple(value)
+        if not isinstance(value, list):
+            raise invalid(name, "must be an array of strings")
+        return tuple(_checked(field._replace(kind=Kind.STRING), each) for each in value)
+    if not isinstance(value, str):
+        raise invalid(name, "must be a string")
+    if not value.isascii() and _SURROGATE.search(value):  # JSON can hold half of a surrogate pair
+        raise invalid(name, "must be Unicode text")
     if kind is Kind.INTEGER:
         if not _INTEGER.fullmatch(value) or not -(2**63) <= int(value) < 2**63:
             raise invalid(name, "must be a 64-bit integer")
@@ -266,8 +272,8 @@ def _checked(field: Field, value: Any) -> object:
 
 def _formatted(name: str, value: str) -> str:
     """Return a parameter that has the format of its name, if there is one; a phone number loses its ``+``."""
-    pattern, rule = FORMATS.get(name, ("", ""))
-    if pattern and not (re.fullmatch(pattern, value) and _exists(name, value)):
+    pattern, rule = FORMATS.get(name, (None, ""))
+    if pattern and not (pattern.fullmatch(value) and _exists(name, value)):
         raise invalid(name, f"must be {rule}, not {quoted(value)}")
     return value.removeprefix("+") if name == "phone" else value
 

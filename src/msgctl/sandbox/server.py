@@ -110,8 +110,8 @@ class _Connection:
             async with asyncio.timeout(None) as self._limit:
                 while await self._serve_once():
                     pass
-        except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            pass  # the client is gone, or too slow
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the client is gone, or too slow, or the server stops
         except Exception as error:  # noqa: BLE001 - one line instead of a traceback
             self._server.log(f"a connection ended with {type(error).__name__}")
         finally:

@@ -146,8 +146,11 @@ class SandboxState:
 
     def has_faults(self) -> bool:
         """Tell whether any fault is set, by whatever process."""
-        with STATE.explained(self.path), self._one_at_a_time:
-            return self._db.execute("SELECT 1 FROM faults").fetchone() is not None
+        try:
+            with self._one_at_a_time:
+                return self._db.execute("SELECT 1 FROM faults").fetchone() is not None
+        except sqlite3.Error:
+            return False  # the operation explains it
 
     def set_credits(self, credits: int) -> None:
         """Set the balance."""
