@@ -16,8 +16,10 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -42,12 +44,12 @@ def simulation() -> Iterator[tuple[Path, Service]]:
         stack.callback(time.tzset)
         stack.enter_context(mock.patch.dict(os.environ, variables))
         time.tzset()
-        route = mock.Mock(return_value=mock.Mock(transport=lambda: service))
-        stack.enter_context(mock.patch.object(msgctl.http.client, "Route", route))
-        tree = cli.build()  # once: it takes longer than most commands
-        stack.enter_context(mock.patch.object(cli, "build", lambda: tree))
-        for patch in patches():
+        route = SimpleNamespace(transport=lambda: service)
+        build = lru_cache(cli.build)  # once: it takes longer than most commands
+        own = mock.patch.object(cli, "build", build), mock.patch.object(msgctl.http.client, "Route", lambda _: route)
+        for patch in (*own, *patches()):
             stack.enter_context(patch)
+        cli.build()
         gc.freeze()  # what was imported is never garbage
         stack.callback(gc.unfreeze)
         yield Path(name), service
