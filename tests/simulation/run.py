@@ -16,10 +16,10 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
-from types import SimpleNamespace
+from typing import NamedTuple
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -30,6 +30,16 @@ from msgctl import cli
 from simulation.history import History
 from simulation.service import Service
 from simulation.world import patches
+
+
+class _Route(NamedTuple):
+    """In place of the way to a base URL."""
+
+    service: Service
+    base_url: str
+
+    def transport(self) -> Service:
+        return self.service
 
 
 @contextmanager
@@ -44,9 +54,9 @@ def simulation() -> Iterator[tuple[Path, Service]]:
         stack.callback(time.tzset)
         stack.enter_context(mock.patch.dict(os.environ, variables))
         time.tzset()
-        route = SimpleNamespace(transport=lambda: service)
         build = lru_cache(cli.build)  # once: it takes longer than most commands
-        own = mock.patch.object(cli, "build", build), mock.patch.object(msgctl.http.client, "Route", lambda _: route)
+        route = partial(_Route, service)
+        own = mock.patch.object(cli, "build", build), mock.patch.object(msgctl.http.client, "Route", route)
         for patch in (*own, *patches()):
             stack.enter_context(patch)
         cli.build()
