@@ -307,10 +307,13 @@ def test_a_damaged_job_does_not_hide_the_rest(tool: Tool, sandbox: Sandbox, path
 
 def test_clear_without_a_terminal_needs_yes(tool: Tool, sandbox: Sandbox) -> None:
     sandbox.done(*SEND)
+    tool.clock.now += 86400
+    sandbox.done(*SEND)
     refused(tool("history", "clear"), 2, "--yes", "nothing was changed")
     refused(tool("history", "clear", "--before", "soon"), 2, "date")
-    assert len(recorded(tool)) == 1
-    assert tool("history", "clear", "--before", "today", "-y").err == "Deleted 0 entries.\n"
+    assert len(recorded(tool)) == 2
+    assert tool("history", "clear", "--before", "today", "-y").err == "Deleted 1 entry.\n"
+    assert [entry["time"][:10] for entry in recorded(tool)] == ["2026-09-22"]
 
 
 # --- a profile without a history

@@ -150,13 +150,3 @@ def test_reading_creates_no_file(path: Path) -> None:
         assert history is None
     clear()
     assert not path.parent.exists()
-
-
-# --- states, filters, older files
-
-
-def test_clear_before_a_time_keeps_newer_sends(path: Path, history: History) -> None:
-    history.begin(send("2026-09-20T00:00:00Z"), ["1"])
-    history.begin(send("2026-09-21T00:00:00Z"), ["2"])
-    assert clear(before="2026-09-21T00:00:00Z") == 1
-    assert [each["phone"] for each in found(path)] == ["2"]

@@ -8,7 +8,6 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ import trustme
 from conftest import KEY
 from msgctl import operations
 from msgctl.config.credential import Credential, Secret
-from msgctl.errors import ConfigurationError, Interrupted, NotReachedError, OutcomeUnknownError, RefusedError
+from msgctl.errors import Interrupted, NotReachedError, OutcomeUnknownError, RefusedError
 from msgctl.http import request, transport
 from msgctl.http.client import Client
 from msgctl.http.response import Response
@@ -275,14 +274,6 @@ def test_a_malformed_status_line_is_not_shown(status: bytes, service: Service, t
     assert "planted" not in outcome.err
 
 
-def test_endless_chunks_do_not_fill_the_memory(service: Service, tool: Tool) -> None:
-    head = raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-    service.will(then(head, *[raw(b"100000\r\n" + bytes(2**20) + b"\r\n")] * 17, silent))
-    outcome = tool(*SMS, "--timeout", "60")
-    assert outcome.code == 5
-    assert "16 MiB" in outcome.err
-
-
 # --- stages before a request leaves
 
 
@@ -355,10 +346,3 @@ def test_the_next_address_of_a_name_is_tried(service: Service, monkeypatch: pyte
         with calling("http://service.invalid/api/v1") as client:
             perform(client, SEND)
     assert len(service.received) == 1
-
-
-def test_missing_certificates_are_a_configuration_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing"))
-    with pytest.raises(ConfigurationError) as error, calling("https://service.invalid/api/v1"):
-        pass
-    assert "SSL_CERT_FILE" in (error.value.hint or "")
