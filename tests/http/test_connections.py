@@ -23,7 +23,6 @@ from msgctl.http.response import Response
 from support.commands import PHONE, SENDS
 from support.proxy import proxying
 from support.service import Behaviour, Service, answer, drip, drop, hang_up, raw, running, silent
-from support.tool import Tool
 
 RECORD = SENDS["sms send"].record
 SMS = SENDS["sms send"].line
@@ -240,38 +239,22 @@ def test_siblings_have_a_connection_each_and_read_the_certificates_once(
 
 # --- answers that are not what they say
 
-
-LENGTHS = ["2, 3", "-2", "+2", "2 2", "0x2", "2_0", "²", "9" * 30, "1e1", "2\r\nContent-Length: 02", ""]
-
-
-@pytest.mark.parametrize("length", LENGTHS, ids=lambda length: length[:30])
-def test_a_malformed_length_loses_the_response(length: str, service: Service, tool: Tool) -> None:
-    service.will(raw(f"HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n".encode("latin-1") + BODY))
-    assert tool(*SMS).code == 5
-
-
-@pytest.mark.parametrize("size", ["-1", "-5", "", "zz", "ffffffffffffffffff", "7fffffffffffffff", "0x2", "1" * 70_000])
-def test_a_malformed_chunk_loses_the_response(size: str, service: Service, tool: Tool) -> None:
-    service.will(raw(f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{size}\r\n".encode() + BODY))
-    assert tool(*SMS).code == 5
+LENGTHS = ("2, 3", "-2", "+2", "2 2", "0x2", "2_0", "²", "9" * 30, "1e1", "2\r\nContent-Length: 02", "")
+CHUNK_SIZES = ("-1", "", "zz", "f" * 18, "7fffffffffffffff", "0x2", "1" * 70_000)
+CODINGS = ("Transfer-Encoding: gzip", "Transfer-Encoding: chunked, gzip", "none", ": empty")
+MALFORMED = [
+    *(f"HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n" for length in LENGTHS),
+    *(f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{size}\r\n" for size in CHUNK_SIZES),
+    *(f"HTTP/1.1 200 OK\r\n{line}\r\nContent-Length: 11\r\n\r\n" for line in CODINGS),
+    *(f"{line} planted\r\nContent-Length: 11\r\n\r\n" for line in ("HTTP/0.9 200 OK", "HTTP/1.1 1000 OK", "200", "{}")),
+]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [b"Transfer-Encoding: gzip", b"Transfer-Encoding: chunked, gzip", b"none", b": empty"],
-    ids=lambda line: line[:30].decode(),
-)
-def test_unreliable_headers_lose_the_response(line: bytes, service: Service, tool: Tool) -> None:
-    service.will(raw(b"HTTP/1.1 200 OK\r\n" + line + b"\r\nContent-Length: 11\r\n\r\n" + BODY))
-    assert tool(*SMS).code == 5
-
-
-@pytest.mark.parametrize("status", [b"HTTP/0.9 200 OK", b"HTTP/2.0 200 OK", b"HTTP/1.1 1000 OK", b"200 OK", b"{}"])
-def test_a_malformed_status_line_is_not_shown(status: bytes, service: Service, tool: Tool) -> None:
-    service.will(raw(status + b" planted\r\nContent-Length: 2\r\n\r\n{}"))
+@pytest.mark.parametrize("head", MALFORMED, ids=lambda head: ascii(head)[:60])
+def test_a_malformed_head_loses_the_response(head: str, service: Service, tool: Tool) -> None:
+    service.will(raw(head.encode("latin-1") + BODY))
     outcome = tool(*SMS)
-    assert outcome.code == 5
-    assert "planted" not in outcome.err
+    assert (outcome.code, "planted" in outcome.err) == (5, False)
 
 
 # --- stages before a request leaves
