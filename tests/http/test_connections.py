@@ -317,6 +317,14 @@ def test_the_password_of_a_proxy_goes_to_the_proxy_and_nowhere_else(monkeypatch:
     assert "p%40ss" not in str(refused.value)
 
 
+def test_an_ipv6_address_has_its_brackets_for_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    with running() as service, proxying(service.port, 407) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        with calling("https://[2001:db8::7]/api/v1") as client, pytest.raises(NotReachedError):
+            perform(client, SEND)
+    assert proxy.targets == ["CONNECT [2001:db8::7]:443 HTTP/1.1"]
+
+
 def test_plain_http_is_passed_on_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     with running() as proxy:
         proxy.will(answer({"status": 7}))
