@@ -19,8 +19,9 @@ from msgctl.errors import (
 )
 from msgctl.http import request
 from msgctl.http.request import Value
-from msgctl.http.response import Response, ShapeError, load_json
+from msgctl.http.response import Response
 from msgctl.http.response import read as read_response
+from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Document, Format, OwnResult, Result, ServiceResult
 from msgctl.storage import paths
