@@ -225,8 +225,8 @@ def _send_once(
             if error.nothing_sent or isinstance(error, RefusedError):
                 reservation.release()
             else:
-                status, text = getattr(error, "http_status", None), getattr(error, "body", "")
-                stored = once.StoredResult(5, status, text.encode() or None, error.message, error.hint or "")
+                body_text = error.body.encode() or None
+                stored = once.StoredResult(5, error.http_status, body_text, error.message, error.hint or "")
                 _settle(context, reservation, stored)
             raise
         sent = result.responses[0]
