@@ -24,6 +24,7 @@ KILLED = "killed", "timeout", "segfault"
 
 def mutmut(*arguments: str) -> None:
     """Run mutmut. Processes that tests start load the mutants too."""
+    MUTANTS.mkdir(parents=True, exist_ok=True)  # Python forgets a folder that was not there when it started
     subprocess.run(["mutmut", "run", *arguments], check=True, env={**os.environ, "PYTHONPATH": str(MUTANTS.resolve())})
 
 
