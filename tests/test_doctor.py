@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 import trustme
@@ -24,7 +23,7 @@ from support.names import know_no_names
 from support.proxy import proxying
 from support.service import Behaviour, Service, answer, drop, running, silent
 from support.terminal import Terminal, in_a_terminal
-from support.tool import Outcome, Tool
+from support.tool import Tool
 
 HOST = "service.invalid"
 CHECKS = [
@@ -355,44 +354,7 @@ def test_another_failure_of_the_request_keeps_its_exit_code(
     assert len(service.received) == 1
 
 
-# --- secrets
-
-
-def test_a_response_with_the_key_is_redacted(tool: Tool, service: Service) -> None:
-    said = f"{KEY} {quote(KEY)}"
-    for behaviour in (
-        answer({"error": said, "msg": said}, 520),
-        answer({"status": KEY}),
-        answer(b"", 302, {"Location": f"/x?key={quote(KEY)}"}),
-        balance(Date=quote(KEY)),
-    ):
-        service.always(behaviour)
-        for options in ([], ["-v"], ["-v", "--json"], ["-o", "csv"]):
-            done = tool("doctor", *options)
-            assert done.out
-            assert not shows_key(done.stdout + done.stderr)
-
-
 # --- how it is shown
-
-
-def lines_of(done: Outcome) -> list[str]:
-    return done.out.splitlines()
-
-
-def test_in_a_pipe_it_is_a_table(tool: Tool, service: Service) -> None:
-    service.always(answer({"error": "NO", "msg": "\x1b[31mnot\u202e"}, 520))
-    done = tool("doctor")
-    assert done.code == 1
-    head, *lines = lines_of(done)
-    assert head.split() == ["check", "status", "found", "fix"]
-    assert [line.split("  ")[0] for line in lines] == CHECKS
-    (failed,) = [line for line in lines if "  failed  " in line]
-    assert "refused the request (520" in failed
-    assert "  Check client and key" in failed
-    assert "\x1b" not in done.out
-    assert "\u202e" not in done.out
-    assert done.err.startswith("Error: credentials: ")
 
 
 @in_a_terminal

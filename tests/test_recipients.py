@@ -9,7 +9,7 @@ import pytest
 
 from msgctl import operations as ops
 from msgctl.http.response import load_json
-from msgctl.recipients import exit_code, is_failure, outcomes, unclaimed
+from msgctl.recipients import is_failure, outcomes, unclaimed
 
 A, B, C = "573001234567", "573007654321", "573009999999"
 
@@ -119,22 +119,10 @@ def test_an_entry_with_an_error_and_no_id_is_refused() -> None:
     assert of({"data": [{"phone": A, "error": "no such number"}, entry(B)]}) == ["refused", "accepted"]
 
 
-def test_the_status_of_a_blocked_number_is_not_judged() -> None:
-    assert of({"id": "1", "status": "blocked"}, [A], ops.BLOCK_PHONE) == ["accepted"]
-
-
 def test_entries_without_a_recipient_are_kept() -> None:
     document = {"data": [entry(C, id="x"), entry(A), *[entry(C, id="y")] * 200]}
     found = unclaimed(ops.SEND_SMS, document, [A])
     assert (found[0].id, found[0].phone, len(found)) == ("x", C, 100)
-
-
-@pytest.mark.parametrize(
-    ("data", "code"),
-    [([entry(A), entry(B)], 0), ([entry(A)], 5), ([entry(A), entry(B, "failed")], 6), ([entry(A, "failed")], 5)],
-)
-def test_exit_code_of_a_send(data: list[Any], code: int) -> None:
-    assert exit_code(outcomes(ops.SEND_SMS, {"id": "d", "data": data}, (A, B))) == code
 
 
 def test_numbers_keep_their_digits() -> None:

@@ -99,16 +99,6 @@ def test_seconds_beyond_the_limits_are_refused(typed: str) -> None:
         values.seconds(typed, "--timeout")
 
 
-# --- lists ---
-
-
-@given(data=st.data())
-def test_a_choice_does_not_depend_on_upper_and_lower_case(data: st.DataObject) -> None:
-    voice = data.draw(st.sampled_from(VOICE.choices))
-    typed = "".join(data.draw(st.sampled_from([char.lower(), char.upper()])) for char in voice)
-    assert values.choice(typed, VOICE.choices, "voice") == voice
-
-
 # --- refusals ---
 
 

@@ -178,12 +178,6 @@ def test_the_body_of_a_success_is_printed_unchanged(
             assert (done.code, done.stdout, done.err) == (0, content, "")
 
 
-def test_on_a_terminal_json_is_indented_with_every_digit(tool: Tool, service: Service) -> None:
-    service.will(answer(b'{"a":1.00,"b":["\xc2\x9b\xe2\x80\xae",10000000000000000000001]}'))
-    out = tool("--no-color", "api", "GET", "/x", terminal=True).out
-    assert out == '{\n  "a": 1.00,\n  "b": [\n    "\\u009b\\u202e",\n    10000000000000000000001\n  ]\n}\n'
-
-
 @pytest.mark.parametrize(
     ("body", "shown"),
     [

@@ -60,7 +60,7 @@ def store(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @each_command
-def test_a_default_replaces_an_option_that_was_left_out(
+def test_a_default_replaces_only_an_option_that_was_left_out(
     command: tuple[str, ...], members: tuple[str, ...], store: Store, tool: Tool, service: Service
 ) -> None:
     store(**GOOD)
@@ -69,12 +69,6 @@ def test_a_default_replaces_an_option_that_was_left_out(
         name: SENT[name] if name in members else None for name in GOOD
     }
 
-
-@each_command
-def test_an_option_wins_over_the_default(
-    command: tuple[str, ...], members: tuple[str, ...], store: Store, tool: Tool, service: Service
-) -> None:
-    store(**GOOD)
     options = [word for name in members for word in GIVEN[name]]
     form = used(tool, service, *command, *options)
     assert {name: form[WIRE[name]] for name in members} == {name: GIVEN[name][1] for name in members}

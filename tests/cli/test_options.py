@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from support.service import Service, drip
+from support.service import Service
 from support.tool import Outcome, Tool, process
-from support.tree import COMMANDS, GROUPS
-
-BALANCE = ("-p", "sandbox", "-q", "balance", "show")
+from support.tree import GROUPS
 
 
 def placed(options: tuple[str, ...], place: str) -> tuple[str, ...]:
@@ -32,18 +30,6 @@ def test_an_option_is_accepted_in_every_place(place: str, tool: Tool) -> None:
     assert tool(*placed(("--profile", "nobody"), place)).code == 3
     assert tool(*placed(("-p", "sandbox", "--timeout", "0"), place)).code == 2
     assert "> GET" in tool(*placed(("-p", "sandbox", "-v"), place)).err
-
-
-def test_quiet(tool: Tool) -> None:
-    assert tool("-p", "sandbox", "balance").err != ""
-    assert tool("-p", "sandbox", "balance", "-q").err == ""
-
-
-def test_timeout(tool: Tool, service: Service) -> None:
-    service.always(drip(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"))
-    done = tool("balance", "--timeout", "0.05")
-    assert done.code == 5
-    assert "0.05 seconds" in done.err
 
 
 @pytest.mark.parametrize(
@@ -71,13 +57,6 @@ def test_color(
     for line in (("sms", "send", "573001234567", "-m", "Hello"), ("--help",)):
         done = tool("-p", "sandbox", *options, *line, terminal=terminal)
         assert (done.code, "\x1b" in done.out + done.err) == (0, coloured), line
-
-
-def test_yes(tool: Tool) -> None:
-    tool("-p", "sandbox", "sandbox", "credit", "5")
-    done = tool("sandbox", "reset", "--yes", terminal=True)
-    assert (done.code, "?" in done.err) == (0, False)
-    assert tool(*BALANCE).out == "status  1000\n"
 
 
 # --- the later wins
@@ -129,13 +108,6 @@ def refused(done: Outcome, *parts: str) -> None:
         assert part in done.err
 
 
-@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "x", "", "1e9"])
-def test_a_timeout_outside_its_limits(seconds: str, tool: Tool, service: Service) -> None:
-    done = tool("balance", f"--timeout={seconds}")
-    refused(done, f'"{seconds}"', "--timeout must be more than 0")
-    assert service.received == []
-
-
 @pytest.mark.parametrize("form", ["xml", ""])
 def test_an_unknown_output_format(form: str, tool: Tool, service: Service) -> None:
     refused(tool("balance", f"--output={form}"), f'"{form}"', "table, json, csv, tsv")
@@ -155,21 +127,3 @@ def test_a_group_without_a_command_shows_its_help(tool: Tool) -> None:
     for group in GROUPS:
         if group.path not in ("", "balance", "history"):
             assert tool(*group.words) == tool(*group.words, "--help") == tool("help", *group.words)
-
-
-@pytest.mark.parametrize("hostile", ["\x1b]0;title\x07", "a\nb", "\u202eabc", "\udcff", "x" * 5000, "%s{0}[/bold]"])
-@pytest.mark.parametrize("before", [["sms"], ["--timeout"], ["-p"]])
-def test_an_error_quotes_without_harm(hostile: str, before: list[str], tool: Tool) -> None:
-    done = tool(*before, hostile, *([] if before in ([], ["sms"]) else ["balance"]))
-    assert done.code in {2, 3}
-    assert len(done.err) < 1000
-    assert not any(char in done.err for char in "\x1b\x07\u202e")
-    assert "Traceback" not in done.err
-
-
-def test_no_command_accepts_a_key(tool: Tool) -> None:
-    for node in COMMANDS:
-        if node.path != "sandbox serve":  # a served sandbox accepts an invented key, which is not secret
-            done = tool(*node.words, "--key", "secret-key")
-            assert done.code == 2, node.path
-            assert "secret-key" not in done.err

@@ -59,12 +59,6 @@ def test_use_changes_the_default(tool: Tool, server: Service) -> None:
     assert credentials(server)[0] == "2"
 
 
-def test_the_sandbox_can_be_the_default(tool: Tool) -> None:
-    assert tool("profile", "use", "sandbox").code == 0
-    done = tool("balance")
-    assert (done.code, "sandbox" in done.err) == (0, True)
-
-
 @pytest.mark.parametrize("verb", ["use", "remove"])
 def test_an_unknown_profile_is_named_with_the_known_ones(tool: Tool, verb: str) -> None:
     before = write_config(table("main")).read_bytes()

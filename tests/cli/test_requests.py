@@ -200,12 +200,6 @@ def test_one_opted_out_number_among_others_stops_the_send(service: Service, tool
     assert PHONE not in refused.err
 
 
-def test_the_phone_in_a_body_counts_too(service: Service, tool: Tool) -> None:
-    assert tool("optout", "add", PHONE).code == 0
-    body = json.dumps({"phone": PHONE, "body": ["Ana"]})
-    assert optouted(tool("chatapp", "send", "--template", "hello", "--body", "-", stdin=body))
-
-
 @each({name: SENDS[name] for name in ("2fa send-sms", "2fa send-call", "2fa send-chatapp")})
 def test_verification_codes_ignore_the_opt_out_list(command: Command, service: Service, tool: Tool) -> None:
     assert tool("optout", "add", PHONE).code == 0

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import getpass
 import re
-import shlex
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from msgctl import operations as ops
-from support.examples import write_files
 from support.tool import Tool
 from support.tree import COMMANDS, GROUPS, NODES, Node, arguments, name_of, options
 
@@ -79,44 +73,3 @@ def test_a_command_offers_every_field_of_its_operation() -> None:
         assert operation is not None
         if node.path != "profile add":
             assert {field.typed for field in operation.fields} <= options(node) | set(arguments(node)), node.path
-
-
-@pytest.mark.parametrize("node", PERFORMING, ids=name_of)
-def test_an_example_is_a_request_of_the_operation(node: Node, tool: Tool) -> None:
-    operation = node.facts.performs
-    assert operation is not None
-    example = node.facts.examples[-1]
-    if node.path == "profile add":
-        example += " --check"
-    done = run_example(tool, example, "-n", "-o", "csv")
-    assert done.code == 0, done.err
-    first = next(csv.DictReader(done.out.splitlines()))
-    assert first["method"] == operation.method
-    assert first["url"].endswith("/api/v1" + operation.path)
-
-
-# --- examples
-
-
-@pytest.fixture(autouse=True)
-def prepared(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The files that examples read, in a folder of the test's own."""
-    (home / "work").mkdir()
-    monkeypatch.chdir(home / "work")
-    monkeypatch.setattr(getpass, "getpass", lambda _prompt: "a-key")
-    monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
-    write_files(home / "work")
-    Path("key.txt").write_text("a-key\n", encoding="utf-8")
-
-
-def run_example(tool: Tool, example: str, *more: str) -> Any:
-    """Run the msgctl part of a line of shell: in `a | msgctl … < file` and `"$(msgctl …)"` alike."""
-    found = re.search(r"msgctl( [^|<>)]*)", example)
-    assert found is not None
-    redirected = re.search(r"< (\S+)", example)
-    words = [*shlex.split(found[1]), *more]
-    if redirected:
-        return tool(*words, stdin=Path(redirected[1]).read_bytes())
-    if "| msgctl" in example:
-        return tool(*words, stdin=b"text of another program\n")
-    return tool(*words, stdin=b"yes\n", terminal=True)

@@ -7,12 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tomli_w
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from conftest import KEY
-from msgctl.config import file as config_file_of_msgctl
 from msgctl.storage import paths
 from support.files import URL, table, write_config, written
 from support.tool import Outcome, Tool
@@ -114,25 +110,3 @@ def test_unknown_settings_and_tables_are_kept(tool: Tool, words: tuple[str, ...]
     assert after["profiles"]["other"] | {"client": 1} == before["profiles"]["other"]
     if words[1] != "remove":
         assert after["profiles"]["main"] == before["profiles"]["main"]
-
-
-TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), max_size=8)
-VALUES = st.recursive(
-    st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | TEXT | st.dates() | st.datetimes(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(document=st.dictionaries(TEXT, VALUES, max_size=5))
-def test_any_other_content_is_kept(tmp_path: Path, document: dict[str, Any]) -> None:
-    path = tmp_path / "any.toml"
-    path.write_text(tomli_w.dumps(foreign(document)), encoding="utf-8")
-    path.chmod(0o600)
-    with config_file_of_msgctl.changed(path) as config:
-        config.document["default_profile"] = "main"
-    assert tomllib.loads(path.read_text(encoding="utf-8")) == {**foreign(document), "default_profile": "main"}
-
-
-# --- whole or not at all, and nothing lost

@@ -215,15 +215,6 @@ def test_the_sandbox_never_reaches_the_service(
     done = tool(*(["-p", "sandbox"] if way == "option" else []), "sms", "send", "573001234567", "-m", "Hola")
     assert (done.code, service.received) == (0, [])
     assert "sandbox" in done.err
-
-
-@pytest.mark.parametrize("way", ["option", "variable", "default"])
-def test_the_sandbox_ignores_the_environment(tool: Tool, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if way == "default":
-        write_config(f'default_profile = "sandbox"\n{table("main")}')
-    if way == "variable":
-        monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
     monkeypatch.setenv("MSGCTL_CLIENT", "not a number")
     options = ["-p", "sandbox"] if way == "option" else []
-    assert tool("balance", *options).code == 0
     assert tool("profile", "show", *options, "--json").document["key"] == "built in"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from contract.wire import (
     expected,
     sent,
 )
-from support.service import Service, answer
+from support.service import Service
 from support.tool import Tool
 
 pytestmark = pytest.mark.usefixtures("utc")
@@ -34,15 +33,10 @@ def described(tool: Tool, *command: str) -> Any:
 
 
 @each_line
-def test_a_dry_run_sends_nothing(line: Line, tool: Tool, service: Service) -> None:
-    for arguments in (("-n", *line.command), (*line.command, "--dry-run")):
-        assert tool(*arguments).code == 0
-    assert (service.received, service.connections) == ([], 0)
-
-
-@each_line
 def test_a_dry_run_shows_what_would_be_sent(line: Line, tool: Tool, service: Service) -> None:
     shown = described(tool, *line.command)
+    assert tool(*line.command, "--dry-run").code == 0
+    assert (service.received, service.connections) == ([], 0)
     request = sent(tool, service, line)
     assert (shown["method"], shown["url"]) == (request.method, service.base_url + line.endpoint.path)
     assert {name.lower(): value for name, value in shown["headers"].items()} == {
@@ -69,27 +63,6 @@ def test_a_dry_run_shows_any_text_exactly(line: Line, name: str, text: str, tool
     changed = line.with_text(name, text)
     place = line.endpoint.own[name].place
     assert described(tool, *changed.command)[place][name] == changed.parameters[name]
-
-
-def test_a_dry_run_leaves_the_key_command_alone(tool: Tool, service: Service, configured: Path) -> None:
-    run = configured.with_name("run")
-    command = f'key_command = "touch {run}; echo secret"'
-    configured.write_text(f'[profiles.main]\nbase_url = "{service.base_url}"\nclient = 7\n{command}\n')
-    assert tool("-p", "main", "sms", "send", PHONE, "-m", "Hola", "-n").code == 0
-    assert not run.exists()
-    service.will(answer({"id": "1"}))
-    assert tool("-p", "main", "sms", "send", PHONE, "-m", "Hola").code == 0
-    assert run.exists()
-    assert dict(service.received[0].form)["key"] == "secret"
-
-
-@pytest.fixture
-def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A configuration file, empty and private."""
-    path = tmp_path / "config.toml"
-    path.touch(mode=0o600)
-    monkeypatch.setenv("MSGCTL_CONFIG", str(path))
-    return path
 
 
 @pytest.mark.parametrize(

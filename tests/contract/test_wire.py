@@ -23,6 +23,7 @@ from contract.wire import (
     expected,
     sent,
 )
+from msgctl import __version__
 from support.service import Service, answer
 from support.tool import Tool
 
@@ -59,43 +60,19 @@ def test_the_lines_keep_the_rules_of_the_interface(line: Line) -> None:
 
 
 @each_line
-def test_method_and_path_are_those_of_the_interface(line: Line, tool: Tool, service: Service) -> None:
+def test_a_request_is_that_of_the_interface_and_nothing_more(line: Line, tool: Tool, service: Service) -> None:
     request = sent(tool, service, line)
     assert (request.method, request.path) == (line.endpoint.method, interface.BASE_PATH + line.endpoint.path)
-
-
-@each_line
-@pytest.mark.parametrize("place", PLACES)
-def test_only_the_parameters_are_sent_each_in_its_place(line: Line, place: str, tool: Tool, service: Service) -> None:
-    request = sent(tool, service, line)
-    assert arrived(request, place) == expected(line, place, CREDENTIALS)
-
-
-@each_line
-def test_no_parameter_is_sent_outside_its_place(line: Line, tool: Tool, service: Service) -> None:
-    request = sent(tool, service, line)
+    assert [arrived(request, place) for place in PLACES] == [expected(line, place, CREDENTIALS) for place in PLACES]
     places = {each.place for each in line.endpoint.parameters}
-    assert ("?" in request.target) == ("query" in places)
-    assert bool(request.body) == bool(places & {"form", "json"})
-
-
-@each_line
-def test_the_key_is_sent_once_and_not_in_a_header(line: Line, tool: Tool, service: Service) -> None:
-    request = sent(tool, service, line)
-    whole = request.target + request.body.decode()
-    assert sum(whole.count(spelling) for spelling in SPELLINGS) == 1
-    assert not [value for value in request.headers.values() for spelling in SPELLINGS if spelling in value]
-    assert not request.headers.keys() & {"authorization", "cookie", "referer"}
-
-
-@each_line
-def test_the_headers_are_those_of_the_interface(line: Line, tool: Tool, service: Service) -> None:
-    version = tool("--version").out.split()[-1]
-    request = sent(tool, service, line)
+    assert (("?" in request.target), bool(request.body)) == ("query" in places, bool(places & {"form", "json"}))
     own = {name: value for name, value in request.headers.items() if name not in TRANSPORT_HEADERS}
-    wanted = {"accept": interface.JSON, "user-agent": f"msgctl/{version}"}
+    wanted = {"accept": interface.JSON, "user-agent": f"msgctl/{__version__}"}
     content_type = line.endpoint.content_type
     assert own == (wanted if content_type is None else {**wanted, "content-type": content_type})
+    whole = request.target + request.body.decode()
+    assert sum(whole.count(spelling) for spelling in SPELLINGS) == 1, "the key is sent once"
+    assert not [value for value in request.headers.values() for spelling in SPELLINGS if spelling in value]
 
 
 @pytest.mark.parametrize(("line", "name", "text"), AWKWARD.values(), ids=map(str, AWKWARD))

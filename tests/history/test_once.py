@@ -1,4 +1,4 @@
-"""Keys of --once: real processes that start together, and that are killed at every line."""
+"""Keys of --once: what is stored, and a process that is killed at every line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from msgctl.storage import paths
 NOW = 1_790_000_000.0
 ACCOUNT, KEY, WANTED = "https://service.example/api/v1 1", "disk-2026-11-21", "f" * 64
 ACCEPTED = StoredResult(0, 200, b'{"id": "m1"}')
-UNKNOWN = StoredResult(5, what="no response came", hint="Look.")
 
 
 @pytest.fixture
@@ -47,26 +46,6 @@ def sent(path: Path) -> int:
     """Return how many requests were sent."""
     counter = path.parent / "sent"
     return len(counter.read_text()) if counter.exists() else 0
-
-
-@pytest.mark.parametrize("result", [ACCEPTED, UNKNOWN, StoredResult(6, 200, b"\xff\x00")])
-def test_the_earlier_result_is_returned_as_it_was(path: Path, result: StoredResult) -> None:
-    assert send(path, result) is None
-    assert [send(path), send(path)] == [result, result]
-    assert sent(path) == 1
-
-
-def test_an_unknown_outcome_is_sent_again_only_if_the_user_asks(path: Path) -> None:
-    send(path, UNKNOWN)
-    assert send(path, resend_unknown=True) is None
-    assert send(path, resend_unknown=True) == ACCEPTED
-    assert sent(path) == 2
-
-
-def test_a_refusal_of_the_second_request_leaves_the_first_in_doubt(path: Path) -> None:
-    send(path, UNKNOWN)
-    assert send(path, None, resend_unknown=True) is None
-    assert send(path) == UNKNOWN
 
 
 def test_a_result_that_was_not_stored_is_unknown(path: Path) -> None:
@@ -107,26 +86,10 @@ def test_the_order_of_recipients_does_not_make_another_message() -> None:
 # --- processes
 
 
-def run(path: Path, *arguments: object) -> subprocess.Popen[bytes]:
-    """Start this file as a program."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "history.test_once", str(path), *map(str, arguments)],
-        cwd=Path(__file__).parents[1],
-        stdout=subprocess.PIPE,
-    )
-
-
-def test_of_processes_started_at_the_same_moment_one_sends_and_all_have_its_result(path: Path) -> None:
-    path.parent.mkdir(mode=0o700, parents=True)
-    processes = [run(path, "together") for _ in range(6)]
-    told = [process.communicate(timeout=60)[0].decode() for process in processes]
-    assert sent(path) == 1
-    assert sorted(told) == sorted(["None", *[repr(ACCEPTED)] * 5])
-
-
 def test_a_kill_at_any_line_never_leads_to_a_second_request(path: Path) -> None:
-    output = run(path, "kills").communicate(timeout=300)[0]
-    runs = json.loads(output)
+    command = [sys.executable, "-m", "history.test_once", str(path)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, timeout=300, check=True)
+    runs = json.loads(done.stdout)
     outcomes = {(killed["sent"], killed["then_sent"], killed["told"]) for killed in runs}
     # Killed before the reservation: the next process sends. After it: unknown. After the result is stored: told.
     assert {(0, 1, "None"), (0, 0, "unknown"), (1, 0, "unknown"), (1, 0, "accepted")} == outcomes
@@ -176,7 +139,4 @@ def _in_a_process(path: Path, kill_at: int) -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[2] == "kills":
-        sys.stdout.write(json.dumps(_kill_at_every_line(Path(sys.argv[1]))))
-    else:
-        sys.stdout.write(str(send(Path(sys.argv[1]))))
+    sys.stdout.write(json.dumps(_kill_at_every_line(Path(sys.argv[1]))))

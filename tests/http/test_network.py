@@ -68,17 +68,6 @@ def test_a_certificate_of_an_authority_in_ssl_cert_file_is_trusted(
     assert tool(*command.line).code == 0
 
 
-@BOTH
-def test_a_certificate_of_an_unknown_authority_is_4(command: Command, certified: Service, tool: Tool) -> None:
-    outcome = tool(*command.line)
-    assert outcome.code == 4
-    assert "certificate" in outcome.err
-    assert "nothing was sent" in outcome.err
-    assert "SSL_CERT_FILE" in outcome.err
-    assert certified.received == []
-    assert tool.clock.slept == []
-
-
 @pytest.mark.parametrize("content", [None, b"", b"no certificate"])
 def test_an_ssl_cert_file_that_cannot_be_used_is_3(
     content: bytes | None, certified: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: Tool
@@ -201,20 +190,6 @@ def test_https_goes_through_the_proxy_which_does_not_see_the_key(
         assert b"awkward" not in b"".join(proxy.asked)
 
 
-@pytest.mark.parametrize("status", [400, 403, 407, 502, 503])
-def test_a_proxy_that_refuses_the_tunnel_is_4(
-    status: int, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
-) -> None:
-    with proxying(service.port, status) as proxy:
-        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
-        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
-        outcome = tool(*SMS)
-        assert outcome.code == 4
-        assert "proxy" in outcome.err
-        assert "nothing was sent" in outcome.err
-        assert service.connections == 0
-
-
 def test_a_proxy_that_is_not_there_is_4(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
     with proxying(service.port) as gone:
         url = gone.url
@@ -311,12 +286,6 @@ def test_a_path_below_the_root_is_kept(service: Service, monkeypatch: pytest.Mon
     service.will(answer({"status": 1}))
     assert tool("balance").code == 0
     assert service.received[0].path == "/behind/gateway/api/v1/balance"
-
-
-def test_localhost_by_name_is_this_machine(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
-    monkeypatch.setenv("MSGCTL_BASE_URL", f"http://localhost:{service.port}/api/v1")
-    service.will(answer({"status": 1}))
-    assert tool("balance").code == 0
 
 
 @pytest.mark.parametrize("flags", [("-vv",), ("-v", "-v"), ("--verbose", "-v")])

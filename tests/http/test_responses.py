@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import httpx
 import pytest
 
 from msgctl import operations as ops
@@ -300,9 +299,3 @@ def test_a_code_is_not_verified(status: Any) -> None:
 @pytest.mark.parametrize("body", [{"status": True, "error": "no"}, {"ok": True}, b"", HTML, b"[]", b"true"])
 def test_a_response_that_does_not_say_verified_is_1(body: Any) -> None:
     assert isinstance(error_of(ops.VERIFY_2FA, body), RefusedError)
-
-
-def test_httpx_keeps_an_encoded_body_unchanged() -> None:
-    response = finished(200, [(b"Content-Encoding", b"gzip")], b"not gzip", {"http_version": b"HTTP/1.1"})
-    assert (response.content, response.headers["content-encoding"]) == (b"not gzip", "gzip")
-    assert isinstance(response, httpx.Response)

@@ -69,20 +69,6 @@ def test_errors_of_the_service(decide: Decision, kills: int, counter: CountingSe
         assert (fault in LOSSES) <= (row["outcome"] == "unknown")
 
 
-def test_refused_and_unknown_messages_are_resent_only_on_request(counter: CountingServer, new_bulk: NewBulk) -> None:
-    fates = {1: Fault.REFUSED, 3: Fault.CUT_BEFORE}
-    counter.decide = lambda number, _: fates.get(number, Fault.NONE)
-    bulk = new_bulk(50, "--batch-size", str(BATCH), "--concurrency", "1")
-    assert bulk.begin().end().code == 6
-    assert bulk.outcomes() == {"accepted": 30, "refused": 10, "unknown": 10}
-    assert bulk.resume().end().code == 6
-    assert len(counter.dispatches) == 5
-    assert bulk.resume("--resend-refused").end().code == 6
-    assert [len(counter.dispatches), bulk.outcomes()["accepted"]] == [6, 40]
-    assert bulk.resume("--resend-unknown").end().code == 0
-    assert assert_true(bulk, counter) == {"accepted": 50}
-
-
 def test_a_request_is_sent_after_its_intent_and_earlier_results_are_on_disk(
     counter: CountingServer, new_bulk: NewBulk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jobs.making import SPEC, Reply, Service, accept, miss, opened, outcomes, phone, refuse, report, rows, run, write
+from jobs.making import SPEC, Service, accept, miss, opened, outcomes, phone, refuse, report, rows, run, write
 from msgctl.errors import ConfigurationError, OutcomeUnknownError
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reader import Row
@@ -171,15 +171,6 @@ def test_requests_in_flight_finish_when_a_job_is_stopped(tmp_path: Path) -> None
         assert runner.finish() is None
         assert (len(service.asked), outcomes(ledger)) == (2, {"accepted": 2, "pending": 8})
         assert runner.totals == ledger.totals
-
-
-@pytest.mark.parametrize("said", [accept, refuse], ids=["accepted", "refused"])
-def test_a_job_with_nothing_pending_asks_nothing(said: Reply, tmp_path: Path) -> None:
-    service = Service(otherwise=said)
-    with closing(opened(job(tmp_path, 3))) as ledger:
-        run(ledger, service)
-        run(ledger, service)
-    assert len(service.asked) == 3
 
 
 def test_unsent_recipients_are_sent_before_the_others(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs import schedule
-from msgctl.jobs.schedule import Window, parse_at, zones_of
+from msgctl.jobs.schedule import Window, parse_at
 
 BOGOTA, NEW_YORK, MADRID = "America/Bogota", "America/New_York", "Europe/Madrid"
 LORD_HOWE, HONOLULU, KOLKATA = "Australia/Lord_Howe", "Pacific/Honolulu", "Asia/Kolkata"  # half hours of DST and offset
@@ -164,20 +164,6 @@ def test_days_are_ranges_and_lists(days: str, closed: str) -> None:
 def test_other_windows_are_usage_errors(hours: str, days: str | None) -> None:
     with pytest.raises(UsageError):
         Window.parse(hours, days)
-
-
-@pytest.mark.parametrize(
-    ("digits", "zones"),
-    [
-        ("573001234567", {BOGOTA}),
-        ("34612345678", {MADRID, "Atlantic/Canary"}),
-        ("12125550123", {NEW_YORK}),
-        ("80012345678", set()),
-        ("891", set()),
-    ],
-)
-def test_the_zones_of_a_number_follow_from_its_digits(digits: str, zones: set[str]) -> None:
-    assert set(zones_of(digits)) == zones
 
 
 def test_every_zone_that_a_number_can_have_exists() -> None:

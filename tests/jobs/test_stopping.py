@@ -89,26 +89,6 @@ def test_the_budget_counts_possible_charges(counter: CountingServer, new_bulk: N
     assert_true(bulk, counter)
 
 
-def test_five_refusals_in_a_row_stop_the_job_with_the_service_s_message(
-    counter: CountingServer, new_bulk: NewBulk
-) -> None:
-    counter.decide = lambda number, _: Fault.REFUSED if number > 2 else Fault.NONE
-    bulk = new_bulk(300, "--batch-size", str(BATCH), "--concurrency", "2")
-    done = bulk.begin().end()
-    assert done.code == 1
-    assert "the route is closed" in done.err
-    assert f"msgctl job resume {bulk.id}" in done.err
-    # One more may have been under way; and a refusal may come before the second acceptance, which ends the row.
-    assert 7 <= len(counter.dispatches) <= 9
-    refused = BATCH * (len(counter.dispatches) - 2)
-    assert assert_true(bulk, counter) == {"accepted": 20, "refused": refused, "pending": 280 - refused}
-    counter.decide = lambda *_: Fault.NONE
-    assert bulk.resume().end().code == 6
-    assert assert_true(bulk, counter) == {"accepted": 300 - refused, "refused": refused}
-    assert bulk.resume("--resend-refused").end().code == 0
-    assert assert_true(bulk, counter) == {"accepted": 300}
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_checking_states_can_be_stopped_and_continued(number: int, counter: CountingServer, new_bulk: NewBulk) -> None:
     counter.state = lambda message: "queued" if message.endswith("0") else "delivered"

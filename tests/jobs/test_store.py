@@ -103,19 +103,6 @@ def test_a_running_job_cannot_be_locked_or_removed(store: Store) -> None:
         assert store.is_running(JOB)
 
 
-def test_two_jobs_can_run_at_once(store: Store) -> None:
-    with store.locked(JOB), store.locked(OTHER):
-        assert not store.is_running("20261123-000000")
-
-
-def test_a_lock_can_be_taken_again(store: Store) -> None:
-    with store.locked(JOB):
-        pass
-    assert not store.is_running(JOB)
-    with store.locked(JOB):
-        pass
-
-
 def test_all_files_are_private(tmp_path: Path) -> None:
     store = Store(tmp_path / "a" / "jobs")
     with store.locked(JOB):

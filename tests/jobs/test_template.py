@@ -99,16 +99,6 @@ def test_a_fallback_is_used_for_an_empty_cell() -> None:
         template.fill(Row(7, "57300", ("", Nested())))
 
 
-def test_an_unused_empty_cell_is_fine() -> None:
-    assert Template.parse("{phone}", ["phone", "name"]).fill(Row(7, "57300", ("57300", ""))) == "57300"
-
-
-def test_a_template_fills_row_after_row() -> None:
-    template = Template.parse("{phone}, {name}", ["phone", "name"])
-    first, second = Row(2, "57300", ("57300", "Ana")), Row(3, "57301", ("57301", "Luis"))
-    assert [template.fill(row) for row in (first, second, first)] == ["57300, Ana", "57301, Luis", "57300, Ana"]
-
-
 names = st.text(st.characters(exclude_characters="{}|"), min_size=1, max_size=6).map(str.strip).filter(bool)
 texts = st.text(st.sampled_from("ab{}\n€ "), max_size=6)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from conftest import KEY
 from support.commands import ALL, PHONE, SENDS, Command, each
-from support.service import Service, answer, drop, raw
+from support.service import Service, answer, drop
 from support.tool import Tool
 
 SMS = SENDS["sms send"].line
@@ -163,12 +163,6 @@ def test_fields_with_json_give_an_array_of_objects_with_just_these_fields(servic
     ]
 
 
-@pytest.mark.parametrize(("form", "row"), [("csv", f"m1,{PHONE}1"), ("tsv", f"m1\t{PHONE}1")])
-def test_no_header_leaves_the_rows(form: str, row: str, service: Service, tool: Tool) -> None:
-    service.will(answer(dispatch("Hola")))
-    assert tool(*SMS, "-o", form, "--no-header", "--fields", "id,phone").out == f"{row}\n"
-
-
 def test_statistics_are_one_row_per_metric(service: Service, tool: Tool) -> None:
     metrics = [
         {"country": {"property": "CO", "clicks": 3}},
@@ -240,15 +234,6 @@ def test_verbose_shows_retries_and_lost_responses_without_the_key(service: Servi
 
 
 # --- any answer at all
-
-
-@given(body=st.binary(max_size=300))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_bytes_as_an_http_response_end_in_an_exit_code(body: bytes, service: Service, tool: Tool) -> None:
-    service.always(raw(body))
-    outcome = tool(*SMS, "--json")
-    assert outcome.code == 5
-    assert "of its own" not in outcome.error["message"]
 
 
 JSON = st.recursive(

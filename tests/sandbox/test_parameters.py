@@ -77,14 +77,6 @@ def test_an_empty_optional_parameter_counts_as_not_sent(world: World) -> None:
     assert world.post("/send-sms", **SMS, country_code="").status == 200
 
 
-@pytest.mark.parametrize("name", ["message", "voice"])
-def test_a_call_without_audio_needs_message_and_voice(world: World, name: str) -> None:
-    error, msg = refusal(world.post("/call/send", **{**CALL, name: None}))
-
-    assert error == "MISSING_PARAMETER"
-    assert name in msg.split()
-
-
 @pytest.mark.parametrize("extra", [{"message": "Hola"}, {"voice": "Mia"}, {"message": "Hola", "voice": "Mia"}])
 def test_an_audio_excludes_message_and_voice(world: World, extra: dict[str, str]) -> None:
     error, msg = refusal(world.post("/call/send", phone=PHONE, audio_code="a1", **extra))

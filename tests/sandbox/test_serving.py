@@ -72,8 +72,9 @@ def test_the_lines_to_export_can_be_read_by_a_shell() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_it_with_0(number: int) -> None:
-    with serving() as (process, _):
+def test_a_signal_ends_it_with_0_whoever_waits(number: int) -> None:
+    with serving() as (process, about), socket.create_connection(address(about), PATIENCE) as waiting:
+        waiting.sendall(one_request("/sandbox/inbox?wait=600") + one_request("/sandbox"))
         process.send_signal(number)
         out, err = process.communicate(timeout=PATIENCE)
         assert (process.returncode, out, err) == (0, b"", b"")
@@ -154,8 +155,7 @@ def test_a_key_that_is_typed_into_a_path_is_not_logged() -> None:
         for target in ("/balance&client=1&key=made-up-key", "/balance?client=1&key=made-up-key&x=a"):
             with contextlib.suppress(urllib.error.HTTPError):
                 urllib.request.urlopen(about["base_url"] + target, timeout=PATIENCE)
-        port = int(about["base_url"].split(":")[2].split("/")[0])
-        with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
+        with socket.create_connection(address(about), PATIENCE) as connection:
             connection.sendall(b"GET /api/v1/balance?client=1&key=made-up-key a b HTTP/1.1\r\n\r\n")
             told = connection.recv(4096)
         process.send_signal(signal.SIGTERM)
@@ -166,9 +166,8 @@ def test_a_key_that_is_typed_into_a_path_is_not_logged() -> None:
 
 def test_the_log_holds_no_control_characters() -> None:
     with serving() as (process, about):
-        port = int(about["base_url"].split(":")[2].split("/")[0])
         for line in (b"\x1b[31m /api/v1/balance", b"GET /\x1b]0;x\x07", b"GET / \x1b[2J", "\u202e\x9b /x".encode()):
-            with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
+            with socket.create_connection(address(about), PATIENCE) as connection:
                 connection.sendall(line + b" HTTP/1.1\r\nHost: \x1b[31m\r\nX: \x1b[31m\r\n\r\n")
                 assert connection.recv(4096).startswith(b"HTTP/1.1 4")
         process.send_signal(signal.SIGTERM)
@@ -211,10 +210,14 @@ def test_a_server_that_cannot_start_says_why(options: list[str], code: int, name
     assert refused.out == ""
 
 
+def address(about: Any) -> tuple[str, int]:
+    host, _, port = about["page"].split("/")[2].rpartition(":")
+    return host, int(port)
+
+
 def raw(about: Any, request: bytes) -> bytes:
     """Return everything that a server sends back for the bytes of a request, until it closes."""
-    host, _, port = about["page"].split("/")[2].rpartition(":")
-    with socket.create_connection((host, int(port)), PATIENCE) as connection:
+    with socket.create_connection(address(about), PATIENCE) as connection:
         connection.sendall(request)
         received = b""
         while chunk := connection.recv(65536):

@@ -15,84 +15,84 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from functools import lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import NamedTuple
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import msgctl.http.client
-import msgctl.jobs.runner
+import msgctl.jobs.runner  # with all that is replaced
 from msgctl import cli
 from simulation.history import History
 from simulation.service import Service
-from simulation.world import entered, patched
+from simulation.world import patches
 
 
-class _Route:
-    """In place of `msgctl.http.transport.Route`: every way leads to the simulated service."""
+class _Route(NamedTuple):
+    """In place of the way to a base URL."""
 
     service: Service
+    base_url: str
 
-    def __init__(self, base_url: str) -> None:
-        self.transport = self.service.transport
+    def transport(self) -> Service:
+        return self.service
 
 
 @contextmanager
 def simulation() -> Iterator[tuple[Path, Service]]:
     """Make this process ready for histories, in a folder in memory."""
     memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
-        folder = Path(name)
-        service = _Route.service = Service(folder)
+    with ExitStack() as stack:
+        name = stack.enter_context(tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None))
+        service = Service(Path(name))
+        stack.enter_context(closing(service.state))
         variables = {"HOME": name, "XDG_STATE_HOME": f"{name}/disk", "XDG_CONFIG_HOME": f"{name}/disk", "TZ": "UTC"}
-        tree = cli.build()  # once: it takes longer than most commands
+        stack.callback(time.tzset)
+        stack.enter_context(mock.patch.dict(os.environ, variables))
+        time.tzset()
+        build = lru_cache(cli.build)  # once: it takes longer than most commands
+        route = partial(_Route, service)
+        own = mock.patch.object(cli, "build", build), mock.patch.object(msgctl.http.client, "Route", route)
+        for patch in (*own, *patches()):
+            stack.enter_context(patch)
+        cli.build()
         gc.freeze()  # what was imported is never garbage
-        try:
-            with (
-                mock.patch.dict(os.environ, variables),
-                patched((msgctl.http.client, "Route", _Route), (cli, "build", lambda: tree)),
-                closing(service.state),
-            ):
-                time.tzset()
-                yield folder, service
-        finally:
-            gc.unfreeze()
-            time.tzset()
+        stack.callback(gc.unfreeze)
+        yield Path(name), service
+
+
+def told(seed: int, folder: Path, service: Service) -> tuple[str, str]:
+    """Play the history of a seed. Return what happened in it, and what is wrong with it, if anything is."""
+    for name in ("disk", "copy"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    history = History(seed, folder / "disk", service)
+    wrong = ""
+    try:
+        history.play()
+    except AssertionError as error:
+        wrong = str(error)
+    except Exception:  # noqa: BLE001 (told with its history)
+        wrong = traceback.format_exc()
+    return "\n".join(history.world.trace), wrong
 
 
 def work(first: int, step: int, number: int, seconds: float) -> tuple[int, str]:
     """Play the histories of every ``step``-th seed. Return how many, and the story of the one that went wrong."""
     end = time.monotonic() + seconds
-    done = 0
-    with simulation() as (folder, service):
-        while done < number and time.monotonic() < end:
+    with simulation() as ready:
+        for done in range(number):
             seed = first + done * step
-            if story := told(seed, folder, service):
-                return done, story
-            done += 1
-    return done, ""
-
-
-def told(seed: int, folder: Path, service: Service) -> str:
-    """Play the history of a seed; return its story if something is wrong in it."""
-    history = fresh(seed, folder, service)
-    try:
-        with entered(history.world):
-            history.play()
-    except Exception as error:  # noqa: BLE001 (told with its history)
-        trace = "" if isinstance(error, AssertionError) else "".join(traceback.format_exception(error))
-        again = f"python tests/simulation/run.py --seed {seed} --histories 1"
-        return "\n".join([*history.world.trace, f"{trace}\nWRONG in seed {seed}: {error}", f"Play it again: {again}"])
-    return ""
-
-
-def fresh(seed: int, folder: Path, service: Service) -> History:
-    """Return the history of a seed, on an empty disk."""
-    for name in ("disk", "copy"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    return History(seed, folder / "disk", service)
+            trace, wrong = told(seed, *ready)
+            if wrong:
+                again = f"python tests/simulation/run.py --seed {seed} --histories 1"
+                return done, f"{trace}\n\nWRONG in seed {seed}: {wrong}\nPlay it again: {again}\n"
+            if time.monotonic() > end:
+                return done + 1, ""
+    return number, ""
 
 
 def main() -> int:
@@ -108,9 +108,9 @@ def main() -> int:
     jobs = [(given.seed + number, workers, shares[number], given.seconds) for number in range(workers)]
     with get_context("fork").Pool(workers) as pool:
         results = pool.starmap(work, jobs)
-    done, stories = sum(done for done, _ in results), [story for _, story in results if story]
-    took = time.monotonic() - began
-    print(*stories, sep="\n\n")
+    stories = [story for _, story in results if story]
+    print(*stories, sep="\n")
+    done, took = sum(done for done, _ in results), time.monotonic() - began
     print(f"{done:,} histories from seed {given.seed} in {took:.0f} s, {len(stories)} wrong")
     return 1 if stories else 0
 

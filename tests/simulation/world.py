@@ -9,7 +9,7 @@ disk on the way raises `Killed` again. If no other process was running, the disk
 moment, with SQLite's log and half-written files. What was not synced yet is not taken away: SQLite's own durability is
 trusted.
 
-`PATCHED`, `REPLACED` and `run._Route` are all that ties the world to the inside of the tool.
+`PATCHED`, `REPLACED` and `run.simulation` have all that ties the world to the inside of the tool.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ import sqlite3
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest import mock
 
 from greenlet import getcurrent, greenlet
 
@@ -45,49 +45,44 @@ class Killed(BaseException):
     """Raised in the threads of a process that was killed."""
 
 
-class StuckError(AssertionError):
-    """Everyone waits for ever, or the history does not end."""
+class WrongError(AssertionError):
+    """The tool sent what it should not, left someone out, said what is not so, or does not end."""
 
 
 class Process:
     """A run of the tool, which dies at its point ``kill_at``; the disk is full at those from ``full[0]`` to ``[1]``."""
 
-    def __init__(self, main: Callable[[], None], name: str, kill_at: int = 0, full: tuple[int, int] = (0, 0)) -> None:
-        self.main = main
+    def __init__(self, name: str, kill_at: int = 0, full: tuple[int, int] = (0, 0)) -> None:
         self.name = name
+        self.kill_at = kill_at
+        self.full = full
         self.points = 0
-        self.is_dead = self.was_killed = self.met_full_disk = False
+        self.is_dead = self.was_disturbed = False
         self.connections: list[sqlite3.Connection] = []
-        self._kill_at = kill_at
-        self._full = full
-
-    def is_at_its_end(self) -> bool:
-        self.points += 1
-        return self.points == self._kill_at
 
     def has_full_disk(self) -> bool:
-        is_full = self._full[0] <= self.points < self._full[1]
-        self.met_full_disk |= is_full
+        is_full = self.full[0] <= self.points < self.full[1]
+        self.was_disturbed |= is_full
         return is_full
 
 
 class Task:
-    """A thread of a process, which runs only while it has the turn."""
+    """A thread of a process; it waits for something to happen, or for a time of the monotonic clock."""
 
-    def __init__(self, process: Process, name: str, target: Callable[[], object]) -> None:
+    def __init__(self, process: Process, name: str, body: greenlet) -> None:
         self.process = process
         self.name = f"{process.name} {name}"
-        self.target = target
-        self.is_main = target is process.main
-        self.is_ready = True
-        self.wake_at: float | None = None
-        self.greenlet: greenlet
+        self.body = body
+        self.waits_for: Callable[[], object] | None = None
+        self.until: float | None = None
 
 
 class World:
     """``now`` is the monotonic clock, ``wall`` the other one; ``trace`` tells what happened."""
 
     def __init__(self, seed: int, disk: Path) -> None:
+        global _world  # noqa: PLW0603 (patched functions have no other way to find it)
+        _world = self
         self.random = Random(seed)
         self.disk = disk
         self.now = 0.0
@@ -96,30 +91,30 @@ class World:
         self.has_slow_disk = self.random.random() < 0.3
         self.trace: list[str] = []
         self.running: Task | None = None
+        self.short_waits = 0
+        self.ident = threading.get_ident()
         self._stays = self.random.choice((0.1, 0.5, 0.9))  # how often a thread keeps its turn
-        self._failures: list[BaseException] = []
+        self._failure: BaseException | None = None
         self._tasks: list[Task] = []
         self._hub = getcurrent()
-        self.ident = threading.get_ident()
-        self._short_waits = 0
         self._copy: Path | None = None
 
-    def run(self, *processes: Process) -> None:
-        """Run processes to their ends, begun within seconds. Raises StuckError, and what they let through."""
-        for process in processes:
-            begun = self.start(process, "main", process.main)
-            if process is not processes[0]:
-                begun.is_ready, begun.wake_at = False, self.now + self.random.choice((0, 0.2, 2))
-        while (task := self._chosen()) is not None:
-            self.running = task
-            task.greenlet.switch()  # until a thread ends
+    def run(self, processes: dict[Process, Callable[[], None]]) -> None:
+        """Run processes to their ends, begun within seconds. Raises WrongError, and what they let through."""
+        for process, main in processes.items():
+            self.start(process, "main", main)
+            self._tasks[-1].waits_for = lambda: False
+            self._tasks[-1].until = self.now + self.random.choice((0, 0.2, 2))
+        while (chosen := self._chosen()) is not None:
+            self.running = chosen
+            chosen.body.switch()  # until a thread ends
         self.running = None
         if self._copy is not None:
             shutil.rmtree(self.disk)
             self._copy.rename(self.disk)
             self._copy = None
-        if self._failures:
-            raise self._failures[0]
+        if self._failure is not None:
+            raise self._failure
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
@@ -131,7 +126,7 @@ class World:
         self.trace.append(f"{self.wall:.3f} {self.running.name if self.running else '-'}: {what}")
 
     def alive(self) -> Task:
-        """Return the thread that runs; its process ends here if it was killed."""
+        """Return the thread that runs; it ends here if its process was killed."""
         assert self.running is not None
         if self.running.process.is_dead:
             raise Killed
@@ -140,140 +135,102 @@ class World:
     def point(self, what: str) -> None:
         """Let the seed decide who continues, and whether the process dies here."""
         task = self.alive()
+        process = task.process
+        process.points += 1
         self.note(what)
-        if task.process.is_at_its_end():
-            self._kill(task.process)
+        if process.points == process.kill_at:
+            self._kill(process)
         elif len(self.trace) > MOST_POINTS:
             self._give_up("the history does not end")
         elif self.random.random() >= self._stays:
-            self._pass_turn(task)
+            self._pass_turn()
         self.alive()
 
-    def block(self, until: float | None) -> None:
-        """Wait until a time of the monotonic clock, or until `wake`."""
+    def until(self, happened: Callable[[], object], timeout: float | None) -> None:
+        """Wait until something happened, or for so many seconds."""
         task = self.alive()
-        task.is_ready, task.wake_at = False, until
-        self._pass_turn(task)
+        task.waits_for, task.until = happened, None if timeout is None else self.now + timeout
+        self._pass_turn()
+        task.waits_for = None
         self.alive()
-
-    def wake(self, task: Task) -> None:
-        task.is_ready, task.wake_at = True, None
 
     def sleep(self, seconds: float) -> None:
         self.point(f"sleep {seconds:.3f}")
-        self.block(self.now + seconds)
+        self.until(lambda: False, seconds)
 
-    def progress(self) -> None:
-        """Let time pass slowly again: something happened."""
-        self._short_waits = 0
+    def start(self, process: Process, name: str, target: Callable[[], object]) -> None:
+        def body() -> None:
+            try:
+                self.alive()
+                target()
+            except Killed:
+                pass
+            except BaseException as error:  # noqa: BLE001 (`run` raises it)
+                self._failure = self._failure or error
+            process.is_dead |= name == "main"  # its other threads end with it
+            self._tasks.remove(task)
+            if all(each.process is not process for each in self._tasks):
+                for connection in process.connections:
+                    connection.close()
 
-    def start(self, process: Process, name: str, target: Callable[[], object]) -> Task:
-        task = Task(process, name, target)
-        task.greenlet = greenlet(lambda: self._body(task), self._hub)
+        task = Task(process, name, greenlet(body, self._hub))
         self._tasks.append(task)
-        return task
 
     @contextmanager
     def outside(self) -> Iterator[None]:
         """Do something that is not the tool's, such as the service's own work: it has no points."""
         task, self.running = self.running, None
-        try:
-            yield
-        finally:
-            self.running = task
+        yield
+        self.running = task
 
     # --- turns and time
 
-    def _body(self, task: Task) -> None:
-        process = task.process
-        try:
-            self.alive()
-            task.target()
-        except Killed:
-            pass
-        except BaseException as error:  # noqa: BLE001 (`run` raises it)
-            self._failures.append(error)
-        self._tasks.remove(task)
-        if task.is_main:
-            self._stop(process)  # its other threads end with it
-        if all(each.process is not process for each in self._tasks):
-            for connection in process.connections:
-                connection.close()
-
-    def _pass_turn(self, task: Task) -> None:
-        """Let the seed choose who runs now; return when it is this thread's turn again."""
-        self.running = chosen = self._chosen()
-        if chosen is not None and chosen is not task:
-            chosen.greenlet.switch()
+    def _pass_turn(self) -> None:
+        before, self.running = self.running, self._chosen()
+        if self.running is not before and self.running is not None:
+            self.running.body.switch()
 
     def _chosen(self) -> Task | None:
         while self._tasks:
-            if ready := [task for task in self._tasks if task.is_ready]:
+            if ready := [task for task in self._tasks if self._is_ready(task)]:
                 return self.random.choice(ready)
-            times = [task.wake_at for task in self._tasks if task.wake_at is not None]
+            times = [task.until for task in self._tasks if task.until is not None]
             if times:
                 self._pass_time(min(times))
             else:
                 self._give_up("everyone waits for ever: " + ", ".join(task.name for task in self._tasks))
         return None
 
+    def _is_ready(self, task: Task) -> object:
+        is_late = task.until is not None and task.until <= self.now
+        return task.waits_for is None or task.process.is_dead or is_late or task.waits_for()
+
     def _pass_time(self, until: float) -> None:
-        self._short_waits += 1
-        if self._short_waits > SHORT_WAITS:
+        self.short_waits += 1
+        if self.short_waits > SHORT_WAITS:
             until = max(until, self.now + self.random.uniform(60, 5400))
         self.wait(until - self.now)
         self.now = max(self.now, until)
         if self.sets_clock and self.random.random() < 0.01:
             self.wall += self.random.uniform(-3600, 6 * 3600)
-        for task in self._tasks:
-            if task.wake_at is not None and task.wake_at <= self.now:
-                self.wake(task)
 
     def _kill(self, process: Process) -> None:
         self.note("killed")
-        process.was_killed = True
+        process.is_dead = process.was_disturbed = True
         if all(task.process is process for task in self._tasks):
             self._copy = self.disk.with_name("copy")
             with self.outside():
                 shutil.copytree(self.disk, self._copy, ignore=shutil.ignore_patterns("*-shm"))
-        self._stop(process)
-
-    def _stop(self, process: Process) -> None:
-        process.is_dead = True
-        for task in self._tasks:
-            if task.process is process:
-                self.wake(task)
 
     def _give_up(self, why: str) -> None:
-        self._failures.insert(0, StuckError(why))
+        self._failure = WrongError(why)
         for task in self._tasks:
-            self._stop(task.process)
+            task.process.is_dead = True
 
 
 # --- what the tool finds in place of the system's
 
-_world: World | None = None
-
-
-@contextmanager
-def entered(world: World) -> Iterator[None]:
-    """Make this the world of the patched functions."""
-    global _world  # noqa: PLW0603 (they have no other way to find it)
-    _world = world
-    try:
-        yield
-    finally:
-        _world = None
-
-
-def _inside() -> World | None:
-    """Return the world if the caller is one of its threads."""
-    return _world if _world and _world.running and threading.get_ident() == _world.ident else None
-
-
-def _here() -> World:
-    assert _world is not None
-    return _world
+_world: World
 
 
 class Thread:
@@ -281,73 +238,52 @@ class Thread:
         self._target, self._name = target, name
 
     def start(self) -> None:
-        _here().start(_here().alive().process, self._name, self._target)
-        _here().point(f"start {self._name}")
+        _world.start(_world.alive().process, self._name, self._target)
+        _world.point(f"start {self._name}")
 
 
-class _Waitable:
+class Event:
     def __init__(self) -> None:
-        self._waiting: list[Task] = []
-
-    def _wait(self, until: float | None) -> None:
-        task = _here().alive()
-        self._waiting.append(task)
-        _here().block(until)
-        if task in self._waiting:
-            self._waiting.remove(task)
-
-    def _wake(self) -> None:
-        for task in self._waiting:
-            _here().wake(task)
-        self._waiting.clear()
-
-
-class Event(_Waitable):
-    _is_set = False
+        self._is_set = False
 
     def is_set(self) -> bool:
         return self._is_set
 
     def set(self) -> None:
         self._is_set = True
-        self._wake()
 
     def wait(self, timeout: float | None = None) -> bool:
-        _here().point("wait")
-        if not self._is_set:
-            self._wait(None if timeout is None else _here().now + timeout)
+        _world.point("wait")
+        _world.until(self.is_set, timeout)
         return self._is_set
 
 
-class SimpleQueue(_Waitable):
+class SimpleQueue:
     def __init__(self) -> None:
-        super().__init__()
-        self._items: deque[Any] = deque()
+        self._items: list[Any] = []
 
     def put(self, item: Any) -> None:
         self._items.append(item)
-        self._wake()
-        _here().point("put")
+        _world.point("put")
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        _here().point("get")
-        until = None if timeout is None else _here().now + timeout
-        while not self._items:
-            if not block or (until is not None and _here().now >= until):
-                raise queue.Empty
-            self._wait(until)
-        return self._items.popleft()
+        _world.point("get")
+        if block:
+            _world.until(lambda: self._items, timeout)
+        if not self._items:
+            raise queue.Empty
+        return self._items.pop(0)
 
 
 class Connection(sqlite3.Connection):
     """A connection whose process may die, whose disk may be full or slow, and which waits in the world's time."""
 
-    def attach(self, world: World, patience: float) -> None:
-        self._world, self._process, self._patience = world, world.alive().process, patience
-        self._process.connections.append(self)
+    def attach(self, process: Process, patience: float) -> None:
+        process.connections.append(self)
+        self._process, self._patience = process, patience
 
     def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
-        world = self._world
+        world = _world
         if self._process.is_dead:
             raise Killed
         if sql.startswith("BEGIN"):
@@ -359,79 +295,56 @@ class Connection(sqlite3.Connection):
                 error = sqlite3.OperationalError("database or disk is full")
                 error.sqlite_errorcode = sqlite3.SQLITE_FULL
                 raise error
-        until = world.now + self._patience
+        end = world.now + self._patience
         while True:
             try:
                 cursor = super().execute(sql, parameters)
                 break
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or world.now >= until:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or world.now >= end:
                     raise
-                world.block(world.now + 0.05)
+                world.until(lambda: False, 0.05)
         if sql == "COMMIT":
-            world.progress()
+            world.short_waits = 0
             world.point("committed")
             if world.has_slow_disk and world.random.random() < 0.1:
                 world.sleep(world.random.choice((0.01, 2, 3600)))
         return cursor
 
 
-Patch = Callable[[Callable[..., Any]], Callable[..., Any]]
-"""Makes the function that takes the place of a real one."""
-
-
-def _changing(real: Callable[..., Any]) -> Callable[..., Any]:
+def _change(real: Callable[..., Any], *given: Any, **named: Any) -> Any:
     """A change of the disk: a point, and nothing that a dead process can do."""
-
-    def call(*given: Any, **named: Any) -> Any:
-        world = _inside()
-        if world and (real.__name__ != "open" or given[1] & os.O_CREAT):
-            world.point(real.__name__)
-            if real.__name__ in ("open", "mkdir", "fsync") and world.alive().process.has_full_disk():
-                raise OSError(errno.ENOSPC, "No space left on device")
-        return real(*given, **named)
-
-    return call
+    if real.__name__ != "open" or given[1] & os.O_CREAT:
+        _world.point(real.__name__)
+        if real.__name__ in ("open", "mkdir", "fsync") and _world.alive().process.has_full_disk():
+            raise OSError(errno.ENOSPC, "No space left on device")
+    return real(*given, **named)
 
 
-def _locking(real: Callable[..., Any]) -> Callable[..., Any]:
-    def call(descriptor: int, operation: int) -> Any:
-        world = _inside()
-        while world and not operation & (fcntl.LOCK_NB | fcntl.LOCK_UN):
-            try:
-                return real(descriptor, operation | fcntl.LOCK_NB)
-            except BlockingIOError:
-                world.block(world.now + 0.01)
-        return real(descriptor, operation)
-
-    return call
+def _lock(real: Callable[..., Any], descriptor: int, operation: int) -> Any:
+    while not operation & (fcntl.LOCK_NB | fcntl.LOCK_UN):
+        try:
+            return real(descriptor, operation | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _world.until(lambda: False, 0.01)
+    return real(descriptor, operation)
 
 
-def _connecting(real: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*arguments: Any, timeout: float = 5.0, **named: Any) -> Any:
-        if not (world := _inside()):
-            return real(*arguments, timeout=timeout, **named)
-        connection = real(*arguments, timeout=0, factory=Connection, **named)
-        connection.attach(world, timeout)
-        return connection
-
-    return call
+def _connect(real: Callable[..., Any], *given: Any, timeout: float = 5.0, **named: Any) -> Any:
+    connection = real(*given, timeout=0, factory=Connection, **named)
+    connection.attach(_world.alive().process, timeout)
+    return connection
 
 
-def _instead(simulated: Callable[..., Any]) -> Patch:
-    """Have the threads of the world call another function, with the world before the arguments."""
-    return lambda real: lambda *given: simulated(world, *given) if (world := _inside()) else real(*given)
-
-
-PATCHED: list[tuple[Any, str, Patch]] = [
-    *((os, name, _changing) for name in ("open", "unlink", "rename", "replace", "mkdir", "fsync")),
-    (fcntl, "flock", _locking),
-    (sqlite3, "connect", _connecting),
-    (time, "sleep", _instead(World.sleep)),
-    (time, "monotonic", _instead(lambda world: world.now)),
-    (secrets, "token_hex", _instead(lambda world, size: world.random.randbytes(size).hex())),
+PATCHED: list[tuple[Any, str, Callable[..., Any]]] = [
+    *((os, name, _change) for name in ("open", "unlink", "rename", "replace", "mkdir", "fsync")),
+    (fcntl, "flock", _lock),
+    (sqlite3, "connect", _connect),
+    (time, "sleep", lambda _, seconds: _world.sleep(seconds)),
+    (time, "monotonic", lambda _: _world.now),
+    (secrets, "token_hex", lambda _, size: _world.random.randbytes(size).hex()),
 ]
-"""Functions of the standard library, and what takes their place in a simulated process."""
+"""Functions of the standard library, and what takes their place, with the real one before its arguments."""
 
 REPLACED: list[tuple[Any, Any]] = [
     (threading.Thread, Thread),
@@ -441,18 +354,20 @@ REPLACED: list[tuple[Any, Any]] = [
 """What the modules of `msgctl.jobs` have imported, and what they get instead."""
 
 
-@contextmanager
-def patched(*more: tuple[Any, str, Any]) -> Iterator[None]:
-    """Make the tool use the world; ``more`` are an object, a name and a value each. Import msgctl.jobs before."""
-    changes = [(owner, name, make(getattr(owner, name))) for owner, name, make in PATCHED] + [*more]
+def patches() -> Iterator[Any]:
+    """Yield what makes the tool use the world. Import msgctl.jobs before."""
+
+    def instead(simulated: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **named: Any) -> Any:
+            if _world.running and threading.get_ident() == _world.ident:
+                return simulated(real, *given, **named)
+            return real(*given, **named)
+
+        return call
+
+    yield mock.patch.dict(globals(), _world=mock.Mock(running=None))  # until there is one
+    for owner, name, simulated in PATCHED:
+        yield mock.patch.object(owner, name, instead(simulated, getattr(owner, name)))
     for module in [module for name, module in sys.modules.items() if name.startswith("msgctl.jobs.")]:
-        for name, value in vars(module).items():
-            changes += [(module, name, new) for old, new in REPLACED if value is old]
-    before = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
-    for owner, name, value in changes:
-        setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        for owner, name, value in before:
-            setattr(owner, name, value)
+        for name, value in [*vars(module).items()]:
+            yield from (mock.patch.object(module, name, new) for old, new in REPLACED if value is old)

@@ -39,11 +39,6 @@ def db(path: Path) -> Iterator[sqlite3.Connection]:
         yield db
 
 
-def test_a_file_that_is_there_is_not_made_again(path: Path) -> None:
-    with NOTES.opened(path, create=True) as db:
-        assert db.execute("SELECT count(*) FROM notes").fetchone() == (50,)
-
-
 def test_a_block_that_fails_changes_nothing(db: sqlite3.Connection) -> None:
     def fail() -> None:
         with database.transaction(db):

@@ -39,11 +39,6 @@ def refusal(path: Path) -> ConfigurationError:
 # --- reading
 
 
-def test_a_missing_file_is_read_as_none(tmp_path: Path) -> None:
-    assert files.read(tmp_path / "nothing") is None
-    assert files.read(tmp_path / "no-folder" / "nothing") is None
-
-
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o777])
 def test_a_file_open_to_others_is_refused_with_the_command_that_fixes_it(file: Path, mode: int) -> None:
     file.chmod(mode)
@@ -174,11 +169,3 @@ def test_a_lock_that_is_held_for_long_is_given_up(file: Path, monkeypatch: pytes
     monkeypatch.setattr(files, "MOST_WAIT", 0)
     with files.locked(file), pytest.raises(ConfigurationError, match="Another program"), files.locked(file):
         pytest.fail("both have it")
-
-
-def test_a_lock_is_free_after_an_error(file: Path) -> None:
-    with pytest.raises(ZeroDivisionError), files.locked(file):
-        raise ZeroDivisionError
-    with files.locked(file):
-        files.write(file, b"new")
-    assert file.read_bytes() == b"new"

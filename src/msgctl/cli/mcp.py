@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from uuid import uuid4, uuid5
 
@@ -266,8 +265,8 @@ def _numbers(context: Context, file: str) -> frozenset[str]:
     """Return the numbers in a file. Raises UsageError."""
     from msgctl.jobs.reader import numbers_in
 
-    # The absolute path, since - would be the standard input of the protocol.
-    with bulk_options.opened(context, str(Path(file).absolute())) as (source, name):
+    # Standard input belongs to the protocol, so - is a file.
+    with bulk_options.opened(context, "./-" if file == "-" else file) as (source, name):
         return frozenset(numbers_in(source, name, Country().known(context)))
 
 

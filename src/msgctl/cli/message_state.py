@@ -220,7 +220,7 @@ class StateWatcher:
 
     def _is_done(self, id: str) -> bool:
         left = self._left()
-        if left <= 0 and self._lost:  # the service does not respond, and nobody wants to wait longer for it
+        if left <= 0 and self._lost:  # the service does not respond, and the time is over
             return False
         try:
             response = self._context.client.send(ops.MESSAGES_STATE, {"id": id}, timeout=max(left, LAST_CHECK))

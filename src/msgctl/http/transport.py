@@ -202,6 +202,8 @@ class _Stream(httpcore.NetworkStream):
     def _flush(self) -> None:
         """Write what is pending. A failure is ignored until the response was read: servers may respond early."""
         data, self._pending = bytes(self._pending), bytearray()
+        if data.startswith(b"CONNECT ") and b":" in (host := self._transport.request.url.raw_host):
+            data = data.replace(host + b":", b"[%s]:" % host)  # httpcore leaves out the brackets of an IPv6 address
         # SOCKS begins with a control character.
         is_request = data[:1].isalpha() and not data.startswith(b"CONNECT ")
         extensions = self._transport.request.extensions

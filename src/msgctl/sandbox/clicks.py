@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from random import Random
 from typing import Any
+
+from msgctl.operations import RESPONSE_STATISTIC
 
 UNKNOWN = "unknown"
 
@@ -25,25 +27,13 @@ VISITOR = (*_PLACE, *_DEVICE)
 _PLAIN = ("country", "device", "operating_system")
 """The fields that are kept for a plain URL."""
 
-# For each category, in the order of the interface: the columns to select, of which the first is the property, the
-# columns to group by, and the order.
-_COUNTED = {
-    "date": ("date", "date", "date"),
-    "hour": ("hour, date", "hour, date", "date, hour"),
-    "country": ("country", "country", ""),
-    "region": ("region", "region", ""),
-    "city": ("city, country AS countryIsoCode, region", "city, country, region", ""),
-    "device": ("device", "device", ""),
-    "brand": ("brand", "brand", ""),
-    "model": ("model", "model", ""),
-    "operatingSystem": ("operating_system", "operating_system", ""),
-    "browser": ("browser", "browser", ""),
-    "lang": ("lang", "lang", ""),
+CATEGORIES = {
+    each.name: each for member in RESPONSE_STATISTIC.members if member.name == "metrics" for each in member.of
 }
-CATEGORIES = tuple(_COUNTED)
-"""All categories in the order of the interface."""
+"""All categories of a statistic in the order of the interface, each with its fields."""
 
-_WITH_PERCENT = {"city", "brand", "model"}
+_COLUMNS = {"operatingSystem": "operating_system", "countryIsoCode": "country"}
+"""The columns that are named unlike their field or category."""
 
 Days = tuple[str, str]
 """The first and the last day of a statistic, both included, as ``YYYY-MM-DD``."""
@@ -76,22 +66,25 @@ def total(db: sqlite3.Connection, url: int, days: Days) -> int:
 
 
 def metrics(
-    db: sqlite3.Connection, url: int, days: Days, categories: Sequence[str]
+    db: sqlite3.Connection, url: int, days: Days, categories: Iterable[str]
 ) -> list[dict[str, dict[str, object]]]:
     """Return one element for each property of each category: days and hours by time, the others by clicks."""
     of = total(db, url, days)
     found = []
     for category in categories:
-        columns, group, order = _COUNTED[category]
+        fields = [member.name for member in CATEGORIES[category].of]
+        more = [name for name in fields if name not in ("property", "clicks", "percent")]
+        columns = [_COLUMNS.get(name, name) for name in (category, *more)]
+        order = sorted(columns) if category in ("date", "hour") else ["number DESC", *columns]
         query = (
-            f"SELECT {columns}, count(*) AS clicks FROM clicks WHERE url = ? AND NOT is_bot AND date BETWEEN ? AND ?"  # noqa: S608
-            f" GROUP BY {group} ORDER BY {order or f'clicks DESC, {group}'}"
+            f"SELECT count(*) AS number, {', '.join(columns)} FROM clicks"  # noqa: S608 - the names are ours
+            " WHERE url = ? AND NOT is_bot AND date BETWEEN ? AND ?"
+            f" GROUP BY {', '.join(columns)} ORDER BY {', '.join(order)}"
         )
-        for row in db.execute(query, (url, *days)):
-            metric = {"property": row[0], "clicks": row["clicks"], **dict(zip(row.keys()[1:], row[1:], strict=True))}
-            if category in _WITH_PERCENT:
-                metric["percent"] = round(100 * row["clicks"] / of, 1)
-            found.append({category: metric})
+        for clicks, *values in db.execute(query, (url, *days)):
+            facts = dict(zip(("property", *more), values, strict=True))
+            facts |= {"clicks": clicks, "percent": round(100 * clicks / of, 1)}
+            found.append({category: {name: facts[name] for name in fields}})
     return found
 
 

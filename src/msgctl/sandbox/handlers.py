@@ -90,19 +90,24 @@ class SentMessage(NamedTuple):
     shown: str
     credits: int
     created: float
-    blocked: bool
-    received: bool
     code: str | None = None
     voice: str | None = None
     audio_code: str | None = None
     template: str | None = None
     template_values: str | None = None
     voicemail: bool = False
+    blocked: bool = False
+    received: bool = False
     number: int | None = None
 
     def states(self) -> tuple[str, ...]:
         """Return the states that the message goes through, changing once per second."""
-        return _states(self.kind, self.phone, self.blocked, self.voicemail)
+        if self.blocked:
+            return (BLOCKED,)
+        if self.kind != CALL:
+            return _MESSAGE.get(self.phone[-4:], ("queued", "sent", "delivered"))
+        states = _CALL.get(self.phone[-4:], ("queued", "ringing", "answered"))
+        return ("queued", "ringing", "voicemail") if self.voicemail and states[-1] == "not-answered" else states
 
     def reached(self, now: float) -> tuple[str, ...]:
         """Return the states until now, the current one last."""
@@ -114,15 +119,6 @@ class SentMessage(NamedTuple):
 
 _COLUMNS = ", ".join(SentMessage._fields)
 _INSERT = f"INSERT INTO messages ({_COLUMNS}) VALUES ({', '.join('?' for _ in SentMessage._fields)})"  # noqa: S608
-
-
-def _states(kind: str, phone: str, blocked: bool, voicemail: bool) -> tuple[str, ...]:
-    if blocked:
-        return (BLOCKED,)
-    if kind != CALL:
-        return _MESSAGE.get(phone[-4:], ("queued", "sent", "delivered"))
-    states = _CALL.get(phone[-4:], ("queued", "ringing", "answered"))
-    return ("queued", "ringing", "voicemail") if voicemail and states[-1] == "not-answered" else states
 
 
 def find(db: Connection, rest: str, *values: object) -> list[SentMessage]:
@@ -138,8 +134,6 @@ def send(
     *,
     shown: str | None = None,
     credits: int = 1,
-    code: str | None = None,
-    voicemail: bool = False,
     **more: Any,
 ) -> list[SentMessage]:
     """Charge for and store one message to each number; a repeated number gets one message.
@@ -150,25 +144,11 @@ def send(
     shown = text if shown is None else shown
     sent = []
     for phone in dict.fromkeys(phones):
-        blocked = scope.db.execute("SELECT 1 FROM blocked WHERE phone = ?", (phone,)).fetchone() is not None
-        sent.append(
-            SentMessage(
-                id=new_id(scope.random),
-                dispatch_id=dispatch_id,
-                phone=phone,
-                kind=kind,
-                # The code of a blocked message is not stored, since it never arrives.
-                text=shown if blocked else text,
-                shown=shown,
-                credits=0 if blocked else credits,
-                created=scope.now,
-                blocked=blocked,
-                received=_states(kind, phone, blocked, voicemail)[-1] in _RECEIVED,
-                code=None if blocked else code,
-                voicemail=voicemail,
-                **more,
-            )
-        )
+        message = SentMessage(new_id(scope.random), dispatch_id, phone, kind, text, shown, credits, scope.now, **more)
+        if scope.db.execute("SELECT 1 FROM blocked WHERE phone = ?", (phone,)).fetchone():
+            # The code of a blocked message is not stored, since it never arrives.
+            message = message._replace(text=shown, credits=0, code=None, blocked=True)
+        sent.append(message._replace(received=message.states()[-1] in _RECEIVED))
     cost = sum(message.credits for message in sent)
     if cost > scope.credits:
         why = f"this send costs {plural(cost, 'credit')}; {scope.credits} left"

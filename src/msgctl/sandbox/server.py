@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from email.utils import formatdate
 from functools import lru_cache
 from http.client import responses
+from typing import Any
 
 from msgctl.sandbox.emulator import SECONDS_BETWEEN_CHECKS
 from msgctl.sandbox.protocol import MAX_BODY, Refusal, SandboxRequest, SandboxResponse, masked
@@ -78,10 +79,14 @@ class Server:
     def close(self) -> None:
         self.socket.close()
 
+    def _failed(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if not self.is_stopping:  # connections are cancelled then
+            self.log(f"a connection failed: {context['message']}")
+
     async def _serve(self, respond: Respond) -> None:
         loop, stopped = asyncio.get_running_loop(), asyncio.Event()
         self._wake = lambda: loop.call_soon_threadsafe(stopped.set)
-        loop.set_exception_handler(lambda _, context: self.log(f"a connection failed: {context['message']}"))
+        loop.set_exception_handler(self._failed)
         await asyncio.start_server(
             lambda reader, writer: _Connection(self, respond, reader, writer).serve(),
             sock=self.socket,
