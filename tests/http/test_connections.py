@@ -247,7 +247,7 @@ MALFORMED = [
     *(f"HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n" for length in LENGTHS),
     *(f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{size}\r\n" for size in CHUNK_SIZES),
     *(f"HTTP/1.1 200 OK\r\n{line}\r\nContent-Length: 11\r\n\r\n" for line in CODINGS),
-    *(f"{line} planted\r\nContent-Length: 11\r\n\r\n" for line in ("HTTP/0.9 200 OK", "HTTP/1.1 1000 OK", "200", "{}")),
+    *(f"{line} planted\r\nContent-Length: 11\r\n\r\n" for line in ("HTTP/1.1 1000 OK", "200", "{}")),
 ]
 
 
