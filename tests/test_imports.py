@@ -18,7 +18,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 LAYERS = (
     {"__main__", "cli", "reference"},
-    {"jobs", "history", "doctor", "output", "sandbox"},
+    {"jobs", "history", "output", "sandbox"},
     {"http"},
     {"config", "storage"},
     {"values", "segments", "operations", "recipients", "phones", "jsontext"},

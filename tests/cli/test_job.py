@@ -343,6 +343,7 @@ def test_messages_without_an_id_are_not_asked_for(jobs: Jobs, service: Service, 
 
 
 def test_a_job_is_removed(mixed: str, jobs: Jobs, home: Path) -> None:
+    refused(jobs("job", "remove", mixed), 2, "--yes")
     done = jobs("job", "remove", mixed, terminal=True, stdin="n\n")
     assert (done.code, f"Delete job {mixed}" in done.err) == (130, True)
     assert jobs.shown(mixed)["job"] == mixed
@@ -420,11 +421,6 @@ def test_prune_deletes_finished_jobs_before_a_date(
     refused(jobs("job", "prune", "--before", "1d"), 2, "Cannot ask", "--yes")
     assert jobs("job", "prune", "--before", "1d", "--yes").code == 0
     assert [each["job"] for each in jobs("job", "list", "--json").document] == [mixed], "an unfinished job stays"
-
-
-def test_remove_without_a_terminal_needs_yes(mixed: str, jobs: Jobs) -> None:
-    refused(jobs("job", "remove", mixed), 2, "--yes")
-    assert jobs.shown(mixed)["job"] == mixed
 
 
 # --- resend

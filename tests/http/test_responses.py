@@ -290,7 +290,6 @@ def test_a_code_is_verified(status: Any) -> None:
     [False, 0, 0.0, "0", "no", "False", "error", "FAILED", "invalid", "Invalid code", "expired", "rejected", "denied",
      "pending", "not verified", "no verificado", "inválido", "expirado", "rechazado", "denegado", "pendiente",
      "fallido", "falso", "", " ", None, [], {}, [True]],
-    ids=repr,
 )  # fmt: skip
 def test_a_code_is_not_verified(status: Any) -> None:
     error = error_of(ops.VERIFY_2FA, {"status": status})

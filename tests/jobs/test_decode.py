@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import threading
 from pathlib import Path
 
 import pytest
@@ -67,43 +65,8 @@ def test_a_file_that_is_not_text_is_refused(content: bytes, said: str) -> None:
 # --- sources
 
 
-def test_a_pipe_is_read_like_a_file() -> None:
-    content = b"phone,name\n" + b"57300,x\n" * 60_000 + b"57301,\xe9\n"
-    reader, writer = os.pipe()
-
-    def write() -> None:
-        with os.fdopen(writer, "wb") as stream:
-            stream.write(content)
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    with os.fdopen(reader, "rb") as source:
-        outcome = read_from(source)
-    thread.join()
-    assert outcome == read(content)
-
-
 def test_truncated_utf16_is_refused() -> None:
     assert "not valid UTF-16" in refused(f"phone\n{ANA}\n".encode("utf-16")[:-1])
-
-
-def test_a_file_is_read_from_its_current_position() -> None:
-    source = io.BytesIO(f"a line already read\nphone\n{ANA}\n".encode())
-    source.readline()
-    assert read_from(source).rows == [Row(2, ANA, (ANA,))]
-
-
-def test_a_non_blocking_pipe_is_waited_for() -> None:
-    reader, writer = os.pipe()
-    os.set_blocking(reader, False)
-
-    def write() -> None:
-        with os.fdopen(writer, "wb") as stream:
-            stream.write(f"phone\n{ANA}\n".encode())
-
-    threading.Timer(0.2, write).start()
-    with os.fdopen(reader, "rb") as source:
-        assert read_from(source).rows == [Row(2, ANA, (ANA,))]
 
 
 class Broken(io.BytesIO):

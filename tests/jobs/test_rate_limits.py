@@ -91,12 +91,6 @@ def test_a_slow_rate_is_never_passed_by_more_than_one_recipient(rate: float) -> 
     assert min(found) >= rate * 10 - 1
 
 
-def test_without_a_rate_nothing_waits() -> None:
-    pace = RateLimiter(None)
-    pace.sent(1_000_000, 5.0)
-    assert (pace.delay(5.0), pace.most(1000)) == (0.0, 1000)
-
-
 # --- failures in a row
 
 

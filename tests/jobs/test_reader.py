@@ -183,14 +183,6 @@ def test_blank_rows_are_skipped_and_counted() -> None:
     assert found.blank == 3
 
 
-def test_missing_cells_are_empty() -> None:
-    assert read(f"phone,name,city\n{ANA}\n").rows == [Row(2, ANA, (ANA, "", ""))]
-
-
-def test_a_header_alone_has_no_rows() -> None:
-    assert read("phone,name\n").found == []
-
-
 def test_phones_are_normalised_and_values_are_not() -> None:
     assert read("phone\n+57 (300) 123-4567\n").rows == [Row(2, ANA, ("+57 (300) 123-4567",))]
 

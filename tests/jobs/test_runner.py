@@ -157,22 +157,6 @@ def test_a_job_ends_if_its_threads_cannot_start(error: Exception, tmp_path: Path
     assert stopped_by is error or isinstance(stopped_by, OutcomeUnknownError)
 
 
-def test_requests_in_flight_finish_when_a_job_is_stopped(tmp_path: Path) -> None:
-    with closing(opened(job(tmp_path, 10, concurrency=1))) as ledger:
-
-        def stop(phones: Sequence[str]) -> list[dict[str, Any]]:
-            runner.stop()
-            return accept(phones)
-
-        service = Service(accept, stop)
-        runner = Runner(ledger, service.connect)
-        runner.start()
-        assert runner.wait(30)
-        assert runner.finish() is None
-        assert (len(service.asked), outcomes(ledger)) == (2, {"accepted": 2, "pending": 8})
-        assert runner.totals == ledger.totals
-
-
 def test_unsent_recipients_are_sent_before_the_others(tmp_path: Path) -> None:
     service = Service(accept, miss, miss)
     with closing(opened(job(tmp_path, 6, batch_size=2, concurrency=1))) as ledger:

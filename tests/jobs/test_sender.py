@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from jobs.making import SPEC, Service, entry
-from msgctl import operations
 from msgctl.errors import (
     ConfigurationError,
     MsgctlError,
@@ -18,10 +15,9 @@ from msgctl.errors import (
     RefusedError,
     UsageError,
 )
-from msgctl.http.response import Response
 from msgctl.jobs import spec
 from msgctl.jobs.runner import send
-from msgctl.jobs.spec import Intent, JobSpec
+from msgctl.jobs.spec import Intent
 from msgctl.jobs.states import Event, State
 from msgctl.recipients import RecipientOutcome
 
@@ -35,7 +31,7 @@ def intent(*phones: str, **parameters: Any) -> Intent:
 @pytest.mark.parametrize(
     ("credits", "charged"),
     [("3", 3), ("0", 0), (None, None), ("3.5", None), ("1e3", None), ("-1", None), ("٣", None), ("9" * 5000, None)],
-    ids=lambda value: str(value)[:5],
+    ids=["many", "none", "missing", "a fraction", "an exponent", "negative", "of another script", "too many"],
 )
 def test_credits_are_whole_numbers(credits: str | None, charged: int | None) -> None:
     assert spec.charged(credits) == charged
@@ -73,30 +69,6 @@ def test_a_request_that_cannot_be_made_is_refused() -> None:
 
 
 # --- requests
-
-
-def sent(job: JobSpec, asked: Intent) -> list[Mapping[str, Any]]:
-    """Return the parameters of the request for an intent."""
-    found: list[Mapping[str, Any]] = []
-
-    class Recorder(Service):
-        def send(self, operation: operations.Operation, values: Mapping[str, Any], *, timeout: float) -> Response:
-            found.append(values)
-            return super().send(operation, values, timeout=timeout)
-
-    send(Recorder().connect(), job, asked)
-    return found
-
-
-def test_phones_of_one_text_share_a_request() -> None:
-    job = replace(SPEC, fixed={"country-code": "CO"})
-    assert sent(job, intent(A, B)) == [{"phone": (A, B), "sms": "Hello", "country-code": "CO"}]
-
-
-def test_a_template_goes_to_one_phone() -> None:
-    job = replace(SPEC, operation=operations.CHATAPP_SEND.name, fixed={"template": "hello"})
-    body = ["Ana", "8:00"]
-    assert sent(job, intent(A, body=body)) == [{"phone": A, "body": body, "template": "hello"}]
 
 
 def test_the_response_is_kept_if_an_outcome_is_in_doubt() -> None:

@@ -10,8 +10,7 @@ from phonenumbers import PhoneNumberType
 from phonenumbers import timezone as phone_zones
 
 from msgctl.jobs.reader import RowError
-from msgctl.jobs.schedule import SendingHours, Window, ZoneFinder, zones_of
-from support.tool import Clock
+from msgctl.jobs.schedule import Window, ZoneFinder, zones_of
 
 BOGOTA, TOKYO = "America/Bogota", "Asia/Tokyo"
 OFFICE = Window.parse("08:00-19:00")
@@ -48,18 +47,3 @@ def test_a_country_of_one_zone_is_known_without_parsing_the_number() -> None:
                 digits = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)[1:]
                 expected = [name for name in phone_zones.time_zones_for_number(number) if name != "Etc/Unknown"]
                 assert list(zones_of(digits)) == expected, (region, digits)
-
-
-def test_the_open_zones_follow_the_clock() -> None:
-    clock = Clock(at("2026-11-21T12:59:59.9"))
-    hours = SendingHours(OFFICE, [BOGOTA, TOKYO], clock)
-    assert hours.open_zones() == []
-    assert hours.next_opening([BOGOTA, TOKYO]) == at("2026-11-21T13:00")
-    assert hours.next_opening([TOKYO]) == at("2026-11-21T23:00")
-    clock.now = at("2026-11-21T13:00:00.1")
-    assert hours.open_zones() == [BOGOTA]
-    clock.now = at("2026-11-21T23:30")
-    assert hours.open_zones() == [BOGOTA, TOKYO]
-    clock.now = at("2026-11-21T02:00")  # set back
-    assert hours.open_zones() == [TOKYO]
-    assert hours.next_opening([]) is None

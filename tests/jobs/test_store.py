@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sqlite3
 import stat
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from jobs.making import SPEC, opened, rows, write
-from msgctl.errors import ConfigurationError, UsageError
+from msgctl.errors import ConfigurationError
 from msgctl.jobs.importer import Importer
 from msgctl.jobs.store import Store
 from support.jobs import NOW
@@ -67,18 +66,6 @@ def test_jobs_are_listed_oldest_day_first(store: Store) -> None:
         (store.folder / name).touch()
     (store.folder / "20261121-3f9a2e").mkdir()
     assert store.ids() == [JOB, OTHER]
-
-
-def test_a_missing_folder_has_no_jobs(tmp_path: Path) -> None:
-    assert Store(tmp_path / "nowhere").ids() == []
-
-
-@pytest.mark.parametrize("job", [OTHER, "../jobs/" + JOB, "", "*", JOB + ".sqlite3", "x\x1b[31m", JOB + "\n"])
-def test_a_missing_job_is_a_usage_error(job: str, store: Store) -> None:
-    write(store.path(JOB), rows(1))
-    with pytest.raises(UsageError, match="There is no job") as caught:
-        store.find(job)
-    assert "\x1b" not in caught.value.message
 
 
 # --- locks
@@ -180,35 +167,6 @@ def test_an_import_does_not_overwrite_a_file(store: Store) -> None:
 
 
 # --- files that are not ledgers
-
-
-@pytest.mark.parametrize("content", [b"", b"SQLite format 3\0", b"recipients of mine\n" * 1000])
-def test_a_file_that_is_not_a_ledger(content: bytes, store: Store) -> None:
-    store.path(JOB).write_bytes(content)
-    store.path(JOB).chmod(0o600)
-    assert re.search("Cannot use|but not the ledger", fault(store))
-    assert store.path(JOB).read_bytes() == content
-
-
-def test_another_database(store: Store) -> None:
-    with closing(sqlite3.connect(store.path(JOB))) as db:
-        db.execute("CREATE TABLE job (name, value)")
-        db.commit()
-    store.path(JOB).chmod(0o600)
-    assert "is a database, but not the ledger" in fault(store)
-
-
-@pytest.mark.parametrize(("version", "said"), [(99, "a newer msgctl"), (0, "an older msgctl")])
-def test_a_ledger_of_another_version(version: int, said: str, store: Store) -> None:
-    with closing(sqlite3.connect(write(store.path(JOB), rows(1)))) as db:
-        db.execute(f"PRAGMA user_version = {version}")
-    assert said in fault(store)
-
-
-@pytest.mark.parametrize("bits", [0o604, 0o640, 0o666])
-def test_a_ledger_that_others_can_read_is_refused(bits: int, store: Store) -> None:
-    write(store.path(JOB), rows(1)).chmod(bits)
-    assert f"(mode {bits:04o})" in fault(store)
 
 
 def test_links_folders_and_pipes_are_not_ledgers(store: Store, tmp_path: Path) -> None:

@@ -116,26 +116,6 @@ def test_a_clock_that_jumps_sends_to_everyone_once_and_inside_the_window(seed: i
     assert sorted(looks.phones) == sorted(phones)
 
 
-def test_a_job_that_is_stopped_while_it_waits_continues_later(tmp_path: Path) -> None:
-    clock = Clock(at("2026-11-21T02:00"))
-    path = made(tmp_path / "job", [COLOMBIAN.format(1)], clock.now)
-    service = Service()
-    ledger = opened(path)
-    work = Runner(ledger, service.connect, clock=clock)
-    work.start()
-    while work.waits_until is None:
-        assert not work.wait(0.001)
-    assert work.waits_until == at("2026-11-21T13:00")
-    work.stop()
-    assert work.wait(30)
-    assert work.finish() is None
-    assert outcomes(ledger) == {"pending": 1}
-    ledger.close()
-    assert service.asked == []
-    assert run(path, clock, service) == [at("2026-11-21T13:00")]
-    assert service.asked == [(COLOMBIAN.format(1),)]
-
-
 def test_a_request_whose_window_closes_before_it_is_sent_is_pending_again(tmp_path: Path) -> None:
     clock = Clock(at("2026-11-20T23:59:59"))
     path = made(tmp_path / "job", [COLOMBIAN.format(number) for number in range(5)], clock.now)

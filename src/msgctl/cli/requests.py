@@ -79,7 +79,7 @@ def send(
         raise UsageError("--resend-unknown needs --once KEY")
     if wait.max_wait is not None and not wait.wait:
         raise UsageError("--max-wait needs --wait")
-    seconds = checks.seconds(wait.max_wait or "300", "--max-wait", most=31 * 86400)
+    seconds = checks.seconds(wait.max_wait or "300", "--max-wait", most=31 * 86400) if wait.wait else 0.0
     if not options.ignore_optout and paths.state(paths.OPTOUTS).exists():
         _refuse_optouts(values, body)
     if options.once is None or context.options.dry_run:

@@ -12,6 +12,7 @@ from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.rate_limits import Budget
 from msgctl.jobs.schedule import SendingHours
 from msgctl.jobs.spec import Intent, JobSpec, RequestResult
+from msgctl.jobs.states import IN_FLIGHT
 from msgctl.jobs.workers import WaitError, Workers
 from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome, exit_code, outcomes
 
@@ -97,6 +98,8 @@ class Runner(Workers):
         if self._ledger.spec.canary is not None:
             most = min(most, self._ledger.spec.canary - totals.sent)
             if most <= 0:
+                if any(totals.states[each] for each in IN_FLIGHT):  # they may come back unsent
+                    raise WaitError(None)
                 self.stop()
                 return 0
         cost = None if self._budget.most is None else self._ledger.next_cost()
