@@ -83,7 +83,7 @@ def doctor(context: Context) -> OwnResult:
     """
     context.check_fields(FIELDS)
     failures: list[MsgctlError] = []
-    return OwnResult(Doctor(context, failures).examine(), FIELDS, view="doctor", shows_failures=True, failures=failures)
+    return OwnResult(Doctor(context, failures).examine(), FIELDS, view="doctor", failures=failures)
 
 
 class Doctor:

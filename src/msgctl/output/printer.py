@@ -54,7 +54,7 @@ class Printer:
 
     def print(self, result: Result) -> None:
         """Print what a command returned, and flush."""
-        chosen = () if isinstance(result, OwnResult) and not result.has_fields else self._chosen
+        chosen = () if isinstance(result, OwnResult) and result.view == "request" else self._chosen
         if isinstance(result, RawResult):
             self._raw(result)
         elif isinstance(result, TextResult):
@@ -174,11 +174,13 @@ class Printer:
 
     def _raw(self, result: RawResult) -> None:
         self._write(clean(line) + "\n" for line in result.head)
-        if not self._screen.stream.isatty():
+        if not (result.body and self._screen.stream.isatty()):
             self._screen.write_bytes(result.body)
-        elif _is_json(result.body):
+            return
+        try:
+            load_json(result.body)
             self._json(result.body)
-        elif result.body:
+        except ShapeError:
             lines = result.body.decode("utf-8", "backslashreplace").removesuffix("\n").split("\n")
             self._write(clean(line.removesuffix("\r").expandtabs()) + "\n" for line in lines)
 
@@ -221,14 +223,6 @@ def _console(screen: Screen) -> Console:
     from msgctl.output.theme import console
 
     return console(screen.stream, width=screen.width or 80, color=screen.color)
-
-
-def _is_json(body: bytes) -> bool:
-    try:
-        load_json(body)
-    except ShapeError:
-        return False
-    return True
 
 
 def _array(documents: Iterable[Any]) -> Iterator[str]:
