@@ -18,10 +18,10 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 LAYERS = (
     {"__main__", "cli", "reference"},
-    {"jobs", "history", "doctor", "output", "sandbox"},
+    {"jobs", "history", "output", "sandbox"},
     {"http"},
     {"config", "storage"},
-    {"values", "segments", "operations", "recipients", "phones"},
+    {"values", "segments", "operations", "recipients", "phones", "jsontext"},
     {"errors", "text", "__init__"},
 )
 """The parts of the package from the top down: each may import what is in a lower layer."""

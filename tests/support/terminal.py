@@ -55,14 +55,6 @@ class Terminal:
             self.shown += os.read(self._outer, 65536)
         return True
 
-    def echoes(self) -> bool:
-        """Whether the terminal shows typed text."""
-        return bool(termios.tcgetattr(self._inner)[3] & termios.ECHO)
-
-    def reset(self) -> None:
-        """Set the terminal as it was at first, as a shell does when a command was stopped."""
-        termios.tcsetattr(self._inner, termios.TCSANOW, self._settings)
-
     def write(self, typed: bytes) -> None:
         os.write(self._outer, typed)
 

@@ -1,17 +1,67 @@
-"""`msgctl doctor`: diagnose problems."""
+"""`msgctl doctor`: checks, each with what was found and how to fix it.
+
+They examine this machine first, then the connection to the service, then its response to a request for the balance.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import re
+import ssl
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
+import httpcore
+import httpx
+
+from msgctl import __version__
+from msgctl import operations as ops
 from msgctl.cli.context import Context
 from msgctl.cli.tree import HELP, command, group
-from msgctl.errors import MsgctlError
+from msgctl.config import file as config_file
+from msgctl.config import profiles
+from msgctl.config.base_url import ascii_host, is_loopback
+from msgctl.config.credential import Credential
+from msgctl.config.profiles import Profile
+from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, NotReachedError, RefusedError
+from msgctl.http import request
+from msgctl.http.redaction import redact
+from msgctl.http.response import credits_left
+from msgctl.http.steps import Steps
+from msgctl.http.transport import CHECK_ADDRESS, look_up, proxy_for
 from msgctl.operations import Effect
-from msgctl.output.result import Format, OwnResult, Result
+from msgctl.output.result import Format, OwnResult
+from msgctl.storage import paths
+from msgctl.text import in_seconds, plural, shorten
 
 app = group("")
+
+FIELDS = ("check", "status", "found", "fix")
+
+DAYS_TO_RENEW = 14
+"""A certificate that expires in fewer days has usually not been renewed in time."""
+MOST_APART = 60
+"""The most seconds between two clocks that do no harm yet."""
+
+CERTIFICATE_FIXES = {
+    9: "If this machine's clock is slow, set it: the certificate is not valid yet.",
+    10: "If this machine's clock is fast, set it. Otherwise the service must renew its certificate.",
+    62: "Check the base URL: the certificate belongs to another name.",
+    64: "Check the base URL: the certificate belongs to a name, or to another address.",
+}
+"""By the result of OpenSSL's verification: not yet valid, expired, another host name, another address."""
+REFUSING_CALLERS = frozenset({401, 403, 520})
+"""Statuses for a caller whose address is not allowed: 520 by the interface, the others by a proxy before it."""
+KEY_ORIGINS = {"key": "the configuration file", "key_command": "the key command", "keyring": "the keychain"}
+BALANCE = request.build(ops.BALANCE, {})
+
+Found = tuple[str, str] | tuple[str, str, str]
+"""What a check returns: status, what was found, and how to fix it. One that fails raises MsgctlError."""
 
 
 @command(
@@ -23,7 +73,7 @@ app = group("")
     effect=Effect.READS,
     panel=HELP,
 )
-def doctor(context: Context) -> Result:
+def doctor(context: Context) -> OwnResult:
     """Diagnose problems and suggest fixes.
 
     Checks in order the program, the profile and its file, the connection to the service, and the credentials, by asking
@@ -31,29 +81,252 @@ def doctor(context: Context) -> Result:
 
     The exit code is the one that a request would fail with, or 0 if no check failed.
     """
-    from msgctl.doctor import FIELDS, Doctor
-
     context.check_fields(FIELDS)
-    checks = Doctor(
-        environ=context.environ,
-        named=context.options.profile,
-        find_config=lambda: context.config_path,
-        connect=context.connect,
-        timeout=context.options.timeout,
-        clock=context.clock,
-        monotonic=context.monotonic,
-        offline=context.options.dry_run,
-    )
-
     failures: list[MsgctlError] = []
+    return OwnResult(Doctor(context, failures).examine(), FIELDS, view="doctor", shows_failures=True, failures=failures)
 
-    def documents() -> Iterator[dict[str, Any]]:
-        for finding in checks.examine():
-            if finding.error is not None and not failures:
-                finding.error.what = f"{finding.check}: {finding.error.what}"
-                if context.options.format is Format.TABLE:
-                    finding.error.hint = None  # the table shows it already
-                failures.append(finding.error)
-            yield dict(zip(FIELDS, finding, strict=False))
 
-    return OwnResult(documents(), FIELDS, view="doctor", shows_failures=True, failures=failures)
+class Doctor:
+    """The checks, and what the earlier ones find out for the later ones.
+
+    The first error is added to ``failures``: what a request would fail with.
+    """
+
+    credential: Credential
+    profile: Profile
+
+    def __init__(self, context: Context, failures: list[MsgctlError]) -> None:
+        self._context = context
+        self._failures = failures
+        self._redact: Callable[[str], str] = str
+        self._timeout = context.options.timeout
+        self._steps = Steps(context.monotonic)
+        self._config = config_file.ConfigFile(Path(), {})
+        named = context.options.profile or context.environ.get("MSGCTL_PROFILE")
+        self._is_sandbox = named == profiles.SANDBOX
+
+    @cached_property
+    def proxy(self) -> httpx.Proxy | None:
+        return proxy_for(self.profile.base_url)
+
+    @property
+    def host(self) -> str:
+        return ascii_host(urlsplit(self.profile.base_url).hostname or "")
+
+    @cached_property
+    def outcome(self) -> httpx.Response | MsgctlError:
+        """The response to a request for the balance, which is made once, or its error. Raises Interrupted."""
+        self._steps.through_proxy = self.proxy is not None
+        self._context.client = self._context.connect(self.credential, self._steps.note)
+        try:
+            return self._context.client.fetch(BALANCE, timeout=self._timeout)
+        except Interrupted:
+            raise
+        except MsgctlError as error:
+            return error
+
+    def examine(self) -> Iterator[dict[str, Any]]:
+        """Make the checks in order and give each finding as soon as it is known. Raises Interrupted on Ctrl-C."""
+        causes: dict[str, str] = {}
+        for check in CHECKS:
+            cause = next((causes[need] for need in check.needs if need in causes), None)
+            found = ("skipped", f"not checked: {cause} failed") if cause else self._made(check)
+            if cause or found[0] == "failed":
+                causes[check.name] = cause or check.name
+            status, *texts = found
+            what, fix = (self._redact(text) if text else None for text in (*texts, None)[:2])
+            yield dict(zip(FIELDS, (check.name, status, what, fix), strict=True))
+
+    def _made(self, check: Check) -> tuple[str | None, ...]:
+        if self._is_sandbox and not check.in_sandbox:
+            return "skipped", "not used by the sandbox"
+        if self._context.options.dry_run and check.asks_network:
+            return "skipped", "left out by --dry-run"
+        try:
+            return check.make(self)
+        except Interrupted:
+            raise
+        except MsgctlError as error:
+            found = "failed", error.what, error.hint
+            if not self._failures:
+                error.what = f"{check.name}: {error.what}"
+                if self._context.options.format is Format.TABLE:
+                    error.hint = None  # the table shows it already
+                self._failures.append(error)
+            return found
+
+    # --- this machine
+
+    def check_version(self) -> Found:
+        python = ".".join(map(str, sys.version_info[:3]))
+        return "ok", f"msgctl {__version__}, Python {python}, {ssl.OPENSSL_VERSION}"
+
+    def check_file(self) -> Found:
+        """Check that the configuration file can be read, by its owner only."""
+        path = self._context.config_path
+        self._config = config_file.load(path)
+        return "ok", f"{paths.shown(path)}{', readable only by you' if path.exists() else ' does not exist'}"
+
+    def check_profile(self) -> Found:
+        """Find the profile in use and what selects it."""
+        context = self._context
+        chosen = profiles.choose(self._config, context.environ, context.options.profile)
+        self.profile = context.profile = chosen.checked(*profiles.OPTIONS)
+        self._is_sandbox = self.profile.is_sandbox
+        variables = ", ".join(profiles.VARIABLES[setting] for setting in self.profile.given)
+        if not self.profile.by:
+            return "ok", f"made of {variables}"
+        by = "the default" if self.profile.by == "default_profile" else f"from {self.profile.by}"
+        overridden = f"; overridden by {variables}" if variables else ""
+        return "ok", f"{shorten(self.profile.name, 64)} ({by}){overridden}"
+
+    def check_base_url(self) -> Found:
+        """Check where the service is."""
+        url = self.profile.base_url
+        if self.profile.is_sandbox:
+            return "ok", f"{url} (simulated in this process)"
+        source = " (from MSGCTL_BASE_URL)" if "base_url" in self.profile.given else ""
+        parts = urlsplit(url)
+        if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+            found = f"{url}{source} is plain http, which exposes the key"
+            return "warning", found, "Use https:// if the service offers it, and remove allow_http."
+        if not url.endswith("/v1"):
+            other = "has another version than" if re.search("/v[0-9]+$", url) else "does not end in a version such as"
+            return "warning", f"{url}{source} {other} /api/v1", "Compare it with the URL that the service gave you."
+        return "ok", f"{url}{source}"
+
+    def check_key(self) -> Found:
+        """Check that there is a client identifier and a key, and where the key comes from; the key is not shown."""
+        self.credential = self.profile.credential()
+        text = self.credential.key.reveal()
+        self._redact = partial(redact, key=text)
+        if self.profile.is_sandbox:
+            return "ok", "built in"
+        origin = "MSGCTL_KEY" if "key" in self.profile.given else KEY_ORIGINS[self.profile.key_source]
+        found = f"client {self.credential.client}; {len(text)}-character key from {origin}"
+        if text != text.strip():
+            fix = "If it is refused, save it without the space."
+            return "warning", f"{found}, with a space at its start or end", fix
+        return "ok", found
+
+    # --- the connection to the service
+
+    def check_proxy(self) -> Found:
+        """Find out whether the environment asks for a proxy."""
+        if self.proxy is None:
+            return "ok", "none"
+        return "ok", f"{self.proxy.url.scheme}://{_joined(self.proxy.url.host, self.proxy.url.port)}"
+
+    def check_name(self) -> Found:
+        """Look up the name of the service, or of the proxy."""
+        host = self.proxy.url.host if self.proxy else self.host
+        try:
+            addresses = look_up(host, 0, self._timeout)
+        except httpcore.TimeoutException:
+            raise NotReachedError(f"{host} was not found within {in_seconds(self._timeout)}", CHECK_ADDRESS) from None
+        if addresses == [host]:
+            return "ok", f"{host} (IP address, no lookup needed)"
+        behind = f"; the proxy looks up {shorten(self.host)}" if self.proxy else ""
+        return "ok", f"{shorten(host)} is {shorten(', '.join(addresses))}{behind}"
+
+    def check_connection(self) -> Found:
+        """Ask for the balance, and check that a connection was made for it, through the proxy if there is one."""
+        outcome, steps = self.outcome, self._steps
+        if isinstance(outcome, ConfigurationError):
+            return "skipped", "not checked"  # the settings for TLS are wrong, which the next check reports
+        if isinstance(outcome, MsgctlError) and not (steps.local and (steps.tls_began or outcome.exit_code != 4)):
+            raise outcome
+        through = f", through the proxy to {shorten(self.host)}" if self.proxy else ""
+        return "ok", f"{_joined(*steps.remote)}{through} in {steps.seconds * 1000:.0f} ms, from {steps.local}"
+
+    def check_tls(self) -> Found:
+        """Check that the service's certificate is trusted, and until when."""
+        if not self.profile.base_url.lower().startswith("https:"):
+            return "skipped", "not used (plain http)"
+        certificate = self._steps.certificate
+        if isinstance(self.outcome, MsgctlError) and not certificate:
+            cause = next((it for it in _causes(self.outcome) if isinstance(it, ssl.SSLCertVerificationError)), None)
+            self.outcome.hint = CERTIFICATE_FIXES.get(cause.verify_code if cause else 0, self.outcome.hint)
+            raise self.outcome
+        names = shorten(", ".join(str(name) for _, name in certificate.get("subjectAltName", ())), 120)
+        ends = ssl.cert_time_to_seconds(certificate["notAfter"])
+        days = int((ends - self._context.clock()) // 86_400)
+        until = f"{datetime.fromtimestamp(ends, UTC):%Y-%m-%d} ({plural(days, 'day')})"
+        found = f"{self._steps.tls_version}; certificate for {names or 'no name'}, valid until {until}"
+        if days < DAYS_TO_RENEW:
+            return "warning", found, "The service must renew it: after that day nothing can be sent."
+        return "ok", found
+
+    # --- the service
+
+    def check_clock(self) -> Found:
+        """Compare this machine's clock with the service's."""
+        if isinstance(self.outcome, MsgctlError):
+            return "skipped", "no response"
+        try:
+            there = parsedate_to_datetime(self.outcome.headers.get("date", ""))
+            theirs = there.replace(tzinfo=there.tzinfo or UTC).timestamp()
+        except (ValueError, TypeError, IndexError, OverflowError):
+            return "skipped", "the response has no date"
+        ours = self._context.clock()
+        apart = round(ours - theirs)
+        if abs(apart) <= MOST_APART:
+            return "ok", f"within {MOST_APART} seconds of the service's"
+        times = " and ".join(f"{datetime.fromtimestamp(each, UTC):%Y-%m-%d %H:%M:%S}" for each in (ours, theirs))
+        return (
+            "warning",
+            f"{abs(apart)} seconds {'fast' if apart > 0 else 'slow'}: {times} at the service (UTC)",
+            "Set this machine's clock, preferably by NTP: dates and certificates depend on it.",
+        )
+
+    def check_credentials(self) -> Found:
+        """Check that the service accepts client and key from this address."""
+        if isinstance(self.outcome, MsgctlError):
+            raise self.outcome
+        try:
+            left = credits_left(self._context.client.parse(BALANCE, self.outcome))
+        except RefusedError as error:
+            if self.outcome.status_code in REFUSING_CALLERS and not self.profile.is_sandbox:
+                whose = f"the proxy {shorten(self.proxy.url.host)}" if self.proxy else "this machine"
+                error.hint = (
+                    "Check client and key, and that the account's Security menu allows the public IP address of "
+                    f"{whose} (its own address is {self._steps.local})."
+                )
+            raise
+        return "ok", "accepted" if left is None else f"accepted; {left} {'credit' if left == 1 else 'credits'} left"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Give an error and those that led to it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _joined(host: str, port: int | None) -> str:
+    return f"{f'[{host}]' if ':' in host else shorten(host)}:{port}".removesuffix(":None")
+
+
+class Check(NamedTuple):
+    """A check: its name, what it does, the checks that it needs, and whether it asks the network."""
+
+    name: str
+    make: Callable[[Doctor], Found]
+    needs: tuple[str, ...] = ()
+    asks_network: bool = False
+    in_sandbox: bool = False
+
+
+CHECKS = (
+    Check("version", Doctor.check_version, in_sandbox=True),
+    Check("file", Doctor.check_file),
+    Check("profile", Doctor.check_profile, ("file",), in_sandbox=True),
+    Check("base URL", Doctor.check_base_url, ("profile",), in_sandbox=True),
+    Check("key", Doctor.check_key, ("profile",), in_sandbox=True),
+    Check("proxy", Doctor.check_proxy, ("base URL",)),
+    Check("name", Doctor.check_name, ("proxy",), asks_network=True),
+    Check("connection", Doctor.check_connection, ("name", "key"), asks_network=True),
+    Check("TLS", Doctor.check_tls, ("connection",), asks_network=True),
+    Check("clock", Doctor.check_clock, ("TLS", "key"), asks_network=True),
+    Check("credentials", Doctor.check_credentials, ("TLS", "key"), asks_network=True, in_sandbox=True),
+)

@@ -13,7 +13,7 @@ from msgctl import phones, segments, values
 from msgctl.cli.context import Context
 from msgctl.cli.process import is_terminal
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.http.response import ShapeError, load_json
+from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Field, Operation
 from msgctl.text import plural
 from msgctl.values import MOST_MESSAGE_BYTES, quote

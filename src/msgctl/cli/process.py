@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 if TYPE_CHECKING:
@@ -28,35 +28,6 @@ def is_terminal(stream: TextIO | None) -> bool:
         return stream is not None and stream.isatty()
     except ValueError:
         return False
-
-
-@contextmanager
-def echo_kept_off() -> Iterator[None]:
-    """Keep the echo off even after Ctrl-Z and fg: the shell turns it on in between.
-
-    The caller turns the echo off before it reads, and on afterwards.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGCONT, lambda *_: _turn_echo_off())
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGCONT, before)
-
-
-def _turn_echo_off() -> None:
-    import termios
-
-    with suppress(OSError, termios.error):
-        descriptor = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-        try:
-            settings = termios.tcgetattr(descriptor)
-            settings[3] &= ~termios.ECHO
-            termios.tcsetattr(descriptor, termios.TCSANOW, settings)
-        finally:
-            os.close(descriptor)
 
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import getpass
+import signal
 import warnings
 from typing import TYPE_CHECKING
 
-from msgctl.cli.process import echo_kept_off, is_terminal
+from msgctl.cli.process import is_terminal
 from msgctl.config import profiles
 from msgctl.errors import Cancelled, UsageError
 
@@ -71,14 +72,16 @@ def read_key(context: Context, *, from_stdin: bool) -> str:
 
 
 def _ask_key() -> str:
+    before = signal.signal(signal.SIGTSTP, signal.SIG_IGN)  # Ctrl-Z: the shell would turn the echo on again
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", getpass.GetPassWarning)
-            with echo_kept_off():
-                return getpass.getpass("Key: ")
+            return getpass.getpass("Key: ")
     except EOFError:
         raise Cancelled("Cancelled", consequence="nothing was saved") from None
     except UnicodeDecodeError:
         raise UsageError("The key is not UTF-8 text", profiles.KEY_HINT) from None
     except getpass.GetPassWarning:
         raise UsageError("This terminal would show the key", "Use --key-stdin or --key-command.") from None
+    finally:
+        signal.signal(signal.SIGTSTP, before)
