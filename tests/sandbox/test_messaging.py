@@ -9,13 +9,6 @@ from .world import NOON, PHONE, World, record, refusal
 OTHER = "573009876543"
 
 
-def test_a_number_given_twice_gets_one_message(world: World) -> None:
-    answer = world.sms(f"{PHONE},{OTHER},+{PHONE}")
-
-    assert [entry["phone"] for entry in answer["data"]] == [PHONE, OTHER]
-    assert world.credits == 998
-
-
 @pytest.mark.parametrize(("text", "segments"), [("a" * 160, 1), ("a" * 161, 2), ("í" * 70, 1), ("í" * 71, 2)])
 def test_an_sms_costs_its_segments_for_each_number(world: World, text: str, segments: int) -> None:
     answer = world.sms(f"{PHONE},{OTHER}", text)
@@ -33,15 +26,6 @@ def test_a_dispatch_that_costs_more_than_the_balance_is_refused_whole(world: Wor
     assert "costs 2 credits; 1 left" in msg
     assert world.credits == 1
     assert world.admin.inbox() == []
-
-
-def test_blocking_again_keeps_the_block_and_changes_only_its_name(world: World) -> None:
-    first = record(world.post("/block-phone", phone=PHONE))
-    named = record(world.post("/block-phone", phone=PHONE, name="Ana"))
-    again = record(world.post("/block-phone", phone=PHONE))
-
-    assert first["name"] == ""
-    assert named == again == {**first, "name": "Ana"}
 
 
 def test_a_blocked_number_gets_no_sms_and_costs_nothing(world: World) -> None:

@@ -107,18 +107,6 @@ def test_percent_is_of_all_clicks_of_the_range_with_one_decimal(world: World) ->
     ]
 
 
-def test_random_visitors_fit_the_given_fields(world: World) -> None:
-    shorten(world, is_premium="true")
-    world.click("sale", 30, country="co", brand="Apple", lang="fr")
-
-    answer = statistic(world)
-
-    assert counted(answer, "country") == {"CO": 30}
-    assert counted(answer, "city").keys() <= {"Bogotá", "Medellín", "Cali"}
-    assert counted(answer, "operatingSystem").keys() <= {"iOS", "iPadOS", "macOS"}
-    assert counted(answer, "lang") == {"fr": 30}
-
-
 def test_since_and_until_are_included(world: World) -> None:
     shorten(world)
     midnight = NOON - DAY / 2
