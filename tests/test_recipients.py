@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from msgctl import operations as ops
-from msgctl.http.response import load_json
+from msgctl.jsontext import load_json
 from msgctl.recipients import is_failure, outcomes, unclaimed
 
 A, B, C = "573001234567", "573007654321", "573009999999"

@@ -9,7 +9,7 @@ section 9.2.3.24.1.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -99,14 +99,13 @@ def to_gsm7(text: str) -> str:
     written: list[str] = []
     missing: dict[str, int] = {}
     previous = ""
-    for position, cluster in _clusters(text):
-        for char in unicodedata.normalize("NFC", cluster):
-            near = _near(char)
-            if near is None:
-                missing.setdefault(char, position)
-            else:
-                written.append(_separator(previous, char, near) + near)
-            previous = char
+    for position, char in enumerate(unicodedata.normalize("NFC", text), start=1):
+        near = _near(char)
+        if near is None:
+            missing.setdefault(char, position)
+        else:
+            written.append(_separator(previous, char, near) + near)
+        previous = char
     if missing:
         raise _no_near_character(missing)
     return "".join(written)
@@ -136,17 +135,6 @@ def _filled(widths: Iterable[int], capacity: int) -> int:
             segments, room = segments + 1, capacity
         room -= width
     return segments
-
-
-def _clusters(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each character with its combining marks, and its position, counted from 1."""
-    start = 0
-    for index, char in enumerate(text):
-        if index > start and not unicodedata.combining(char):
-            yield start + 1, text[start:index]
-            start = index
-    if text:
-        yield start + 1, text[start:]
 
 
 @lru_cache(maxsize=2048)

@@ -251,7 +251,7 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize("head", MALFORMED, ids=lambda head: ascii(head)[:60])
+@pytest.mark.parametrize("head", MALFORMED, ids=lambda head: ascii(head)[:60].replace("\\", "/"))
 def test_a_malformed_head_loses_the_response(head: str, service: Service, tool: Tool) -> None:
     service.will(raw(head.encode("latin-1") + BODY))
     outcome = tool(*SMS)

@@ -31,7 +31,7 @@ def intent(*phones: str, **parameters: Any) -> Intent:
 @pytest.mark.parametrize(
     ("credits", "charged"),
     [("3", 3), ("0", 0), (None, None), ("3.5", None), ("1e3", None), ("-1", None), ("٣", None), ("9" * 5000, None)],
-    ids=lambda value: str(value)[:5],
+    ids=["many", "none", "missing", "a fraction", "an exponent", "negative", "of another script", "too many"],
 )
 def test_credits_are_whole_numbers(credits: str | None, charged: int | None) -> None:
     assert spec.charged(credits) == charged

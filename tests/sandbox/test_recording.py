@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -82,14 +81,6 @@ def test_a_request_recorded_twice_gets_its_responses_in_order_and_then_the_last(
         recording.respond(BALANCE)
     replay = Replay(recording.lines, "file")
     assert [replay.respond(BALANCE).body[-2:-1] for _ in range(3)] == [b"2", b"1", b"1"]
-
-
-def test_a_request_that_is_not_in_the_record_is_named() -> None:
-    record: Any = json.loads(Replay([], "file").respond(sms("Hola")).body)
-    assert record["error"] == "NOT_RECORDED"
-    assert "POST /send-sms" in record["msg"]
-    assert "Hola" in record["msg"]
-    assert '"sandbox"' not in record["msg"]
 
 
 @pytest.mark.parametrize("line", ["", "[]", "{}", "nonsense", '{"method": "GET", "path": "/x"}'])

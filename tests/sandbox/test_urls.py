@@ -146,16 +146,6 @@ def test_a_premium_category_of_a_plain_url_is_refused(world: World, category: st
     assert msg.startswith("category:")
 
 
-def test_clicks_can_be_spread_over_days_that_end_today(world: World) -> None:
-    shorten(world)
-    world.click("sale", 200, days=7)
-
-    dates = counted(statistic(world, since="2026-11-15"), "date")
-
-    assert list(dates) == [f"2026-11-{day}" for day in range(15, 22)]
-    assert sum(dates.values()) == 200
-
-
 @pytest.mark.parametrize(
     ("name", "options"),
     [

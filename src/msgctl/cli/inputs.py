@@ -12,7 +12,7 @@ from msgctl import phones, values
 from msgctl.cli.context import Context
 from msgctl.cli.process import is_terminal
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.http.response import ShapeError, load_json
+from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Field, Operation
 from msgctl.values import MOST_MESSAGE_BYTES, quote
 

@@ -19,8 +19,9 @@ from msgctl.errors import (
 )
 from msgctl.http import request
 from msgctl.http.request import Value
-from msgctl.http.response import Response, ShapeError, load_json
+from msgctl.http.response import Response
 from msgctl.http.response import read as read_response
+from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Document, Format, OwnResult, Result, ServiceResult
 from msgctl.storage import paths
@@ -223,8 +224,8 @@ def _send_once(
             if error.nothing_sent or isinstance(error, RefusedError):
                 reservation.release()
             else:
-                status, text = getattr(error, "http_status", None), getattr(error, "body", "")
-                stored = once.StoredResult(5, status, text.encode() or None, error.message, error.hint or "")
+                body_text = error.body.encode() or None
+                stored = once.StoredResult(5, error.http_status, body_text, error.message, error.hint or "")
                 _settle(context, reservation, stored)
             raise
         sent = result.responses[0]

@@ -17,11 +17,11 @@ from itertools import islice
 from typing import Any, BinaryIO, NoReturn
 
 from msgctl.errors import UsageError
-from msgctl.http.response import Number
 from msgctl.jobs import columns
 from msgctl.jobs.decode import Text
 from msgctl.jobs.reader import Nested, Records, RowError
 from msgctl.jobs.schedule import INSTALL
+from msgctl.jsontext import Number
 from msgctl.values import quote
 
 DELIMITERS = (",", ";", "\t")

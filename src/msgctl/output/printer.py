@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from msgctl import operations
-from msgctl.http.response import Response, ShapeError, load_json
-from msgctl.output import fields, jsontext, plain
+from msgctl import jsontext, operations
+from msgctl.http.response import Response
+from msgctl.jsontext import ShapeError, load_json
+from msgctl.output import fields, plain
 from msgctl.output.fields import reach, text_of
 from msgctl.output.result import Document, Format, OwnResult, RawResult, Result, ServiceResult, StreamResult, TextResult
 from msgctl.output.screen import Screen
