@@ -18,7 +18,6 @@ CALL = ("call", "send", PHONE, "-m", "Hola")
 CALL_2FA = ("2fa", "send-call", PHONE, "--app-name", "Shop")
 AUDIO = ("call", "send", PHONE, "--audio-code", "A-1029")
 STATS = ("url", "stats", "offers", "--since", "2026-01-01")
-SHORTEN = ("url", "shorten", "https://example.com/", "--name", "offers")
 VERIFY = ("2fa", "verify", PHONE, "--app-name", "Shop")
 MOST = 65536
 

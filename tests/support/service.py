@@ -172,11 +172,15 @@ class Service:
                 connection = stack.enter_context(self._tls.wrap_socket(connection, server_side=True))
             while (request := _read(connection)) is not None:
                 self.received.append(request)
-                behaviour = self._answers.popleft() if self._answers else self._otherwise
-                if behaviour is not None:
-                    behaviour(connection)
+                behave = self.behaviour(request)
+                if behave is not None:
+                    behave(connection)
                 if not self._keeps:
                     return
+
+    def behaviour(self, request: Received) -> Behaviour | None:
+        """Return what is done after a request; a server that is more than prepared responses does it otherwise."""
+        return self._answers.popleft() if self._answers else self._otherwise
 
 
 def _read(connection: socket.socket) -> Received | None:

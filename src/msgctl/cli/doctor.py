@@ -51,8 +51,7 @@ MOST_APART = 60
 CERTIFICATE_FIXES = {
     9: "If this machine's clock is slow, set it: the certificate is not valid yet.",
     10: "If this machine's clock is fast, set it. Otherwise the service must renew its certificate.",
-    62: "Check the base URL: the certificate belongs to another name.",
-    64: "Check the base URL: the certificate belongs to a name, or to another address.",
+    **dict.fromkeys((62, 64), "Check the base URL: the certificate belongs to another name, or to another address."),
 }
 """By the result of OpenSSL's verification: not yet valid, expired, another host name, another address."""
 REFUSING_CALLERS = frozenset({401, 403, 520})

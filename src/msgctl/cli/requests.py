@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from msgctl import phones, recipients
+from msgctl import operations, phones, recipients
 from msgctl import values as checks
 from msgctl.errors import (
     ConditionError,
@@ -109,13 +109,12 @@ def perform(context: Context, operation: Operation, values: Values, body: bytes 
     if operation.effect is Effect.READS:
         any_json = context.options.format is Format.JSON
         return ServiceResult([client.send(operation, values, body=body, any_json=any_json)], values=values)
-    from msgctl.history.recorder import is_recorded, message_of, phones_of, recorded
-    from msgctl.history.store import Send
-
-    if not is_recorded(operation):
+    if operation.effect is Effect.CHANGES and operation is not operations.BLOCK_PHONE:
         response = client.send(operation, values, body=body)
         context.carried_out = True
         return ServiceResult([response], values=values)
+    from msgctl.history.recorder import message_of, phones_of, recorded
+    from msgctl.history.store import Send
 
     def warn(error: ConfigurationError) -> None:
         context.warn(f"Not recorded in the history: {error.message}." + (f"\n{error.hint}" if error.hint else ""))
