@@ -340,13 +340,11 @@ def proxy_for(base_url: str) -> httpx.Proxy | None:
 def _tls_context() -> ssl.SSLContext:
     """Return the settings of TLS: the system's certificates, or those that the environment names."""
     try:
-        return ssl.create_default_context(
-            cafile=os.environ.get("SSL_CERT_FILE") or None, capath=os.environ.get("SSL_CERT_DIR") or None
-        )
+        return ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or None)
     except (OSError, ValueError) as error:
         raise ConfigurationError(
             f"The certificates to trust cannot be read ({type(error).__name__})",
-            "Check the variables SSL_CERT_FILE and SSL_CERT_DIR.",
+            "Check the variable SSL_CERT_FILE.",
         ) from error
 
 

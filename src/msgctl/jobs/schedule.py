@@ -255,7 +255,6 @@ def _local(named: datetime, zone: str | None) -> datetime:
     """
     wall = named.astimezone() if zone is None else named.replace(tzinfo=_zone(zone))
     moment = wall.astimezone(UTC)
-    back = moment.astimezone() if zone is None else moment.astimezone(wall.tzinfo)
-    if back.replace(tzinfo=None) != named:
+    if moment.astimezone(wall.tzinfo).replace(tzinfo=None) != named:
         raise ValueError("the clocks skip this time")
     return moment
