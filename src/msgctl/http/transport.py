@@ -162,7 +162,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
 
     def _not_reached(self, error: Exception) -> NotReachedError:
         """Return what an exception before the request was sent means."""
-        peer, cause = self.peer, _cause(error)
+        peer, cause = self.peer, root_cause(error)
         if isinstance(error, httpx.TimeoutException):
             return NotReachedError(f"No connection to {peer} within {in_seconds(self._seconds)}", CHECK_ADDRESS)
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -348,7 +348,7 @@ def _tls_context() -> ssl.SSLContext:
         ) from error
 
 
-def _cause(error: BaseException) -> BaseException:
+def root_cause(error: BaseException) -> BaseException:
     """Return the first exception of a chain: what the system said."""
     while cause := error.__cause__ or error.__context__:
         error = cause
