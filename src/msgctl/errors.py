@@ -170,15 +170,17 @@ def no_more(what: str) -> ConfigurationError:
 
 def unexpected(error: Exception) -> MsgctlError:
     """Return the error for a bug in msgctl, or for a resource of the system that is used up."""
+    may_be_sent = "If it was sending, the message may have been sent."
     if what := _exhausted(error):
-        return OutcomeUnknownError(
-            f"msgctl ran out of {what} and stopped",
-            f"If it was sending, the message may have been sent. {RAISE_LIMIT}.",
-        )
-    return OutcomeUnknownError(
-        f"msgctl stopped because of a bug ({place_of(error)})",
-        "If it was sending, the message may have been sent. Please report it.",
-    )
+        return OutcomeUnknownError(f"msgctl ran out of {what} and stopped", f"{may_be_sent} {RAISE_LIMIT}.")
+    import traceback  # only a run that fails needs it
+    from pathlib import Path
+
+    # The text of an exception could hold a key.
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    what = f"msgctl stopped because of a bug ({type(error).__name__}{place})"
+    return OutcomeUnknownError(what, f"{may_be_sent} Please report it.")
 
 
 def _exhausted(error: Exception) -> str | None:
@@ -189,13 +191,3 @@ def _exhausted(error: Exception) -> str | None:
     if number in (errno.EMFILE, errno.ENFILE):
         return "open files"
     return "threads" if isinstance(error, RuntimeError) and "start new thread" in str(error) else None
-
-
-def place_of(error: Exception) -> str:
-    """Return the type of an exception and where it was raised, but not its text, which could hold a key."""
-    import traceback  # only a run that fails needs it
-    from pathlib import Path
-
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
-    return f"{type(error).__name__}{place}"

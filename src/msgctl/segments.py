@@ -9,7 +9,6 @@ section 9.2.3.24.1.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -107,7 +106,9 @@ def to_gsm7(text: str) -> str:
             written.append(_separator(previous, char, near) + near)
         previous = char
     if missing:
-        raise _no_near_character(missing)
+        named = ", ".join(f"{_visible(char)} (U+{ord(char):04X}, position {at})" for char, at in missing.items())
+        letters = "character" if len(missing) == 1 else "characters"
+        raise UsageError(f"GSM-7 has no letter close to {named}", f"Send it without --gsm7, or remove the {letters}.")
     return "".join(written)
 
 
@@ -124,15 +125,11 @@ def _segments(text: str, units: int, encoding: str) -> int:
         return min(units, 1)
     if units == len(text):
         return -(-units // joined)
-    return _filled([_units(char, encoding) for char in text], joined)
-
-
-def _filled(widths: Iterable[int], capacity: int) -> int:
-    """Return how many segments are needed; a character of two units is not split between two of them."""
-    segments, room = 1, capacity
-    for width in widths:
+    segments, room = 1, joined
+    for char in text:  # one of two units is not split between two segments
+        width = _units(char, encoding)
         if width > room:
-            segments, room = segments + 1, capacity
+            segments, room = segments + 1, joined
         room -= width
     return segments
 
@@ -176,14 +173,6 @@ def _separator(previous: str, char: str, near: str) -> str:
     if unicodedata.decomposition(char).startswith("<super>") and not near.isalpha():
         return "^"
     return " " if unicodedata.category(char) == "No" else ""
-
-
-def _no_near_character(missing: dict[str, int]) -> UsageError:
-    named = ", ".join(f"{_visible(char)} (U+{ord(char):04X}, position {at})" for char, at in missing.items())
-    return UsageError(
-        f"GSM-7 has no letter close to {named}",
-        f"Send it without --gsm7, or remove the character{'' if len(missing) == 1 else 's'}.",
-    )
 
 
 def _visible(char: str) -> str:

@@ -141,13 +141,13 @@ def test_every_zone_that_a_number_can_have_exists() -> None:
     from phonenumbers.tzdata import TIMEZONE_DATA
 
     for name in {name for zones in TIMEZONE_DATA.values() for name in zones}:
-        schedule.check_zone(name)
+        schedule.zone_of(name)
 
 
 def test_a_zone_that_does_not_exist_is_a_configuration_error() -> None:
     for name in ("America/Bogotá", "../etc/passwd", "", "Mars"):
         with pytest.raises(ConfigurationError):
-            schedule.check_zone(name)
+            schedule.zone_of(name)
 
 
 # --- the zones of numbers

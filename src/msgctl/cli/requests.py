@@ -149,7 +149,7 @@ def described(documents: Sequence[Document]) -> OwnResult:
         for inner in (value if isinstance(value, dict) else [""])
     )
     shown = documents[0] if len(documents) == 1 else documents
-    return OwnResult(shown, tuple(columns), view="request", has_fields=False)
+    return OwnResult(shown, tuple(columns), view="request")
 
 
 def check_fields(context: Context, operation: Operation) -> None:
