@@ -33,7 +33,7 @@ from msgctl.http import request
 from msgctl.http.redaction import redact
 from msgctl.http.response import credits_left
 from msgctl.http.steps import Steps
-from msgctl.http.transport import CHECK_ADDRESS, look_up, proxy_for
+from msgctl.http.transport import CHECK_ADDRESS, look_up, proxy_for, root_cause
 from msgctl.operations import Effect
 from msgctl.output.result import Format, OwnResult
 from msgctl.storage import paths
@@ -244,8 +244,8 @@ class Doctor:
             return "skipped", "not used (plain http)"
         certificate = self._steps.certificate
         if isinstance(self.outcome, MsgctlError) and not certificate:
-            cause = next((it for it in _causes(self.outcome) if isinstance(it, ssl.SSLCertVerificationError)), None)
-            self.outcome.hint = CERTIFICATE_FIXES.get(cause.verify_code if cause else 0, self.outcome.hint)
+            code = getattr(root_cause(self.outcome), "verify_code", 0)
+            self.outcome.hint = CERTIFICATE_FIXES.get(code, self.outcome.hint)
             raise self.outcome
         names = shorten(", ".join(str(name) for _, name in certificate.get("subjectAltName", ())), 120)
         ends = ssl.cert_time_to_seconds(certificate["notAfter"])
@@ -293,13 +293,6 @@ class Doctor:
                 )
             raise
         return "ok", "accepted" if left is None else f"accepted; {left} {'credit' if left == 1 else 'credits'} left"
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Give an error and those that led to it."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _joined(host: str, port: int | None) -> str:

@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import date, datetime, time
+from datetime import datetime, time
 from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO, NoReturn
@@ -201,4 +201,4 @@ def _cell_text(cell: object) -> str:
         return f"{cell:.{MOST_DIGITS}g}"
     if isinstance(cell, datetime):
         return cell.date().isoformat() if cell.time() == time() else cell.isoformat(" ")
-    return cell.isoformat() if isinstance(cell, date) else str(cell)
+    return str(cell)
