@@ -21,7 +21,7 @@ LAYERS = (
     {"jobs", "history", "output", "sandbox"},
     {"http"},
     {"config", "storage"},
-    {"values", "segments", "operations", "recipients", "phones"},
+    {"values", "segments", "operations", "recipients", "phones", "jsontext"},
     {"errors", "text", "__init__"},
 )
 """The parts of the package from the top down: each may import what is in a lower layer."""

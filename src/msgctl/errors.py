@@ -20,6 +20,7 @@ An error is composed once, where it is found, and becomes a message and an exit 
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
@@ -34,6 +35,10 @@ class MsgctlError(Exception):
     ``what`` says what happened, ``consequence`` what was or was not sent, ``hint`` what to do next. ``retryable`` is
     true if the same request may succeed a little later (a refused connection), and false if it will not (an untrusted
     certificate). ``nothing_sent`` is true if it is certain that no request was sent.
+
+    After a response, ``http_status`` is its status, and ``record`` holds the service's own ``error`` and ``msg``,
+    unchanged. ``body`` is its text, at most 4,000 characters, with the key redacted: what history and jobs store;
+    ``document`` is its JSON, or None.
     """
 
     kind: ClassVar[str] = "error"
@@ -41,11 +46,25 @@ class MsgctlError(Exception):
     retryable: bool = False
     nothing_sent: bool = False
 
-    def __init__(self, what: str, hint: str | None = None, *, consequence: str = "") -> None:
+    def __init__(
+        self,
+        what: str,
+        hint: str | None = None,
+        *,
+        consequence: str = "",
+        http_status: int | None = None,
+        record: Mapping[str, Any] | None = None,
+        body: str = "",
+        document: Any = None,
+    ) -> None:
         super().__init__(what)
         self.what = what
         self.hint = hint
         self.consequence = consequence
+        self.http_status = http_status
+        self.record = record or {}
+        self.body = body
+        self.document = document
 
     @property
     def message(self) -> str:
@@ -56,8 +75,11 @@ class MsgctlError(Exception):
         return self.message
 
     def details(self) -> dict[str, Any]:
-        """Return further fields of the error's JSON form."""
-        return {}
+        """Return what the error's JSON form says of the response."""
+        if self.http_status is None:
+            return {}
+        body = self.body if self.document is None else self.document
+        return {"http_status": self.http_status, **self.record, **({"body": body} if self.body else {})}
 
 
 class UsageError(MsgctlError):
@@ -88,43 +110,10 @@ class NotReachedError(MsgctlError):
         self.retryable = retryable
 
 
-class _AfterSendingError(MsgctlError):
-    """An error after the request was sent, with the response to it as far as there is one.
-
-    ``body`` is the response as text, at most 4,000 characters, with the key redacted: what history and jobs store.
-    ``document`` is its JSON, or None. ``record`` holds the service's own ``error`` and ``msg``, unchanged.
-    """
-
-    def __init__(
-        self,
-        what: str,
-        hint: str | None = None,
-        *,
-        consequence: str = "",
-        http_status: int | None = None,
-        record: dict[str, Any] | None = None,
-        body: str = "",
-        document: Any = None,
-    ) -> None:
-        super().__init__(what, hint, consequence=consequence)
-        self.http_status = http_status
-        self.record = record or {}
-        self.body = body
-        self.document = document
-
-    def details(self) -> dict[str, Any]:
-        if self.http_status is None:
-            return {}
-        own: dict[str, Any] = {name: self.record[name] for name in ("error", "msg") if name in self.record}
-        body = self.body if self.document is None else self.document
-        return {"http_status": self.http_status, **own, **({"body": body} if self.body else {})}
-
-
-class ServiceError(_AfterSendingError):
+class ServiceError(MsgctlError):
     """A response arrived that is not the record asked for."""
 
     kind = "service"
-    exit_code = 1
 
     @property
     def retryable(self) -> bool:  # type: ignore[override]
@@ -143,7 +132,7 @@ class UnreadableError(ServiceError):
     kind = "unreadable"
 
 
-class OutcomeUnknownError(_AfterSendingError):
+class OutcomeUnknownError(MsgctlError):
     """The request was sent and no usable response came back: it may have been carried out.
 
     ``retryable`` means that a request that only reads may be made again; a send must not be.
@@ -167,12 +156,6 @@ class Interrupted(MsgctlError):  # noqa: N818 (InterruptedError is Python's own)
     kind = "interrupted"
     exit_code = 130
 
-    def __init__(
-        self, what: str, hint: str | None = None, *, consequence: str = "", nothing_sent: bool = False
-    ) -> None:
-        super().__init__(what, hint, consequence=consequence)
-        self.nothing_sent = nothing_sent
-
 
 class Cancelled(Interrupted):
     """A person answered no to a question. This is not an error: it is shown as a plain sentence."""
@@ -187,15 +170,17 @@ def no_more(what: str) -> ConfigurationError:
 
 def unexpected(error: Exception) -> MsgctlError:
     """Return the error for a bug in msgctl, or for a resource of the system that is used up."""
+    may_be_sent = "If it was sending, the message may have been sent."
     if what := _exhausted(error):
-        return OutcomeUnknownError(
-            f"msgctl ran out of {what} and stopped",
-            f"If it was sending, the message may have been sent. {RAISE_LIMIT}.",
-        )
-    return OutcomeUnknownError(
-        f"msgctl stopped because of a bug ({place_of(error)})",
-        "If it was sending, the message may have been sent. Please report it.",
-    )
+        return OutcomeUnknownError(f"msgctl ran out of {what} and stopped", f"{may_be_sent} {RAISE_LIMIT}.")
+    import traceback  # only a run that fails needs it
+    from pathlib import Path
+
+    # The text of an exception could hold a key.
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    what = f"msgctl stopped because of a bug ({type(error).__name__}{place})"
+    return OutcomeUnknownError(what, f"{may_be_sent} Please report it.")
 
 
 def _exhausted(error: Exception) -> str | None:
@@ -206,13 +191,3 @@ def _exhausted(error: Exception) -> str | None:
     if number in (errno.EMFILE, errno.ENFILE):
         return "open files"
     return "threads" if isinstance(error, RuntimeError) and "start new thread" in str(error) else None
-
-
-def place_of(error: Exception) -> str:
-    """Return the type of an exception and where it was raised, but not its text, which could hold a key."""
-    import traceback  # only a run that fails needs it
-    from pathlib import Path
-
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
-    return f"{type(error).__name__}{place}"

@@ -9,7 +9,6 @@ section 9.2.3.24.1.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -85,7 +84,19 @@ def count(text: str) -> Count:
     not_gsm7 = tuple(char for char in dict.fromkeys(text) if char not in _ALPHABET)
     encoding = UCS2 if not_gsm7 else GSM7
     units = _units(text, encoding)
-    return Count(encoding, len(text), units, _segments(text, units, encoding), not_gsm7)
+    alone, joined = _CAPACITY[encoding]
+    segments, room = 1, joined
+    if units <= alone:
+        segments = min(units, 1)
+    elif units == len(text):
+        segments = -(-units // joined)
+    else:
+        for char in text:  # one of two units is not split between two segments
+            width = _units(char, encoding)
+            if width > room:
+                segments, room = segments + 1, joined
+            room -= width
+    return Count(encoding, len(text), units, segments, not_gsm7)
 
 
 def to_gsm7(text: str) -> str:
@@ -99,16 +110,17 @@ def to_gsm7(text: str) -> str:
     written: list[str] = []
     missing: dict[str, int] = {}
     previous = ""
-    for position, cluster in _clusters(text):
-        for char in unicodedata.normalize("NFC", cluster):
-            near = _near(char)
-            if near is None:
-                missing.setdefault(char, position)
-            else:
-                written.append(_separator(previous, char, near) + near)
-            previous = char
+    for position, char in enumerate(unicodedata.normalize("NFC", text), start=1):
+        near = _near(char)
+        if near is None:
+            missing.setdefault(char, position)
+        else:
+            written.append(_separator(previous, char, near) + near)
+        previous = char
     if missing:
-        raise _no_near_character(missing)
+        named = ", ".join(f"{_visible(char)} (U+{ord(char):04X}, position {at})" for char, at in missing.items())
+        letters = "character" if len(missing) == 1 else "characters"
+        raise UsageError(f"GSM-7 has no letter close to {named}", f"Send it without --gsm7, or remove the {letters}.")
     return "".join(written)
 
 
@@ -117,36 +129,6 @@ def _units(text: str, encoding: str) -> int:
     if encoding == GSM7:
         return len(text) + sum(map(text.count, EXTENSION))
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def _segments(text: str, units: int, encoding: str) -> int:
-    alone, joined = _CAPACITY[encoding]
-    if units <= alone:
-        return min(units, 1)
-    if units == len(text):
-        return -(-units // joined)
-    return _filled([_units(char, encoding) for char in text], joined)
-
-
-def _filled(widths: Iterable[int], capacity: int) -> int:
-    """Return how many segments are needed; a character of two units is not split between two of them."""
-    segments, room = 1, capacity
-    for width in widths:
-        if width > room:
-            segments, room = segments + 1, capacity
-        room -= width
-    return segments
-
-
-def _clusters(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each character with its combining marks, and its position, counted from 1."""
-    start = 0
-    for index, char in enumerate(text):
-        if index > start and not unicodedata.combining(char):
-            yield start + 1, text[start:index]
-            start = index
-    if text:
-        yield start + 1, text[start:]
 
 
 @lru_cache(maxsize=2048)
@@ -188,14 +170,6 @@ def _separator(previous: str, char: str, near: str) -> str:
     if unicodedata.decomposition(char).startswith("<super>") and not near.isalpha():
         return "^"
     return " " if unicodedata.category(char) == "No" else ""
-
-
-def _no_near_character(missing: dict[str, int]) -> UsageError:
-    named = ", ".join(f"{_visible(char)} (U+{ord(char):04X}, position {at})" for char, at in missing.items())
-    return UsageError(
-        f"GSM-7 has no letter close to {named}",
-        f"Send it without --gsm7, or remove the character{'' if len(missing) == 1 else 's'}.",
-    )
 
 
 def _visible(char: str) -> str:

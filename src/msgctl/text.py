@@ -12,7 +12,6 @@ from functools import lru_cache
 
 # Zero-width joiner and non-joiner: emoji and several scripts need them, and they move nothing.
 _HARMLESS_FORMATS = "\u200c\u200d"
-_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def is_unsafe(char: str) -> bool:
@@ -29,13 +28,7 @@ def is_unsafe(char: str) -> bool:
 @lru_cache(maxsize=1024)  # a response can contain millions of them
 def escape(char: str) -> str:
     """Return a character written visibly: ``\\n``, ``\\x1b``, ``\\u202e``, ``\\U000e0001``."""
-    named = _NAMED.get(char)
-    if named:
-        return named
-    code = ord(char)
-    if code <= 0xFF:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+    return char.encode("unicode_escape").decode("ascii")
 
 
 def clean(text: str) -> str:

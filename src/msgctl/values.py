@@ -69,11 +69,11 @@ def of(field: Field, text: str) -> str:
     return words(text, field.typed)
 
 
-def seconds(text: str, name: str, least: float = 0.0, most: float = LONGEST_TIMEOUT) -> float:
-    """Return a time in seconds, more than ``least`` and at most ``most``; fractions are accepted."""
+def seconds(text: str, name: str, most: float = LONGEST_TIMEOUT) -> float:
+    """Return a time in seconds, more than 0 and at most ``most``; fractions are accepted."""
     number = _number(text)
-    if not least < number <= most:
-        raise UsageError(f"{name} must be more than {least:g} and at most {most:.10g} seconds, not {quote(text)}")
+    if not 0 < number <= most:
+        raise UsageError(f"{name} must be more than 0 and at most {most:.10g} seconds, not {quote(text)}")
     return number
 
 
@@ -132,33 +132,20 @@ def country_code(text: str) -> str:
 
 def long_url(text: str) -> str:
     """Return an absolute http or https URL, as it was typed."""
-    reason = _url_fault(text)
-    if reason:
-        raise UsageError(
-            f"Cannot shorten {quote(text)}: {reason}",
-            "Give an http or https URL such as https://example.com/offers?id=7.",
-        )
-    return text
-
-
-def _url_fault(text: str) -> str | None:
+    example = "For example https://example.com/offers?id=7."
     if len(text) > LONGEST_URL:
-        return f"it is longer than {LONGEST_URL} characters"
+        raise UsageError(f"The URL to shorten is longer than {LONGEST_URL} characters")
     if any(char.isspace() or is_unsafe(char) for char in text):
-        return "it contains a space or a control character"
+        raise UsageError(f"The URL {quote(text)} contains a space or a control character", example)
     try:
         parts = urlsplit(text)
-        host, port = parts.hostname or "", parts.port
-        host.encode("idna")
+        host = (parts.hostname or "").encode("idna").decode()
+        is_absolute = parts.scheme in {"http", "https"} and host and parts.port != 0 and _NOT_IN_HOSTS.isdisjoint(host)
     except ValueError:
-        return "its host or port is malformed"
-    if parts.scheme not in {"http", "https"}:
-        return f"its scheme is {shorten(parts.scheme, 20)}" if parts.scheme else "it has no scheme"
-    if not host:
-        return "it has no host"
-    if port == 0:
-        return "its port is 0"
-    return "its host is malformed" if not _NOT_IN_HOSTS.isdisjoint(host) else None
+        is_absolute = False
+    if not is_absolute:
+        raise UsageError(f"{quote(text)} is not an absolute http or https URL", example)
+    return text
 
 
 def words(text: str, name: str) -> str:

@@ -1,7 +1,7 @@
 """How fast and how large `msgctl sms bulk` gets, with `wrk` as the ceiling in the same run.
 
-Run it as ``python tests/benchmarks/jobs.py [NAME...]``; without names, everything: latency, bare, slow-disk, memory,
-rate. TMPDIR says on which disk the ledgers are; one in memory (tmpfs) does not tell much. Rates are measured where
+Run it as ``python tests/benchmarks/jobs.py [NAME...]``; without names, everything: latency, bare, slow-disk, memory.
+TMPDIR says on which disk the ledgers are; one in memory (tmpfs) does not tell much. Rates are measured where
 requests arrive, from the first to the last: reading the file and writing the report are not in them.
 
 `wrk` is the ceiling; a library that `cc` makes slows syncs down (under strace everything is slow). What is missing is
@@ -227,31 +227,6 @@ def memory(bench: Bench) -> None:
     print(f"  a million takes {(peaks[1_000_000] - peaks[100_000]) / MIB:.1f} MiB more")
 
 
-def rate(bench: Bench) -> None:
-    print("--rate, over every window of ten seconds (wanted: within 5 %):")
-    with answering(0.02) as server:
-        for wanted in (50, 2_000):
-            bench.bulk(server, wanted * 25, "--rate", str(wanted))
-            least, most = _windows(server.arrivals())
-            bench.forget()
-            print(f"  {wanted:5,} a second: between {least / wanted - 1:+.1%} and {most / wanted - 1:+.1%}")
-
-
-def _windows(arrivals: Arrivals, seconds: float = 10.0) -> tuple[float, float]:
-    """The fewest and the most recipients a second in a window that lies within the sending, and begins at a request."""
-    found = []
-    end, inside = 0, 0
-    for begin, start in enumerate(arrivals.times):
-        while end < len(arrivals.times) and arrivals.times[end] < start + seconds:
-            inside += arrivals.sizes[end]
-            end += 1
-        if end == len(arrivals.times):
-            break
-        found.append(inside / seconds)
-        inside -= arrivals.sizes[begin]
-    return min(found), max(found)
-
-
 def sync_time(folder: Path) -> float:
     """Milliseconds that the disk takes to sync 4 KiB."""
     times = []
@@ -269,7 +244,6 @@ BENCHMARKS: dict[str, Callable[[Bench], None]] = {
     "bare": bare,
     "slow-disk": slow_disk,
     "memory": memory,
-    "rate": rate,
 }
 
 

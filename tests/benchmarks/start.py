@@ -2,13 +2,12 @@
 
 Run it as ``python tests/benchmarks/start.py``. It installs msgctl and httpie into an environment of its own, compiles
 everything, and answers from a server on loopback. Medians of 15 interleaved runs; what counts is the ratio, since every
-machine has its own milliseconds. The last table shows where the time of ``balance --json`` goes.
+machine has its own milliseconds.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import ssl
 import statistics
 import subprocess
@@ -135,21 +134,6 @@ def measured(wanted: Sequence[Subject], environment: Mapping[str, str]) -> dict[
     return {name: statistics.median(several) for name, several in runs.items()}
 
 
-def imports(programs: Path, environment: Mapping[str, str]) -> list[tuple[float, str]]:
-    """Milliseconds of each import at the top of ``balance --json``, with what it imports; tracing doubles them."""
-    code = "import sys; from msgctl.__main__ import main; sys.argv = ['msgctl', 'balance', '--json']; main()"
-    done = subprocess.run(
-        [programs / "python", "-X", "importtime", "-c", code],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = re.findall(r"^import time: +\d+ \| +(\d+) \|( +)(\S+)$", done.stderr, re.MULTILINE)
-    wanted = {"site", "typer", "http.client", "ssl", "socket", "platformdirs", "json", "urllib.parse"}
-    return [(int(micro) / 1000, name) for micro, _, name in lines if name in wanted or name.startswith("msgctl")]
-
-
 def main() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -173,9 +157,6 @@ def main() -> None:
                 f"{each.name:24} {found[each.name] * 1000:7.1f} ms  {ratio:6.2f} x {each.against:15}"
                 f" {memory(each.command, environment):5.1f} MiB  {verdict}"
             )
-        print("\nimports of balance --json, in milliseconds, the most expensive first, each with what it imports:")
-        for milliseconds, name in sorted(imports(programs, environment), reverse=True)[:16]:
-            print(f"{milliseconds:7.1f}  {name}")
 
 
 def environment_for(folder: Path, http: int, https: int, authorities: Path) -> dict[str, str]:

@@ -126,6 +126,11 @@ def test_the_same_job_is_refused_for_a_day(jobs: Jobs, service: Service, tool: T
     assert jobs.sms(everyone, "--yes").code == 0
 
 
+def test_the_same_people_may_get_another_template(jobs: Jobs, everyone: str) -> None:
+    for template, code in (("hello", 0), ("goodbye", 0), ("hello", 2)):
+        assert jobs("chatapp", "bulk", everyone, "Ana", "--template", template, "--yes").code == code
+
+
 def test_an_unfinished_job_counts_however_old_it_is(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
     job = jobs.send(everyone, "--at", "2026-12-24 09:00-05:00")
     tool.clock.now += 20 * 86_400

@@ -73,7 +73,6 @@ def test_a_status_has_a_hint(name: str, status: int, advice: str, service: Servi
 @pytest.mark.parametrize(
     "value",
     [None, True, 7, 1.5, ["a", {"b": 1}], "", "\x1b[31mred\x07", "\u202eabc", "\ud800", "ñ€😀"],
-    ids=repr,
 )  # fmt: skip
 def test_a_script_gets_the_error_record_unchanged(value: Any, service: Service, tool: Tool) -> None:
     service.will(answer({"error": value, "msg": "no"}, 520))

@@ -98,7 +98,7 @@ def test_every_send_and_block_is_recorded(name: str, service: Service, tool: Too
         (("chatapp", "send", PHONE, "Ana", "8:00", "--template", "hello"), "hello: Ana, 8:00"),
         (("chatapp", "send", PHONE, "--template", "hello"), "hello"),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    ids=["sms", "call", "audio", "values", "template"],
 )
 def test_the_text_is_kept_whole(line: tuple[str, ...], message: str, tool: Tool, sandbox: Sandbox) -> None:
     sandbox(*line)

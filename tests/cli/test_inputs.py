@@ -18,7 +18,6 @@ CALL = ("call", "send", PHONE, "-m", "Hola")
 CALL_2FA = ("2fa", "send-call", PHONE, "--app-name", "Shop")
 AUDIO = ("call", "send", PHONE, "--audio-code", "A-1029")
 STATS = ("url", "stats", "offers", "--since", "2026-01-01")
-SHORTEN = ("url", "shorten", "https://example.com/", "--name", "offers")
 VERIFY = ("2fa", "verify", PHONE, "--app-name", "Shop")
 MOST = 65536
 
@@ -156,7 +155,7 @@ def test_a_missing_message_is_an_error_on_a_terminal(tool: Tool, service: Servic
     assert used(tool, service, *SMS, "--message-file", "-", stdin="typed\n", terminal=True)["sms"] == "typed"
 
 
-@pytest.mark.parametrize("text", ["", " \t\r\n \u00a0\u2003"], ids=ascii)
+@pytest.mark.parametrize("text", ["", " \t\r\n \u00a0\u2003"])
 def test_an_empty_or_blank_message_is_refused(text: str, tool: Tool, service: Service) -> None:
     refused(tool, service, *SMS, "-m", text, names=("message is empty", "-m"))
     refused(tool, service, *SMS, names=("message is empty", "-m"), stdin=text)
@@ -190,7 +189,7 @@ def test_gsm7_refuses_characters_without_a_near_one(tool: Tool, service: Service
 # --- codes
 
 
-@pytest.mark.parametrize("typed", ["480615", " 480 615", "480\u00a0615"], ids=ascii)
+@pytest.mark.parametrize("typed", ["480615", " 480 615", "480\u00a0615"])
 def test_a_code_is_sent_without_spaces(typed: str, tool: Tool, service: Service) -> None:
     assert used(tool, service, *VERIFY, "--code", typed)["code"] == "480615"
     assert used(tool, service, *VERIFY, "--code", "-", stdin=f"{typed}\r\n")["code"] == "480615"
@@ -236,7 +235,7 @@ def test_values_fill_the_template_in_order(command: tuple[str, ...], tool: Tool,
         (b'{"a": "\xff"}', "UTF-8"),
         (b"[" * 200_000, "nested too deeply"),
     ],
-    ids=lambda each: ascii(each)[:40],
+    ids=["nothing", "two", "NaN", "an array", "empty", "not UTF-8", "too deep"],
 )
 def test_a_body_that_is_not_a_json_object_is_refused(body: bytes, fault: str, tool: Tool, service: Service) -> None:
     command = ("chatapp", "send", "--template", "t", "--body", "-")

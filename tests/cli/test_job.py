@@ -305,13 +305,13 @@ def test_ctrl_c_ends_following_with_what_is_known(sent: str, tool: Tool, service
 
 
 def test_a_state_that_cannot_be_checked_leaves_the_others(sent: str, jobs: Jobs, service: Service) -> None:
-    states = Deliveries(service, {f"m{LUIS}": REFUSAL})
+    states = Deliveries(service, {f"m{LUIS}": REFUSAL, f"m{EVA}": REFUSAL})
     done = jobs("job", "states", sent, "--json")
-    assert (done.code, done.document["states"]) == (1, {"sent": 2})
-    assert "1 delivery state could not be checked. The first: " in done.error["message"]
+    assert (done.code, done.document["states"]) == (1, {"sent": 1})
+    assert "2 delivery states could not be checked. The first: " in done.error["message"]
     assert "NOT_NOW" in done.error["message"]
-    assert [row["state"] for row in jobs.report(sent)] == ["sent", None, "sent"]
-    states.states[f"m{LUIS}"] = "delivered"
+    assert [row["state"] for row in jobs.report(sent)] == ["sent", None, None]
+    states.states = {f"m{LUIS}": "delivered"}
     assert jobs("job", "states", sent, "--json").document["states"] == {"sent": 2, "delivered": 1}
 
 

@@ -48,7 +48,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("line", CASES, ids=" ".join)
+@pytest.mark.parametrize("line", CASES, ids=lambda line: ascii(" ".join(line)).replace("\\", "/"))
 def test_an_error_suggests_the_nearest_word(line: tuple[str, ...], tool: Tool) -> None:
     done = tool("-p", "sandbox", *line)
     assert (done.code, done.out) == (2, "")

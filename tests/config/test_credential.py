@@ -14,7 +14,7 @@ from conftest import KEY
 from msgctl.cli.context import Context
 from msgctl.config import credential
 from msgctl.config.file import load
-from support.files import URL, config_file, credentials, table, write_config, written
+from support.files import URL, credentials, table, write_config
 from support.leaks import shows_key
 from support.service import Service
 from support.terminal import Terminal, in_a_terminal
@@ -69,25 +69,6 @@ def test_the_first_line_of_a_key_command_is_the_key(tool: Tool, server: Service,
     done = tool("balance", "-p", "main")
     assert done.code == 0, done.err
     assert credentials(server) == ("1", KEY)
-
-
-def test_a_key_command_is_saved_instead_of_the_key(tool: Tool, server: Service, home: Path) -> None:
-    (home / "key").write_text(f"{KEY}\n", encoding="utf-8")
-    account = ["--base-url", server.base_url, "--client", "5", "--key-command", f"cat {home}/key"]
-    assert tool("profile", "add", "main", *account).code == 0
-    assert written()["profiles"]["main"] == {
-        "base_url": server.base_url,
-        "client": 5,
-        "key_command": f"cat {home}/key",
-    }
-    assert tool("balance").code == 0
-    assert credentials(server) == ("5", KEY)
-
-
-@pytest.mark.parametrize("command", ["", "  ", "a\x1bb"])
-def test_an_invalid_key_command_is_refused(tool: Tool, command: str) -> None:
-    assert tool("profile", "add", "main", *ACCOUNT, "--key-command", command).code == 2
-    assert not config_file().exists()
 
 
 @pytest.mark.parametrize(

@@ -133,14 +133,6 @@ def test_an_unknown_profile_is_never_replaced_by_another(
     assert done.err == f'Error: There is no profile "nobody"{source}\nProfiles: main, other, sandbox\n'
 
 
-def test_without_any_profile_the_hint_says_how_to_add_one(tool: Tool) -> None:
-    done = tool("balance")
-    assert done.code == 3
-    assert "There is no profile yet" in done.err
-    assert "msgctl profile add" in done.err
-    assert "-p sandbox" in done.err
-
-
 def test_without_a_default_the_profiles_are_named(tool: Tool) -> None:
     write_config(table("one") + table("two"))
     done = tool("balance")

@@ -9,8 +9,7 @@ import pytest
 
 from files.conftest import NewWorld
 from files.holding import assert_goes_on, assert_told, assert_whole
-from files.stores import BY_ID, CHANGES, FIRST, Change
-from msgctl.storage import paths
+from files.stores import CHANGES, Change
 from support.disks import Disk, mounted
 
 each_change = pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.id)
@@ -45,17 +44,4 @@ def test_a_read_only_disk_is_reported_and_loses_nothing(change: Change, disk: Di
     assert (done.code == 0) == change.is_notes
     assert_whole(change, world, done)
     assert change.view(world) == change.views[0]
-    assert_goes_on(change, world)
-
-
-@pytest.mark.parametrize("change", [*FIRST[:2], BY_ID["resume a job"]], ids=lambda change: change.id)
-def test_a_file_that_others_can_read_is_refused(change: Change, new_world: NewWorld) -> None:
-    world = new_world(change)
-    file = change.itself(world)
-    file.chmod(0o640)
-    done = world.tool(*change.arguments(world), stdin=change.stdin)
-    assert_told(change, world, done)
-    assert f"chmod 600 {paths.typed(file)}" in done.err
-    file.chmod(0o600)
-    assert_whole(change, world, done)
     assert_goes_on(change, world)

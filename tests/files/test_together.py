@@ -18,7 +18,7 @@ import pytest
 
 from files.conftest import NewWorld
 from files.holding import strays
-from files.stores import ADD, BY_ID, TWO, World, history, jobs, profiles, state
+from files.stores import ADD, BY_ID, TWO, World, history, jobs, profiles
 from support.disks import FULL
 from support.tool import Outcome
 
@@ -112,19 +112,6 @@ def test_simultaneous_sends_are_all_recorded(change: str, round: int, new_world:
     phones = send_at_once(world, "sms", "send", "{phone}")
     assert sorted(history(world)) == sorted([*before, *((phone, "accepted") for phone in phones)])
     assert strays(world) == []  # if two close it at once, the next one deletes the log
-
-
-@each_round
-@pytest.mark.parametrize("change", ["make the sandbox", "send in the sandbox"][: 2 if FULL else 1])
-def test_simultaneous_sends_in_the_sandbox_are_all_charged_and_delivered(
-    change: str, round: int, new_world: NewWorld
-) -> None:
-    world = new_world(BY_ID[change])
-    charged, delivered = state(world) if change == "send in the sandbox" else (0, [])
-    phones = send_at_once(world, "-p", "sandbox", "sms", "send", "{phone}")
-    now, received = state(world)
-    assert (now, sorted(received)) == (charged + NUMBER, sorted([*delivered, *phones]))
-    assert strays(world) == []
 
 
 @each_round

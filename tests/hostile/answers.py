@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from conftest import KEY
 from hostile.bodies import BODIES, BODY, EITHER, NUMBERS, TEXTS, body_of, of_numbers
 from hostile.holding import DOUBT, LOST, NOT_WHOLE, READABLE, REFUSED, UNREADABLE, Verdict
-from support.service import Behaviour, answer, drip, drop, raw, reset, silent
+from support.service import Behaviour, answer, drip, drop, raw, reset, silent, then
 
 
 @dataclass(frozen=True)
@@ -38,16 +38,6 @@ def headed(*lines: bytes, first: bytes = OK, body: bytes = BODY) -> Behaviour:
 def sized(length: bytes, body: bytes = BODY) -> Behaviour:
     """A correct response except for its Content-Length."""
     return raw(OK + b"Content-Length: " + length + b"\r\n\r\n" + body)
-
-
-def then(*behaviours: Behaviour) -> Behaviour:
-    """One after the other on the same connection."""
-
-    def behave(connection: socket.socket) -> None:
-        for behaviour in behaviours:
-            behaviour(connection)
-
-    return behave
 
 
 def flood(piece: bytes, times: int, before: bytes = b"", after: bytes = b"") -> Behaviour:

@@ -22,7 +22,7 @@ from msgctl.http.client import Client
 from msgctl.http.response import Response
 from support.commands import PHONE, SENDS
 from support.proxy import proxying
-from support.service import Behaviour, Service, answer, drip, drop, hang_up, raw, running, silent
+from support.service import Behaviour, Service, answer, drip, drop, hang_up, raw, running, silent, then
 from support.tool import Tool
 
 RECORD = SENDS["sms send"].record
@@ -53,18 +53,6 @@ def calling(base_url: str, seconds: float = PATIENCE) -> Iterator[Client]:
 def perform(client: Client, made: request.Request, timeout: float | None = None) -> Response:
     """Make a prepared request and return what its response means."""
     return client.parse(made, client.fetch(made, timeout=timeout))
-
-
-def then(*behaviours: Behaviour, done: threading.Event | None = None) -> Behaviour:
-    """Return one behaviour after the other on the same connection, and an event after the last."""
-
-    def behave(peer: socket.socket) -> None:
-        for behaviour in behaviours:
-            behaviour(peer)
-        if done is not None:
-            done.set()
-
-    return behave
 
 
 def test_ctrl_c_before_a_request_leaves_sends_nothing_whatever_the_last_one_did(keeper: Service) -> None:
@@ -251,7 +239,7 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize("head", MALFORMED, ids=lambda head: ascii(head)[:60])
+@pytest.mark.parametrize("head", MALFORMED, ids=lambda head: ascii(head)[:60].replace("\\", "/"))
 def test_a_malformed_head_loses_the_response(head: str, service: Service, tool: Tool) -> None:
     service.will(raw(head.encode("latin-1") + BODY))
     outcome = tool(*SMS)

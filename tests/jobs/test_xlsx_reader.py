@@ -24,7 +24,7 @@ def test_a_sheet_is_read_like_a_csv_file_with_the_rows_of_the_sheet() -> None:
             ["Name", "Mobile", "Amount"],
             ["Ana\nMaría", int(ANA), 12.5],
             [],
-            ["Luis", f"+57 300 {LUIS[5:]}", 3],
+            ["Luis", f"+57 300 {LUIS[5:]}", True],
             ["Eva", "x", 0],
         ),
         None,
@@ -32,7 +32,7 @@ def test_a_sheet_is_read_like_a_csv_file_with_the_rows_of_the_sheet() -> None:
     assert (found.columns, found.phone_column, found.blank) == (("Name", "Mobile", "Amount"), "Mobile", 1)
     ana, luis, eva = found.found
     assert ana == (2, ANA, ("Ana\nMaría", ANA, "12.5"))
-    assert (luis.line, luis.phone) == (4, LUIS)
+    assert luis == (4, LUIS, ("Luis", f"+57 300 {LUIS[5:]}", "true"))
     assert (eva.line, eva.phone) == (5, "x")
 
 

@@ -18,7 +18,7 @@ from support.examples import JOB, write_job
 from support.programs import program
 from support.shells import Bash, Fish, Offers, Terminal, Zsh
 from support.terminal import in_a_terminal
-from support.tool import Tool, process
+from support.tool import Tool
 from support.tree import NODES, options
 
 FOLDER = Path(__file__).parent.parent.parent / "completions"
@@ -101,11 +101,6 @@ def at(place: Path) -> Iterator[Shells]:
 def test_msgctl_prints_the_script_of_the_repository(shell: str, tool: Tool) -> None:
     kept = (FOLDER / completions.FILES[shell]).read_bytes()
     assert tool("completion", shell).stdout == kept, "write it again with: python -m msgctl.reference"
-
-
-def test_a_script_is_printed_in_utf_8_whatever_the_locale() -> None:
-    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    assert process("completion", "fish", env=plain).stdout == (FOLDER / "msgctl.fish").read_bytes()
 
 
 def test_an_unknown_shell_is_a_usage_error(tool: Tool) -> None:
@@ -242,21 +237,6 @@ TYPED = {
 
 def test_a_tab_in_bash(bash: Terminal) -> None:
     assert {line: bash.tab(line) for line in TYPED} == TYPED
-
-
-def test_a_tab_in_bash_if_words_do_not_break_at_an_equals_sign(bash: Terminal) -> None:
-    bash.prepare("COMP_WORDBREAKS=${COMP_WORDBREAKS//[=:]/}")
-    lines = [line for line in TYPED if "=" in line and "file" not in line]
-    assert [bash.tab(line) for line in lines] == [TYPED[line] for line in lines]
-
-
-def test_zsh_loads_the_script_with_eval(place: Path) -> None:
-    zsh = Zsh(place, env(place), place / "work")  # a folder without the script
-    try:
-        zsh.prepare(f'eval "$(<{FOLDER / "_msgctl"})"')
-        assert zsh.tab("msgctl sms send --gs") == "msgctl sms send --gsm7 "
-    finally:
-        zsh.close()
 
 
 def test_bash_starts_a_process_only_to_list_profiles_and_jobs() -> None:

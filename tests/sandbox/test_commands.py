@@ -9,9 +9,6 @@ import pytest
 from support.sandbox import OTHER, PHONE, Sandbox, refused, shorten
 from support.tool import Tool, process
 
-NOTE = "sandbox: simulated, nothing is really sent\n"
-
-
 # --- credits
 
 
@@ -45,18 +42,11 @@ def test_an_empty_inbox_says_so_on_a_terminal(tool: Tool) -> None:
     assert tool(*line).err == ""
 
 
-def test_the_sandbox_ignores_the_environment_and_says_that_it_is_used(
-    tool: Tool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for variable, value in {"BASE_URL": "http://127.0.0.1:9/api/v1", "CLIENT": "7", "KEY": "7"}.items():
-        monkeypatch.setenv(f"MSGCTL_{variable}", value)
-    done = tool("-p", "sandbox", "balance")
-    assert (done.code, done.out, done.err) == (0, "status  1000\n", NOTE)
-    assert (Sandbox(tool)("balance", "-q").err, Sandbox(tool)("balance", "--json").err) == ("", "")
-
-
-def test_reset_asks_on_a_terminal(tool: Tool) -> None:
+def test_reset_asks_on_a_terminal_and_elsewhere_needs_yes(tool: Tool) -> None:
     fill(Sandbox(tool))
+    done = tool("sandbox", "reset")
+    assert (done.code, "--yes" in done.err, "--base-url" in done.err) == (2, True, False)
+    assert tool("sandbox", "reset", "--base-url", "nonsense").err.count("nonsense")  # other mistakes come first
     assert tool("sandbox", "reset", stdin="n\n", terminal=True).code == 130
     assert Sandbox(tool).credits() == 999
     done = tool("sandbox", "reset", stdin="y\n", terminal=True)
@@ -83,16 +73,6 @@ def test_one_process_reads_what_another_one_sent() -> None:
 
 
 # --- controls
-
-
-def test_reset_without_a_terminal_needs_yes(tool: Tool) -> None:
-    fill(Sandbox(tool))
-    done = tool("sandbox", "reset")
-    assert done.code == 2
-    assert "--yes" in done.err
-    assert "--base-url" not in done.err
-    assert tool("sandbox", "reset", "--base-url", "nonsense").err.count("nonsense")  # other mistakes come first
-    assert Sandbox(tool).credits() == 999
 
 
 def test_a_fault_is_set_shown_and_cleared(sandbox: Sandbox) -> None:

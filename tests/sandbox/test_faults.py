@@ -72,20 +72,6 @@ def test_a_dropped_request_is_carried_out_and_a_rejected_one_is_not(
     assert left(served) == credits_left
 
 
-def test_a_truncated_response_is_half_of_it(emulator: Emulator, served: Served) -> None:
-    Controls(emulator).fault("truncate:/send-sms")
-    head, _, body = served.raw(as_http(SMS)).partition(b"\r\n\r\n")
-    length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-    assert len(body) == length // 2
-    assert left(served) == 999
-
-
-def test_garbage_is_not_http(emulator: Emulator, served: Served) -> None:
-    Controls(emulator).fault("garbage:/send-sms")
-    assert not served.raw(as_http(SMS)).startswith(b"HTTP")
-    assert left(served) == 999
-
-
 def test_delays_add_up_before_the_response(emulator: Emulator, served: Served) -> None:
     Controls(emulator).fault("delay=0.02", "delay=0.03")
     started = time.monotonic()

@@ -9,13 +9,6 @@ from .world import NOON, PHONE, World, record, refusal
 OTHER = "573009876543"
 
 
-def test_a_number_given_twice_gets_one_message(world: World) -> None:
-    answer = world.sms(f"{PHONE},{OTHER},+{PHONE}")
-
-    assert [entry["phone"] for entry in answer["data"]] == [PHONE, OTHER]
-    assert world.credits == 998
-
-
 @pytest.mark.parametrize(("text", "segments"), [("a" * 160, 1), ("a" * 161, 2), ("í" * 70, 1), ("í" * 71, 2)])
 def test_an_sms_costs_its_segments_for_each_number(world: World, text: str, segments: int) -> None:
     answer = world.sms(f"{PHONE},{OTHER}", text)
@@ -33,25 +26,6 @@ def test_a_dispatch_that_costs_more_than_the_balance_is_refused_whole(world: Wor
     assert "costs 2 credits; 1 left" in msg
     assert world.credits == 1
     assert world.admin.inbox() == []
-
-
-def test_the_last_credit_can_be_spent(world: World) -> None:
-    world.admin.credit(2)
-
-    world.sms(f"{PHONE},{OTHER}")
-
-    assert world.credits == 0
-    assert refusal(world.post("/call/send", phone=PHONE, audio_code="a"))[0] == "NOT_ENOUGH_CREDITS"
-    assert refusal(world.post("/2fa/send-sms", phone=PHONE, app_name="Shop"))[0] == "NOT_ENOUGH_CREDITS"
-
-
-def test_blocking_again_keeps_the_block_and_changes_only_its_name(world: World) -> None:
-    first = record(world.post("/block-phone", phone=PHONE))
-    named = record(world.post("/block-phone", phone=PHONE, name="Ana"))
-    again = record(world.post("/block-phone", phone=PHONE))
-
-    assert first["name"] == ""
-    assert named == again == {**first, "name": "Ana"}
 
 
 def test_a_blocked_number_gets_no_sms_and_costs_nothing(world: World) -> None:
@@ -114,29 +88,6 @@ def test_a_call_moves_with_time(world: World, ending: str, voicemail: str, state
     assert answer["status"] == "accepted"
     assert answer["data"][0]["state"] == "queued"
     assert journey(world, answer["data"][0]["id"]) == states
-
-
-def test_the_state_record_has_the_whole_message(world: World) -> None:
-    answer = world.sms(text="Hola")
-    entry = answer["data"][0]
-
-    assert record(world.get("/messages-state", id=entry["id"])) == {
-        "state": "queued",
-        "credits": 1,
-        "phone": int(PHONE),
-        "created": "2026-11-21T12:00:00Z",
-        "sms": "Hola",
-        "dispatch_id": answer["id"],
-        "id": entry["id"],
-    }
-
-
-@pytest.mark.parametrize("path", ["/chatapp/send", "/chatapp/store/order"])
-def test_a_chatapp_record_names_its_template(world: World, path: str) -> None:
-    answer = record(world.post_json(path, {"phone": f"+{PHONE}", "body": ["Ana", "42"]}, template="order_sent"))
-
-    assert {**answer, "id": ""} == {"id": "", "status": "accepted", "phone": PHONE, "name": "order_sent"}
-    assert world.admin.inbox()[0]["text"] == "order_sent: Ana, 42"
 
 
 def journey(world: World, message_id: str) -> list[str]:

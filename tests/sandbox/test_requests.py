@@ -56,10 +56,6 @@ def test_credentials_belong_to_the_place_that_the_interface_has_for_them(world: 
     assert refusal(world.answer(in_json))[0] == "MISSING_PARAMETER"
 
 
-def test_unknown_parameters_are_ignored(world: World) -> None:
-    assert world.post("/send-sms", **SMS, priority="high").status == 200
-
-
 def test_a_parameter_sent_twice_is_refused(world: World) -> None:
     body = encoded({**SMS}) + "&phone=573001234568"
 
@@ -79,14 +75,6 @@ def test_a_form_must_be_percent_encoded_utf8(world: World, body: str | bytes) ->
 
     assert error == "INVALID_PARAMETER"
     assert msg.startswith("the body ")
-
-
-@pytest.mark.parametrize("content_type", ["", "application/json", "text/plain"])
-def test_a_form_must_say_that_it_is_one(world: World, content_type: str) -> None:
-    error, msg = form(world, "/send-sms", encoded({**SMS}), content_type)
-
-    assert error == "INVALID_PARAMETER"
-    assert msg.startswith("Content-Type")
 
 
 @pytest.mark.parametrize(

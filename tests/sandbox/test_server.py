@@ -19,7 +19,7 @@ from msgctl.sandbox.server import Server
 from msgctl.sandbox.service import Service
 
 from .served import Served, as_http, read_reply, serving
-from .world import FORM, PHONE, Controls, encoded
+from .world import FORM, PHONE, encoded
 
 BALANCE = SandboxRequest("GET", "/api/v1/balance", encoded({}))
 
@@ -113,33 +113,6 @@ def test_200_slow_connections_do_not_delay_the_others(served: Served) -> None:
         assert served.answer(sms()).status == 200
         assert time.monotonic() - started < server.HEADER_SECONDS
     assert json.loads(served.answer(BALANCE).body) == {"status": 999}
-
-
-def test_64_clients_cannot_spend_more_than_there_is(emulator: Emulator, served: Served) -> None:
-    emulator.state.set_credits(150)
-
-    def client(_: int) -> int:
-        with served.connect() as connection:
-            done = 0
-            for _ in range(5):
-                connection.sendall(as_http(sms()))
-                done += read_reply(connection, "POST").status == 200
-            return done
-
-    with ThreadPoolExecutor(64) as clients:
-        assert sum(clients.map(client, range(64))) == 150
-    assert json.loads(served.answer(BALANCE).body) == {"status": 0}
-    assert len(Controls(emulator).inbox()) == 150
-
-
-def test_the_log_has_one_line_per_request_and_never_the_key(served: Served) -> None:
-    served.answer(SandboxRequest("GET", "/api/v1/balance", encoded({"key": "sandbox"})))
-    served.answer(sms())
-    assert [line.split()[:3] for line in served.log] == [
-        ["GET", "/api/v1/balance", "200"],
-        ["POST", "/api/v1/send-sms", "200"],
-    ]
-    assert "key" not in "".join(served.log)
 
 
 @pytest.mark.parametrize(

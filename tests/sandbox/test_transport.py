@@ -9,11 +9,9 @@ import pytest
 
 from msgctl.sandbox.emulator import BASE_URL, Emulator, SandboxTransport
 from msgctl.storage import paths
-from support.sandbox import PHONE, Sandbox
+from support.sandbox import Sandbox
 
 from .world import Controls
-
-AWKWARD = "¿Qué? & = + % ñ"
 
 
 def test_a_finished_run_leaves_no_file_open(sandbox: Sandbox) -> None:
@@ -32,15 +30,6 @@ ACCOUNT = {"client": "1", "key": "sandbox"}
 def client(emulator: Emulator) -> Iterator[httpx.Client]:
     with httpx.Client(transport=SandboxTransport(emulator), base_url=BASE_URL) as client:
         yield client
-
-
-def test_httpx_sends_a_form_a_query_and_a_json_body(client: httpx.Client) -> None:
-    sent = client.post("/send-sms", data={**ACCOUNT, "phone": PHONE, "sms": AWKWARD}).json()
-    message = sent["data"][0]["id"]
-    assert client.get("/messages-state", params={**ACCOUNT, "id": message}).json()["sms"] == AWKWARD
-    body = {"phone": PHONE, "body": [AWKWARD]}
-    assert client.post("/chatapp/send", params={**ACCOUNT, "template": AWKWARD}, json=body).json()["name"] == AWKWARD
-    assert client.get("/balance").status_code == 520
 
 
 @pytest.mark.parametrize("fault", ["drop", "reject", "truncate", "garbage"])

@@ -107,18 +107,6 @@ def test_percent_is_of_all_clicks_of_the_range_with_one_decimal(world: World) ->
     ]
 
 
-def test_random_visitors_fit_the_given_fields(world: World) -> None:
-    shorten(world, is_premium="true")
-    world.click("sale", 30, country="co", brand="Apple", lang="fr")
-
-    answer = statistic(world)
-
-    assert counted(answer, "country") == {"CO": 30}
-    assert counted(answer, "city").keys() <= {"Bogotá", "Medellín", "Cali"}
-    assert counted(answer, "operatingSystem").keys() <= {"iOS", "iPadOS", "macOS"}
-    assert counted(answer, "lang") == {"fr": 30}
-
-
 def test_since_and_until_are_included(world: World) -> None:
     shorten(world)
     midnight = NOON - DAY / 2
@@ -144,16 +132,6 @@ def test_a_premium_category_of_a_plain_url_is_refused(world: World, category: st
 
     assert error == "NOT_PREMIUM"
     assert msg.startswith("category:")
-
-
-def test_clicks_can_be_spread_over_days_that_end_today(world: World) -> None:
-    shorten(world)
-    world.click("sale", 200, days=7)
-
-    dates = counted(statistic(world, since="2026-11-15"), "date")
-
-    assert list(dates) == [f"2026-11-{day}" for day in range(15, 22)]
-    assert sum(dates.values()) == 200
 
 
 @pytest.mark.parametrize(

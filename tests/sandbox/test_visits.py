@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from msgctl.sandbox.clicks import UNKNOWN, visitor_of
+from msgctl.sandbox.clicks import visitor_of
 from msgctl.sandbox.protocol import SandboxRequest
 
 from .served import Served
@@ -104,17 +104,3 @@ def test_bots_are_counted_apart(served: Served) -> None:
     assert statistics(served)["clicks"] == 1
     (url,) = json.loads(served.answer(SandboxRequest("GET", "/sandbox/overview")).body)["urls"]
     assert (url["clicks"], url["bots"]) == (1, 2)
-
-
-@pytest.mark.parametrize(
-    ("headers", "country", "lang"),
-    [
-        ({"x-country": "co", "accept-language": "en-US,en;q=0.9"}, "CO", "en"),
-        ({"cf-ipcountry": "ES", "accept-language": "pt"}, "ES", "pt"),
-        ({"x-country": "Colombia", "accept-language": "*"}, "unknown", "unknown"),
-        ({}, "unknown", "unknown"),
-    ],
-)
-def test_country_and_language_come_from_their_headers(headers: dict[str, str], country: str, lang: str) -> None:
-    made = visitor_of(headers)
-    assert (made.get("country", UNKNOWN), made.get("lang", UNKNOWN)) == (country, lang)

@@ -5,17 +5,18 @@ It notes a request when the whole of it has arrived, decides then whether its wo
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import random
+import socket
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
-from urllib.parse import parse_qs
+
+from support.service import Behaviour, Received, Service, answer, reset
 
 PATIENCE = 60.0
 """Seconds after which a test that waits for the server has failed."""
@@ -64,13 +65,14 @@ def at_random(seed: int, *faults: Fault, share: float) -> Decision:
     return decide
 
 
-class CountingServer:
+class CountingServer(Service):
     """Takes /send-sms as ``decide`` says, and responds with balances and delivery states.
 
     ``price`` is the cost of a message, ``delay`` the seconds before a response, ``state`` returns the state of one.
     """
 
     def __init__(self, decide: Decision = never, *, price: int = 1, delay: float = 0.0) -> None:
+        super().__init__(keeps=True)
         self.decide = decide
         self.price = price
         self.delay = delay
@@ -79,20 +81,12 @@ class CountingServer:
         self.dispatches: list[Dispatch] = []
         self.questions: list[str] = []
         self.charged = 0
-        self.port = 0
-        self.connections: set[asyncio.Transport] = set()
         self._phone_of: dict[str, str] = {}
-        self._held: list[Callable[[], None]] | None = None
         self._changed = threading.Condition()
-        self._loop = asyncio.new_event_loop()
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._released = threading.Event()
+        self._released.set()
 
     # --- what a test asks
-
-    @property
-    def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/api/v1"
 
     def arrived(self) -> Counter[str]:
         """How often each phone was in a request."""
@@ -122,146 +116,62 @@ class CountingServer:
 
     def hold(self) -> None:
         """Hold back all responses from now on."""
-        self._loop.call_soon_threadsafe(self._hold)
+        self._released.clear()
 
     def release(self) -> None:
         """Send the responses that were held back, and all later ones at once."""
-        self._loop.call_soon_threadsafe(self._release)
+        self._released.set()
 
-    # --- its life
+    # --- what it does, in a thread for each connection
 
-    def start(self) -> None:
-        self._thread.start()
-        assert self._ready.wait(PATIENCE)
-
-    def stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(PATIENCE)
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(
-            self._loop.create_server(lambda: _Connection(self), "127.0.0.1", 0, backlog=512)
-        )
-        self.port = server.sockets[0].getsockname()[1]
-        self._ready.set()
-        self._loop.run_forever()
-        server.close()
-        for transport in [*self.connections]:
-            transport.abort()
-        while self.connections:
-            self._loop.run_until_complete(asyncio.sleep(0))
-        self._loop.close()
-
-    def _hold(self) -> None:
-        self._held = [] if self._held is None else self._held
-
-    def _release(self) -> None:
-        held, self._held = self._held or [], None
-        for answer in held:
-            answer()
-
-    # --- what it does, in its thread
-
-    def take(self, target: str, body: bytes, reply: Callable[[bytes | None], None]) -> None:
-        """Do what a request asks for, and ``reply``: with None to cut the connection."""
-        path, _, query = target.partition("?")
-        if path.endswith("/send-sms"):
-            dispatch = self._dispatch(parse_qs(body.decode("ascii")))
-            answer = self._answer(dispatch)
-        elif path.endswith("/messages-state"):
-            (message,) = parse_qs(query)["id"]
-            self._note(lambda: self.questions.append(message))
-            answer = _http(200, {"id": message, "state": self.state(message)})
+    def behaviour(self, request: Received) -> Behaviour:
+        """Do what a request asks for, and return how it is answered."""
+        if request.path.endswith("/send-sms"):
+            respond = self._dispatch(tuple(dict(request.form)["phone"].split(",")))
+        elif request.path.endswith("/messages-state"):
+            message = dict(request.query)["id"]
+            with self._changed:
+                self.questions.append(message)
+                self._changed.notify_all()
+            respond = answer({"id": message, "state": self.state(message)}, headers=KEPT)
         else:
-            reply(_http(200, {"status": 1_000_000}))
-            return
-        self._later(lambda: reply(answer))
+            return answer({"status": 1_000_000}, headers=KEPT)
 
-    def _dispatch(self, form: dict[str, list[str]]) -> Dispatch:
-        phones = tuple(form["phone"][0].split(","))
-        number = len(self.dispatches) + 1
-        dispatch = Dispatch(number, phones, self.decide(number, phones))
-        if dispatch.fault.is_carried_out:
-            self.charged += self.price * len(phones)
-            self._phone_of.update((f"{number}-{phone}", phone) for phone in phones)
-        self.on_arrival(dispatch)
-        self._note(lambda: self.dispatches.append(dispatch))
-        return dispatch
+        def later(connection: socket.socket) -> None:
+            time.sleep(self.delay)
+            self._released.wait(PATIENCE)
+            respond(connection)
 
-    def _note(self, change: Callable[[], None]) -> None:
+        return later
+
+    def _dispatch(self, phones: tuple[str, ...]) -> Behaviour:
         with self._changed:
-            change()
+            number = len(self.dispatches) + 1
+            dispatch = Dispatch(number, phones, self.decide(number, phones))
+            if dispatch.fault.is_carried_out:
+                self.charged += self.price * len(phones)
+                self._phone_of.update((f"{number}-{phone}", phone) for phone in phones)
+            self.on_arrival(dispatch)
+            self.dispatches.append(dispatch)
             self._changed.notify_all()
-
-    def _answer(self, dispatch: Dispatch) -> bytes | None:
-        if dispatch.fault in (Fault.CUT_BEFORE, Fault.CUT_AFTER):
-            return None
         if dispatch.fault is Fault.REFUSED:
-            return _http(520, {"error": "REFUSED", "msg": "the route is closed"})
+            return answer({"error": "REFUSED", "msg": "the route is closed"}, 520, KEPT)
         entries = [
-            {"id": f"{dispatch.number}-{phone}", "status": "queued", "credits": self.price, "phone": phone}
-            for phone in dispatch.phones
+            {"id": f"{number}-{phone}", "status": "queued", "credits": self.price, "phone": phone} for phone in phones
         ]
-        answer = _http(200, {"id": str(dispatch.number), "status": 1, "data": entries})
-        return answer[: len(answer) // 2] if dispatch.fault is Fault.HALF else answer
+        whole = json.dumps({"id": str(number), "status": 1, "data": entries}).encode()
 
-    def _later(self, answer: Callable[[], None]) -> None:
-        if self._held is not None:
-            self._held.append(answer)
-        elif self.delay:
-            self._loop.call_later(self.delay, answer)
-        else:
-            answer()
+        def cut(connection: socket.socket) -> None:
+            if dispatch.fault is Fault.HALF:
+                answer(whole[: len(whole) // 2], headers={**KEPT, "Content-Length": str(len(whole))})(connection)
+            else:
+                reset(connection)
+            raise ConnectionAbortedError
 
-
-class _Connection(asyncio.Protocol):
-    """Reads requests, one after another, and writes what the server replies to them."""
-
-    def __init__(self, server: CountingServer) -> None:
-        self._server = server
-        self._read = b""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self._server.connections.add(transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._server.connections.discard(self._transport)
-
-    def data_received(self, data: bytes) -> None:
-        self._read += data
-        head, end, rest = self._read.partition(b"\r\n\r\n")
-        length = _content_length(head)
-        if end and len(rest) >= length:
-            self._read = rest[length:]
-            self._server.take(head.split(b" ", 2)[1].decode("ascii"), rest[:length], self._reply)
-
-    def _reply(self, answer: bytes | None) -> None:
-        if answer is None:
-            self._transport.abort()
-        else:
-            self._transport.write(answer)
-            if len(answer) < _whole(answer):
-                self._transport.close()
+        return answer(whole, headers=KEPT) if dispatch.fault is Fault.NONE else cut
 
 
-def _content_length(head: bytes) -> int:
-    _, found, rest = head.lower().partition(b"content-length:")
-    return int(rest.split(b"\r\n", 1)[0]) if found else 0
-
-
-def _whole(answer: bytes) -> int:
-    """Return the expected length of a response."""
-    head, end, _ = answer.partition(b"\r\n\r\n")
-    return len(head) + len(end) + _content_length(head) if end else len(answer) + 1
-
-
-def _http(status: int, document: Any) -> bytes:
-    body = json.dumps(document).encode()
-    head = f"HTTP/1.1 {status} Said\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+KEPT = {"Connection": "keep-alive"}
 
 
 @contextlib.contextmanager
@@ -272,4 +182,5 @@ def counting(decide: Decision = never, *, price: int = 1, delay: float = 0.0) ->
     try:
         yield server
     finally:
+        server.release()
         server.stop()

@@ -94,6 +94,18 @@ def drip(head: bytes = b"", piece: bytes = b" ") -> Behaviour:
     return behave
 
 
+def then(*behaviours: Behaviour, done: threading.Event | None = None) -> Behaviour:
+    """Return one behaviour after the other on the same connection, and an event after the last."""
+
+    def behave(connection: socket.socket) -> None:
+        for behaviour in behaviours:
+            behaviour(connection)
+        if done is not None:
+            done.set()
+
+    return behave
+
+
 class Service:
     """Answers requests with ``answers`` in turn; with the last behaviour of `otherwise` when they are used up.
 
@@ -172,11 +184,15 @@ class Service:
                 connection = stack.enter_context(self._tls.wrap_socket(connection, server_side=True))
             while (request := _read(connection)) is not None:
                 self.received.append(request)
-                behaviour = self._answers.popleft() if self._answers else self._otherwise
-                if behaviour is not None:
-                    behaviour(connection)
+                behave = self.behaviour(request)
+                if behave is not None:
+                    behave(connection)
                 if not self._keeps:
                     return
+
+    def behaviour(self, request: Received) -> Behaviour | None:
+        """Return what is done after a request; a server that is more than prepared responses does it otherwise."""
+        return self._answers.popleft() if self._answers else self._otherwise
 
 
 def _read(connection: socket.socket) -> Received | None:

@@ -34,4 +34,6 @@ def workbook(*rows: Sequence[str | float]) -> bytes:
 def _cell(value: str | float) -> str:
     if isinstance(value, str):
         return f'<c t="inlineStr"><is><t>{escape(value)}</t></is></c>'
+    if isinstance(value, bool):
+        return f'<c t="b"><v>{value:d}</v></c>'
     return f"<c><v>{value}</v></c>"

@@ -75,7 +75,7 @@ def _print(result: Result | None, context: Context) -> int:
     context.printer.print(result)
     if isinstance(result, OwnResult) and result.empty and not result.documents and context.shows_tables:
         context.note(result.empty)
-    is_told = isinstance(result, OwnResult) and result.shows_failures and context.shows_tables
+    is_told = isinstance(result, OwnResult) and result.view == "doctor" and context.shows_tables
     codes = [failure.exit_code if is_told else report(failure, context) for failure in result.failures]
     return codes[0] if codes else 0
 

@@ -26,9 +26,9 @@ def balance(ctx: typer.Context) -> Result | None:
 
 
 @command(app, "show", "msgctl balance show", "msgctl balance --json", performs=ops.BALANCE)
-def show(ctx: typer.Context) -> Result:
+def show(context: Context) -> Result:
     """Show the credits left; `msgctl balance` does the same."""
-    return requests.run(Context.of(ctx), ops.BALANCE, {})
+    return requests.run(context, ops.BALANCE, {})
 
 
 @command(
@@ -39,7 +39,7 @@ def show(ctx: typer.Context) -> Result:
     performs=ops.BALANCE,
 )
 def check(
-    ctx: typer.Context,
+    context: Context,
     minimum: Annotated[str, typer.Option("--min", metavar="N", help="Lowest acceptable number of credits.")],
 ) -> Result:
     """Exit with 0 if at least N credits are left, with 6 if not.
@@ -47,7 +47,6 @@ def check(
     Other exit codes mean that the balance could not be read: test for 6 in an alarm.
     """
     least = values.whole_number(minimum, "--min")
-    context = Context.of(ctx)
     result = requests.run(context, ops.BALANCE, {})
     if isinstance(result, ServiceResult):
         return result._replace(failures=[*_shortage(result.responses[0], least)])

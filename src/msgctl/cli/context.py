@@ -200,7 +200,7 @@ class Context:
     def trace(self, text: str) -> None:
         """Print a line on standard error under --verbose; as JSON under --json."""
         if self.options.verbose and self.options.format is Format.JSON:
-            from msgctl.output import jsontext
+            from msgctl import jsontext
 
             text = jsontext.escape(jsontext.dump({"kind": "trace", "message": text}), ascii_only=True)
         if self.options.verbose:

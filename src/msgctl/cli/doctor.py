@@ -33,7 +33,7 @@ from msgctl.http import request
 from msgctl.http.redaction import redact
 from msgctl.http.response import credits_left
 from msgctl.http.steps import Steps
-from msgctl.http.transport import CHECK_ADDRESS, look_up, proxy_for
+from msgctl.http.transport import CHECK_ADDRESS, look_up, proxy_for, root_cause
 from msgctl.operations import Effect
 from msgctl.output.result import Format, OwnResult
 from msgctl.storage import paths
@@ -51,8 +51,7 @@ MOST_APART = 60
 CERTIFICATE_FIXES = {
     9: "If this machine's clock is slow, set it: the certificate is not valid yet.",
     10: "If this machine's clock is fast, set it. Otherwise the service must renew its certificate.",
-    62: "Check the base URL: the certificate belongs to another name.",
-    64: "Check the base URL: the certificate belongs to a name, or to another address.",
+    **dict.fromkeys((62, 64), "Check the base URL: the certificate belongs to another name, or to another address."),
 }
 """By the result of OpenSSL's verification: not yet valid, expired, another host name, another address."""
 REFUSING_CALLERS = frozenset({401, 403, 520})
@@ -83,7 +82,7 @@ def doctor(context: Context) -> OwnResult:
     """
     context.check_fields(FIELDS)
     failures: list[MsgctlError] = []
-    return OwnResult(Doctor(context, failures).examine(), FIELDS, view="doctor", shows_failures=True, failures=failures)
+    return OwnResult(Doctor(context, failures).examine(), FIELDS, view="doctor", failures=failures)
 
 
 class Doctor:
@@ -245,8 +244,8 @@ class Doctor:
             return "skipped", "not used (plain http)"
         certificate = self._steps.certificate
         if isinstance(self.outcome, MsgctlError) and not certificate:
-            cause = next((it for it in _causes(self.outcome) if isinstance(it, ssl.SSLCertVerificationError)), None)
-            self.outcome.hint = CERTIFICATE_FIXES.get(cause.verify_code if cause else 0, self.outcome.hint)
+            code = getattr(root_cause(self.outcome), "verify_code", 0)
+            self.outcome.hint = CERTIFICATE_FIXES.get(code, self.outcome.hint)
             raise self.outcome
         names = shorten(", ".join(str(name) for _, name in certificate.get("subjectAltName", ())), 120)
         ends = ssl.cert_time_to_seconds(certificate["notAfter"])
@@ -294,13 +293,6 @@ class Doctor:
                 )
             raise
         return "ok", "accepted" if left is None else f"accepted; {left} {'credit' if left == 1 else 'credits'} left"
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Give an error and those that led to it."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _joined(host: str, port: int | None) -> str:

@@ -42,7 +42,7 @@ def _consequence(error: MsgctlError, context: Context) -> str:
 
 def _json_line(error: MsgctlError) -> str:
     """Return the error as a JSON object on one line of ASCII, which every encoding can write."""
-    from msgctl.output import jsontext
+    from msgctl import jsontext
 
     document: dict[str, Any] = {"kind": error.kind, "message": error.message, "exit_code": error.exit_code}
     if error.hint:

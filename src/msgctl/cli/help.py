@@ -129,7 +129,7 @@ def commands(ctx: typer.Context) -> OwnResult:
     description = document(describe(ctx.find_root().command))
     listed = description["commands"]
     if context.options.format is Format.JSON and not context.options.fields:
-        return OwnResult(description, (), has_fields=False)
+        return OwnResult(description, ())
     return OwnResult(listed, COLUMNS)
 
 

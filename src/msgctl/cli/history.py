@@ -21,11 +21,11 @@ from msgctl.errors import ConfigurationError, UsageError
 from msgctl.history import FIELDS, reading
 from msgctl.history import clear as clear_file
 from msgctl.history.recorder import message_of
-from msgctl.http.response import Number
 from msgctl.jobs.report import finished
 from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.store import Store
+from msgctl.jsontext import Number
 from msgctl.output.result import OwnResult
 from msgctl.recipients import ACCEPTED, REFUSED, UNKNOWN
 from msgctl.storage import paths

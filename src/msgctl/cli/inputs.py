@@ -2,20 +2,18 @@
 
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from msgctl import phones, segments, values
+from msgctl import phones, values
 from msgctl.cli.context import Context
 from msgctl.cli.process import is_terminal
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.http.response import ShapeError, load_json
+from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Field, Operation
-from msgctl.text import plural
 from msgctl.values import MOST_MESSAGE_BYTES, quote
 
 MOST_BODY_BYTES = 1024 * 1024
@@ -47,7 +45,6 @@ MessageFile = Annotated[
     str | None,
     typer.Option("--message-file", metavar="PATH", help="Read the message from a file; - is standard input."),
 ]
-GSM7_HELP = "Replace letters outside GSM-7 (á → a) so the message needs fewer segments."
 
 
 def read_message(context: Context, text: str | None, path: str | None, typed: str = "-m TEXT") -> str:
@@ -105,25 +102,6 @@ class TemplateOptions(NamedTuple):
         if self == (None, None):
             raise UsageError("The message is missing", "Give it with -m TEMPLATE or --message-file PATH.")
         return read_message(context, *self, "-m TEMPLATE")
-
-
-def in_gsm7(text: str) -> str:
-    """Return a message written in the GSM-7 alphabet."""
-    written = segments.to_gsm7(text)
-    if not written.strip():
-        raise UsageError(f"Nothing is left of {quote(text)} in GSM-7", "Send it without --gsm7.")
-    return written
-
-
-def sms_text(context: Context, text: str, *, gsm7: bool, recipients: int = 1) -> str:
-    """Return the text of an SMS, with ``gsm7`` in that alphabet; else a note says how many credits that would save."""
-    if gsm7:
-        return in_gsm7(text)
-    with suppress(UsageError):  # a character has no near one
-        saved = segments.count(text).segments - segments.count(segments.to_gsm7(text)).segments
-        if saved > 0:
-            context.note(f"--gsm7 would save {plural(saved * recipients, 'credit')}")
-    return text
 
 
 def read(context: Context, path: str, most: int, what: str) -> bytes:

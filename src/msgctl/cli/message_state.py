@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -24,10 +24,26 @@ if TYPE_CHECKING:
 
 app = group("Check the delivery state of SMS and calls.")
 
-Ids = Annotated[
-    list[str] | None, typer.Argument(metavar="[ID]...", help="Message IDs, as printed when you sent the message.")
-]
-Last = Annotated[bool, typer.Option("--last", help="Use the last message this profile sent from this machine.")]
+
+class MessageIds(NamedTuple):
+    """Which messages to look up."""
+
+    id: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Message IDs, as printed when you sent the message.")
+    ] = None
+    last: Annotated[bool, typer.Option("--last", help="Use the last message this profile sent from this machine.")] = (
+        False
+    )
+
+    def ids(self, context: Context) -> list[str]:
+        """Return the ids, each once, after a check of --fields."""
+        if self.id and self.last:
+            raise UsageError("Use either --last or IDs, not both")
+        if not self.id and not self.last:
+            raise UsageError("ID is missing", "Give message IDs, or --last.")
+        found = list(dict.fromkeys(values.words(text, "ID") for text in self.id or _last_ids(context)))
+        requests.check_fields(context, ops.MESSAGES_STATE)
+        return found
 
 
 NOT_OF_ONE_MESSAGE = (ConfigurationError, Interrupted, UsageError)
@@ -44,9 +60,9 @@ LAST_CHECK = 1.0
     "msgctl state get 8f3c2a71 8f3c2a72 --json",
     performs=ops.MESSAGES_STATE,
 )
-def get(context: Context, id: Ids = None, last: Last = False) -> ServiceResult | OwnResult:
+def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
     """Show the delivery state of each message."""
-    ids = _identifiers(context, id, last=last)
+    ids = messages.ids(context)
     if context.options.dry_run:
         return _described(context, ids)
     got: list[Response] = []
@@ -73,8 +89,7 @@ def get(context: Context, id: Ids = None, last: Last = False) -> ServiceResult |
 )
 def watch(
     context: Context,
-    id: Ids = None,
-    last: Last = False,
+    messages: MessageIds,
     until: Annotated[
         list[str] | None,
         typer.Option("--until", metavar="STATE", help="State to wait for (repeatable). [default: any final state]"),
@@ -89,7 +104,7 @@ def watch(
         interval=values.seconds(interval, "--interval"),
         max_wait=values.seconds(max_wait, "--max-wait", most=31 * 86400),
     )
-    ids = _identifiers(context, id, last=last)
+    ids = messages.ids(context)
     if context.options.dry_run:
         return _described(context, ids)
     failures: list[MsgctlError] = []
@@ -118,17 +133,6 @@ def undelivered(context: Context, sent: Sequence[RecipientOutcome], max_wait: fl
     error = next(iter(watcher.failures.values()), None)
     why = f"The first failure: {error.message}. " if error else ""
     return [ConditionError(what, f"{why}To check again: msgctl state get --last")]
-
-
-def _identifiers(context: Context, ids: list[str] | None, *, last: bool) -> list[str]:
-    """Return the ids of the messages to look up, each once, after a check of --fields."""
-    if ids and last:
-        raise UsageError("Use either --last or IDs, not both")
-    if not ids and not last:
-        raise UsageError("ID is missing", "Give message IDs, or --last.")
-    found = list(dict.fromkeys(values.words(text, "ID") for text in ids or _last_ids(context)))
-    requests.check_fields(context, ops.MESSAGES_STATE)
-    return found
 
 
 def _described(context: Context, ids: Sequence[str]) -> OwnResult:

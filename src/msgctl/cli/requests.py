@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from msgctl import phones, recipients
+from msgctl import operations, phones, recipients
 from msgctl import values as checks
 from msgctl.errors import (
     ConditionError,
@@ -19,8 +19,9 @@ from msgctl.errors import (
 )
 from msgctl.http import request
 from msgctl.http.request import Value
-from msgctl.http.response import Response, ShapeError, load_json
+from msgctl.http.response import Response
 from msgctl.http.response import read as read_response
+from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Document, Format, OwnResult, Result, ServiceResult
 from msgctl.storage import paths
@@ -106,15 +107,14 @@ def perform(context: Context, operation: Operation, values: Values, body: bytes 
     """Make a request; if it sends or changes something, record it in the history."""
     client = context.client  # before anything is recorded: there may be no credential
     if operation.effect is Effect.READS:
-        any_json = context.options.format is Format.JSON
+        any_json = context.options.format is Format.JSON and not context.options.fields
         return ServiceResult([client.send(operation, values, body=body, any_json=any_json)], values=values)
-    from msgctl.history.recorder import is_recorded, message_of, phones_of, recorded
-    from msgctl.history.store import Send
-
-    if not is_recorded(operation):
+    if operation.effect is Effect.CHANGES and operation is not operations.BLOCK_PHONE:
         response = client.send(operation, values, body=body)
         context.carried_out = True
         return ServiceResult([response], values=values)
+    from msgctl.history.recorder import message_of, phones_of, recorded
+    from msgctl.history.store import Send
 
     def warn(error: ConfigurationError) -> None:
         context.warn(f"Not recorded in the history: {error.message}." + (f"\n{error.hint}" if error.hint else ""))
@@ -149,7 +149,7 @@ def described(documents: Sequence[Document]) -> OwnResult:
         for inner in (value if isinstance(value, dict) else [""])
     )
     shown = documents[0] if len(documents) == 1 else documents
-    return OwnResult(shown, tuple(columns), view="request", has_fields=False)
+    return OwnResult(shown, tuple(columns), view="request")
 
 
 def check_fields(context: Context, operation: Operation) -> None:
@@ -224,8 +224,8 @@ def _send_once(
             if error.nothing_sent or isinstance(error, RefusedError):
                 reservation.release()
             else:
-                status, text = getattr(error, "http_status", None), getattr(error, "body", "")
-                stored = once.StoredResult(5, status, text.encode() or None, error.message, error.hint or "")
+                body_text = error.body.encode() or None
+                stored = once.StoredResult(5, error.http_status, body_text, error.message, error.hint or "")
                 _settle(context, reservation, stored)
             raise
         sent = result.responses[0]

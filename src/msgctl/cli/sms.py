@@ -1,5 +1,6 @@
 """`msgctl sms`: send text messages."""
 
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated
 
@@ -10,21 +11,19 @@ from msgctl import segments as counting
 from msgctl import values
 from msgctl.cli import bulk, bulk_options, requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import (
-    GSM7_HELP,
-    MessageFile,
-    MessageOptions,
-    Numbers,
-    Phones,
-    TemplateOptions,
-    in_gsm7,
-    read_message,
-    sms_text,
-)
+from msgctl.cli.inputs import MessageFile, MessageOptions, Numbers, Phones, TemplateOptions, read_message
 from msgctl.cli.tree import command, group
+from msgctl.errors import UsageError
 from msgctl.output.result import OwnResult, Result
+from msgctl.text import plural
+from msgctl.values import quote
 
 app = group("Send text messages.")
+
+Gsm7 = Annotated[
+    bool,
+    typer.Option("--gsm7", help="Replace letters outside GSM-7 (á → a) so the message needs fewer segments."),
+]
 
 
 @command(
@@ -43,7 +42,7 @@ def send(
     message: MessageOptions,
     numbers: Numbers,
     *,
-    gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
+    gsm7: Gsm7 = False,
     options: requests.SendOptions,
     wait: requests.WaitOptions,
 ) -> Result:
@@ -52,7 +51,7 @@ def send(
     Without -m and --message-file, the message is read from standard input.
     """
     phones = numbers.all(context, phone, sms=True)
-    sms = sms_text(context, message.read(context), gsm7=gsm7, recipients=len(phones))
+    sms = _text(context, message.read(context), gsm7=gsm7, recipients=len(phones))
     given = {"phone": phones, "sms": sms, "country-code": numbers.code(context)}
     return requests.send(context, ops.SEND_SMS, given, options, wait)
 
@@ -72,7 +71,7 @@ def bulk_send(
     source: bulk_options.Source,
     numbers: Numbers,
     *,
-    gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
+    gsm7: Gsm7 = False,
     limits: bulk_options.BatchLimits,
     rules: bulk_options.Rules,
 ) -> OwnResult:
@@ -86,7 +85,7 @@ def bulk_send(
     template = message.read(context)
 
     def checked(filled: str) -> str:
-        return in_gsm7(values.message(filled)) if gsm7 else values.message(filled)
+        return _in_gsm7(values.message(filled)) if gsm7 else values.message(filled)
 
     fixed = {"country-code": numbers.code(context)}
     messages = bulk.Messages({"sms": template}, checked, by_segments=True)
@@ -98,10 +97,29 @@ def segments(
     context: Context,
     text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The message. [default: standard input]")] = None,
     message_file: MessageFile = None,
-    gsm7: Annotated[bool, typer.Option("--gsm7", help=GSM7_HELP)] = False,
+    gsm7: Gsm7 = False,
 ) -> OwnResult:
     """Count the segments of a message and show its encoding. Nothing is sent."""
-    sms = sms_text(context, read_message(context, text, message_file, "TEXT"), gsm7=gsm7)
+    sms = _text(context, read_message(context, text, message_file, "TEXT"), gsm7=gsm7)
     count = asdict(counting.count(sms))
     context.check_fields(count)
     return OwnResult({**count, "not_gsm7": list(count["not_gsm7"])}, tuple(count))
+
+
+def _in_gsm7(text: str) -> str:
+    """Return a message written in the GSM-7 alphabet."""
+    written = counting.to_gsm7(text)
+    if not written.strip():
+        raise UsageError(f"Nothing is left of {quote(text)} in GSM-7", "Send it without --gsm7.")
+    return written
+
+
+def _text(context: Context, text: str, *, gsm7: bool, recipients: int = 1) -> str:
+    """Return the text of an SMS, with ``gsm7`` in that alphabet; else a note says how many credits that would save."""
+    if gsm7:
+        return _in_gsm7(text)
+    with suppress(UsageError):  # a character has no near one
+        saved = counting.count(text).segments - counting.count(counting.to_gsm7(text)).segments
+        if saved > 0:
+            context.note(f"--gsm7 would save {plural(saved * recipients, 'credit')}")
+    return text

@@ -1,6 +1,6 @@
 """`msgctl 2fa`: send and verify codes."""
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -16,20 +16,35 @@ from msgctl.output.result import Result
 
 app = group("Send and verify codes by SMS, call or chat app.")
 
-AppName = Annotated[
-    str | None,
-    typer.Option(
-        "--app-name",
-        metavar="NAME",
-        help="Name of the application the code is for. [required unless in the profile]",
-    ),
-]
+
+class CodeRecipient(NamedTuple):
+    """Whom a code is for, and of which application."""
+
+    phone: Phone
+    app_name: Annotated[
+        str | None,
+        typer.Option(
+            "--app-name",
+            metavar="NAME",
+            help="Name of the application the code is for. [required unless in the profile]",
+        ),
+    ] = None
+
+    def values(self, context: Context, numbers: Numbers, *, sms: bool = False) -> dict[str, str | None]:
+        """Return what all these operations need: the phone, the application and the country. Raises UsageError."""
+        number = numbers.one(context, self.phone, sms=sms)
+        name = inputs.given(context, "app_name", self.app_name, lambda text: values.words(text, "--app-name"))
+        if name is None:
+            profile = context.profile
+            stored = "" if profile.is_sandbox else f", or store it as app_name in profile {profile.name}"
+            raise UsageError("--app-name is missing", f"Give --app-name NAME, the application the code is for{stored}.")
+        return {"phone": number, "app-name": name, "country-code": numbers.code(context)}
 
 
 @command(app, "send-sms", "msgctl 2fa send-sms 573001234567 --app-name Shop", performs=ops.SMS_2FA)
-def send_sms(context: Context, phone: Phone, app_name: AppName = None, *, numbers: Numbers) -> Result:
+def send_sms(context: Context, to: CodeRecipient, numbers: Numbers) -> Result:
     """Send a verification code by SMS."""
-    return requests.run(context, ops.SMS_2FA, _values(context, phone, app_name, numbers, sms=True))
+    return requests.run(context, ops.SMS_2FA, to.values(context, numbers, sms=True))
 
 
 @command(
@@ -40,8 +55,7 @@ def send_sms(context: Context, phone: Phone, app_name: AppName = None, *, number
 )
 def send_call(
     context: Context,
-    phone: Phone,
-    app_name: AppName = None,
+    to: CodeRecipient,
     voice: Annotated[
         str | None,
         typer.Option(
@@ -55,9 +69,9 @@ def send_call(
     numbers: Numbers,
 ) -> Result:
     """Send a verification code by voice call."""
-    if app_name is None and voice is None and context.profile.app_name is None and context.profile.voice is None:
+    if to.app_name is None and voice is None and context.profile.app_name is None and context.profile.voice is None:
         raise UsageError("--app-name and --voice are missing", "Give --app-name NAME and --voice NAME.")
-    given = _values(context, phone, app_name, numbers) | inputs.checked(ops.CALL_2FA, {"retries": retries})
+    given = to.values(context, numbers) | inputs.checked(ops.CALL_2FA, {"retries": retries})
     given["voice"] = inputs.voice(context, voice, ops.CALL_2FA.field("voice"))
     return requests.run(context, ops.CALL_2FA, given)
 
@@ -70,14 +84,13 @@ def send_call(
 )
 def send_chatapp(
     context: Context,
-    phone: Phone,
-    app_name: AppName = None,
+    to: CodeRecipient,
     template: Annotated[str | None, option(ops.CHATAPP_2FA.field("template"), "NAME")] = None,
     *,
     numbers: Numbers,
 ) -> Result:
     """Send a verification code by chat app."""
-    given = _values(context, phone, app_name, numbers) | inputs.checked(ops.CHATAPP_2FA, {"template": template})
+    given = to.values(context, numbers) | inputs.checked(ops.CHATAPP_2FA, {"template": template})
     return requests.run(context, ops.CHATAPP_2FA, given)
 
 
@@ -90,8 +103,7 @@ def send_chatapp(
 )
 def verify(
     context: Context,
-    phone: Phone,
-    app_name: AppName = None,
+    to: CodeRecipient,
     code: Annotated[str | None, option(ops.VERIFY_2FA.field("code"), "CODE")] = None,
     *,
     numbers: Numbers,
@@ -101,26 +113,13 @@ def verify(
     Without --code, msgctl asks for the code on a terminal.
     """
     if code is None and not is_terminal(context.stdin):
-        if app_name is None and context.profile.app_name is None:
+        if to.app_name is None and context.profile.app_name is None:
             raise UsageError("--app-name and --code are missing", "Give --app-name NAME and --code CODE.")
         raise UsageError("--code is missing", "Give --code CODE, or --code - to read it from standard input.")
-    given = _values(context, phone, app_name, numbers)
+    given = to.values(context, numbers)
     if code is None:
         code = prompts.ask(context, "Code: ")
     elif code == "-":
         code = prompts.read_line(context, 1024, "the code")
     given["code"] = values.words("".join(code.split()), "--code")
     return requests.run(context, ops.VERIFY_2FA, given)
-
-
-def _values(
-    context: Context, phone: str, app_name: str | None, numbers: Numbers, *, sms: bool = False
-) -> dict[str, str | None]:
-    """Return what all these operations need: the phone, the application and the country."""
-    number = numbers.one(context, phone, sms=sms)
-    name = inputs.given(context, "app_name", app_name, lambda text: values.words(text, "--app-name"))
-    if name is None:
-        profile = context.profile
-        stored = "" if profile.is_sandbox else f", or store it as app_name in profile {profile.name}"
-        raise UsageError("--app-name is missing", f"Give --app-name NAME, the application the code is for{stored}.")
-    return {"phone": number, "app-name": name, "country-code": numbers.code(context)}

@@ -33,9 +33,9 @@ class ConfigFile:
         """The name in ``default_profile``, whether or not there is such a profile."""
         return self.document.get("default_profile")
 
-    def place(self, profile: str, setting: str = "") -> str:
-        """Return what a message calls a profile, or a setting of one: ``FILE: profile NAME: SETTING``."""
-        return f"{paths.shown(self.path)}: profile {shorten(profile, 64)}" + (f": {setting}" if setting else "")
+    def place(self, profile: str) -> str:
+        """Return what a message calls a profile: ``FILE: profile NAME``."""
+        return f"{paths.shown(self.path)}: profile {shorten(profile, 64)}"
 
 
 def load(path: Path) -> ConfigFile:

@@ -12,7 +12,7 @@ from typing import Any
 from msgctl import operations as ops
 from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
 from msgctl.history.store import NOT_SENT, History, Send, path
-from msgctl.operations import Effect, Operation
+from msgctl.operations import Operation
 from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome
 
 MOST_RESPONSE = 4000
@@ -20,11 +20,6 @@ MOST_RESPONSE = 4000
 Record = Callable[[Sequence[RecipientOutcome], str], None]
 """Records the outcome of each recipient, and the text of a response that leaves one in doubt."""
 _CODE = re.compile(r"(?<![0-9])[0-9]{4,8}(?![0-9])")
-
-
-def is_recorded(operation: Operation) -> bool:
-    """Return whether the history contains an operation: what sends, and what blocks a number."""
-    return operation.effect is Effect.SENDS or operation is ops.BLOCK_PHONE
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgctl import phones
-from msgctl.http.response import Number
+from msgctl.jsontext import Number
 from msgctl.recipients import UNKNOWN, RecipientOutcome
 from msgctl.storage import database, paths
 from msgctl.storage.database import BrokenError, FileFormat

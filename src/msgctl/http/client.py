@@ -129,11 +129,12 @@ class Client:
         except KeyboardInterrupt:
             if request.operation.effect is Effect.READS:
                 raise Interrupted("Interrupted") from None
-            if self._latest is None or not self._latest.extensions["sent"]:
-                raise Interrupted("Interrupted", consequence="nothing was sent", nothing_sent=True) from None
-            raise Interrupted(
-                "Interrupted after the request was sent", check(request), consequence="it may have been carried out"
-            ) from None
+            if self._latest is not None and self._latest.extensions["sent"]:
+                what = "Interrupted after the request was sent"
+                raise Interrupted(what, check(request), consequence="it may have been carried out") from None
+            error = Interrupted("Interrupted", consequence="nothing was sent")
+            error.nothing_sent = True
+            raise error from None
 
     def _response(self, request: Request, timeout: float | None) -> httpx.Response:
         """Return the response to a request, which is retried if it was not sent, or if it only reads."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from msgctl import operations
+from msgctl import jsontext, operations
 from msgctl.config.base_url import is_loopback
 from msgctl.errors import (
     RETRYABLE_STATUSES,
@@ -83,27 +82,33 @@ def outcome_unknown(request: Request, why: str, **response: Any) -> OutcomeUnkno
     return OutcomeUnknownError(f"The request was sent, but {why}", check(request), consequence=consequence, **response)
 
 
-class Failure:
+class Failure(NamedTuple):
     """A response without the requested record, and the error that it means.
 
     ``document`` is its JSON, None if it is not whole JSON.
     """
 
-    def __init__(
-        self, request: Request, response: httpx.Response, document: Any, base_url: str, *, is_sandbox: bool
-    ) -> None:
-        self._request = request
-        self._response = response
-        self._status = response.status_code
-        self._reads = request.operation.effect is Effect.READS
-        self._base_url = base_url
-        self._is_sandbox = is_sandbox
-        self._document = document
-        self._fields: Mapping[str, Any] = document if isinstance(document, dict) else {}
+    request: Request
+    response: httpx.Response
+    document: Any
+    base_url: str
+    is_sandbox: bool
+
+    @property
+    def _object(self) -> Mapping[str, Any]:
+        return self.document if isinstance(self.document, dict) else {}
+
+    @property
+    def _reads(self) -> bool:
+        return self.request.operation.effect is Effect.READS
+
+    @property
+    def _status(self) -> int:
+        return self.response.status_code
 
     def of_status(self) -> MsgctlError:
         """Return the error for a status other than 2xx."""
-        is_own = self._status == SERVICE_ERROR and any(self._fields.get(name) for name in ("error", "msg"))
+        is_own = self._status == SERVICE_ERROR and any(self._object.get(name) for name in ("error", "msg"))
         if is_own or self._status in REFUSALS:
             return self.refused()
         said = self._said()
@@ -115,13 +120,13 @@ class Failure:
     def refused(self, what: str = "The service refused the request") -> RefusedError:
         """Return the error for a request that was certainly not carried out."""
         consequence = {Effect.SENDS: "nothing was sent", Effect.CHANGES: "nothing was changed"}
-        if self._request.operation is operations.VERIFY_2FA:
+        if self.request.operation is operations.VERIFY_2FA:
             consequence = {}
         said = self._said()
         return RefusedError(
             f"{what} ({self._status}){': ' + said if said else ''}",
             self._advice(),
-            consequence=consequence.get(self._request.operation.effect, ""),
+            consequence=consequence.get(self.request.operation.effect, ""),
             **self._attached(),
         )
 
@@ -135,27 +140,27 @@ class Failure:
 
     def in_doubt(self, why: str) -> OutcomeUnknownError:
         """Return the error for a request that may have been carried out."""
-        error = outcome_unknown(self._request, why, **self._attached())
+        error = outcome_unknown(self.request, why, **self._attached())
         if 300 <= self._status < 400:
             error.hint = f"{self._redirect()} {error.hint}"
         return error
 
     def _attached(self) -> dict[str, Any]:
-        text = self._response.content.decode("utf-8", "replace")
+        text = self.response.content.decode("utf-8", "replace")
         return {
             "http_status": self._status,
-            "record": {name: self._fields[name] for name in ("error", "msg") if name in self._fields},
+            "record": {name: self._object[name] for name in ("error", "msg") if name in self._object},
             "body": text[:LONGEST_BODY],
-            "document": self._document if len(text) <= LONGEST_BODY else None,
+            "document": self.document if len(text) <= LONGEST_BODY else None,
         }
 
     def _said(self) -> str:
         """Return what the service or the page says, for a message."""
-        said = [_text(self._fields[name]) for name in SAYING if self._fields.get(name)]
-        if not said and self._document is not None:
-            said = [_text(self._document)]
+        said = [_text(self._object[name]) for name in SAYING if self._object.get(name)]
+        if not said and self.document is not None:
+            said = [_text(self.document)]
         elif not said:
-            text = self._response.content[:LONGEST_BODY].decode("utf-8", "replace")
+            text = self.response.content[:LONGEST_BODY].decode("utf-8", "replace")
             said = [" ".join(re.sub("(?s)<(script|style)\\b.*?</\\1>|<[^>]*>", " ", text).split())]
         return shorten(": ".join(said), LONGEST_QUOTE)
 
@@ -164,9 +169,9 @@ class Failure:
             return self._redirect()
         if self._status in (401, 403):
             return f"{CHECK_CREDENTIALS}." if self._is_here() else CHECK_CREDENTIALS_TOO
-        if self._status == SERVICE_ERROR or self._response.is_success:
+        if self._status == SERVICE_ERROR or self.response.is_success:
             return CHECK_ADDRESS_TOO if self._status == SERVICE_ERROR and self._could_be_the_address() else None
-        if self._status in (404, 405) and not self._fields.get("error"):
+        if self._status in (404, 405) and not self._object.get("error"):
             return CHECK_URL
         if self._status in RETRYABLE_STATUSES or self._status >= 500:
             return "Try again a little later."
@@ -174,11 +179,11 @@ class Failure:
 
     def _is_here(self) -> bool:
         """Return whether the service runs on this machine."""
-        return self._is_sandbox or is_loopback(urlsplit(self._base_url).hostname or "")
+        return self.is_sandbox or is_loopback(urlsplit(self.base_url).hostname or "")
 
     def _could_be_the_address(self) -> bool:
         """Return whether the service may refuse this machine, and not a parameter."""
-        found = words(_text(self._fields.get("error") or ""))
+        found = words(_text(self._object.get("error") or ""))
         return not self._is_here() and (_COMPLAINTS.isdisjoint(found) or not _CREDENTIALS.isdisjoint(found))
 
     def _redirect(self) -> str:
@@ -186,7 +191,7 @@ class Failure:
         from httpx import URL, InvalidURL
 
         try:
-            url = URL(self._base_url).join(self._response.headers.get("location", ""))
+            url = URL(self.base_url).join(self.response.headers.get("location", ""))
             to = f"{url.scheme}://{url.netloc.decode('ascii')}"
         except InvalidURL:
             to = "a malformed URL"
@@ -197,22 +202,5 @@ class Failure:
 
 
 def _text(value: Any) -> str:
-    """Return a JSON value as text: a string as it is, anything else as JSON."""
-    try:
-        return value if isinstance(value, str) else json.dumps(_plain(value), ensure_ascii=False)
-    except RecursionError:
-        return "JSON that is nested too deeply"
-
-
-def _plain(value: Any) -> Any:
-    """Return a JSON value whose numbers are numbers again; what is too long to be shown is left out.
-
-    A number that was read from JSON is a subclass of str.
-    """
-    if isinstance(value, str) and type(value) is not str:
-        return json.loads(value) if len(value) < LONGEST_QUOTE else "…"
-    if isinstance(value, list):
-        return [_plain(each) for each in value[:LONGEST_QUOTE]]
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in islice(value.items(), LONGEST_QUOTE)}
-    return value
+    """Return the beginning of a JSON value as text: a string as it is, anything else as JSON."""
+    return value if isinstance(value, str) else "".join(islice(jsontext.pieces(value), LONGEST_QUOTE))

@@ -14,7 +14,7 @@ from urllib.parse import quote_plus
 from msgctl import __version__
 from msgctl.errors import UsageError
 from msgctl.http.redaction import MASK
-from msgctl.http.response import load_json
+from msgctl.jsontext import load_json
 from msgctl.operations import Operation, Place
 
 Value = str | bool | Sequence[str] | None
@@ -74,20 +74,18 @@ def build(operation: Operation, values: Mapping[str, Value], body: bytes | None 
     ``body`` is a whole JSON document in place of the JSON fields. Raises UsageError if a required parameter is missing
     or a value is empty: nothing is ever sent empty.
     """
+    given: dict[Place, dict[str, Value]] = {place: {} for place in Place}
     for field in operation.fields:
         value = values.get(field.name)
-        if value is None and field.required and not (body is not None and field.place is Place.JSON):
-            raise UsageError(f"{field.typed} is missing")
         if value == "":
             raise UsageError(f"{field.typed} is empty: give it a value, or leave it out if it is optional")
-
-    def at(place: Place) -> dict[str, Value]:
-        names = [field.name for field in operation.fields if field.place is place]
-        return {name: values[name] for name in names if values.get(name) is not None}
-
-    if body is None and (document := at(Place.JSON)):
-        body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-    return Request(operation, _pairs(at(Place.QUERY)), _pairs(at(Place.FORM)), body)
+        if value is not None:
+            given[field.place][field.name] = value
+        elif field.required and not (body is not None and field.place is Place.JSON):
+            raise UsageError(f"{field.typed} is missing")
+    if body is None and given[Place.JSON]:
+        body = json.dumps(given[Place.JSON], ensure_ascii=False, separators=(",", ":")).encode()
+    return Request(operation, _pairs(given[Place.QUERY]), _pairs(given[Place.FORM]), body)
 
 
 def encoded(pairs: Pairs) -> str:

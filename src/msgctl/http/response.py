@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgctl import operations
 from msgctl.http.failure import Failure
+from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Effect, Kind, Member, Operation, Record
 from msgctl.recipients import FAILURE_WORDS, words
 
@@ -24,16 +24,6 @@ MOST_DIGITS = 18
 """The most digits that a number of credits may have."""
 
 
-class Number(str):
-    """A JSON number, kept as the text that was sent: no digit is lost to a float, none is added."""
-
-    __slots__ = ()
-
-
-class ShapeError(ValueError):
-    """The body is not JSON, or not JSON of the record's shape; the text says which."""
-
-
 class Response(NamedTuple):
     """A record as the service sent it (``body``) and as it was read (``document``; numbers are `Number`)."""
 
@@ -41,21 +31,6 @@ class Response(NamedTuple):
     http_status: int
     body: bytes
     document: Mapping[str, Any]
-
-
-def load_json(body: bytes) -> Any:
-    """Read JSON (RFC 8259) of unknown origin; numbers become `Number`. Raises ShapeError."""
-    try:
-        text = body.decode("utf-8-sig")
-        return _DECODER.decode(text)
-    except UnicodeDecodeError:  # which holds the body, as the other errors do
-        raise ShapeError("it is not UTF-8 text") from None
-    except RecursionError:
-        raise ShapeError("its JSON is nested too deeply") from None
-    except ShapeError:
-        raise
-    except ValueError:
-        raise ShapeError("it is not JSON") from None
 
 
 def read(operation: Operation, body: bytes, http_status: int = 200) -> Response:
@@ -81,25 +56,10 @@ def credits_left(response: Response) -> Decimal | None:
     return left if is_sane else None
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ShapeError(f"it holds {name}, which is not JSON")
-
-
-_SHORT = {text: Number(text) for text in map(str, range(100))}
-
-
-def _number(text: str) -> Number:
-    """Return a whole number. Short ones are shared, since a response can hold eight million of them."""
-    return _SHORT.get(text) or Number(text)
-
-
-_DECODER = json.JSONDecoder(parse_int=_number, parse_float=Number, parse_constant=_refuse_constant)
-
-
-def _record(record: Record, document: Any, fault: str = "") -> Mapping[str, Any]:
-    """Return the record that a JSON object is or holds. Raises ShapeError, with ``fault`` if there is no JSON."""
-    if fault or not isinstance(document, dict):
-        raise ShapeError(fault or "it is JSON, but not an object")
+def _record(record: Record, document: Any) -> Mapping[str, Any]:
+    """Return the record that a JSON object is or holds. Raises ShapeError."""
+    if not isinstance(document, dict):
+        raise ShapeError("it is JSON, but not an object")
     found: dict[str, Any] = document
     data = found.get("data")
     if record.entries and isinstance(data, dict) and "data" not in data:
@@ -166,42 +126,35 @@ def parse(
     any body; the ``document`` is then empty unless it is a JSON object.
     """
     operation, status = request.operation, response.status_code
-    document, fault = _document(response)
-    failure = Failure(request, response, document, base_url, is_sandbox=is_sandbox)
+    document, fault = None, str(response.extensions.get("fault", ""))
+    try:
+        document = None if fault else load_json(response.content)
+    except ShapeError as error:
+        fault = str(error)
+    failure = Failure(request, response, document, base_url, is_sandbox)
     if not response.is_success:
         raise failure.of_status()
     if response.extensions.get("lost"):
         raise failure.in_doubt(fault)
-    anything = Response(operation, status, response.content, document if isinstance(document, dict) else {})
+    found = Response(operation, status, response.content, document if isinstance(document, dict) else {})
     if not operation.answer.members and "fault" not in response.extensions:
-        return anything
+        return found
+    reason = fault
     try:
-        found = Response(operation, status, response.content, _record(operation.answer, document, fault))
+        found = found if fault else found._replace(document=_record(operation.answer, document))
     except ShapeError as error:
-        if operation is operations.VERIFY_2FA or _is_error_record(operation.answer, document):
-            raise failure.refused() from None
+        reason = str(error)
+    if reason:
+        # A status may be that of the error.
+        is_error = found.document.get("error") and not _has_members(operation.answer, found.document, ("status",))
+        if operation is operations.VERIFY_2FA or is_error:
+            raise failure.refused()
         if any_json and operation.effect is Effect.READS and not fault:
-            return anything
-        raise failure.unusable(str(error)) from None
+            return found
+        raise failure.unusable(reason)
     if operation is operations.VERIFY_2FA and not is_verified(found.document):
         raise failure.refused("The code was not verified")
     return found
-
-
-def _document(response: httpx.Response) -> tuple[Any, str]:
-    """Return the JSON of a response and an empty text, or None and why it cannot be read."""
-    if fault := response.extensions.get("fault"):
-        return None, str(fault)
-    try:
-        return load_json(response.content), ""
-    except ShapeError as error:
-        return None, str(error)
-
-
-def _is_error_record(record: Record, document: Any) -> bool:
-    """Return whether a document names an error and has nothing of a record; a status may be that of the error."""
-    is_error = isinstance(document, dict) and bool(document.get("error"))
-    return is_error and not _has_members(record, document, besides=("status",))
 
 
 def is_verified(document: Mapping[str, Any]) -> bool:

@@ -162,7 +162,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
 
     def _not_reached(self, error: Exception) -> NotReachedError:
         """Return what an exception before the request was sent means."""
-        peer, cause = self.peer, _cause(error)
+        peer, cause = self.peer, root_cause(error)
         if isinstance(error, httpx.TimeoutException):
             return NotReachedError(f"No connection to {peer} within {in_seconds(self._seconds)}", CHECK_ADDRESS)
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -340,17 +340,15 @@ def proxy_for(base_url: str) -> httpx.Proxy | None:
 def _tls_context() -> ssl.SSLContext:
     """Return the settings of TLS: the system's certificates, or those that the environment names."""
     try:
-        return ssl.create_default_context(
-            cafile=os.environ.get("SSL_CERT_FILE") or None, capath=os.environ.get("SSL_CERT_DIR") or None
-        )
+        return ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or None)
     except (OSError, ValueError) as error:
         raise ConfigurationError(
             f"The certificates to trust cannot be read ({type(error).__name__})",
-            "Check the variables SSL_CERT_FILE and SSL_CERT_DIR.",
+            "Check the variable SSL_CERT_FILE.",
         ) from error
 
 
-def _cause(error: BaseException) -> BaseException:
+def root_cause(error: BaseException) -> BaseException:
     """Return the first exception of a chain: what the system said."""
     while cause := error.__cause__ or error.__context__:
         error = cause

@@ -11,17 +11,17 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import date, datetime, time
+from datetime import datetime, time
 from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO, NoReturn
 
 from msgctl.errors import UsageError
-from msgctl.http.response import Number
 from msgctl.jobs import columns
 from msgctl.jobs.decode import Text
 from msgctl.jobs.reader import Nested, Records, RowError
 from msgctl.jobs.schedule import INSTALL
+from msgctl.jsontext import Number
 from msgctl.values import quote
 
 DELIMITERS = (",", ";", "\t")
@@ -201,4 +201,4 @@ def _cell_text(cell: object) -> str:
         return f"{cell:.{MOST_DIGITS}g}"
     if isinstance(cell, datetime):
         return cell.date().isoformat() if cell.time() == time() else cell.isoformat(" ")
-    return cell.isoformat() if isinstance(cell, date) else str(cell)
+    return str(cell)

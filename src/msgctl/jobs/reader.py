@@ -13,9 +13,9 @@ from typing import BinaryIO, NamedTuple
 
 from msgctl import phones
 from msgctl.errors import UsageError
-from msgctl.http.response import Number
 from msgctl.jobs import columns
 from msgctl.jobs.decode import UTF8, decoded
+from msgctl.jsontext import Number
 from msgctl.phones import InvalidPhoneError
 from msgctl.text import shorten
 

@@ -124,6 +124,6 @@ def send(client: Client, spec: JobSpec, intent: Intent) -> RequestResult:
         outcome = REFUSED if isinstance(error, (UsageError, RefusedError)) else UNKNOWN
         found = [RecipientOutcome(phone, outcome) for phone in intent.phones]
         was_sent = not isinstance(error, (NotReachedError, ConfigurationError))
-        return RequestResult(intent, found, error, getattr(error, "body", None) or None, was_sent)
+        return RequestResult(intent, found, error, error.body or None, was_sent)
     is_in_doubt = exit_code(found) != 0
     return RequestResult(intent, found, body=response.body.decode("utf-8", "replace") if is_in_doubt else None)

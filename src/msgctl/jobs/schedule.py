@@ -62,7 +62,7 @@ class Window:
     def is_open(self, zones: Iterable[str], moment: datetime) -> bool:
         """Return whether a message may be sent at a moment to someone who may be in any of these time zones."""
         for name in zones:
-            local = moment.astimezone(_zone(name))
+            local = moment.astimezone(zone_of(name))
             hours = self.week[local.weekday()]
             is_inside = hours is not None and hours[0] <= local.hour * 60 + local.minute < hours[1]
             if not is_inside or self.is_holiday(local.date()):
@@ -200,11 +200,6 @@ def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:
     return moment
 
 
-def check_zone(name: str) -> None:
-    """Raise ConfigurationError if a time zone does not exist."""
-    _zone(name)
-
-
 def _hours(text: str) -> tuple[int, int]:
     written = _HOURS.fullmatch(text.strip())
     if written is None:
@@ -241,7 +236,7 @@ def _colombian_holidays() -> Callable[[date], bool]:
 
 
 @cache
-def _zone(name: str) -> ZoneInfo:
+def zone_of(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -253,9 +248,8 @@ def _local(named: datetime, zone: str | None) -> datetime:
 
     Raises ValueError if the clocks skip it.
     """
-    wall = named.astimezone() if zone is None else named.replace(tzinfo=_zone(zone))
+    wall = named.astimezone() if zone is None else named.replace(tzinfo=zone_of(zone))
     moment = wall.astimezone(UTC)
-    back = moment.astimezone() if zone is None else moment.astimezone(wall.tzinfo)
-    if back.replace(tzinfo=None) != named:
+    if moment.astimezone(wall.tzinfo).replace(tzinfo=None) != named:
         raise ValueError("the clocks skip this time")
     return moment

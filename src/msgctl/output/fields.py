@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from msgctl import operations
+from msgctl import jsontext, operations
 from msgctl.errors import UsageError
 from msgctl.http.response import Response
 from msgctl.operations import Record
@@ -33,8 +33,6 @@ def text_of(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (Mapping, list, tuple)):
-        from msgctl.output import jsontext  # rare
-
         return jsontext.dump(value)
     return str(value)
 
@@ -83,7 +81,7 @@ def rows_of(response: Response) -> Iterator[Row]:
     else:
         entries = document.get("data") or [{}]
         dispatch = {_beside_entries(name): value for name, value in document.items() if name != "data"}
-        for entry in [entries] if isinstance(entries, Mapping) else entries:
+        for entry in entries:
             yield {**dispatch, **entry, "data": entries}
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from msgctl import operations
-from msgctl.http.response import Response, ShapeError, load_json
-from msgctl.output import fields, jsontext, plain
+from msgctl import jsontext, operations
+from msgctl.jsontext import ShapeError, load_json
+from msgctl.output import fields, plain
 from msgctl.output.fields import reach, text_of
 from msgctl.output.result import Document, Format, OwnResult, RawResult, Result, ServiceResult, StreamResult, TextResult
 from msgctl.output.screen import Screen
@@ -53,15 +53,25 @@ class Printer:
 
     def print(self, result: Result) -> None:
         """Print what a command returned, and flush."""
-        chosen = () if isinstance(result, OwnResult) and not result.has_fields else self._chosen
+        chosen = () if isinstance(result, OwnResult) and result.view == "request" else self._chosen
         if isinstance(result, RawResult):
             self._raw(result)
         elif isinstance(result, TextResult):
             self._text(result)
+        elif isinstance(result, ServiceResult) and not result.responses:
+            pass  # its failures say why
+        elif self._is_drawn and not chosen:
+            self._show(result)
+        elif isinstance(result, ServiceResult):
+            self._service(result, chosen)
         elif isinstance(result, StreamResult):
-            self._stream(result)
-        elif isinstance(result, (ServiceResult, OwnResult)):
-            self._documents(result, chosen)
+            self._stream(result, chosen or result.columns)
+        else:  # what comes one by one is printed whole
+            documents = result.documents if isinstance(result.documents, Collection) else list(result.documents)
+            if self._format is Format.JSON and not chosen:
+                self._own_json(documents)
+            else:
+                self._rows(chosen or result.columns, documents)
         self._screen.stream.flush()
         if self.aside:
             _console(self._errors).print(self.aside, style="dim")
@@ -75,28 +85,11 @@ class Printer:
 
     # --- tables
 
-    def _documents(self, result: ServiceResult | OwnResult, chosen: Sequence[str]) -> None:
-        if isinstance(result, ServiceResult) and not result.responses:
-            return
-        if self._is_drawn and not chosen:
-            self._show(result)
-        elif isinstance(result, ServiceResult) and self._format is Format.JSON and not chosen:
-            for response in result.responses:
-                self._json(response.body, compact=result.asked > 1)
-        elif isinstance(result, ServiceResult):
-            self._service_rows(result.responses, chosen)
-        else:  # what comes one by one is printed whole
-            documents = result.documents if isinstance(result.documents, Collection) else list(result.documents)
-            if self._format is Format.JSON and not chosen:
-                self._own_json(documents)
-            else:
-                self._rows(chosen or result.columns, documents)
-
-    def _show(self, result: ServiceResult | OwnResult) -> None:
+    def _show(self, result: ServiceResult | OwnResult | StreamResult) -> None:
         from msgctl.output import theme, views
 
         out, errors = _console(self._screen), _console(self._errors)
-        view = views.view_of(result, self._clock(), out.width, with_verdict=self.shows_verdicts)
+        view = views.view_of(result, self._clock, out.width, with_verdict=self.shows_verdicts)
         if view.verdict:
             errors.print(theme.verdict(*view.verdict, aside=self.aside))
             self.aside = ""
@@ -107,7 +100,12 @@ class Printer:
             for hint in view.hints:
                 errors.print(theme.hint(hint), soft_wrap=True)
 
-    def _service_rows(self, responses: Sequence[Response], chosen: Sequence[str]) -> None:
+    def _service(self, result: ServiceResult, chosen: Sequence[str]) -> None:
+        responses = result.responses
+        if self._format is Format.JSON and not chosen:
+            for response in responses:
+                self._json(response.body, compact=result.asked > 1)
+            return
         answer = responses[0].operation.answer
         is_statistic = answer is operations.RESPONSE_STATISTIC
         columns, rows = fields.table(responses, chosen)
@@ -141,15 +139,7 @@ class Printer:
         for document in documents:
             yield line(text_of(reach(document, name)) for name in columns)
 
-    def _stream(self, result: StreamResult) -> None:
-        columns = self._chosen or result.columns
-        if self._is_drawn and not self._chosen:
-            from msgctl.output import views
-
-            out = _console(self._screen)
-            for part in views.arriving(result, self._clock):
-                out.print(part)
-            return
+    def _stream(self, result: StreamResult, columns: Sequence[str]) -> None:
         lines: Iterable[str]
         if self._format is Format.JSON:
             lines = (jsontext.escape(jsontext.dump(self._selected(each))) + "\n" for each in result.documents)
@@ -173,11 +163,13 @@ class Printer:
 
     def _raw(self, result: RawResult) -> None:
         self._write(clean(line) + "\n" for line in result.head)
-        if not self._screen.stream.isatty():
+        if not (result.body and self._screen.stream.isatty()):
             self._screen.write_bytes(result.body)
-        elif _is_json(result.body):
+            return
+        try:
+            load_json(result.body)
             self._json(result.body)
-        elif result.body:
+        except ShapeError:
             lines = result.body.decode("utf-8", "backslashreplace").removesuffix("\n").split("\n")
             self._write(clean(line.removesuffix("\r").expandtabs()) + "\n" for line in lines)
 
@@ -220,14 +212,6 @@ def _console(screen: Screen) -> Console:
     from msgctl.output.theme import console
 
     return console(screen.stream, width=screen.width or 80, color=screen.color)
-
-
-def _is_json(body: bytes) -> bool:
-    try:
-        load_json(body)
-    except ShapeError:
-        return False
-    return True
 
 
 def _array(documents: Iterable[Any]) -> Iterator[str]:

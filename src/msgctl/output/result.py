@@ -43,16 +43,14 @@ class OwnResult(NamedTuple):
     """A document of msgctl's own, or a list of them, which may be made while it is printed.
 
     ``columns`` are those of a table, csv and tsv. ``view`` names how a terminal shows them. ``empty`` is what a person
-    reads in place of a table without rows. ``has_fields`` is false for a document that --fields does not apply to: a
-    dry run. With ``shows_failures``, a terminal shows the failures in the result itself.
+    reads in place of a table without rows. --fields does not apply to the view "request", a dry run; on a terminal the
+    view "doctor" shows the failures.
     """
 
     documents: Document | Iterable[Document]
     columns: Sequence[str]
     view: str = ""
     empty: str = ""
-    has_fields: bool = True
-    shows_failures: bool = False
     failures: Sequence[MsgctlError] = ()
 
 

@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from msgctl.http.response import Number
+from msgctl.jsontext import Number
 from msgctl.output.fields import Row, cell
 from msgctl.output.theme import Flow, state
 from msgctl.text import clean

@@ -87,8 +87,14 @@ _TOLD = {(ops.RESPONSE_SECURITY, "blocked"), (ops.RESPONSE_SUCCESS, "verified")}
 """States that the verdict tells."""
 
 
-def view_of(result: ServiceResult | OwnResult, now: float, width: int, *, with_verdict: bool) -> View:
+def view_of(
+    result: ServiceResult | OwnResult | StreamResult, clock: Callable[[], float], width: int, *, with_verdict: bool
+) -> View:
     """Return what a terminal shows of responses, or of documents of msgctl's own."""
+    if isinstance(result, StreamResult):
+        arriving = [column.typed(()) for column in _OWN[result.view] if column.kind != "ago"]
+        return View(Group(card(arriving, document, clock()), "") for document in result.documents)
+    now = clock()
     if isinstance(result, ServiceResult):
         told = _verdict(result, now) if with_verdict else ()
         parts = list(_responses(result.responses, now, width))
@@ -111,12 +117,6 @@ def view_of(result: ServiceResult | OwnResult, now: float, width: int, *, with_v
         known = {*(column.name for column in columns), "status", "state"}
         columns = [*columns, *(Column(name, spare=-1) for name in result.columns if name not in known)]
     return View(listing(columns, documents, now, width))
-
-
-def arriving(result: StreamResult, clock: Callable[[], float]) -> Iterator[RenderableType]:
-    """Return documents as they come, as cards."""
-    columns = [column.typed(()) for column in _OWN[result.view] if column.kind != "ago"]
-    return (Group(card(columns, document, clock()), "") for document in result.documents)
 
 
 def _verdict(result: ServiceResult, now: float) -> Sequence[str]:

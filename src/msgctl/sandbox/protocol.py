@@ -112,9 +112,9 @@ def masked(text: str) -> str:
     return _KEY.sub(r"\1***", text)
 
 
-def quoted(text: str, limit: int = 40) -> str:
+def quoted(text: str) -> str:
     """Return a received value for a message: in quotes, in ASCII, and shortened."""
-    return json.dumps(text if len(text) <= limit else text[:limit] + "...")
+    return json.dumps(text if len(text) <= 40 else text[:40] + "...")
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -94,27 +94,23 @@ def locked(path: Path) -> Iterator[None]:
             check(path, target.stat(), is_private=False)
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        take(descriptor, lock)
+        with explained("lock", lock, "nothing was changed"):
+            _take(descriptor, lock)
         yield
     finally:
         os.close(descriptor)
 
 
-def take(descriptor: int, lock: Path) -> None:
-    """Take a lock. Raises ConfigurationError if another process holds it for too long."""
+def _take(descriptor: int, lock: Path) -> None:
+    """Take a lock. Raises ConfigurationError if another process holds it for too long, and OSError."""
     deadline = time.monotonic() + MOST_WAIT
-    with explained("lock", lock, "nothing was changed"):
-        while True:
-            try:
-                return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise ConfigurationError(
-                        f"Another program holds {paths.shown(lock)}",
-                        "Try again when it is done.",
-                        consequence="nothing was changed",
-                    ) from None
-                time.sleep(PAUSE)
+    while True:
+        with suppress(BlockingIOError):
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if time.monotonic() > deadline:
+            what = f"Another program holds {paths.shown(lock)}"
+            raise ConfigurationError(what, "Try again when it is done.", consequence="nothing was changed")
+        time.sleep(PAUSE)
 
 
 def write(path: Path, content: bytes) -> None:

@@ -1,6 +1,6 @@
-"""Format JSON text without reading its numbers, so that every digit, field and repetition stays.
+"""Read, write and format JSON without losing a digit of its numbers.
 
-The texts given to `indent` and `compact` are valid JSON (RFC 8259), as `msgctl.http.response` has made sure.
+The texts given to `indent` and `compact` are valid JSON (RFC 8259), as `load_json` has made sure.
 """
 
 from __future__ import annotations
@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
-from msgctl.http.response import Number
 from msgctl.text import is_unsafe
 
 MOST_INDENTED = 32
@@ -23,6 +22,16 @@ _STRING_OR_SPACE = re.compile(rf"({_STRING})|[ \t\n\r]+", re.DOTALL)
 _NOT_PLAIN = re.compile(r"[^\x00-\x7e]+")
 
 
+class Number(str):
+    """A JSON number, kept as the text that was sent: no digit is lost to a float, none is added."""
+
+    __slots__ = ()
+
+
+class ShapeError(ValueError):
+    """The body is not JSON, or not JSON of the record's shape; the text says which."""
+
+
 class _Raw(str):
     """A piece of JSON text that is ready, between values that are still to be written."""
 
@@ -30,6 +39,36 @@ class _Raw(str):
 
 
 _COMMA = _Raw(",")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ShapeError(f"it holds {name}, which is not JSON")
+
+
+_SHORT = {text: Number(text) for text in map(str, range(100))}
+
+
+def _number(text: str) -> Number:
+    """Return a whole number. Short ones are shared, since a response can hold eight million of them."""
+    return _SHORT.get(text) or Number(text)
+
+
+_DECODER = json.JSONDecoder(parse_int=_number, parse_float=Number, parse_constant=_refuse_constant)
+
+
+def load_json(body: bytes) -> Any:
+    """Read JSON (RFC 8259) of unknown origin; numbers become `Number`. Raises ShapeError."""
+    try:
+        text = body.decode("utf-8-sig")
+        return _DECODER.decode(text)
+    except UnicodeDecodeError:  # which holds the body, as the other errors do
+        raise ShapeError("it is not UTF-8 text") from None
+    except RecursionError:
+        raise ShapeError("its JSON is nested too deeply") from None
+    except ShapeError:
+        raise
+    except ValueError:
+        raise ShapeError("it is not JSON") from None
 
 
 def indent(text: str) -> Iterator[str]:
@@ -69,12 +108,12 @@ def escape(text: str, *, ascii_only: bool = False) -> str:
 
 
 def dump(value: Any) -> str:
-    """Return compact JSON of plain Python data, or of what `msgctl.http.response` read; numbers stay as they came."""
-    return "".join(_pieces(value))
+    """Return compact JSON of plain Python data, or of what `load_json` returned; numbers stay as they came."""
+    return "".join(pieces(value))
 
 
-def _pieces(value: Any) -> Iterator[str]:
-    """Yield the pieces of a JSON text. It is not recursive, since a response can be nested deeply."""
+def pieces(value: Any) -> Iterator[str]:
+    """Yield the pieces of what `dump` returns. It is not recursive, since a response can be nested deeply."""
     stack: list[Iterator[Any]] = [iter((value,))]
     while stack:
         for item in stack[-1]:

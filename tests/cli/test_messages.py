@@ -1,0 +1,241 @@
+"""The messages of mistakes, whole, as anyone can read them in `messages/`.
+
+``WRITE_VIEWS=1 pytest tests/cli/test_messages.py`` writes them anew; read the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support.names import know_no_names
+from support.service import Service, answer, drop, raw
+from support.tool import Tool
+
+FOLDER = Path(__file__).parent / "messages"
+PHONE = "573001234567"
+Said = list[str]
+
+
+class Teller:
+    """Runs command lines and keeps what they say on standard error."""
+
+    def __init__(self, tool: Tool) -> None:
+        self._tool = tool
+        self.said: Said = []
+
+    def run(self, *arguments: str, about: str = "") -> None:
+        done = self._tool(*arguments)
+        words = " ".join(each if len(each) < 60 else f"{each[:60]}…" for each in arguments)
+        self.said.append(f"$ msgctl {ascii(words)[1:-1]}{about and f'  # {about}'}\n{done.code}: {done.err}")
+
+
+FILES: list[str | bytes] = [
+    "",
+    "\n \n",
+    ",,\n",
+    "name,city\nAna,Cali\n",
+    "name,phones\n",
+    "Phone,PHONE\n",
+    ",".join(f"c{number}" for number in range(500)),
+    f"{'x' * 50},name\n",
+    f"{PHONE},Ana\n",
+    "phone,name,name\n",
+    'phone,"name\n',
+    f'phone,name\n{PHONE},"open\n',
+    "sep=#\nphone#name\n",
+    "x" * 2**21,
+    f'[{{"phone": "{PHONE}"}}]',
+    "{\n",
+    '\n{"phone": "1"} {}\n',
+    "{}",
+    '{"phone": "1", "phone": "2"}',
+    '{"phone": NaN}',
+    '{"phone": ' + "[" * 100_000 + "}",
+    "[1]\n",
+    "phone\n\0",
+    "\ufeffphone\n".encode() + b"1,\xf1\n",
+    b"phone\n\xc3\xb1\n\xc3\xb1\xf1\n",
+    b"phone\n\xf1\n\x81\n",
+    b"PK\x03\x04 no workbook",
+]
+
+
+def files(tell: Teller, service: Service) -> None:
+    for content in FILES:
+        Path("people.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
+        tell.run("sms", "bulk", "people.csv", "-m", "x", "--yes", about=ascii(content)[:60])
+    tell.run("sms", "bulk", ".", "-m", "x", "--yes")
+    tell.run("sms", "bulk", "people.csv", "-m", "x", "--yes", "--phone-column", "mobile")
+    tell.run("sms", "bulk", "missing.csv", "-m", "x", "--yes")
+
+
+ROWS = [
+    "12,x",
+    "Ana,x",
+    ",x",
+    "5.73E+11,x",
+    f"{PHONE}.0,x",
+    f"{PHONE},x,y",
+    f"{PHONE},",
+    f"{PHONE},x",
+    f"+{PHONE},x",
+    "3001234567,x",
+    "6015551234,x",
+    "612345678,x",
+]
+LINES = [
+    "{",
+    "7",
+    '{"phone": NaN}',
+    '{"name": "Ana"}',
+    '{"phone": true}',
+    '{"phone": 5.73e11}',
+    f'{{"phone": {PHONE}.0}}',
+    f'{{"phone": "{PHONE}", "name": ["Ana"]}}',
+    f'{{"phone": "{PHONE}", "name": "\\ud83d"}}',
+    f'{{"phone": "{PHONE}", "phone": "1"}}',
+    '{"phone": ' + "[" * 100_000 + "}",
+]
+
+
+def rows(tell: Teller, service: Service) -> None:
+    Path("people.csv").write_text("\n".join(["phone,name", *ROWS]))
+    tell.run("sms", "bulk", "people.csv", "-m", "Hola {name}", "--yes", "--country-code", "CO")
+    tell.run("sms", "bulk", "people.csv", "-m", "Hola {name}", "--dry-run", "--skip-invalid", "--no-number-check")
+    Path("people.jsonl").write_text("\n".join([f'{{"phone": "{PHONE}", "name": "Ana"}}', *LINES]))
+    tell.run("sms", "bulk", "people.jsonl", "-m", "Hola {name}", "--yes")
+    Path("people.txt").write_text(f"{PHONE}\n\n12\n")
+    tell.run("optout", "import", "people.txt")
+    tell.run("optout", "import", "people.csv")
+    Path("good.csv").write_text(f"phone,name\n{PHONE},Ana\n")
+    for text in (
+        "{nam}",
+        "{zzz}",
+        "{}",
+        "{name",
+        "name}",
+        "a long beginning of the text} and a long end of it",
+        "{|x}",
+    ):
+        tell.run("sms", "bulk", "good.csv", "-m", text, "--yes")
+
+
+def times(tell: Teller, service: Service) -> None:
+    Path("good.csv").write_text(f"phone,name\n{PHONE},Ana\n881234567890,Satellite\n")
+    for options in (
+        ("--window", "8-19"),
+        ("--window", "19:00-08:00"),
+        ("--window", "08:00-08:00"),
+        ("--window", "co", "--days", "mon"),
+        ("--window", "08:00-19:00", "--days", "mon-xyz"),
+        ("--window", "08:00-19:00", "--days", "xyz-mon"),
+        ("--window", "08:00-24:00"),
+        ("--days", "mon"),
+        ("--at", "tomorrow"),
+        ("--at", "2026-02-30 10:00"),
+        ("--at", "2020-01-01 10:00"),
+        ("--foreground",),
+    ):
+        tell.run("sms", "bulk", "good.csv", "-m", "x", "--yes", *options)
+
+
+def jobs(tell: Teller, service: Service) -> None:
+    tell.run("job", "show")
+    tell.run("job", "show", "20261121-3f9a2d")
+    tell.run("sms", "send", PHONE, "-m", "x", "--once", "")
+    tell.run("sms", "send", PHONE, "-m", "x", "--once", "k" * 201)
+    service.always(answer({"id": "d1", "status": 1, "data": [{"id": "m1", "status": "queued", "credits": 1}]}))
+    tell.run("sms", "send", PHONE, "-m", "x", "--once", "k")
+    tell.run("sms", "send", PHONE, "-m", "y", "--once", "k")
+
+
+def phones(tell: Teller, service: Service) -> None:
+    for number in ("call", "()", "12", "+999123456789", "3001234567", "612345678901", "6015551234567", "881234567"):
+        tell.run("sms", "send", number, "-m", "x", "--dry-run", "-q", "-o", "tsv", "--fields", "path")
+    for number in ("300123456", "573001234567890123", "30012345678", "1234567890", "6015551234", "9" * 40, "12"):
+        tell.run("sms", "send", number, "-m", "x", "--country-code", "CO", "--dry-run", "-o", "tsv", "--fields", "path")
+    tell.run("sms", "send", "12", "-m", "x", "--no-number-check")
+
+
+RESPONSES = {
+    "a redirect": answer({}, 301, headers={"Location": "https://other.example/x?key=1"}),
+    "a redirect in doubt": answer({}, 302, headers={"Location": "http://["}),
+    "400": answer({"error": "E1", "msg": "no"}, 400),
+    "401": answer({"error": "E1"}, 401),
+    "404": answer({"message": "Not found"}, 404),
+    "405 with an error": answer({"error": "E1"}, 405),
+    "408": answer({"detail": {"a": [1, 2.50]}}, 408),
+    "429": answer({}, 429),
+    "500": answer(b"<h1>Oh</h1> <script>a\nb</script>no", 500),
+    "503": answer(b"", 503),
+    "520 with the record": answer({"error": "E1", "msg": "no"}, 520),
+    "520 without it": answer({"code": 1}, 520),
+    "text": answer(b"hello"),
+    "nothing": answer(b""),
+    "not UTF-8": answer(b'"\xff"', 200),
+    "deep": answer(b"[" * 100_000, 200),
+    "NaN": answer(b'{"status": NaN}', 200),
+    "an error": answer({"error": "E1"}, 200),
+    "another record": answer({"id": 7}, 200),
+    "a list": answer(b"[1]"),
+    "another shape": answer({"id": "d1", "status": {}, "data": [7]}, 200),
+    "compressed": answer(b"x", 200, headers={"Content-Encoding": "gzip"}),
+    "too large": answer(b" " * (2**24 + 1), 200),
+    "dropped": drop,
+    "not HTTP": raw(b"hello\r\n\r\n"),
+    "cut": raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"),
+}
+
+
+def responses(tell: Teller, service: Service) -> None:
+    for name, behaviour in RESPONSES.items():
+        service.always(behaviour)
+        tell.run("balance", about=name)
+        tell.run("sms", "send", PHONE, "-m", "x", about=name)
+        if name.isdecimal():
+            tell.run("block", "add", PHONE, about=name)
+            tell.run("2fa", "verify", PHONE, "--app-name", "Shop", "--code", "1", about=name)
+
+
+def network(tell: Teller, service: Service) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        know_no_names(patch)
+        patch.setenv("MSGCTL_BASE_URL", "https://nowhere.example")
+        tell.run("balance")
+        patch.setenv("HTTPS_PROXY", "ftp://proxy.example")
+        tell.run("balance")
+        patch.delenv("HTTPS_PROXY")
+        patch.setenv("SSL_CERT_FILE", "/nowhere")
+        tell.run("balance")
+        patch.setenv("MSGCTL_BASE_URL", "http://127.0.0.1:9")
+        tell.run("balance")
+        patch.setenv("MSGCTL_BASE_URL", service.base_url.replace("http:", "https:"))
+        patch.delenv("SSL_CERT_FILE")
+        tell.run("--timeout", "0.2", "balance")
+        tell.run("state", "get", "m" * 70_000)
+
+
+ROOMS: tuple[Callable[[Teller, Service], None], ...] = (files, rows, times, jobs, phones, responses, network)
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.__name__))
+def test_the_messages_are_those_of_the_file(
+    room: Callable[[Teller, Service], None],
+    service: Service,
+    tool: Tool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    teller = Teller(tool)
+    room(teller, service)
+    port = service.base_url.split(":")[2].partition("/")[0]
+    shown = "\n".join(teller.said).replace(f":{port}", ":PORT").replace(str(tmp_path), "FOLDER")
+    file = FOLDER / f"{room.__name__}.txt"
+    if os.environ.get("WRITE_VIEWS"):
+        file.write_text(shown)
+    assert shown == file.read_text()
