@@ -107,7 +107,7 @@ def perform(context: Context, operation: Operation, values: Values, body: bytes 
     """Make a request; if it sends or changes something, record it in the history."""
     client = context.client  # before anything is recorded: there may be no credential
     if operation.effect is Effect.READS:
-        any_json = context.options.format is Format.JSON
+        any_json = context.options.format is Format.JSON and not context.options.fields
         return ServiceResult([client.send(operation, values, body=body, any_json=any_json)], values=values)
     if operation.effect is Effect.CHANGES and operation is not operations.BLOCK_PHONE:
         response = client.send(operation, values, body=body)
