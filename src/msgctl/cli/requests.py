@@ -53,7 +53,7 @@ class WaitOptions(NamedTuple):
     """Options that follow a message until it is delivered."""
 
     wait: Annotated[
-        bool, typer.Option("--wait", help="Then wait until every message is delivered; exit 6 if one is not.")
+        bool, typer.Option("--wait", help="Wait until every message is delivered; exit 6 if one is not.")
     ] = False
     max_wait: Annotated[
         str | None, typer.Option("--max-wait", metavar="S", help="With --wait: maximum seconds to wait. [default: 300]")
