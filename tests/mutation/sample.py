@@ -15,6 +15,7 @@ import json
 import os
 import random
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +30,15 @@ def verdicts() -> dict[str, int | None]:
 
 
 def main() -> None:
-    from mutmut import __main__ as mutmut
-    from mutmut.stats import status_by_exit_code
-
+    mutmut: Any = import_module("mutmut.__main__")
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--number", type=int, default=400)
-    parser.add_argument("--children", type=int, default=2)
+    for name, usual in (("--seed", 1), ("--number", 400), ("--children", 2)):
+        parser.add_argument(name, type=int, default=usual)
     given = parser.parse_args()
     sample: list[str] = []
     type_check = mutmut.filter_mutants_with_type_checker
 
     def draw() -> dict[str, Any]:
-        """Check the types of all mutants, and draw the sample of those that pass."""
         refused: dict[str, Any] = type_check()
         accepted = sorted(verdicts().keys() - refused.keys())
         print(f"{len(accepted)} mutants pass:", dict(Counter(name.split(".")[1] for name in accepted)))
@@ -52,7 +49,7 @@ def main() -> None:
     os.environ["PYTHONPATH"] = str(MUTANTS.resolve())  # for processes that tests start
     mutmut.filter_mutants_with_type_checker = draw
     mutmut._run(sample, given.children)
-    found = {name: status_by_exit_code[verdicts()[name]] for name in sample}
+    found = {name: mutmut.status_by_exit_code[verdicts()[name]] for name in sample}
     print("\n".join(f"{status}: {name}" for name, status in sorted(found.items()) if status not in KILLED))
     print(
         f"{sum(status in KILLED for status in found.values()) / len(sample):.1%} killed {dict(Counter(found.values()))}"
