@@ -24,7 +24,7 @@ __msgctl_table() {
             'command usage - Show how many messages were sent from this machine, and the credits charged for them'
             'command balance - Show the credits left in the account'
             'command block - Block numbers from receiving messages'
-            'command optout - People who must not get your messages'
+            'command optout - Manage numbers that must not get your messages'
             'command profile - Manage accounts: base URL, client and key'
             'command api - Make any request with the profile'"'"'s credentials'
             'command sandbox - The emulator behind -p sandbox: nothing is really sent'
@@ -52,7 +52,7 @@ __msgctl_table() {
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
             'option --ignore-optout - Send even to numbers that opted out'
-            'option --wait - Then wait until every message is delivered; exit 6 if one is not'
+            'option --wait - Wait until every message is delivered; exit 6 if one is not'
             'option --max-wait text With --wait: maximum seconds to wait'
         ) ;;
     'sms bulk')
@@ -71,11 +71,11 @@ __msgctl_table() {
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
             'option --name text Name for the job, to use in place of its ID'
             'options --exclude files Leave out the numbers in this file: one per line, CSV, JSON Lines or .xlsx'
-            'option --window text Send only at these hours of the recipient'"'"'s time zone: 08:00-19:00, or co'
+            'option --window text Send only at these hours, in the recipient'"'"'s time zone: 08:00-19:00, or co (Colombian law)'
             'option --days text With --window: only on these days, for example mon-sat'
-            'option --at text Send later, for example at 2026-12-01 09:00, by msgctl job run-due'
+            'option --at text Schedule the job, for example for 2026-12-01 09:00; msgctl job run-due sends it'
             'option --foreground - With --at: wait in the foreground, then send'
-            'option --again - Send even if another job sent the same to the same people'
+            'option --again - Send even if another job sent the same message to the same people'
             'option --canary text Pause after N recipients; msgctl job resume continues'
             'option --test-to text First send the message of the first row to this number'
         ) ;;
@@ -87,7 +87,7 @@ __msgctl_table() {
         ) ;;
     call)
         table=(
-            'command send - Call each number and speak a message, or play a stored audio'
+            'command send - Call each number and speak a message, or play stored audio'
             'command bulk - Call each recipient in a file, as a job'
         ) ;;
     'call send')
@@ -104,7 +104,7 @@ __msgctl_table() {
             'option --once text Send at most once under this key; later calls print the same result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
             'option --ignore-optout - Send even to numbers that opted out'
-            'option --wait - Then wait until every message is delivered; exit 6 if one is not'
+            'option --wait - Wait until every message is delivered; exit 6 if one is not'
             'option --max-wait text With --wait: maximum seconds to wait'
         ) ;;
     'call bulk')
@@ -126,11 +126,11 @@ __msgctl_table() {
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
             'option --name text Name for the job, to use in place of its ID'
             'options --exclude files Leave out the numbers in this file: one per line, CSV, JSON Lines or .xlsx'
-            'option --window text Send only at these hours of the recipient'"'"'s time zone: 08:00-19:00, or co'
+            'option --window text Send only at these hours, in the recipient'"'"'s time zone: 08:00-19:00, or co (Colombian law)'
             'option --days text With --window: only on these days, for example mon-sat'
-            'option --at text Send later, for example at 2026-12-01 09:00, by msgctl job run-due'
+            'option --at text Schedule the job, for example for 2026-12-01 09:00; msgctl job run-due sends it'
             'option --foreground - With --at: wait in the foreground, then send'
-            'option --again - Send even if another job sent the same to the same people'
+            'option --again - Send even if another job sent the same message to the same people'
             'option --canary text Pause after N recipients; msgctl job resume continues'
             'option --test-to text First send the message of the first row to this number'
         ) ;;
@@ -178,11 +178,11 @@ __msgctl_table() {
             'option --max-credits text Stop before the job costs more than N credits'
             'option --name text Name for the job, to use in place of its ID'
             'options --exclude files Leave out the numbers in this file: one per line, CSV, JSON Lines or .xlsx'
-            'option --window text Send only at these hours of the recipient'"'"'s time zone: 08:00-19:00, or co'
+            'option --window text Send only at these hours, in the recipient'"'"'s time zone: 08:00-19:00, or co (Colombian law)'
             'option --days text With --window: only on these days, for example mon-sat'
-            'option --at text Send later, for example at 2026-12-01 09:00, by msgctl job run-due'
+            'option --at text Schedule the job, for example for 2026-12-01 09:00; msgctl job run-due sends it'
             'option --foreground - With --at: wait in the foreground, then send'
-            'option --again - Send even if another job sent the same to the same people'
+            'option --again - Send even if another job sent the same message to the same people'
             'option --canary text Pause after N recipients; msgctl job resume continues'
             'option --test-to text First send the message of the first row to this number'
         ) ;;
@@ -194,7 +194,7 @@ __msgctl_table() {
             'command run-due - Send the scheduled jobs whose time has come'
             'command report - List every recipient and the result, in the order of the file'
             'command states - Check the delivery state of accepted messages'
-            'command resend - Make a new job of the undelivered or refused recipients of a job, and send it'
+            'command resend - Send again to a job'"'"'s undelivered or refused recipients'
             'command remove - Delete a job and its recipients'
             'command prune - Delete old jobs and their recipients, except unfinished ones'
         ) ;;
@@ -442,7 +442,7 @@ __msgctl_table() {
             'option --country-code countries Default for --country-code'
             'option --app-name text Default for --app-name'
             'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel,Mariana Default for --voice'
-            'option --timezone text Time zone, such as America/Bogota'
+            'option --timezone text Time zone for jobs, such as America/Bogota'
             'option --allow-http,--no-allow-http - Allow plain http, which exposes the key'
             'option --check - Test the credentials first; save only if they work'
             'option --force - Replace an existing profile'
@@ -458,7 +458,7 @@ __msgctl_table() {
             'option --country-code countries Default for --country-code'
             'option --app-name text Default for --app-name'
             'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel,Mariana Default for --voice'
-            'option --timezone text Time zone, such as America/Bogota'
+            'option --timezone text Time zone for jobs, such as America/Bogota'
             'option --allow-http,--no-allow-http - Allow plain http, which exposes the key'
             'option --check - Test the credentials first; save only if they work'
         ) ;;
@@ -493,13 +493,13 @@ __msgctl_table() {
     sandbox)
         table=(
             'command serve - Serve the sandbox over HTTP until it is stopped'
-            'command record - Forward requests to the profile'"'"'s service, and record each exchange'
-            'command inbox - Show the messages that phones received, with their codes, newest last'
-            'command click - Simulate visits to a short URL; options you omit get random values'
+            'command record - Forward requests to the service and record each exchange'
+            'command inbox - Show messages that phones received, newest last'
+            'command click - Simulate visits to a short URL'
             'command credit - Set the balance of the sandbox account'
             'command fault - Make requests fail on purpose, or show the faults that are set'
             'command clock - Change or show the clock that delivery states and expiry follow'
-            'command reset - Delete everything in the sandbox, and start with 1000 credits again'
+            'command reset - Delete everything in the sandbox, and start again'
         ) ;;
     'sandbox serve')
         table=(
@@ -513,8 +513,8 @@ __msgctl_table() {
             'options --allow-ip text Allow only these addresses (repeatable)'
             'options --fault =520,503,429,html,delay=,drop,reject,truncate,garbage Make requests fail (repeatable): KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]'
             'option --seed text Seed for identifiers, codes and faults: same seed, same results'
-            'option --clock text Set the clock: stop, +10m, or a time at which it stops'
-            'option --replay files Replay responses from a file of msgctl sandbox record'
+            'option --clock text Set the clock: stop, +10m, or a time to stop it at'
+            'option --replay files Replay responses that msgctl sandbox record wrote to a file'
             'option --open - Open the inbox page in a browser'
         ) ;;
     'sandbox record')
@@ -596,7 +596,7 @@ __msgctl_table() {
     'option -o,--output =table,json,csv,tsv Output format: table, json, csv or tsv'
     'option --fields text Show only these fields, in this order'
     'option --no-header - Omit the header line of csv and tsv'
-    'option -n,--dry-run - Print the request and send nothing'
+    'option -n,--dry-run - Show what would be sent, but send nothing'
     'option -y,--yes - Skip confirmation prompts'
     'option -q,--quiet - No notes or progress on standard error'
     'option -v,--verbose - Show each request and response on standard error; -vv adds headers and bodies'

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 from hypothesis import settings
 
 from support.service import Service, answer, running
@@ -65,3 +66,17 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
         monkeypatch.setenv("MSGCTL_CLIENT", "12345")
         monkeypatch.setenv("MSGCTL_KEY", KEY)
         yield server
+
+
+@pytest.fixture(scope="session")
+def authority() -> trustme.CA:
+    """An authority that signs certificates; `trusted` makes it one that this machine trusts."""
+    return trustme.CA()
+
+
+@pytest.fixture
+def trusted(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Name the authority in SSL_CERT_FILE."""
+    file = tmp_path / "authority.pem"
+    authority.cert_pem.write_to_path(str(file))
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))

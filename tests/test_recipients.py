@@ -60,7 +60,6 @@ def test_entries_without_a_number_belong_to_the_recipients_in_order() -> None:
         ([entry(A), entry(C)], ["accepted", "unknown"]),
         ([entry(A), {}], ["accepted", "unknown"]),
         ([], ["unknown", "unknown"]),
-        (entry(A), ["accepted", "unknown"]),
         ([entry("4567")], ["unknown", "unknown"]),
     ],
 )

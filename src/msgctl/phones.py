@@ -57,14 +57,17 @@ def read(text: str, country: str | None = None, *, sms: bool = False) -> Phone:
     alpha-2) is given and the number is valid there, and else international. ``sms`` refuses fixed lines. Raises
     InvalidPhoneError.
     """
+    import phonenumbers
+
     digits, international = _written(text)
-    if not international and country and (number := _parsed(digits, country)) and _is_valid(number):
-        return _checked(text, number, country, sms=sms)
+    home = None if international else country
+    national = _parsed(digits, home) if home else None
     number = _parsed(f"+{digits}", None)
-    if number is not None and _is_valid(number):
-        return _checked(text, number, None if international else country, sms=sms)
-    if not international and country:
-        raise InvalidPhoneError(text, _fault(_parsed(digits, country), country), f"{WRITE_IN_FULL} {UNCHECKED}")
+    for meant in (national, number):
+        if meant is not None and phonenumbers.is_valid_number(meant):
+            return _checked(text, meant, home, sms=sms)
+    if home:
+        raise InvalidPhoneError(text, _fault(national, home), f"{WRITE_IN_FULL} {UNCHECKED}")
     hint = WRITE_IN_FULL if international or len(digits) > LONGEST_NATIONAL else NAME_COUNTRY
     raise InvalidPhoneError(text, _fault(number, None), f"{hint} {UNCHECKED}")
 
@@ -209,12 +212,6 @@ def _parsed(text: str, country: str | None) -> PhoneNumber | None:
         return phonenumbers.parse(text, country)
     except phonenumbers.NumberParseException:
         return None
-
-
-def _is_valid(number: PhoneNumber) -> bool:
-    import phonenumbers
-
-    return phonenumbers.is_valid_number(number)
 
 
 def _checked(text: str, number: PhoneNumber, expected: str | None, *, sms: bool) -> Phone:

@@ -58,10 +58,11 @@ def outcomes(operation: Operation, document: Mapping[str, Any], phones: Sequence
     """Return the outcome of each phone, in the order of ``phones``. A phone is None if the sender does not know it.
 
     An entry belongs to the number that it names, with or without country code, and else to the phone in its place.
+    ``document`` is that of a `Response`: its ``data``, if any, is an array of objects.
     """
     if not operation.answer.entries:
         return [_of(operation, phone, document) for phone in phones]
-    entries = _entries(document)
+    entries = document.get("data")
     if entries is None:  # only the dispatch as a whole is acknowledged
         outcome = _outcome(operation, document) if _text(document.get("id")) else UNKNOWN
         return [RecipientOutcome(phone, outcome) for phone in phones]
@@ -76,7 +77,7 @@ def unclaimed(
     operation: Operation, document: Mapping[str, Any], phones: Sequence[str | None]
 ) -> list[RecipientOutcome]:
     """Return the entries that belong to none of the phones, so that their ids can be stored too."""
-    entries = (_entries(document) or []) if operation.answer.entries else []
+    entries = (document.get("data") or []) if operation.answer.entries else []
     claimed = set(_places(entries, phones))
     rest = [entry for place, entry in enumerate(entries) if place not in claimed]
     return [_of(operation, None, entry) for entry in rest[:MOST_UNCLAIMED]]
@@ -102,14 +103,6 @@ def words(text: str) -> list[str]:
     """Return the words of a short text, in lower case and without accents."""
     decomposed = unicodedata.normalize("NFD", text[:200].casefold())
     return re.findall(r"[^\W\d_]+", "".join(char for char in decomposed if not unicodedata.combining(char)))
-
-
-def _entries(document: Mapping[str, Any]) -> Sequence[Entry] | None:
-    """Return the entries of a response, or None if it has no ``data``."""
-    data = document.get("data")
-    if isinstance(data, list):
-        return [entry if isinstance(entry, dict) else {} for entry in data]
-    return [data] if isinstance(data, dict) else None
 
 
 def _of(operation: Operation, phone: str | None, entry: Entry) -> RecipientOutcome:

@@ -84,7 +84,19 @@ def count(text: str) -> Count:
     not_gsm7 = tuple(char for char in dict.fromkeys(text) if char not in _ALPHABET)
     encoding = UCS2 if not_gsm7 else GSM7
     units = _units(text, encoding)
-    return Count(encoding, len(text), units, _segments(text, units, encoding), not_gsm7)
+    alone, joined = _CAPACITY[encoding]
+    segments, room = 1, joined
+    if units <= alone:
+        segments = min(units, 1)
+    elif units == len(text):
+        segments = -(-units // joined)
+    else:
+        for char in text:  # one of two units is not split between two segments
+            width = _units(char, encoding)
+            if width > room:
+                segments, room = segments + 1, joined
+            room -= width
+    return Count(encoding, len(text), units, segments, not_gsm7)
 
 
 def to_gsm7(text: str) -> str:
@@ -117,21 +129,6 @@ def _units(text: str, encoding: str) -> int:
     if encoding == GSM7:
         return len(text) + sum(map(text.count, EXTENSION))
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def _segments(text: str, units: int, encoding: str) -> int:
-    alone, joined = _CAPACITY[encoding]
-    if units <= alone:
-        return min(units, 1)
-    if units == len(text):
-        return -(-units // joined)
-    segments, room = 1, joined
-    for char in text:  # one of two units is not split between two segments
-        width = _units(char, encoding)
-        if width > room:
-            segments, room = segments + 1, joined
-        room -= width
-    return segments
 
 
 @lru_cache(maxsize=2048)

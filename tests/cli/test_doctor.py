@@ -9,7 +9,6 @@ import ssl
 import time
 from collections.abc import Iterator
 from email.utils import formatdate
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ from support.files import config_file, table, write_config
 from support.leaks import shows_key
 from support.names import know_no_names
 from support.proxy import proxying
-from support.service import Behaviour, Service, answer, drop, running, silent
+from support.service import Behaviour, Service, answer, running, silent
 from support.terminal import Terminal, in_a_terminal
 from support.tool import Tool
 
@@ -74,19 +73,6 @@ class Report:
 def now(tool: Tool) -> None:
     """Set the tool's clock to the current time, for the validity of certificates."""
     tool.clock.now = time.time()
-
-
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture
-def trusted(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Name the authority in SSL_CERT_FILE."""
-    file = tmp_path / "authority.pem"
-    authority.cert_pem.write_to_path(str(file))
-    monkeypatch.setenv("SSL_CERT_FILE", str(file))
 
 
 def balance(**headers: str) -> Behaviour:
@@ -336,21 +322,6 @@ def test_refused_credentials_exit_with_1_and_name_the_address_to_allow(
     report.failed("credentials", 1, "not from there", "client and key", "127.0.0.1", "Security menu allows")
     assert report.done.error["http_status"] == status
     assert report.statuses["clock"] == "skipped"
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "code"),
-    [(drop, 5), (silent, 5), (answer(b"<html>"), 1)],
-    ids=["lost", "late", "page"],
-)
-def test_another_failure_of_the_request_keeps_its_exit_code(
-    behaviour: Behaviour, code: int, tool: Tool, service: Service
-) -> None:
-    service.always(behaviour)
-    report = Report(tool, "--timeout", "0.5")
-    report.failed("credentials", code)
-    assert report["credentials"]["fix"]
-    assert len(service.received) == 1
 
 
 # --- how it is shown

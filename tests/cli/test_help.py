@@ -54,7 +54,7 @@ def test_every_example_is_shown_and_can_be_copied(node: Node, tool: Tool) -> Non
 @each_command
 def test_a_command_shows_only_the_global_options_that_matter_to_it(node: Node, tool: Tool) -> None:
     text = page(tool, node)
-    assert bool(re.search(r"-n, --dry-run", text)) == (node.facts.effect is not None)
+    assert bool(re.search(r"-n, --dry-run", text)) == node.facts.has_dry_run
     assert bool(re.search(r"-y, --yes", text)) == node.facts.asks
     assert not re.search(r"^ +-v, --verbose", text, re.MULTILINE)
     assert text.rstrip().endswith("msgctl --help")

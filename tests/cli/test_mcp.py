@@ -164,12 +164,12 @@ def test_a_program_sends_within_the_credits_of_a_day_across_restarts(tool: Tool)
         assert (dry.document["dry_run"], dry.document["request"]["form"]["sms"]) == (True, "Not sent")
         refused = await client.sms("a" * 161 * 2)
         assert (refused.document["kind"], refused.document["exit_code"]) == ("condition_not_met", 6)
-        assert "--max-credits 3 a day: it may cost 3, and 1 were used; nothing was sent" in refused.message
+        assert "--max-credits 3 a day: it may cost 3 (1 used today); nothing was sent" in refused.message
         assert not (await client.sms("b" * 161)).is_error
 
     async def second(client: Client) -> None:
-        assert "3 were used" in (await client.sms()).message
-        assert "3 were used" in (await client.call("2fa_send_sms", phone=PHONE, app_name="Shop")).message
+        assert "(3 used today)" in (await client.sms()).message
+        assert "(3 used today)" in (await client.call("2fa_send_sms", phone=PHONE, app_name="Shop")).message
         assert not (await client.call("url_shorten", long_url="https://example.com/", name="x")).is_error
 
     talk(first, *SANDBOX, "mcp", "--max-credits", "3")
@@ -287,7 +287,7 @@ def test_an_unknown_outcome_counts_and_a_refused_send_does_not(service: Service)
         assert (await client.sms(once="a")).document["exit_code"] == 5
         assert (await client.sms(once="a")).document["exit_code"] == 5
         assert not (await client.sms()).is_error
-        assert "2 were used" in (await client.sms()).message
+        assert "(2 used today)" in (await client.sms()).message
 
     talk(conversation, "mcp", "--max-credits", "2")
     assert len(service.received) == 3

@@ -8,7 +8,6 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,22 +19,12 @@ from support.asking import Line
 from support.service import PATIENCE, Behaviour, drop, raw, reset, running
 from support.tool import Tool
 
+pytestmark = pytest.mark.usefixtures("trusted")
+
 HOST = "service.invalid"
 FOR_JOBS = {"an unknown authority", "an alert"}
 NOT_REACHED = (Verdict.NOT_REACHED,)
 LONG_AGO = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
-
-
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture(autouse=True)
-def trusted(authority: trustme.CA, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = home / "authority.pem"
-    authority.cert_pem.write_to_path(str(file))
-    monkeypatch.setenv("SSL_CERT_FILE", str(file))
 
 
 def nothing_leaves(name: str, lines: list[Line], tool: Tool) -> None:

@@ -22,7 +22,7 @@ from msgctl.http.client import Client
 from msgctl.http.response import Response
 from support.commands import PHONE, SENDS
 from support.proxy import proxying
-from support.service import Behaviour, Service, answer, drip, drop, hang_up, raw, running, silent
+from support.service import Behaviour, Service, answer, drip, drop, hang_up, raw, running, silent, then
 from support.tool import Tool
 
 RECORD = SENDS["sms send"].record
@@ -53,18 +53,6 @@ def calling(base_url: str, seconds: float = PATIENCE) -> Iterator[Client]:
 def perform(client: Client, made: request.Request, timeout: float | None = None) -> Response:
     """Make a prepared request and return what its response means."""
     return client.parse(made, client.fetch(made, timeout=timeout))
-
-
-def then(*behaviours: Behaviour, done: threading.Event | None = None) -> Behaviour:
-    """Return one behaviour after the other on the same connection, and an event after the last."""
-
-    def behave(peer: socket.socket) -> None:
-        for behaviour in behaviours:
-            behaviour(peer)
-        if done is not None:
-            done.set()
-
-    return behave
 
 
 def test_ctrl_c_before_a_request_leaves_sends_nothing_whatever_the_last_one_did(keeper: Service) -> None:
@@ -136,11 +124,11 @@ def test_a_refusal_does_not_end_a_connection(keeper: Service) -> None:
     assert keeper.connections == 1
 
 
-def test_requests_go_over_one_connection_of_tls(monkeypatch: pytest.MonkeyPatch) -> None:
-    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+@pytest.mark.usefixtures("trusted")
+def test_requests_go_over_one_connection_of_tls(authority: trustme.CA) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    with running(context, keeps=True) as service, authority.cert_pem.tempfile() as certificate:
-        monkeypatch.setenv("SSL_CERT_FILE", certificate)
+    with running(context, keeps=True) as service:
         service.always(WHOLE)
         with calling(service.base_url) as client:
             for _ in range(3):
@@ -210,8 +198,9 @@ def test_a_late_response_is_not_used_for_the_next_request(keeper: Service) -> No
     assert keeper.connections == 2
 
 
+@pytest.mark.usefixtures("trusted")
 def test_siblings_have_a_connection_each_and_read_the_certificates_once(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[ssl.SSLContext] = []
     make = ssl.create_default_context
@@ -221,10 +210,9 @@ def test_siblings_have_a_connection_each_and_read_the_certificates_once(
         return made[-1]
 
     monkeypatch.setattr(ssl, "create_default_context", count)
-    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    with running(context, keeps=True) as secured, authority.cert_pem.tempfile() as certificate:
-        monkeypatch.setenv("SSL_CERT_FILE", certificate)
+    with running(context, keeps=True) as secured:
         secured.always(WHOLE)
         with calling(secured.base_url) as client:
             siblings = [client.sibling() for _ in range(4)]

@@ -26,19 +26,6 @@ BOTH = each({"balance": READS["balance"], "sms send": SENDS["sms send"]})
 """A command that reads, and one that sends."""
 
 
-@pytest.fixture(scope="session")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture
-def trusted(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The authority is the one that SSL_CERT_FILE names."""
-    file = tmp_path / "authority.pem"
-    authority.cert_pem.write_to_path(str(file))
-    monkeypatch.setenv("SSL_CERT_FILE", str(file))
-
-
 @pytest.fixture
 def certified(service: Service, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     """A service behind TLS, whose certificate is for 127.0.0.1 and for ``HOST``."""

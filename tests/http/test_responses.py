@@ -218,7 +218,7 @@ def test_a_long_body_is_cut_to_4000_characters() -> None:
         ({"reason": "unknown"}, '{"reason":"unknown"}'),
         (b"<html><script>alert('x')</script><p>Down for\n maintenance</p>", "Down for maintenance"),
         (b"try later", "try later"),
-        (b"", "status 503 without a text"),
+        (b"", "status 503 without a message"),
     ],
 )
 def test_the_message_quotes_the_response(body: Any, quoted: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,6 +12,7 @@ from msgctl import operations as ops
 from msgctl.config.credential import Credential, Secret
 from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError
 from msgctl.http.client import Client
+from support.proxy import Proxy, proxying
 from support.service import Behaviour, Service, answer, drop, silent
 
 HOST = "service.invalid"
@@ -21,44 +21,26 @@ GREETING, CONNECTED, REFUSED = b"\x05\x00", b"\x05\x00\x00\x01\0\0\0\0\0\0", b"\
 SMS = {"phone": ["573001234567"], "sms": "Hola"}
 
 
+class Socks(Proxy):
+    """A SOCKS5 proxy (RFC 1928)."""
+
+    def __init__(self, port: int, reply: bytes) -> None:
+        super().__init__(port)
+        self._reply = reply
+
+    def opens(self, client: socket.socket) -> bool:
+        client.recv(65536)
+        client.sendall(GREETING)
+        self.asked.append(client.recv(65536))
+        client.sendall(self._reply)
+        return self._reply == CONNECTED
+
+
 @contextmanager
 def socks(target: int, reply: bytes = CONNECTED) -> Iterator[tuple[str, list[bytes]]]:
-    """Run a SOCKS5 proxy (RFC 1928) that leads every connection to a port of this machine; gives what it was asked."""
-    asked: list[bytes] = []
-    opened: list[socket.socket] = []
-
-    def pass_on(source: socket.socket, to: socket.socket) -> None:
-        try:
-            while data := source.recv(65536):
-                to.sendall(data)
-            to.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
-
-    def serve(listener: socket.socket) -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            connection.recv(65536)
-            connection.sendall(GREETING)
-            asked.append(connection.recv(65536))
-            connection.sendall(reply)
-            if reply != CONNECTED:
-                connection.close()
-                continue
-            onward = socket.create_connection(("127.0.0.1", target))
-            opened.extend((connection, onward))
-            for pair in ((connection, onward), (onward, connection)):
-                threading.Thread(target=pass_on, args=pair, daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=serve, args=(listener,), daemon=True).start()
-        yield f"socks5://127.0.0.1:{listener.getsockname()[1]}", asked
-        listener.shutdown(socket.SHUT_RDWR)
-    for each in opened:
-        each.close()
+    """A SOCKS proxy that leads every connection to a port of this machine: its URL, and what it was asked."""
+    with proxying(target, proxy=Socks(target, reply)) as proxy:
+        yield proxy.url.replace("http:", "socks5:"), proxy.asked
 
 
 def send(timeout: float = 20.0) -> str:

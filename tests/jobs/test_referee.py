@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from pathlib import Path
 
 from jobs.bulk import TEXTS, Bulk, NewBulk, assert_true
@@ -24,15 +23,16 @@ def test_three_starts_of_one_campaign_send_one_message_to_each_person(
     for other in others:
         counter.wait_for(len(counter.dispatches) + 5)
         running.kill()
-        _send_nothing(bulk, counter, other, "is not finished")
+        _send_nothing(bulk, other, "is not finished")
         running = bulk.resume()
     assert running.end().code in (0, 6)
     for other in others:
-        _send_nothing(bulk, counter, other, "in the last 24 hours")
+        _send_nothing(bulk, other, "in the last 24 hours")
 
     assert assert_true(bulk, counter).keys() <= {"accepted", "unknown"}
     got = counter.carried_out()
     assert set(got.values()) == {1}
+    assert set(counter.arrived().values()) == {1}
     assert got.keys() <= set(bulk.phones)
     assert got.keys() | {row["phone"] for row in bulk.rows() if row["outcome"] == "unknown"} == set(bulk.phones)
 
@@ -50,10 +50,8 @@ def _other_spellings(phones: list[str], folder: Path) -> list[Path]:
     return [international, national]
 
 
-def _send_nothing(bulk: Bulk, counter: CountingServer, file: Path, why: str) -> None:
-    """Start the campaign from a file: killed twice, then refused; no start leaves a job or makes a request."""
-    time.sleep(0.1)  # what was sent before the kill may still arrive
-    arrived = len(counter.dispatches)
+def _send_nothing(bulk: Bulk, file: Path, why: str) -> None:
+    """Start the campaign from a file: killed twice, then refused; no start leaves a job."""
     for seconds in (0.4, 0.8):
         bulk.before_start(DIES.format(seconds=seconds))
         assert bulk.begin(file).end().code in (-14, 2)
@@ -62,4 +60,3 @@ def _send_nothing(bulk: Bulk, counter: CountingServer, file: Path, why: str) -> 
     assert done.code == 2, done.err
     assert bulk.id in done.err
     assert why in done.err
-    assert len(counter.dispatches) == arrived

@@ -8,11 +8,15 @@ import time
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import phonenumbers
 import pytest
+from phonenumbers import PhoneNumberType
+from phonenumbers import timezone as phone_zones
 
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs import schedule
-from msgctl.jobs.schedule import Window, parse_at
+from msgctl.jobs.reader import RowError
+from msgctl.jobs.schedule import Window, ZoneFinder, parse_at, zones_of
 
 BOGOTA, NEW_YORK, MADRID = "America/Bogota", "America/New_York", "Europe/Madrid"
 LORD_HOWE, HONOLULU, KOLKATA = "Australia/Lord_Howe", "Pacific/Honolulu", "Asia/Kolkata"  # half hours of DST and offset
@@ -68,27 +72,6 @@ def test_ten_thousand_clocks_never_send_outside_the_window(
             assert not window.is_open(zones, opening - timedelta(seconds=1)), (zones, now, opening)
             between = now + dice.random() * (opening - now)
             assert not window.is_open(zones, between), (zones, now, between)
-
-
-def test_a_clock_that_jumps_sends_only_inside_the_window(
-    rules: tuple[Window, dict[str, tuple[int, int]], frozenset[str]],
-) -> None:
-    window, hours, closed = rules
-    dice = random.Random(7)
-    sent = 0
-    for number in range(2_000):
-        zones = PLACES[number % len(PLACES)]
-        now = utc("2027-02-01") + timedelta(seconds=dice.randrange(300 * 86400))
-        for _ in range(50):
-            if window.is_open(zones, now):
-                assert is_decent(hours, closed, zones, now)
-                sent += 1
-                break
-            opening = window.next_open(zones, now)
-            assert opening is not None
-            # It wakes up early, late, or on another day.
-            now = opening + dice.choice([0, 0, -1, 1, 60]) * timedelta(seconds=dice.randrange(3 * 3600))
-    assert sent == 2_000
 
 
 @pytest.mark.parametrize(
@@ -167,9 +150,42 @@ def test_a_zone_that_does_not_exist_is_a_configuration_error() -> None:
             schedule.zone_of(name)
 
 
-# --- --at
+# --- the zones of numbers
 
 NOW = utc("2026-11-21T12:00")
+DAYTIME = Window.parse("08:00-19:00")
+
+
+def test_recipients_have_the_zones_of_their_numbers() -> None:
+    finder = ZoneFinder(DAYTIME, None, NOW.timestamp())
+    assert finder.zones("573001234567") == BOGOTA
+    assert set(finder.zones("34612345678").split()) == {"Atlantic/Canary", "Europe/Madrid"}
+
+
+@pytest.mark.parametrize(
+    ("phone", "hours", "why"),
+    [("18005550123", "08:00-12:00", "never open"), ("80012345678", "08:00-19:00", "time zone is unknown")],
+)
+def test_a_number_that_can_never_be_sent_to_is_refused(phone: str, hours: str, why: str) -> None:
+    with pytest.raises(RowError, match=why):
+        ZoneFinder(Window.parse(hours), None, NOW.timestamp()).zones(phone)
+
+
+def test_a_number_without_a_zone_has_that_of_the_profile() -> None:
+    assert ZoneFinder(DAYTIME, BOGOTA, NOW.timestamp()).zones("80012345678") == BOGOTA
+
+
+def test_a_country_of_one_zone_is_known_without_parsing_the_number() -> None:
+    for region in sorted(phonenumbers.SUPPORTED_REGIONS):
+        for kind in (PhoneNumberType.MOBILE, PhoneNumberType.FIXED_LINE):
+            number = phonenumbers.example_number_for_type(region, kind)
+            if number is not None:
+                digits = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)[1:]
+                expected = [name for name in phone_zones.time_zones_for_number(number) if name != "Etc/Unknown"]
+                assert list(zones_of(digits)) == expected, (region, digits)
+
+
+# --- --at
 
 
 @pytest.mark.parametrize(

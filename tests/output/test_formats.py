@@ -260,3 +260,10 @@ def test_any_json_as_a_response_ends_in_an_exit_code(
     assert outcome.code in (0, 1, 5, 6)
     assert "of its own" not in outcome.err
     assert bool(outcome.code) == ("Error: " in outcome.err or "✗" in outcome.err or '"exit_code"' in outcome.err)
+
+
+@pytest.mark.parametrize("document", [[1], {"metrics": 5}, {"metrics": [5]}, {"metrics": {"date": 1}}])
+def test_fields_of_another_document_are_refused(document: Any, service: Service, tool: Tool) -> None:
+    service.will(answer(document), answer(document))
+    assert tool(*STATS, "--json").code == 0
+    assert tool(*STATS, "--json", "--fields", "category").code == 1

@@ -223,7 +223,7 @@ def job_report(viewer: Viewer, _: Service) -> None:
         (2, "573001234567", "accepted", ID, "queued", "delivered", "1", None, "Ana"),
         (3, "12", "invalid", None, None, None, None, "too short for a phone number", "Luis"),
         (4, "573001234567", "duplicate", None, None, None, None, "duplicate of line 2", "Ana"),
-        (5, "573001230009", "unknown", None, None, None, None, "msgctl ended before the response came", "María"),
+        (5, "573001230009", "unknown", None, None, None, None, "msgctl ended before the response arrived", "María"),
         (12400, "573001230010", "refused", None, None, None, "0", "BLOCKED", "José"),
     ]
     rows = [dict(zip((*COLUMNS, "name"), each, strict=True)) for each in told]

@@ -49,16 +49,20 @@ class Proxy:
     def _serve(self, client: socket.socket) -> None:
         client.settimeout(PATIENCE)
         with contextlib.suppress(OSError), client:
-            head = b""
-            while b"\r\n\r\n" not in head:
-                chunk = client.recv(65536)
-                if not chunk:
-                    return
-                head += chunk
-            self.asked.append(head)
-            client.sendall(b"HTTP/1.1 %d Said\r\n\r\n" % self._status)
-            if self._status == 200:
+            if self.opens(client):
                 self._tunnel(client)
+
+    def opens(self, client: socket.socket) -> bool:
+        """Read what a client asks for, answer it, and return whether the answer was yes."""
+        head = b""
+        while b"\r\n\r\n" not in head:
+            chunk = client.recv(65536)
+            if not chunk:
+                return False
+            head += chunk
+        self.asked.append(head)
+        client.sendall(b"HTTP/1.1 %d Said\r\n\r\n" % self._status)
+        return self._status == 200
 
     def _tunnel(self, client: socket.socket) -> None:
         with socket.create_connection(("127.0.0.1", self._port), timeout=PATIENCE) as service:
@@ -77,9 +81,9 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
 
 
 @contextlib.contextmanager
-def proxying(port: int, status: int = 200) -> Iterator[Proxy]:
+def proxying(port: int, status: int = 200, proxy: Proxy | None = None) -> Iterator[Proxy]:
     """A proxy for the time of a test."""
-    proxy = Proxy(port, status)
+    proxy = proxy or Proxy(port, status)
     proxy.start()
     try:
         yield proxy

@@ -94,6 +94,18 @@ def drip(head: bytes = b"", piece: bytes = b" ") -> Behaviour:
     return behave
 
 
+def then(*behaviours: Behaviour, done: threading.Event | None = None) -> Behaviour:
+    """Return one behaviour after the other on the same connection, and an event after the last."""
+
+    def behave(connection: socket.socket) -> None:
+        for behaviour in behaviours:
+            behaviour(connection)
+        if done is not None:
+            done.set()
+
+    return behave
+
+
 class Service:
     """Answers requests with ``answers`` in turn; with the last behaviour of `otherwise` when they are used up.
 

@@ -112,7 +112,7 @@ class Rules:
         typer.Option(
             "--window",
             metavar="HOURS",
-            help="Send only at these hours of the recipient's time zone: 08:00-19:00, or co.",
+            help="Send only at these hours, in the recipient's time zone: 08:00-19:00, or co (Colombian law).",
         ),
     ] = None
     days: Annotated[
@@ -122,14 +122,16 @@ class Rules:
     at: Annotated[
         str | None,
         typer.Option(
-            "--at", metavar="TIME", help="Send later, for example at 2026-12-01 09:00, by `msgctl job run-due`."
+            "--at",
+            metavar="TIME",
+            help="Schedule the job, for example for 2026-12-01 09:00; `msgctl job run-due` sends it.",
         ),
     ] = None
     foreground: Annotated[bool, typer.Option("--foreground", help="With --at: wait in the foreground, then send.")] = (
         False
     )
     again: Annotated[
-        bool, typer.Option("--again", help="Send even if another job sent the same to the same people.")
+        bool, typer.Option("--again", help="Send even if another job sent the same message to the same people.")
     ] = False
     canary: Annotated[
         str | None,

@@ -36,7 +36,7 @@ class CallOptions(NamedTuple):
     ] = None
 
     def values(self, context: Context, message: MessageOptions | TemplateOptions) -> dict[str, Value]:
-        """Return the parameters of a call but for its message, which a stored audio excludes. Raises UsageError."""
+        """Return the parameters of a call except its message, which stored audio excludes. Raises UsageError."""
         typed = {"retries": self.retries, "audio-code": self.audio_code}
         given: dict[str, Value] = {"leave-voicemail": self.leave_voicemail, **inputs.checked(ops.SEND_CALL, typed)}
         if self.audio_code is None:
@@ -68,7 +68,7 @@ def send(
     options: requests.SendOptions,
     wait: requests.WaitOptions,
 ) -> Result:
-    """Call each number and speak a message, or play a stored audio.
+    """Call each number and speak a message, or play stored audio.
 
     A message and --voice are required, unless --audio-code is given. Without -m and --message-file, the message is read
     from standard input.

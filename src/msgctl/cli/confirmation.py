@@ -92,7 +92,7 @@ def _invalid(file: str, tally: Tally, *, skip_invalid: bool, is_quiet: bool) -> 
         where = " To list them: --dry-run --json." if is_quiet else ""
         return UsageError(
             f"{rows} invalid, starting with line {line}: {reason}",
-            f"Fix them, or skip them with --skip-invalid.{where}",
+            f"{'Fix it, or skip it' if invalid == 1 else 'Fix them, or skip them'} with --skip-invalid.{where}",
             consequence="nothing was sent",
         )
     if tally.messages:

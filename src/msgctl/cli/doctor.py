@@ -174,7 +174,7 @@ class Doctor:
         self._is_sandbox = self.profile.is_sandbox
         variables = ", ".join(profiles.VARIABLES[setting] for setting in self.profile.given)
         if not self.profile.by:
-            return "ok", f"made of {variables}"
+            return "ok", f"from {variables}"
         by = "the default" if self.profile.by == "default_profile" else f"from {self.profile.by}"
         overridden = f"; overridden by {variables}" if variables else ""
         return "ok", f"{shorten(self.profile.name, 64)} ({by}){overridden}"
@@ -190,7 +190,7 @@ class Doctor:
             found = f"{url}{source} is plain http, which exposes the key"
             return "warning", found, "Use https:// if the service offers it, and remove allow_http."
         if not url.endswith("/v1"):
-            other = "has another version than" if re.search("/v[0-9]+$", url) else "does not end in a version such as"
+            other = "has a version other than" if re.search("/v[0-9]+$", url) else "does not end in a version such as"
             return "warning", f"{url}{source} {other} /api/v1", "Compare it with the URL that the service gave you."
         return "ok", f"{url}{source}"
 

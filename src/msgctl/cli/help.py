@@ -56,7 +56,7 @@ def _shown(option: Any, command: Any, *, is_root: bool) -> Any:
     shown = copy.copy(option)
     if option.rich_help_panel == PANEL and not is_root:
         facts = facts_of(command)
-        matters = {"dry_run": facts.effect is not None, "yes": facts.asks}
+        matters = {"dry_run": facts.has_dry_run, "yes": facts.asks}
         shown.hidden, shown.rich_help_panel = not matters.get(option.name), None
     return shown
 

@@ -40,7 +40,7 @@ Phones = Annotated[
     list[str],
     typer.Argument(metavar="PHONE...", help="Phone numbers; commas between them also work.", show_default=False),
 ]
-Phone = Annotated[str, typer.Argument(metavar="PHONE", help="Phone number, as people write it.")]
+Phone = Annotated[str, typer.Argument(metavar="PHONE", help="Phone number, with or without spaces and punctuation.")]
 MessageFile = Annotated[
     str | None,
     typer.Option("--message-file", metavar="PATH", help="Read the message from a file; - is standard input."),

@@ -129,12 +129,19 @@ def resume(
         return job_progress.send(context, job, ledger)
 
 
-@command(app, "run-due", "msgctl job run-due", "msgctl -p main job run-due --quiet", effect=ops.Effect.SENDS)
+@command(
+    app,
+    "run-due",
+    "msgctl job run-due",
+    "msgctl -p main job run-due --quiet",
+    effect=ops.Effect.SENDS,
+    has_dry_run=False,
+)
 def run_due(context: Context) -> OwnResult | None:
     """Send the scheduled jobs whose time has come.
 
-    Made for cron: it prints nothing if nothing is due, and two calls at once never send the same job. A job whose
-    process was killed is continued. A job outside its sending window is left for the next call.
+    Run it from cron: it prints nothing if nothing is due, and two calls at once never send the same job. It also
+    resumes jobs whose process was killed. It leaves a job outside its sending window for the next call.
     """
     from msgctl.cli import due
     from msgctl.jobs.report import SUMMARY
@@ -219,9 +226,9 @@ def resend(
         str, typer.Option("--only", metavar="OUTCOME", help="Recipients to send to again: undelivered or refused.")
     ] = "undelivered",
 ) -> OwnResult | None:
-    """Make a new job of the undelivered or refused recipients of a job, and send it.
+    """Send again to a job's undelivered or refused recipients.
 
-    Their messages are the same. Check the delivery states first: msgctl job states.
+    It makes a new job with the same messages. Check the delivery states first: msgctl job states.
     """
     from msgctl.cli import job_progress
     from msgctl.jobs.report import Report

@@ -70,7 +70,7 @@ class GlobalOptions:
         _option("--fields", metavar="A,B", parser=_fields, help="Show only these fields, in this order."),
     ] = ()
     no_header: Annotated[bool, _option("--no-header", help="Omit the header line of csv and tsv.")] = False
-    dry_run: Annotated[bool, _option("--dry-run", "-n", help="Print the request and send nothing.")] = False
+    dry_run: Annotated[bool, _option("--dry-run", "-n", help="Show what would be sent, but send nothing.")] = False
     yes: Annotated[bool, _option("--yes", "-y", help="Skip confirmation prompts.")] = False
     quiet: Annotated[bool, _option("--quiet", "-q", help="No notes or progress on standard error.")] = False
     verbose: Annotated[

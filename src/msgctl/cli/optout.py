@@ -15,7 +15,7 @@ from msgctl.output.result import OwnResult
 from msgctl.text import plural, timestamp
 
 app = group(
-    """People who must not get your messages.
+    """Manage numbers that must not get your messages.
 
     The list is kept on this machine, for all profiles. Jobs leave these numbers out, and `sms send`, `call send` and
     `chatapp` refuse them without --ignore-optout. Verification codes are not affected.

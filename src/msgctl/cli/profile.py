@@ -54,7 +54,7 @@ class Settings:
     app_name: Annotated[str | None, typer.Option("--app-name", metavar="NAME", help="Default for --app-name.")] = None
     voice: Annotated[str | None, typer.Option("--voice", metavar="NAME", help="Default for --voice.")] = None
     timezone: Annotated[
-        str | None, typer.Option("--timezone", metavar="ZONE", help="Time zone, such as America/Bogota.")
+        str | None, typer.Option("--timezone", metavar="ZONE", help="Time zone for jobs, such as America/Bogota.")
     ] = None
     allow_http: Annotated[
         bool | None, typer.Option("--allow-http/--no-allow-http", help="Allow plain http, which exposes the key.")

@@ -53,7 +53,7 @@ class WaitOptions(NamedTuple):
     """Options that follow a message until it is delivered."""
 
     wait: Annotated[
-        bool, typer.Option("--wait", help="Then wait until every message is delivered; exit 6 if one is not.")
+        bool, typer.Option("--wait", help="Wait until every message is delivered; exit 6 if one is not.")
     ] = False
     max_wait: Annotated[
         str | None, typer.Option("--max-wait", metavar="S", help="With --wait: maximum seconds to wait. [default: 300]")
@@ -107,7 +107,7 @@ def perform(context: Context, operation: Operation, values: Values, body: bytes 
     """Make a request; if it sends or changes something, record it in the history."""
     client = context.client  # before anything is recorded: there may be no credential
     if operation.effect is Effect.READS:
-        any_json = context.options.format is Format.JSON
+        any_json = context.options.format is Format.JSON and not context.options.fields
         return ServiceResult([client.send(operation, values, body=body, any_json=any_json)], values=values)
     if operation.effect is Effect.CHANGES and operation is not operations.BLOCK_PHONE:
         response = client.send(operation, values, body=body)

@@ -95,7 +95,10 @@ def inbox(
     ] = None,
     target: Target,
 ) -> OwnResult | StreamResult:
-    """Show the messages that phones received, with their codes, newest last."""
+    """Show messages that phones received, newest last.
+
+    Codes have a column of their own, for scripts.
+    """
     from msgctl.sandbox.endpoints import MAX_WAIT
 
     wanted: dict[str, Any] = {"phone": phone, "kind": kind}
@@ -167,7 +170,10 @@ def click(
     visits: Visits,
     target: Target,
 ) -> OwnResult:
-    """Simulate visits to a short URL; options you omit get random values."""
+    """Simulate visits to a short URL.
+
+    Options that you omit get random values.
+    """
     context.check_fields(CLICK_COLUMNS)
     return OwnResult(_sandbox(context, target).ask("POST", "/click", name=name, **asdict(visits)), CLICK_COLUMNS)
 
@@ -197,7 +203,9 @@ def fault(
     *,
     specs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SPEC...]", help=f"Faults to set in place of others, or clear: {serve.FAULT_HELP}"),
+        typer.Argument(
+            metavar="[SPEC...]", help=f"New faults, which replace the current ones, or clear. {serve.FAULT_HELP}"
+        ),
     ] = None,
     target: Target,
 ) -> OwnResult:
@@ -215,7 +223,7 @@ def clock(
     change: Annotated[
         str | None,
         typer.Argument(
-            metavar="[CHANGE]", help="One of +10m (s, m, h or d), stop, start, or a time at which it stops."
+            metavar="[CHANGE]", help="Move the clock (+10m; also s, h, d), stop or start it, or stop it at a time."
         ),
     ] = None,
     target: Target,
@@ -228,9 +236,10 @@ def clock(
 
 @command(app, "reset", "msgctl sandbox reset", "msgctl sandbox reset --yes", asks=True)
 def reset(context: Context, target: Target) -> None:
-    """Delete everything in the sandbox, and start with 1000 credits again.
+    """Delete everything in the sandbox, and start again.
 
-    This removes messages, codes, blocked numbers, short URLs and their clicks, faults, and changes of the clock.
+    This removes messages, codes, blocked numbers, short URLs and their clicks, faults, and changes of the clock. The
+    balance is 1000 credits again.
     """
     from msgctl.sandbox import state
 

@@ -19,7 +19,7 @@ from msgctl.sandbox.emulator import OWN_PATH
 from msgctl.sandbox.endpoints import BAD_REQUEST, ENDPOINTS, NAME
 from msgctl.text import shorten
 
-CHECK_VERSION = "Check whether the sandbox is of the same version as this msgctl."
+CHECK_VERSION = "Check that the sandbox has the same version as this msgctl."
 START = "Start one with: msgctl sandbox serve"
 
 
@@ -39,7 +39,7 @@ def fetch(
         response = transport.handle_request(request)
         fault = response.extensions.get("fault")
     except httpx.InvalidURL as error:
-        raise UsageError(f"Cannot ask {whose}: {error}") from None
+        raise UsageError(f"Cannot reach {whose}: {error}") from None
     except httpx.HTTPError as error:
         fault = describe(error, seconds)
     if fault:

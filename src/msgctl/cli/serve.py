@@ -132,11 +132,11 @@ def serve(
     ] = None,
     clock: Annotated[
         str | None,
-        typer.Option("--clock", metavar="CHANGE", help="Set the clock: stop, +10m, or a time at which it stops."),
+        typer.Option("--clock", metavar="CHANGE", help="Set the clock: stop, +10m, or a time to stop it at."),
     ] = None,
     replay: Annotated[
         str | None,
-        typer.Option("--replay", metavar="FILE", help="Replay responses from a file of `msgctl sandbox record`."),
+        typer.Option("--replay", metavar="FILE", help="Replay responses that `msgctl sandbox record` wrote to a file."),
     ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the inbox page in a browser.")] = False,
 ) -> None:
@@ -195,10 +195,12 @@ def record(
     ],
     listening: Listening,
 ) -> None:
-    """Forward requests to the profile's service, and record each exchange.
+    """Forward requests to the service and record each exchange.
 
-    These requests are real: they cost credits and send messages. Programs need the account's own client and key, which
-    are not recorded; phone numbers and texts are. `msgctl sandbox serve --replay FILE` then replays the responses.
+    The service is that of the profile. The requests are real: they cost credits and send messages. Programs need the
+    account's own client and key, which are not recorded; phone numbers and texts are.
+
+    `msgctl sandbox serve --replay FILE` then replays the responses.
     """
     from msgctl.http.redaction import redact_body
     from msgctl.http.transport import Route

@@ -35,6 +35,7 @@ class Facts(NamedTuple):
     effect: Effect | None = None
     in_bulk: bool = False
     asks: bool = False
+    has_dry_run: bool = False
 
 
 def facts_of(command: Any) -> Facts:
@@ -115,13 +116,16 @@ def command(
     effect: Effect | None = None,
     in_bulk: bool = False,
     asks: bool = False,
+    has_dry_run: bool = True,
     panel: str | None = None,
 ) -> Callable[[Function], Function]:
     """Add a function to a group as a command; ``examples`` are whole command lines, ``panel`` its heading in help.
 
     The function may take the `Context` of the run, and groups of options (see `expanded`).
     """
-    facts = Facts(examples, performs, performs.effect if performs else effect, in_bulk, asks or in_bulk)
+    effect = performs.effect if performs else effect
+    has_dry_run = has_dry_run and effect is not None
+    facts = Facts(examples, performs, effect, in_bulk, asks or in_bulk, has_dry_run)
 
     def decorate(function: Function) -> Function:
         callback = expanded(function)
@@ -191,12 +195,12 @@ PARTS = (
     Part(ACCOUNT, "balance", "balance", "Show the credits left in the account."),
     Part(ACCOUNT, "block", "block", "Block numbers from receiving messages."),
     Part(ACCOUNT, "optout", "optout", "Manage numbers that must not get your messages."),
-    Part(ACCOUNT, "profile", "profile", "Manage stored accounts: base URL, client and key."),
+    Part(ACCOUNT, "profile", "profile", "Manage accounts: base URL, client and key."),
     Part(ACCOUNT, "api", "api", "Make any request with the profile's credentials."),
     Part(TEST, "sandbox", "sandbox", "Test with an emulator of the service on this machine."),
     Part(HELP, "doctor", "doctor", "Diagnose problems and suggest fixes."),
     Part(HELP, "commands", "help", "Describe every command, also as JSON for programs."),
-    Part(HELP, "mcp", "mcp", "Serve the commands as tools over the Model Context Protocol (MCP)."),
+    Part(HELP, "mcp", "mcp", "Serve the commands as tools over the Model Context Protocol."),
     Part(HELP, "completion", "help", "Print the shell completion script."),
     Part(HELP, "help", "help", "Show help for a command."),
     Part(HELP, "version", "help", "Show the version."),

@@ -32,7 +32,7 @@ _SCHEMA = """
     ) WITHOUT ROWID
     """
 SENDS = FileFormat(
-    name="the list of sends of msgctl mcp",
+    name="the record of credits spent by msgctl mcp",
     application=0x6D736770,  # "msgp"
     version=1,
     fix="Move it away; then the credits of today count from 0 again.",
@@ -68,7 +68,7 @@ def reserved(
             cost = math.ceil(round(estimate * max(1.0, price or 1.0), 6))
             if spent + cost > most:
                 raise LimitError(
-                    f"This send could exceed --max-credits {most} a day: it may cost {cost}, and {spent:.0f} were used",
+                    f"This send could exceed --max-credits {most} a day: it may cost {cost} ({spent:.0f} used today)",
                     "Ask the user, or try again tomorrow.",
                     consequence="nothing was sent",
                 )

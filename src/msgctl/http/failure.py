@@ -112,7 +112,7 @@ class Failure(NamedTuple):
         if is_own or self._status in REFUSALS:
             return self.refused()
         said = self._said()
-        what = f"status {self._status}" + (f": {said}" if said else " without a text")
+        what = f"status {self._status}" + (f": {said}" if said else " without a message")
         if self._reads:
             return RefusedError(f"The response is {what}", self._advice(), **self._attached())
         return self.in_doubt(f"the response is {what}")
@@ -196,7 +196,7 @@ class Failure(NamedTuple):
         except InvalidURL:
             to = "a malformed URL"
         return (
-            "Redirects are not followed, since the key would travel along; "
+            "Redirects are not followed, because they would send the key elsewhere; "
             f"this one points to {shorten(to)}. Check the base URL."
         )
 

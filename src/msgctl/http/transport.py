@@ -240,7 +240,7 @@ def describe(error: httpx.HTTPError, seconds: float) -> str:
     if isinstance(error, httpx.TimeoutException):
         return f"no whole response came within {in_seconds(seconds)}"
     if isinstance(error, httpx.ProtocolError):
-        return "the connection was closed before the end of the response, or that is not HTTP"
+        return "the connection was closed before the end of the response, or the response is not HTTP"
     return "the connection was lost while waiting for the response"
 
 

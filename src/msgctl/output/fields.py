@@ -81,7 +81,7 @@ def rows_of(response: Response) -> Iterator[Row]:
     else:
         entries = document.get("data") or [{}]
         dispatch = {_beside_entries(name): value for name, value in document.items() if name != "data"}
-        for entry in [entries] if isinstance(entries, Mapping) else entries:
+        for entry in entries:
             yield {**dispatch, **entry, "data": entries}
 
 

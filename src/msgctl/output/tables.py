@@ -36,6 +36,7 @@ TITLES = {
     "dispatch_id": "Dispatch",
     "sms": "Message",
     "msg": "Message",
+    "url": "URL",
     "urlShort": "Short URL",
     "urlLong": "Leads to",
     "minutes_to_expire": "Expires in (min)",

@@ -24,7 +24,7 @@ _ERROR: Schema = {
 _FORMATS = {"since": "date", "until": "date", "url-long": "uri"}
 _ERRORS = {
     "400": "The request is malformed.",
-    "403": "Host or Origin is not one of the sandbox.",
+    "403": "Host or Origin does not name the sandbox.",
     "405": "The path does not support the method.",
     "429": "A fault that was set.",
     "503": "A fault that was set.",

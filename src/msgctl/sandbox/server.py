@@ -234,7 +234,7 @@ def _parsed(head: bytes) -> tuple[str, str, str, dict[str, str]]:
     first, *lines = head.decode(errors="replace").strip("\r\n").split("\r\n")
     words = first.split(" ")
     if len(words) != 3 or words[2] not in ("HTTP/1.0", "HTTP/1.1"):
-        raise _malformed("the request line is not one of HTTP/1.1")
+        raise _malformed("the request line is not valid HTTP/1.1")
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
