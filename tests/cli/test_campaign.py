@@ -157,23 +157,6 @@ def test_a_number_that_can_never_be_sent_to_is_an_invalid_row(jobs: Jobs, home: 
     usage_error(done, "line 3", "time zone is unknown")
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--days", "mon-sat"), "--days needs --window"),
-        (("--window", "8-19"), "--window must be two times"),
-        (("--window", "08:00-19:00", "--days", "lun"), "--days must name days"),
-        (("--at", "2020-01-01 09:00"), "in the past"),
-        (("--foreground",), "--foreground needs --at"),
-    ],
-)
-def test_invalid_sending_hours_are_a_usage_error(
-    options: tuple[str, ...], words: str, jobs: Jobs, service: Service, everyone: str
-) -> None:
-    usage_error(jobs.sms(everyone, "--yes", *options), words)
-    assert sends(service) == []
-
-
 def test_a_job_outside_its_window_waits_and_says_until_when(
     service: Service, everyone: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,26 +51,6 @@ def test_a_520_exits_with_1_and_quotes_the_service(command: Command, service: Se
 
 
 @pytest.mark.parametrize(
-    ("name", "status", "advice"),
-    [
-        ("balance", 401, "Check client and key."),
-        ("balance", 400, "Check the values and the base URL"),
-        ("balance", 503, "Try again a little later"),
-        ("sms send", 429, "Try again a little later"),
-        ("sms send", 503, "check the delivery state, the balance"),
-        ("block add", 500, "Block the number again"),
-        ("url shorten", 500, "msgctl url stats NAME --since today"),
-        ("2fa verify", 500, "send a new one"),
-    ],
-)
-def test_a_status_has_a_hint(name: str, status: int, advice: str, service: Service, tool: Tool) -> None:
-    service.always(answer({"error": "E1", "msg": "no"}, status))
-    error = only_error(tool(*ALL[name].line, "--json"))
-    assert advice in error["hint"]
-    assert (error["error"], error["msg"]) == ("E1", "no")
-
-
-@pytest.mark.parametrize(
     "value",
     [None, True, 7, 1.5, ["a", {"b": 1}], "", "\x1b[31mred\x07", "\u202eabc", "\ud800", "ñ€😀"],
 )  # fmt: skip

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from support.names import know_no_names
 from support.service import Behaviour, Service, answer, drop, silent
 from support.tool import Tool, process
 
@@ -148,12 +147,6 @@ def test_a_refusal_ends_only_the_watch_of_that_message(service: Service, tool: T
     assert outcome.code == 1
     assert documents(outcome.stdout) == [("m2", "delivered")]
     assert '"m1"' in outcome.error["message"]
-
-
-def test_an_unreachable_service_is_not_polled(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
-    know_no_names(monkeypatch)
-    monkeypatch.setenv("MSGCTL_BASE_URL", "https://unknown-host.invalid/api/v1")
-    assert tool("state", "watch", "m1").code == 4
 
 
 def test_ctrl_c_prints_the_last_known_state(service: Service, tool: Tool) -> None:

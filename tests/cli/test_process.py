@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO
 from urllib.parse import unquote_plus
 
 import pytest
@@ -25,7 +25,7 @@ import pytest
 from support.commands import PHONE, SENDS
 from support.files import table, write_config
 from support.service import Service, answer, silent
-from support.tool import Outcome, Tool, process
+from support.tool import Outcome, process
 
 MSGCTL = f"{shlex.quote(sys.executable)} -m msgctl"
 RECORD = SENDS["sms send"].record
@@ -234,20 +234,6 @@ def test_ctrl_c_before_the_request_has_left(service: Service, monkeypatch: pytes
             said = stderr.read().decode()
     assert "nothing was sent" in said
     assert "Traceback" not in said
-
-
-def test_an_interrupt_while_a_response_is_read_says_that_the_request_was_sent(
-    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(*_: object, **__: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("msgctl.http.client.parse", interrupt)
-    service.will(answer({"id": "1", "status": 1, "data": []}))
-    done = tool(*SEND.split())
-    assert done.code == 130
-    assert "may have been carried out" in done.err
-    assert "Before sending again" in done.err
 
 
 def test_one_interrupt_ends_a_run_whose_output_is_not_read(service: Service) -> None:

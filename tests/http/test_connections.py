@@ -124,11 +124,11 @@ def test_a_refusal_does_not_end_a_connection(keeper: Service) -> None:
     assert keeper.connections == 1
 
 
-def test_requests_go_over_one_connection_of_tls(monkeypatch: pytest.MonkeyPatch) -> None:
-    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+@pytest.mark.usefixtures("trusted")
+def test_requests_go_over_one_connection_of_tls(authority: trustme.CA) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    with running(context, keeps=True) as service, authority.cert_pem.tempfile() as certificate:
-        monkeypatch.setenv("SSL_CERT_FILE", certificate)
+    with running(context, keeps=True) as service:
         service.always(WHOLE)
         with calling(service.base_url) as client:
             for _ in range(3):
@@ -198,8 +198,9 @@ def test_a_late_response_is_not_used_for_the_next_request(keeper: Service) -> No
     assert keeper.connections == 2
 
 
+@pytest.mark.usefixtures("trusted")
 def test_siblings_have_a_connection_each_and_read_the_certificates_once(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[ssl.SSLContext] = []
     make = ssl.create_default_context
@@ -209,10 +210,9 @@ def test_siblings_have_a_connection_each_and_read_the_certificates_once(
         return made[-1]
 
     monkeypatch.setattr(ssl, "create_default_context", count)
-    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    with running(context, keeps=True) as secured, authority.cert_pem.tempfile() as certificate:
-        monkeypatch.setenv("SSL_CERT_FILE", certificate)
+    with running(context, keeps=True) as secured:
         secured.always(WHOLE)
         with calling(secured.base_url) as client:
             siblings = [client.sibling() for _ in range(4)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,9 @@ import pytest
 from jobs.making import SPEC, Service, accept, miss, opened, outcomes
 from msgctl.jobs import runner, workers
 from msgctl.jobs.importer import Importer
+from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reader import Row
+from msgctl.jobs.report import summary
 from msgctl.jobs.runner import Runner
 from msgctl.jobs.schedule import Window, ZoneFinder
 from msgctl.jobs.template import MessageRenderer
@@ -93,6 +96,21 @@ def test_a_job_waits_for_the_window_of_each_recipient(tmp_path: Path) -> None:
     assert sorted(looks.phones[:4]) == [COLOMBIAN.format(number) for number in range(4)]
     assert waited == [at("2026-11-22T23:00")]  # Monday 8:00 in Tokyo
     assert len(looks.phones) == len(set(looks.phones)) == 8
+
+
+def test_a_job_tells_until_when_it_waits(tmp_path: Path) -> None:
+    clock = Clock(at("2026-11-21T22:00"))
+    path = made(tmp_path / "job", [JAPANESE.format(1), BRITISH.format(1)], clock.now)
+    for now, running, told in (
+        ("2026-11-22T07:00", True, ("waiting", "2026-11-22T23:00:00Z")),
+        ("2026-11-22T07:00", False, ("paused", None)),
+        ("2026-11-22T23:00", True, ("running", None)),
+        ("2026-11-23T11:00", True, ("running", None)),
+    ):
+        clock.now = at(now)
+        with closing(Ledger(path, clock=clock, read_only=True)) as ledger:
+            shown = summary("job", ledger, running=running)
+        assert (shown["state"], shown.get("until")) == told
 
 
 @pytest.mark.parametrize("seed", range(8))

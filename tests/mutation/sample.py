@@ -1,11 +1,11 @@
 """Break the code in 400 places, one at a time, and count in how many of them the tests fail.
 
-    pip install mutmut
+    pip install mutmut==3.8.1
     python tests/mutation/sample.py [--seed N] [--number N] [--children N]
 
 mutmut makes the mutants and runs the tests; its settings are in pyproject.toml. Of the mutants of http, jobs, history
-and phones that mypy accepts, a seeded sample is tried, with as many of each room as it has. mutmut leaves out decorated
-functions, constants of modules and default values of parameters. `mutmut show NAME` prints a mutant that survived.
+and phones that mypy accepts, a seeded sample is tried. mutmut leaves out decorated functions and the constants of
+modules and classes. `mutmut show NAME` prints a mutant that survived, `mutmut run NAME` tries it again.
 """
 
 from __future__ import annotations
@@ -14,18 +14,13 @@ import argparse
 import json
 import os
 import random
-import subprocess
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 MUTANTS = Path("mutants", "src")
 KILLED = "killed", "timeout", "segfault"
-
-
-def mutmut(*arguments: str) -> None:
-    """Run mutmut. Processes that tests start load the mutants too."""
-    MUTANTS.mkdir(parents=True, exist_ok=True)  # Python forgets a folder that was not there when it started
-    subprocess.run(["mutmut", "run", *arguments], check=True, env={**os.environ, "PYTHONPATH": str(MUTANTS.resolve())})
 
 
 def verdicts() -> dict[str, int | None]:
@@ -35,23 +30,27 @@ def verdicts() -> dict[str, int | None]:
 
 
 def main() -> None:
-    from mutmut.mutation.file_mutation import filter_mutants_with_type_checker
-    from mutmut.stats import status_by_exit_code
-
+    mutmut: Any = import_module("mutmut.__main__")
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--number", type=int, default=400)
-    parser.add_argument("--children", default="2")
+    for name, usual in (("--seed", 1), ("--number", 400), ("--children", 2)):
+        parser.add_argument(name, type=int, default=usual)
     given = parser.parse_args()
-    mutmut("msgctl.phones.x__is_valid__mutmut_*")  # makes all mutants, and learns which tests run them
-    accepted = sorted(verdicts().keys() - filter_mutants_with_type_checker().keys())
-    sample = random.Random(given.seed).sample(accepted, given.number)
-    mutmut("--max-children", given.children, *sample)
-    found = {name: status_by_exit_code[verdicts()[name]] for name in sample}
-    print(f"{len(accepted)} mutants; a sample of", dict(Counter(name.split(".")[1] for name in sample)))
-    for name, status in sorted(found.items()):
-        if status not in KILLED:
-            print(f"{status}: {name}")
+    sample: list[str] = []
+    type_check = mutmut.filter_mutants_with_type_checker
+
+    def draw() -> dict[str, Any]:
+        refused: dict[str, Any] = type_check()
+        accepted = sorted(verdicts().keys() - refused.keys())
+        print(f"{len(accepted)} mutants pass:", dict(Counter(name.split(".")[1] for name in accepted)))
+        sample.extend(random.Random(given.seed).sample(accepted, given.number))
+        return refused
+
+    MUTANTS.mkdir(parents=True, exist_ok=True)
+    os.environ["PYTHONPATH"] = str(MUTANTS.resolve())  # for processes that tests start
+    mutmut.filter_mutants_with_type_checker = draw
+    mutmut._run(sample, given.children)
+    found = {name: mutmut.status_by_exit_code[verdicts()[name]] for name in sample}
+    print("\n".join(f"{status}: {name}" for name, status in sorted(found.items()) if status not in KILLED))
     print(
         f"{sum(status in KILLED for status in found.values()) / len(sample):.1%} killed {dict(Counter(found.values()))}"
     )

@@ -103,12 +103,6 @@ def test_msgctl_prints_the_script_of_the_repository(shell: str, tool: Tool) -> N
     assert tool("completion", shell).stdout == kept, "write it again with: python -m msgctl.reference"
 
 
-def test_an_unknown_shell_is_a_usage_error(tool: Tool) -> None:
-    done = tool("completion", "ksh")
-    assert (done.code, done.out) == (2, "")
-    assert "bash, zsh, fish" in done.err
-
-
 OFFERED: dict[str, set[str]] = {
     "msgctl ": set(NODES[0].command.commands),
     "msgctl --json -p main ": set(NODES[0].command.commands),

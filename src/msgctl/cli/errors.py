@@ -12,6 +12,7 @@ from typing import Any
 
 import typer
 
+from msgctl import jsontext
 from msgctl.cli.context import Context
 from msgctl.cli.process import is_terminal
 from msgctl.cli.tree import children_of
@@ -42,8 +43,6 @@ def _consequence(error: MsgctlError, context: Context) -> str:
 
 def _json_line(error: MsgctlError) -> str:
     """Return the error as a JSON object on one line of ASCII, which every encoding can write."""
-    from msgctl import jsontext
-
     document: dict[str, Any] = {"kind": error.kind, "message": error.message, "exit_code": error.exit_code}
     if error.hint:
         document["hint"] = error.hint
