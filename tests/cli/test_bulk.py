@@ -182,14 +182,6 @@ def test_a_file_without_recipients(lines: tuple[str, ...], said: str, jobs: Jobs
     assert (service.received, files(home)) == ([], [])
 
 
-@pytest.mark.parametrize("name", ["nowhere.csv", "a\0b", "x\x1b[2J"])
-def test_a_file_that_cannot_be_read(name: str, jobs: Jobs, service: Service, home: Path) -> None:
-    done = jobs.sms(str(home / name) if "\0" not in name else name, "--yes")
-    refused(done, 2, "Cannot read", "nothing was sent")
-    assert "\x1b" not in done.err
-    assert (service.received, files(home)) == ([], [])
-
-
 # --- templates and options
 
 
@@ -246,9 +238,6 @@ def test_a_message_in_gsm7_needs_fewer_segments(jobs: Jobs, service: Service, ho
     assert done.document["segments"] == 1
     assert done.document["first"] == {"sms": 'Mañana, "José": ' + "a" * 100}
     refused(jobs("sms", "bulk", table(home, "phone,name", f"{ANA},☺"), "-m", "{name}", "--gsm7", "-y"), 2, "☺")
-
-
-# --- input
 
 
 # --- asking

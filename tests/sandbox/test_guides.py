@@ -80,7 +80,7 @@ def block(heading: str) -> str:
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put a `msgctl` of this checkout first in the path, and work in an empty folder."""
+    """Put the `msgctl` of this clone first in the path, and work in an empty folder."""
     program = tmp_path / "bin" / "msgctl"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m msgctl "$@"\n')

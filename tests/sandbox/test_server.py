@@ -115,6 +115,22 @@ def test_200_slow_connections_do_not_delay_the_others(served: Served) -> None:
     assert json.loads(served.answer(BALANCE).body) == {"status": 999}
 
 
+def test_64_clients_cannot_spend_more_than_there_is(emulator: Emulator, served: Served) -> None:
+    emulator.state.set_credits(150)
+
+    def client(_: int) -> int:
+        with served.connect() as connection:
+            done = 0
+            for _ in range(5):
+                connection.sendall(as_http(sms()))
+                done += read_reply(connection, "POST").status == 200
+            return done
+
+    with ThreadPoolExecutor(64) as clients:
+        assert sum(clients.map(client, range(64))) == 150
+    assert json.loads(served.answer(BALANCE).body) == {"status": 0}
+
+
 @pytest.mark.parametrize(
     ("allowed", "status"),
     [("127.0.0.0/8", 200), ("192.0.2.0/24", 520), ("::1", 520)],

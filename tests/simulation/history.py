@@ -1,4 +1,4 @@
-"""One history: what a seed makes a user do with the tool, and whether everything that the tool said of it was true.
+"""One history: what a user does with the tool, chosen by a seed, and a check that all the tool reported is true.
 
 The user starts a job, sometimes from two windows at once, with a network that fails, a disk that fills up and processes
 that are killed; resumes it, starts it again, waits, and sends single messages under keys in between. In the end the
@@ -258,7 +258,7 @@ class History:
                 is_same = (run.code, run.out) == (key.settled.code, key.settled.out)
                 check(is_same and not self.departures([run]), f"{name} did not repeat the result of its key")
             check(run.code != 0 or arrived, f"{name} says it was sent")
-            check(run.code != 5 or key.is_doubtful, f"{name} does not know what is known")
+            check(run.code != 5 or key.is_doubtful, f"{name} reports an unknown outcome that is known")
             check(run.code not in (1, 2, 3, 4) or not self.arrivals([run]), f"{name} says that nothing was sent")
         if not any(run.process.was_disturbed for run in runs):
             key.settled = next((run for run in (key.settled, *runs) if run and run.code in (0, 6)), None)
@@ -295,13 +295,13 @@ class History:
                 check(is_true, f"{phone} is {outcome} and got {arrived[phone]} messages")
         lost = {*job.of("unknown")} - self.doubts(job.runs)
         most = sum(run.process.was_disturbed for run in job.runs) * job.plan.batch * job.plan.concurrency
-        check(len(lost) <= most, f"{lost} are unknown without a reason, at most {most} can be")
+        check(len(lost) <= most, f"{lost} are unknown without a reason; at most {most} can be")
         sent = [(row["phone"], row["id"], row["credits"]) for row in job.rows if row["outcome"] == "accepted"]
         known = {(each.phone, each.id, each.credits) for each in arrivals}
         told = [each for each in sent if each[1] is not None]
-        check({*told} <= known, f"the report lists {told}, and sent were {known}")
+        check({*told} <= known, f"the report lists {told}, but {known} were sent")
         spent = sum(each.credits for each in arrivals)
-        check(job.limit is None or spent <= job.limit, f"{spent} credits were spent, at most {job.limit} were allowed")
+        check(job.limit is None or spent <= job.limit, f"{spent} credits were spent; at most {job.limit} are allowed")
         for run in job.runs:
             self._compare_departures(job.plan, run)
         gone = {phone for each in self.departures(job.runs) for phone in each.phones}
@@ -317,19 +317,19 @@ class History:
                 job.of("accepted", "refused", "unknown")
             )
             check(latest.code or is_sent or is_paused, "a run ended with 0 before everyone was accepted")
-            check(latest.code in (0, 3) or not is_sent, f"a run ended with {latest.code}, and everyone was accepted")
+            check(latest.code in (0, 3) or not is_sent, f"a run ended with {latest.code}, but everyone was accepted")
 
     def _compare_departures(self, plan: Plan, run: Run) -> None:
-        """Check that nothing left outside of the window, or faster than the rate."""
+        """Check that nothing was sent outside the window, or faster than the rate."""
         first, number = None, 0
         for each in self.departures([run]):
             for phone in each.phones:
-                check(plan.is_open(phone, each.wall), f"{phone} was sent to outside of the window")
+                check(plan.is_open(phone, each.wall), f"{phone} was sent to outside the window")
             number += len(each.phones)
             first = each.now if first is None else first
             if plan.rate is not None and not self.world.has_slow_disk:
                 most = plan.rate * (each.now - first + 0.1) + max(1, min(plan.batch, plan.rate // 5))
-                check(number <= most + 0.01, f"{number} left so early, at most {most} may")
+                check(number <= most + 0.01, f"{number} were sent too early; at most {most} may be")
 
     def departures(self, runs: Sequence[Run]) -> list[Departure]:
         return [each for each in self.service.departures if each.process in {run.process.name for run in runs}]
@@ -338,7 +338,7 @@ class History:
         return [each for each in self.service.arrivals if each.process in {run.process.name for run in runs}]
 
     def doubts(self, runs: Sequence[Run]) -> set[str]:
-        """Return the phones of requests whose response did not come whole."""
+        """Return the phones of requests whose response did not arrive whole."""
         return {phone for each in self.departures(runs) if each.is_doubtful for phone in each.phones}
 
     # --- running the tool
@@ -358,7 +358,7 @@ class History:
         return runs
 
     def look(self, *arguments: str) -> Any:
-        """Return what a command shows that only reads the disk, undisturbed."""
+        """Return what a command shows that only reads the disk; nothing disturbs it."""
         run = Run(Process("look"))
         run.main(self.world, (*arguments, "--json"))
         check(run.code == 0, f"msgctl {' '.join(arguments)} ended with {run.code}: {run.err}")

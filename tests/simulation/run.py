@@ -1,7 +1,7 @@
 """Play histories of a simulated world and check each: `python tests/simulation/run.py --seconds 60`.
 
-A history that goes wrong is told from its beginning, with the command that plays it again. See `world` for what a world
-is, `service` for its truth, and `history` for what happens in it.
+A history that goes wrong is printed from its beginning, with the command that plays it again. `world` simulates the
+machine, `service` records what really happened, and `history` has the steps and checks.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def told(seed: int, folder: Path, service: Service) -> tuple[str, str]:
         history.play()
     except AssertionError as error:
         wrong = str(error)
-    except Exception:  # noqa: BLE001 (told with its history)
+    except Exception:  # noqa: BLE001 (printed with its history)
         wrong = traceback.format_exc()
     return "\n".join(history.world.trace), wrong
 

@@ -1,6 +1,6 @@
-"""The service of a simulated world: the sandbox's emulator, behind a network that loses and spoils what it carries.
+"""The service of a simulated world: the sandbox's emulator, behind a network that loses and damages what it carries.
 
-What it knows is the truth that the tool's word is compared with: what left, what arrived, and what came back spoilt.
+It records what was sent, what arrived and which responses were damaged. The tool's reports are compared with that.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CLIENT, KEY = 12345, "simulated"
 
 FAULTS = ("no connection", "refused", "429", "bare", "lost", "slow", "503", "reset", "late", "html", "half", "no entry")
 HONEST = FAULTS[:4]
-"""Those that leave no doubt whether the request was carried out."""
+"""Faults after which it is certain whether the request was carried out."""
 
 
 class Departure(NamedTuple):
@@ -35,7 +35,7 @@ class Departure(NamedTuple):
     now: float
     wall: float
     is_doubtful: bool
-    """Whether its response does not come whole."""
+    """Whether its response does not arrive whole."""
 
 
 class Arrival(NamedTuple):
@@ -56,7 +56,7 @@ class Service(httpx.BaseTransport):
         self._emulated = SandboxTransport(self.emulator)
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget everything, for a new world."""
+        """Delete everything, for a new world."""
         self.world = world
         self.state.reset()
         self.emulator.random = Random(seed)

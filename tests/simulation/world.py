@@ -9,7 +9,7 @@ disk on the way raises `Killed` again. If no other process was running, the disk
 moment, with SQLite's log and half-written files. What was not synced yet is not taken away: SQLite's own durability is
 trusted.
 
-`PATCHED`, `REPLACED` and `run.simulation` have all that ties the world to the inside of the tool.
+`PATCHED`, `REPLACED` and `run.simulation` have all that depends on the internals of the tool.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from greenlet import getcurrent, greenlet
 BEGINNING = 1_790_000_000.0
 """A Monday in September 2026, in seconds since 1970."""
 MOST_POINTS = 60_000
-"""A history with more has no end."""
+"""A history with more points does not end."""
 SHORT_WAITS = 40
-"""After so many in which nothing happened the machine sleeps, so that a night does not take minutes."""
+"""After so many short waits in which nothing happened, the machine sleeps, so that a night does not take minutes."""
 
 
 class Killed(BaseException):
@@ -46,7 +46,7 @@ class Killed(BaseException):
 
 
 class WrongError(AssertionError):
-    """The tool sent what it should not, left someone out, said what is not so, or does not end."""
+    """The tool sent what it should not, left someone out, reported something false, or does not end."""
 
 
 class Process:

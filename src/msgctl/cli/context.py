@@ -147,7 +147,7 @@ class Context:
     def permitted(
         self, _operation: Operation, _values: Mapping[str, Value], _phones: Sequence[str | None], /
     ) -> AbstractContextManager[Callable[[Sequence[RecipientOutcome]], None]]:
-        """Hold the permission to make a request that sends; what is yielded is called with its outcomes.
+        """Reserve a send for the block, which calls the yielded function with the outcomes.
 
         A person may send anything; `msgctl mcp` sets limits.
         """

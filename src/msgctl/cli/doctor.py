@@ -46,7 +46,7 @@ FIELDS = ("check", "status", "found", "fix")
 DAYS_TO_RENEW = 14
 """A certificate that expires in fewer days has usually not been renewed in time."""
 MOST_APART = 60
-"""The most seconds between two clocks that do no harm yet."""
+"""The largest harmless difference between two clocks, in seconds."""
 
 CERTIFICATE_FIXES = {
     9: "If this machine's clock is slow, set it: the certificate is not valid yet.",

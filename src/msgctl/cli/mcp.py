@@ -271,7 +271,7 @@ def _numbers(context: Context, file: str) -> frozenset[str]:
 
 
 def _serve(context: Context, toolbox: Toolbox) -> None:
-    """Answer the client until standard input ends. What is being sent then is sent to the end."""
+    """Serve the client until standard input ends. A send in progress is then finished."""
     import asyncio
 
     import anyio

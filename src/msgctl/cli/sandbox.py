@@ -204,7 +204,8 @@ def fault(
     specs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[SPEC...]", help=f"New faults, which replace the current ones, or clear. {serve.FAULT_HELP}"
+            metavar="[SPEC...]",
+            help=f"New faults, replacing the current ones; clear removes all. {serve.FAULT_HELP}",
         ),
     ] = None,
     target: Target,
@@ -222,9 +223,7 @@ def clock(
     *,
     change: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[CHANGE]", help="Move the clock (+10m; also s, h, d), stop or start it, or stop it at a time."
-        ),
+        typer.Argument(metavar="[CHANGE]", help="Choose +10m (or s, h, d), stop, start, or a time to stop at."),
     ] = None,
     target: Target,
 ) -> OwnResult:

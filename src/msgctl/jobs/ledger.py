@@ -3,8 +3,8 @@
 The intent of a request is committed before it is sent, and its result after. Commits are synchronous, so both survive
 a power cut. One thread at a time uses a ledger; `store` makes sure that one process does.
 
-At every statement and row the thread that writes lets the others run, and must wait for its turn again. So recipients
-are read and changed many at once, as JSON.
+At every statement and row, SQLite lets other threads run, and the writing thread must wait for its turn again. So
+many recipients are read and changed at once, as JSON.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Runner(Workers):
         self._closed: list[str] = []
 
     def _is_due(self) -> bool:
-        """Not while all who are pending wait for their window; the clock may have been set meanwhile."""
+        """Return whether a thread may be served: not while all pending recipients wait for their window."""
         if self._hours is None or self.waits_until is None or self._stopping.is_set():
             return super()._is_due()
         return bool({*self._hours.open_zones()} & {*self._closed}) and super()._is_due()

@@ -28,7 +28,7 @@ PAUSE = 1.0
 
 
 class WaitError(Exception):
-    """There is no work yet: look again after some seconds, or for None after the next result."""
+    """There is no work yet: try again after some seconds, or after the next result if None."""
 
     def __init__(self, seconds: float | None) -> None:
         self.seconds = seconds

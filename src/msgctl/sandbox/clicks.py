@@ -162,7 +162,7 @@ def invent(random: Random, given: Mapping[str, str]) -> Visitor:
     visitor: Visitor = {}
     for names, rows in ((_PLACE, _PLACES), (_DEVICE, _DEVICES)):
         known = [dict(zip(names, row, strict=True)) for row in rows]
-        # Any language is read anywhere, and any browser runs on any device: the last field of both.
+        # The last fields, language and browser, fit any place and any device.
         fitting = [row for row in known if all(row[name] == given.get(name, row[name]) for name in names[:-1])]
         visitor |= random.choice(fitting) if fitting else {}
     return {**visitor, **given}
