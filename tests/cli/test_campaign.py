@@ -116,6 +116,8 @@ def test_the_same_job_is_refused_for_a_day(jobs: Jobs, service: Service, tool: T
     job = jobs.send(everyone)
     shuffled = table(home, "name;phone", f"x;+{EVA}", f"y;{ANA}", "z;+57 300 765 4321", "w;573001111111", name="2.csv")
     usage_error(jobs.sms(shuffled, "--yes"), f"Job {job} sent this message to 3 of 4 recipients", "--again")
+    half = table(home, "phone", EVA, ANA, "573001111111", "573002222222", name="half.csv")
+    assert jobs.sms(half, "--dry-run").code == 0
     tool.clock.now += 86_399
     usage_error(jobs.sms(everyone, "--yes"), job)
     assert len(files(home)) == len(set(files(home))) > 0

@@ -6,13 +6,17 @@
 from __future__ import annotations
 
 import os
+import ssl
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import trustme
 
 from support.names import know_no_names
-from support.service import Service, answer, drop, raw
+from support.proxy import proxying
+from support.service import Service, answer, drop, raw, running
 from support.tool import Tool
 
 FOLDER = Path(__file__).parent / "messages"
@@ -110,6 +114,12 @@ def rows(tell: Teller, service: Service) -> None:
     tell.run("sms", "bulk", "people.jsonl", "-m", "Hola {name}", "--yes")
     Path("people.txt").write_text(f"{PHONE}\n\n12\n")
     tell.run("optout", "import", "people.txt")
+    Path("people.txt").write_text(f"\ufeff{PHONE}\n")
+    tell.run("optout", "import", "people.txt", about="with a byte order mark")
+    Path("people.txt").write_text("")
+    tell.run("optout", "import", "people.txt", about="empty")
+    Path("many.csv").write_text("phone\n" + "x\n" * 25)
+    tell.run("sms", "bulk", "many.csv", "-m", "x", "--yes")
     tell.run("optout", "import", "people.csv")
     Path("good.csv").write_text(f"phone,name\n{PHONE},Ana\n")
     for text in (
@@ -125,7 +135,7 @@ def rows(tell: Teller, service: Service) -> None:
 
 
 def times(tell: Teller, service: Service) -> None:
-    Path("good.csv").write_text(f"phone,name\n{PHONE},Ana\n881234567890,Satellite\n")
+    Path("good.csv").write_text(f"phone,name\n{PHONE},Ana\n881234567890,Satellite\n18005550123,Service\n")
     for options in (
         ("--window", "8-19"),
         ("--window", "19:00-08:00"),
@@ -134,6 +144,7 @@ def times(tell: Teller, service: Service) -> None:
         ("--window", "08:00-19:00", "--days", "mon-xyz"),
         ("--window", "08:00-19:00", "--days", "xyz-mon"),
         ("--window", "08:00-24:00"),
+        ("--window", "08:00-09:00"),
         ("--days", "mon"),
         ("--at", "tomorrow"),
         ("--at", "2026-02-30 10:00"),
@@ -141,22 +152,26 @@ def times(tell: Teller, service: Service) -> None:
         ("--foreground",),
     ):
         tell.run("sms", "bulk", "good.csv", "-m", "x", "--yes", *options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "holidays", None)
+        tell.run("sms", "bulk", "good.csv", "-m", "x", "--yes", "--window", "co")
 
 
 def jobs(tell: Teller, service: Service) -> None:
     tell.run("job", "show")
+    tell.run("job", "show", "--last")
     tell.run("job", "show", "20261121-3f9a2d")
     tell.run("sms", "send", PHONE, "-m", "x", "--once", "")
     tell.run("sms", "send", PHONE, "-m", "x", "--once", "k" * 201)
     service.always(answer({"id": "d1", "status": 1, "data": [{"id": "m1", "status": "queued", "credits": 1}]}))
-    tell.run("sms", "send", PHONE, "-m", "x", "--once", "k")
-    tell.run("sms", "send", PHONE, "-m", "y", "--once", "k")
+    tell.run("sms", "send", PHONE, "-m", "x", "--once", "k" * 200)
+    tell.run("sms", "send", PHONE, "-m", "y", "--once", "k" * 200)
 
 
 def phones(tell: Teller, service: Service) -> None:
     for number in ("call", "()", "12", "+999123456789", "3001234567", "612345678901", "6015551234567", "881234567"):
         tell.run("sms", "send", number, "-m", "x", "--dry-run", "-q", "-o", "tsv", "--fields", "path")
-    for number in ("300123456", "573001234567890123", "30012345678", "1234567890", "6015551234", "9" * 40, "12"):
+    for number in ("300123456", "573001234567890123", "30012345678", "1234567890", "6015551234", "9" * 70, "12"):
         tell.run("sms", "send", number, "-m", "x", "--country-code", "CO", "--dry-run", "-o", "tsv", "--fields", "path")
     tell.run("sms", "send", "12", "-m", "x", "--no-number-check")
 
@@ -208,7 +223,15 @@ def network(tell: Teller, service: Service) -> None:
         tell.run("balance")
         patch.setenv("HTTPS_PROXY", "ftp://proxy.example")
         tell.run("balance")
+        with proxying(service.port, 407) as proxy:
+            patch.setenv("HTTPS_PROXY", proxy.url)
+            tell.run("balance", about="a proxy that refuses")
         patch.delenv("HTTPS_PROXY")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+        with running(context) as secured:
+            patch.setenv("MSGCTL_BASE_URL", secured.base_url)
+            tell.run("balance", about="an unknown authority")
         patch.setenv("SSL_CERT_FILE", "/nowhere")
         tell.run("balance")
         patch.setenv("MSGCTL_BASE_URL", "http://127.0.0.1:9")

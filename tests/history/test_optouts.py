@@ -32,6 +32,7 @@ def test_numbers_are_added_all_or_none() -> None:
     with pytest.raises(ZeroDivisionError):
         optouts.add(failing(), 1.0)  # type: ignore[arg-type]
     assert list(optouts.every()) == []
+    assert optouts.add((f"57300{number:07}" for number in range(25_000)), 1.0) == (25_000, 25_000)
 
 
 def test_a_damaged_list_stops_the_command(path: Path) -> None:

@@ -239,4 +239,5 @@ def test_a_resumed_job_knows_the_price(tmp_path: Path) -> None:
         ledger.change(replace(ledger.spec, max_credits=80))
         service = Service(otherwise=charging(6))
         assert isinstance(run(ledger, service), ConditionError)
-        assert ledger.totals.credits <= 80
+        assert ledger.totals.credits == 78
+    assert [len(phones) for phones in service.asked] == [8]

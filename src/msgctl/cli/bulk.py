@@ -19,6 +19,7 @@ from msgctl.http.request import Value
 from msgctl.operations import Operation
 from msgctl.output.result import OwnResult
 from msgctl.storage import paths
+from msgctl.text import plural
 
 if TYPE_CHECKING:
     from msgctl.jobs.importer import Importer
@@ -169,7 +170,7 @@ def _refuse_repeat(context: Context, store: Store, importer: Importer, rules: Ru
     repeat = None if rules.again else importer.repeat(store, context.clock())
     if repeat is None:
         return
-    people = f"{repeat.recipients:,} of {importer.tally.messages:,} recipients"
+    people = f"{repeat.recipients:,} of {plural(importer.tally.messages, 'recipient')}"
     if repeat.is_finished:
         raise UsageError(
             f"Job {repeat.job} sent this message to {people} in the last 24 hours",

@@ -50,7 +50,7 @@ def approve(
             context.printer.explain(jobs.plan_parts(document, (context.profile.name, host)))
         _ask(context, spec, tally, test_to)
     if balance is not None and balance < tally.credits and (options.quiet or options.dry_run):
-        context.warn(f"about {tally.credits:,} credits needed, {balance:,} left")
+        context.warn(f"about {plural(tally.credits, 'credit')} needed, {balance:,} left")
     columns = [name for name in SUMMARY if name != "blank" or tally.blank]
     return OwnResult(document, columns, view="job summary", failures=[invalid] if invalid else [])
 
@@ -88,7 +88,7 @@ def _invalid(file: str, tally: Tally, *, skip_invalid: bool, is_quiet: bool) -> 
     invalid = tally.counts[State.INVALID]
     if invalid and not skip_invalid:
         line, _, reason = tally.examples[State.INVALID][0]
-        rows = f"{invalid:,} of {tally.recipients:,} rows of {file} {'is' if invalid == 1 else 'are'}"
+        rows = f"{invalid:,} of {plural(tally.recipients, 'row')} of {file} {'is' if invalid == 1 else 'are'}"
         where = " To list them: --dry-run --json." if is_quiet else ""
         return UsageError(
             f"{rows} invalid, starting with line {line}: {reason}",

@@ -139,10 +139,10 @@ def poll_states(context: Context, job: str, ledger: Ledger, *, follow: bool = Fa
             interrupted = True
             break
     if error:
-        error.what = f"Stopped after checking {poller.checked:,} messages: {error.what}"
+        error.what = f"Stopped after checking {plural(poller.checked, 'message')}: {error.what}"
         error.hint = f"{error.hint or ''}\n{hint}".strip()
     elif interrupted:
-        error = Interrupted(f"Interrupted after checking {poller.checked:,} messages", hint)
+        error = Interrupted(f"Interrupted after checking {plural(poller.checked, 'message')}", hint)
     elif error := poller.first_error:
         states = "delivery state" if poller.failed == 1 else "delivery states"
         error.what = f"{poller.failed:,} {states} could not be checked. The first: {error.what}"
@@ -270,7 +270,7 @@ def _told(totals: Totals) -> str:
     outcomes = totals.outcomes(running=False)
     others = [each for each in (Outcome.REFUSED, Outcome.UNKNOWN, Outcome.PENDING) if outcomes[each]]
     return ", ".join(
-        [f"{outcomes[Outcome.ACCEPTED]:,} of {totals.sendable:,} recipients accepted"]
+        [f"{outcomes[Outcome.ACCEPTED]:,} of {plural(totals.sendable, 'recipient')} accepted"]
         + [f"{outcomes[each]:,} {each}" for each in others]
     )
 

@@ -29,6 +29,7 @@ from msgctl.errors import ConfigurationError, UsageError
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Format
 from msgctl.recipients import REFUSED, RecipientOutcome
+from msgctl.text import plural
 from msgctl.values import quote
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ class Toolbox:
     def instructions(self) -> str:
         """What the client should know."""
         sandbox = " This is a sandbox: nothing is really sent." if self._context.profile.is_sandbox else ""
-        most = f"You may spend {self._allowance.credits} credits a day" if self._allowance else ONLY_READS
+        most = f"You may spend {plural(self._allowance.credits, 'credit')} a day" if self._allowance else ONLY_READS
         return f"Send messages, calls, verification codes and short URLs, and track them.{sandbox} {most}."
 
     def finishes(self, name: str) -> bool:

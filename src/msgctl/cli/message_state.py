@@ -16,7 +16,7 @@ from msgctl.http.request import build
 from msgctl.http.response import Response
 from msgctl.output.result import OwnResult, ServiceResult
 from msgctl.recipients import ACCEPTED, RecipientOutcome, folded, is_delivered, is_final
-from msgctl.text import shorten
+from msgctl.text import plural, shorten
 from msgctl.values import quote
 
 if TYPE_CHECKING:
@@ -129,7 +129,9 @@ def undelivered(context: Context, sent: Sequence[RecipientOutcome], max_wait: fl
         if accepted:
             context.note("The message was delivered." if len(accepted) == 1 else "All messages were delivered.")
         return []
-    what = f"Not delivered to {requests.some_of(missing)} ({len(missing)} of {len(accepted)} accepted messages)"
+    what = (
+        f"Not delivered to {requests.some_of(missing)} ({len(missing)} of {plural(len(accepted), 'accepted message')})"
+    )
     error = next(iter(watcher.failures.values()), None)
     why = f"The first failure: {error.message}. " if error else ""
     return [ConditionError(what, f"{why}To check again: msgctl state get --last")]

@@ -25,7 +25,7 @@ from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Document, Format, OwnResult, Result, ServiceResult
 from msgctl.storage import paths
-from msgctl.text import clean, timestamp
+from msgctl.text import clean, plural, timestamp
 
 if TYPE_CHECKING:
     from msgctl.cli.context import Context
@@ -173,7 +173,7 @@ def _judged(operation: Operation, response: Response, values: Values, to: Sequen
         what = f"The response does not say whether {some_of(unknown)} was accepted"
         failures = [OutcomeUnknownError(what, "Before sending again, check the message's delivery or the balance.")]
     elif refused := named.get(recipients.REFUSED):
-        what = f"The service refused {some_of(refused)} ({len(refused)} of {len(found)} recipients)"
+        what = f"The service refused {some_of(refused)} ({len(refused)} of {plural(len(found), 'recipient')})"
         failures = [ConditionError(what)]
     return ServiceResult([response], outcomes=found, values=values, failures=failures)
 

@@ -34,7 +34,7 @@ def find(name: str, columns: Sequence[str]) -> int | None:
 def nearest(name: str, columns: Sequence[str]) -> str | None:
     """Return the column whose name is closest to one that does not exist, ready to be shown."""
     shown = {_key(text): text for text in map(shown_name, columns[:_MOST_COMPARED]) if text}
-    near = get_close_matches(_key(shown_name(name)), shown, n=1)
+    near = get_close_matches(_key(shown_name(name)), shown)
     return shown[near[0]] if near else None
 
 

@@ -207,4 +207,4 @@ class Importer:
         with suppress(sqlite3.Error):
             self._db.close()
         with suppress(OSError):
-            self._new.unlink(missing_ok=True)
+            self._new.unlink()

@@ -110,9 +110,6 @@ class Report:
                 if not (self._undelivered and is_accepted) or is_undelivered(recipient.delivery):
                     yield self._row(recipient)
 
-    def __contains__(self, row: object) -> bool:
-        return any(row == each for each in self)
-
     def _row(self, recipient: Recipient) -> dict[str, Any]:
         found = outcome(recipient.state, running=self._running)
         own = json.loads(recipient.cells) if recipient.cells else [None] * len(self._ledger.spec.columns)
