@@ -85,7 +85,7 @@ def test_a_dry_run_reads_the_balance_and_stops(
 def test_the_summary_has_the_credits_by_country_and_the_most_expensive_message(
     home: Path, tool: Tool, service: Service
 ) -> None:
-    service.will(answer({"status": 10}), answer({"status": 10}))
+    service.will(*[answer({"status": 10})] * 3)
     long = "María José 🎉 " * 8
     file = table(home, "phone,name", f"{ANA},Ana", f"{LUIS},{long}", "+12025550123,Bob")
     done = tool("sms", "bulk", file, *SMS, "-n", "--json")
@@ -95,6 +95,7 @@ def test_the_summary_has_the_credits_by_country_and_the_most_expensive_message(
     shown = tool("sms", "bulk", file, *SMS, "-n", terminal=True).out
     assert "CO 3, US 1" in shown
     assert f"line 3 · {LUIS} · 2 segments: í, 🎉 are not in GSM-7" in shown
+    assert long.strip() in tool("sms", "bulk", file, *SMS).err, "a pipe is not folded"
 
 
 def test_the_summary_comes_before_the_first_request(customers: str, jobs: Jobs, service: Service) -> None:

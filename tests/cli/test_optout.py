@@ -22,6 +22,8 @@ def test_numbers_are_added_listed_and_removed(tool: Tool) -> None:
     assert tool("optout", "list", "-o", "csv").out == (
         f"phone,added\n{ANA},2026-09-21T14:13:20Z\n{LUIS},2026-09-21T14:13:20Z\n"
     )
+    shown = tool("optout", "list", terminal=True).out
+    assert (ANA in shown, "T14:13:20Z" in shown) == (True, False), "people read local times"
     again = tool("optout", "add", ANA)
     assert again.err == "Added 0 numbers.\n1 was already on the list.\n"
     removed = tool("optout", "remove", f"+{ANA}", "573009999999")

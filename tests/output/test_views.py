@@ -212,6 +212,9 @@ def job_list(viewer: Viewer, _: Service) -> None:
 
 def job_show(viewer: Viewer, _: Service) -> None:
     viewer.print(OwnResult(JOB, SUMMARY, view="job"))
+    viewer.print(OwnResult({**DONE, "states": {"delivered": 12400}}, SUMMARY, view="job"))
+    later = {**JOB, **NOTHING, "state": "scheduled", "pending": 400, "until": "2026-12-01T14:00:00Z", "states": None}
+    viewer.print(OwnResult(later, SUMMARY, view="job"))
 
 
 def job_end(viewer: Viewer, _: Service) -> None:

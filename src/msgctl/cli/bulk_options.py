@@ -50,7 +50,10 @@ class Pace:
     """How fast a job is."""
 
     concurrency: Annotated[
-        str | None, typer.Option("--concurrency", metavar="N", help="Maximum simultaneous requests. [default: 8]")
+        str | None,
+        typer.Option(
+            "--concurrency", metavar="N", help="Maximum simultaneous requests. [default: 8, or the job's own]"
+        ),
     ] = None
     rate: Annotated[str | None, typer.Option("--rate", metavar="N", help="Maximum recipients per second.")] = None
 

@@ -10,12 +10,10 @@ from msgctl.cli import job_progress
 from msgctl.cli.context import Context
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError
 from msgctl.jobs.ledger import Ledger, facts
-from msgctl.jobs.report import summary
+from msgctl.jobs.report import SUMMARY, summary
 from msgctl.jobs.schedule import SendingHours
 from msgctl.jobs.store import Store
 from msgctl.output.result import Document, Format, OwnResult
-
-LISTED = ("job", "command", "state", "recipients", "accepted", "unknown", "pending")
 
 
 def run(context: Context, store: Store) -> OwnResult | None:
@@ -43,7 +41,7 @@ def _result(context: Context, documents: Collection[Document], failures: list[Ms
     """Return the jobs that were sent. Without any, print nothing, or an empty array as JSON."""
     if not (documents or failures or context.options.format is Format.JSON):
         return None
-    return OwnResult(documents, LISTED, view="jobs", failures=failures)
+    return OwnResult(documents, SUMMARY, view="jobs", failures=failures)
 
 
 def _is_due(context: Context, store: Store, job: str) -> bool:

@@ -49,7 +49,7 @@ def list_(context: Context) -> OwnResult:
 
     context.check_fields(COLUMNS)
     found = [{"phone": each.phone, "added": timestamp(each.added)} for each in optouts.every()]
-    return OwnResult(found, COLUMNS, empty="The opt-out list is empty.")
+    return OwnResult(found, COLUMNS, view="optouts", empty="The opt-out list is empty.")
 
 
 @command(app, "remove", "msgctl optout remove 573005550100")

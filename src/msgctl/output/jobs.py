@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -49,9 +50,11 @@ def parts(job: Document, now: float, width: int) -> Iterator[RenderableType]:
     yield Flow([Text(cell(each), "bold") for each in (job["job"], job.get("name")) if each] + [state(job["state"])])
     yield Flow([Text(each, "dim") for each in (*about, f"started {started}, {ago}")], " · ")
     yield Text("")
-    yield from result_parts(job, width)
+    yield from result_parts(job, width, least=1)
     yield Text("")
     pairs = [("Recipients", Text.assemble(f"{_total(job):,}", (_left_out(job, "  plus "), "dim")))]
+    if until := job.get("until"):
+        pairs.append(("Waits until", Text(f"{datetime.fromisoformat(until).astimezone():%Y-%m-%d %H:%M}")))
     if states := job.get("states"):
         known = {**states, "not checked": job["accepted"] - sum(states.values())}
         found = [state(word, number) for word, number in known.items() if number > 0]
@@ -60,11 +63,11 @@ def parts(job: Document, now: float, width: int) -> Iterator[RenderableType]:
     yield FieldList([*pairs, ("Credits", Text.assemble(f"{job['credits']:,}", (requests, "dim")))])
 
 
-def result_parts(job: Document, width: int) -> Iterator[RenderableType]:
-    """Return the bar of a job with its counts, if there is more than one."""
+def result_parts(job: Document, width: int, least: int = 2) -> Iterator[RenderableType]:
+    """Return the bar of a job with its counts, if there are at least so many: a verdict tells a single one."""
     yield bar(job, min(width, WIDEST_BAR))
     found = [name for name in OUTCOMES if job[name]]
-    if len(found) > 1:
+    if len(found) >= least:
         yield Flow([_share(job, name) for name in found], "   ")
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST_HIGHLIGHTED = 100_000
 """Characters of JSON up to which it is coloured: Rich takes 2 ms per KB."""
+UNFOLDED = 10_000
+"""The width of a pipe, whose lines are not folded."""
 FOLLOWED_WIDTH = 20
 """The width of a column whose rows are printed as they come."""
 
@@ -211,7 +213,7 @@ class Printer:
 def _console(screen: Screen) -> Console:
     from msgctl.output.theme import console
 
-    return console(screen.stream, width=screen.width or 80, color=screen.color)
+    return console(screen.stream, width=screen.width or UNFOLDED, color=screen.color)
 
 
 def _array(documents: Iterable[Any]) -> Iterator[str]:

@@ -75,6 +75,7 @@ _OWN = {
         Column("error", "Why"),
     ),
     "jobs": jobs.COLUMNS,
+    "optouts": (Column("phone"), Column("added", kind="time")),
     "profiles": (
         Column("name", "Profile", value=lambda row: f"{'●' if row['default'] else ' '} {row['name']}"),
         Column("base_url"),

@@ -35,6 +35,7 @@ OUTPUTS = {
     "history list": "history",
     "job list": "jobs",
     "job report": "report",
+    "job resend": "job",
     "job resume": "job",
     "job run-due": "jobs",
     "job show": "job",
