@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 import sys
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -198,6 +201,7 @@ RESPONSES = {
     "another record": answer({"id": 7}, 200),
     "a list": answer(b"[1]"),
     "another shape": answer({"id": "d1", "status": {}, "data": [7]}, 200),
+    "another shape of an entry": answer({"id": "d1", "status": 1, "data": [{"id": {}, "phone": PHONE}]}),
     "compressed": answer(b"x", 200, headers={"Content-Encoding": "gzip"}),
     "too large": answer(b" " * (2**24 + 1), 200),
     "dropped": drop,
@@ -216,6 +220,16 @@ def responses(tell: Teller, service: Service) -> None:
             tell.run("2fa", "verify", PHONE, "--app-name", "Shop", "--code", "1", about=name)
 
 
+def _greet(listener: socket.socket) -> None:
+    """Speak first, as no server of TLS does."""
+    with suppress(OSError):
+        while True:
+            connection, _ = listener.accept()
+            with connection:
+                connection.sendall(b"220 hello\r\n")
+                connection.recv(65536)
+
+
 def network(tell: Teller, service: Service) -> None:
     with pytest.MonkeyPatch.context() as patch:
         know_no_names(patch)
@@ -228,10 +242,18 @@ def network(tell: Teller, service: Service) -> None:
             tell.run("balance", about="a proxy that refuses")
         patch.delenv("HTTPS_PROXY")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+        authority = trustme.CA()
+        authority.issue_cert("other.example").configure_cert(context)
         with running(context) as secured:
             patch.setenv("MSGCTL_BASE_URL", secured.base_url)
             tell.run("balance", about="an unknown authority")
+            authority.cert_pem.write_to_path("ca.pem")
+            patch.setenv("SSL_CERT_FILE", "ca.pem")
+            tell.run("balance", about="the certificate of another")
+        with socket.create_server(("127.0.0.1", 0)) as plain:
+            threading.Thread(target=_greet, args=(plain,), daemon=True).start()
+            patch.setenv("MSGCTL_BASE_URL", f"https://127.0.0.1:{plain.getsockname()[1]}")
+            tell.run("balance", about="no TLS")
         patch.setenv("SSL_CERT_FILE", "/nowhere")
         tell.run("balance")
         patch.setenv("MSGCTL_BASE_URL", "http://127.0.0.1:9")

@@ -208,9 +208,12 @@ def test_without_a_price_the_estimate_counts(tmp_path: Path) -> None:
     """Responses to chat-app messages have no credits."""
     spec = replace(SPEC, batch_size=10, concurrency=4, max_credits=30)
     service = Service(otherwise=lambda phones: [entry(each, None) for each in phones])
-    with closing(opened(write(tmp_path / "job.sqlite3", rows(40), spec))) as ledger:
+    path = write(tmp_path / "job.sqlite3", rows(40), spec)
+    with closing(opened(path)) as ledger:
         assert isinstance(run(ledger, service), ConditionError)
         assert (ledger.totals.credits, ledger.totals.lost, outcomes(ledger)["accepted"]) == (0, 30, 30)
+    with closing(opened(path)) as again:
+        assert again.totals == ledger.totals
     assert sorted(map(len, service.asked)) == [1, 9, 10, 10]
 
 
