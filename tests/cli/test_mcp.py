@@ -151,6 +151,9 @@ def test_tools_are_the_commands_without_profiles_keys_and_files() -> None:
         assert sms["properties"]["gsm7"]["type"] == "boolean"
         assert "Lucia" in tools["call_send"].input_schema["properties"]["voice"]["enum"]
         assert (await client.call("profile_show")).message == 'Unknown tool "profile_show"'
+        mistaken = await client.call("sms_send", phones=["573001234567"])
+        assert mistaken.message == 'Unknown argument "phones"'
+        assert mistaken.document["hint"] == f"Choose from {', '.join(sms['properties'])}."
 
     talk(conversation, *SANDBOX, "mcp", "--max-credits", "5")
 

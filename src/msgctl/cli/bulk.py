@@ -19,7 +19,7 @@ from msgctl.http.request import Value
 from msgctl.operations import Operation
 from msgctl.output.result import OwnResult
 from msgctl.storage import paths
-from msgctl.text import plural
+from msgctl.text import plural, shorten
 
 if TYPE_CHECKING:
     from msgctl.jobs.importer import Importer
@@ -81,7 +81,7 @@ def start(
             opened(file, name, source.phone_column, cells) as reader,
         ):
             if reader.encoding == WINDOWS_1252:
-                context.note(f"{values.quote(source.file)} is not UTF-8; reading it as {reader.encoding}")
+                context.note(f"{shorten(name, 60)} is not UTF-8; reading it as {reader.encoding}")
             renderer = MessageRenderer(
                 reader, messages.texts, messages.check, by_segments=messages.by_segments, cost=messages.cost
             )

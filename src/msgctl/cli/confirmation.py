@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from msgctl import operations as ops
-from msgctl import values
 from msgctl.cli import prompts, requests
 from msgctl.cli.context import Context
 from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.http.response import credits_left
 from msgctl.output.result import Format, OwnResult
-from msgctl.text import plural
+from msgctl.text import plural, shorten
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -82,7 +81,7 @@ def _invalid(file: str, tally: Tally, *, skip_invalid: bool, is_quiet: bool) -> 
     """Return why a file cannot be sent to as it is. Raises UsageError if it has no rows."""
     from msgctl.jobs.states import State
 
-    file = values.quote(file)
+    file = shorten(file, 60)
     if not tally.recipients:
         raise UsageError(f"{file} has no recipients, only a header", "Add one line per recipient.")
     invalid = tally.counts[State.INVALID]

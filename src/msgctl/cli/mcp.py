@@ -71,15 +71,19 @@ class Tool(NamedTuple):
     effect: Effect
     parameters: dict[str, Parameter]
 
+    def properties(self) -> dict[str, Any]:
+        """Return the schema of each argument, by name."""
+        found = {name: _schema(parameter) for name, parameter in self.parameters.items()}
+        if self.effect is not Effect.READS:
+            found["dry_run"] = {"type": "boolean", "description": DRY_RUN_HELP, "default": False}
+        if self.effect is Effect.SENDS:
+            found["once"] = {"type": "string", "description": ONCE_HELP}
+        return found
+
     def described(self, name: str) -> types.Tool:
         """Return the tool as the protocol describes it."""
         from mcp import types
 
-        properties = {name: _schema(parameter) for name, parameter in self.parameters.items()}
-        if self.effect is not Effect.READS:
-            properties["dry_run"] = {"type": "boolean", "description": DRY_RUN_HELP, "default": False}
-        if self.effect is Effect.SENDS:
-            properties["once"] = {"type": "string", "description": ONCE_HELP}
         required = [name for name, parameter in self.parameters.items() if parameter.required]
         reads = self.effect is Effect.READS
         return types.Tool(
@@ -87,7 +91,7 @@ class Tool(NamedTuple):
             description=self.node.summary,
             input_schema={
                 "type": "object",
-                "properties": properties,
+                "properties": self.properties(),
                 "required": required,
                 "additionalProperties": False,
             },
@@ -97,7 +101,7 @@ class Tool(NamedTuple):
     def words(self, given: Mapping[str, Any], key: str) -> list[str]:
         """Return the command line for the arguments of a call; no value can become an option. Raises UsageError."""
         if unknown := given.keys() - self.parameters.keys():
-            raise UsageError(f"Unknown argument {quote(min(unknown))}", f"Choose from {', '.join(self.parameters)}.")
+            raise UsageError(f"Unknown argument {quote(min(unknown))}", f"Choose from {', '.join(self.properties())}.")
         options = [f"--once={key}" for option in self.node.options if "--once" in option.names]
         positional: list[str] = []
         missing = ""
