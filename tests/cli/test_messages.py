@@ -202,6 +202,7 @@ RESPONSES = {
     "a list": answer(b"[1]"),
     "another shape": answer({"id": "d1", "status": {}, "data": [7]}, 200),
     "another shape of an entry": answer({"id": "d1", "status": 1, "data": [{"id": {}, "phone": PHONE}]}),
+    "another shape without an ID": answer({"status": {}, "data": []}),
     "compressed": answer(b"x", 200, headers={"Content-Encoding": "gzip"}),
     "too large": answer(b" " * (2**24 + 1), 200),
     "dropped": drop,
@@ -218,6 +219,8 @@ def responses(tell: Teller, service: Service) -> None:
         if name.isdecimal():
             tell.run("block", "add", PHONE, about=name)
             tell.run("2fa", "verify", PHONE, "--app-name", "Shop", "--code", "1", about=name)
+    service.always(answer({"urlShort": "https://s.example/u/1", "metrics": [{"date": 7}]}))
+    tell.run("url", "stats", "offers", "--since", "today", about="another shape")
 
 
 def _greet(listener: socket.socket) -> None:

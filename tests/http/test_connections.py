@@ -8,8 +8,9 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
+import httpcore
 import pytest
 import trustme
 
@@ -313,8 +314,24 @@ def test_the_next_address_of_a_name_is_tried(service: Service, monkeypatch: pyte
         held.bind(("127.0.0.1", 0))
         addresses = [held.getsockname(), ("127.0.0.1", service.port)]
         found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address) for address in addresses]
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_, **__: found if host == "service.invalid" else [])
         service.will(answer(RECORD))
         with calling("http://service.invalid/api/v1") as client:
             perform(client, SEND)
     assert len(service.received) == 1
+
+
+def test_each_address_has_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
+    shares: list[float] = []
+
+    def connect(_: object, host: str, port: int, timeout: float, *__: object, **___: object) -> NoReturn:
+        shares.append(timeout)
+        raise httpcore.ConnectTimeout
+
+    monkeypatch.setattr(httpcore.SyncBackend, "connect_tcp", connect)
+    monkeypatch.setattr(transport, "look_up", lambda *_: ["192.0.2.1", "192.0.2.2", "192.0.2.3"])
+    monkeypatch.setenv("MSGCTL_BASE_URL", "https://service.example")
+    monkeypatch.setenv("MSGCTL_CLIENT", "12345")
+    monkeypatch.setenv("MSGCTL_KEY", "k")
+    assert tool("--timeout", "9", "sms", "send", PHONE, "-m", "x").code == 4
+    assert shares[:3] == [pytest.approx(each, abs=0.5) for each in (3, 4.5, 9)]
