@@ -192,11 +192,11 @@ class History:
     def bulk(self, plan: Plan, *options: str, at_once: int = 1) -> None:
         """Start a job."""
         runs = self.run(*plan.arguments, *options, at_once=at_once)
-        told = {json.loads(run.out)["job"]: [run] for run in runs if run.out}
-        silent = [run for run in runs if not run.out]
-        names = {each["job"] for each in self.look("job", "list")} if silent else {*told}
+        made = {name.removesuffix(".sqlite3"): [run] for run in runs for name in run.process.renamed}
+        told = {json.loads(run.out)["job"] for run in runs if run.out}
+        names = told if all(run.out for run in runs) else {each["job"] for each in self.look("job", "list")}
         new = [
-            Job(name, plan, told.get(name, silent), plan.limit, plan.canary is not None)
+            Job(name, plan, made[name], plan.limit, plan.canary is not None)
             for name in sorted(names - {job.id for job in self.jobs})
         ]
         for job in new:

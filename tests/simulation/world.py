@@ -59,6 +59,8 @@ class Process:
         self.points = 0
         self.is_dead = self.was_disturbed = False
         self.connections: list[sqlite3.Connection] = []
+        self.renamed: list[str] = []
+        """The new names of files."""
 
     def has_full_disk(self) -> bool:
         is_full = self.full[0] <= self.points < self.full[1]
@@ -318,6 +320,8 @@ def _change(real: Callable[..., Any], *given: Any, **named: Any) -> Any:
         _world.point(real.__name__)
         if real.__name__ in ("open", "mkdir", "fsync") and _world.alive().process.has_full_disk():
             raise OSError(errno.ENOSPC, "No space left on device")
+    if real.__name__ == "rename":
+        _world.alive().process.renamed.append(Path(given[1]).name)
     return real(*given, **named)
 
 
