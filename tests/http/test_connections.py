@@ -314,7 +314,8 @@ def test_the_next_address_of_a_name_is_tried(service: Service, monkeypatch: pyte
         held.bind(("127.0.0.1", 0))
         addresses = [held.getsockname(), ("127.0.0.1", service.port)]
         found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address) for address in addresses]
-        monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_, **__: found if host == "service.invalid" else [])
+        known = {"service.invalid": found, "127.0.0.1": found[1:]}
+        monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_, **__: known[host])
         service.will(answer(RECORD))
         with calling("http://service.invalid/api/v1") as client:
             perform(client, SEND)
