@@ -67,6 +67,7 @@ FILES: list[str | bytes] = [
     "\ufeffphone\n".encode() + b"1,\xf1\n",
     b"phone\n\xc3\xb1\n\xc3\xb1\xf1\n",
     b"phone\n\xf1\n\x81\n",
+    "phone\n".encode("utf-16") + b"\0\xd8",
     b"PK\x03\x04 no workbook",
 ]
 

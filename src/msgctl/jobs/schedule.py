@@ -110,11 +110,11 @@ class ZoneFinder:
         """Return the zones of a phone. Raises RowError."""
         names = zones_of(phone) or ((self._default,) if self._default else ())
         if not names:
-            raise RowError("its time zone is unknown; set timezone in the profile", phone)
+            raise RowError("its time zone is unknown; set timezone in the profile")
         if names not in self._known:
             self._known[names] = self._window.next_open(names, self._now) is not None
         if not self._known[names]:
-            raise RowError("the window is never open in all of its time zones at once", phone)
+            raise RowError("the window is never open in all of its time zones at once")
         return " ".join(names)
 
 

@@ -85,7 +85,7 @@ class Template:
                     pieces[place] = fallback
                     continue
                 why = "holds an object or a list, not text" if isinstance(value, Nested) else "is empty"
-                raise RowError(f"column {shown_name(self._columns[column])} {why}", row.phone)
+                raise RowError(f"column {shown_name(self._columns[column])} {why}")
             pieces[place] = value
         return "".join(pieces)
 
