@@ -283,7 +283,10 @@ def test_a_recorded_service_is_replayed(served: Any, home: Path, tool: Tool, mon
     ("options", "code"),
     [(["-p", "sandbox"], 2), (["--to", "/proc/nowhere/file"], 3), (["-n"], 2), (["--port", "x"], 2)],
 )
-def test_a_recorder_that_cannot_start_says_why(options: list[str], code: int, served: Any, tool: Tool) -> None:
-    to = [] if "--to" in options else ["--to", "file"]
+def test_a_recorder_that_cannot_start_says_why_and_makes_no_file(
+    options: list[str], code: int, served: Any, home: Path, tool: Tool
+) -> None:
+    to = [] if "--to" in options else ["--to", str(home / "exchanges.jsonl")]
     refused = tool("sandbox", "record", *to, *options)
     assert (refused.code, refused.out) == (code, ""), refused.err
+    assert not (home / "exchanges.jsonl").exists()

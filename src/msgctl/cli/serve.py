@@ -215,9 +215,10 @@ def record(
     def forward(request: SandboxRequest) -> SandboxResponse:
         return _forwarded(transport, profile.base_url, request, context.options.timeout)
 
+    server = context.stack.enter_context(listening.server(context))
     with files.explained("write", Path(to)):
         descriptor = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file, listening.server(context) as server:
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         base_url = server.origin + BASE_PATH
         text = f"# recording to {clean(to)}\nexport MSGCTL_BASE_URL={shlex.quote(base_url)}\n"
         document = {"base_url": base_url, "service": profile.base_url, "file": to, "pid": os.getpid()}
