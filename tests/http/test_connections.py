@@ -336,3 +336,19 @@ def test_each_address_has_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("MSGCTL_KEY", "k")
     assert tool("--timeout", "9", "sms", "send", PHONE, "-m", "x").code == 4
     assert shares[:3] == [pytest.approx(each, abs=0.5) for each in (3, 4.5, 9)]
+
+
+@pytest.mark.parametrize(("taken", "code"), [(0, 4), (1, 5)])
+def test_a_request_of_which_the_system_took_nothing_was_not_sent(
+    taken: int, code: int, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
+    def write(_: object, data: bytes, timeout: float | None = None) -> None:
+        pieces.append(data)
+        if len(pieces) > taken:
+            raise httpcore.WriteError
+
+    pieces: list[bytes] = []
+    with contextlib.closing(httpcore.SyncBackend().connect_tcp("127.0.0.1", service.port)) as stream:
+        monkeypatch.setattr(type(stream), "write", write)
+    monkeypatch.setattr(transport, "PIECE", 10)
+    assert tool("--timeout", "0.3", *SMS).code == code

@@ -187,7 +187,7 @@ class Client:
             request.operation.method,
             self._url,
             headers={**request.headers, "Accept-Encoding": "identity"},
-            content=request.json or encoded(form).encode("ascii") or None,
+            content=request.json or encoded(form).encode() or None,
             extensions={**self._extensions, "timeout": httpx.Timeout(seconds).as_dict(), "sent": self._is_sandbox},
         )
 
@@ -211,6 +211,6 @@ class Client:
         lines = [f"{name.decode('latin-1')}: {value.decode('latin-1')}" for name, value in message.headers.raw]
         if isinstance(message, httpx.Request) and message.url.query:
             lines.append(f"?{message.url.query.decode()}")
-        for line in (*lines, *message.content.decode("utf-8", "replace").splitlines()):
+        for line in (*lines, *message.content.decode(errors="replace").splitlines()):
             shown = _CLIENT.sub(rf"\1{MASK}", line) if sign == ">" else line
             self._log(f"{sign} {redact(shown, key)}")

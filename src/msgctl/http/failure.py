@@ -146,7 +146,7 @@ class Failure(NamedTuple):
         return error
 
     def _attached(self) -> dict[str, Any]:
-        text = self.response.content.decode("utf-8", "replace")
+        text = self.response.content.decode(errors="replace")
         return {
             "http_status": self._status,
             "record": {name: self._object[name] for name in ("error", "msg") if name in self._object},
@@ -160,7 +160,7 @@ class Failure(NamedTuple):
         if not said and self.document is not None:
             said = [_text(self.document)]
         elif not said:
-            text = self.response.content[:LONGEST_BODY].decode("utf-8", "replace")
+            text = self.response.content[:LONGEST_BODY].decode(errors="replace")
             said = [" ".join(re.sub("(?s)<(script|style)\\b.*?</\\1>|<[^>]*>", " ", text).split())]
         return shorten(": ".join(said), LONGEST_QUOTE)
 

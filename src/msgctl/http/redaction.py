@@ -27,7 +27,7 @@ def redact(text: str, key: str) -> str:
 
 def redact_body(body: bytes, key: str) -> bytes:
     """Return the body of a response without the key; JSON stays JSON. One without the key is returned unchanged."""
-    text = body.decode("utf-8", "surrogateescape")
+    text = body.decode(errors="surrogateescape")
     if not _may_hold(text, key):
         return body
     try:
@@ -36,7 +36,7 @@ def redact_body(body: bytes, key: str) -> bytes:
         redacted = redact(text, key)
     else:
         redacted = _TOKEN.sub(lambda token: _redacted_token(token[0], key), text)
-    return redacted.encode("utf-8", "surrogateescape")
+    return redacted.encode(errors="surrogateescape")
 
 
 def _may_hold(text: str, key: str) -> bool:

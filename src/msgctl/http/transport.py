@@ -166,10 +166,8 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         if isinstance(error, httpx.TimeoutException):
             return NotReachedError(f"No connection to {peer} within {in_seconds(self._seconds)}", CHECK_ADDRESS)
         if isinstance(cause, ssl.SSLCertVerificationError):
-            why = cause.verify_message.rstrip(".")
-            return NotReachedError(
-                f"The certificate of {peer} cannot be trusted: {why}", OWN_AUTHORITY, retryable=False
-            )
+            what = f"The certificate of {peer} cannot be trusted: {cause.verify_message}"
+            return NotReachedError(what, OWN_AUTHORITY, retryable=False)
         if isinstance(cause, ssl.SSLError):
             reason = cause.reason or "the handshake failed"
             return NotReachedError(f"No TLS connection to {peer} ({reason})", "Check that the port is for https.")

@@ -122,7 +122,7 @@ class Report:
 
 def is_undelivered(state: str | None) -> bool:
     """Return whether a delivery state is final and not a delivery."""
-    return is_final(state or "") and not is_delivered(state or "")
+    return state is not None and is_final(state) and not is_delivered(state)
 
 
 def _error(recipient: Recipient, found: Outcome) -> str | None:

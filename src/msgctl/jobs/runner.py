@@ -126,4 +126,4 @@ def send(client: Client, spec: JobSpec, intent: Intent) -> RequestResult:
         was_sent = not isinstance(error, (NotReachedError, ConfigurationError))
         return RequestResult(intent, found, error, error.body or None, was_sent)
     is_in_doubt = exit_code(found) != 0
-    return RequestResult(intent, found, body=response.body.decode("utf-8", "replace") if is_in_doubt else None)
+    return RequestResult(intent, found, body=response.body.decode(errors="replace") if is_in_doubt else None)
