@@ -276,6 +276,9 @@ def test_delivery_states_are_filled_in(sent: str, jobs: Jobs, service: Service) 
     assert len(jobs.report(sent, "--only", "undelivered", "--only", "accepted")) == 3
     assert list(states.asked()) == [ANA, LUIS, EVA]
 
+    states.states[f"m{EVA}"] = None
+    assert jobs("job", "states", sent, "--json").document["states"] == {"delivered": 1, "rejected": 1, "sent": 1}
+    assert list(states.asked()) == [EVA]
     states.states[f"m{EVA}"] = "delivered"
     assert jobs("job", "states", sent, "--json").document["states"] == {"delivered": 2, "rejected": 1}
     assert list(states.asked()) == [EVA], "what does not change any more is not asked for again"

@@ -182,7 +182,8 @@ def phones(tell: Teller, service: Service) -> None:
 
 RESPONSES = {
     "a redirect": answer({}, 301, headers={"Location": "https://other.example/x?key=1"}),
-    "a redirect in doubt": answer({}, 302, headers={"Location": "http://["}),
+    "300": answer({}, 300, headers={"Location": "/elsewhere"}),
+    "a redirect in doubt": answer({}, 302, headers={"Location": "http://other.example:port"}),
     "400": answer({"error": "E1", "msg": "no"}, 400),
     "401": answer({"error": "E1"}, 401),
     "404": answer({"message": "Not found"}, 404),
@@ -220,6 +221,8 @@ def responses(tell: Teller, service: Service) -> None:
         if name.isdecimal():
             tell.run("block", "add", PHONE, about=name)
             tell.run("2fa", "verify", PHONE, "--app-name", "Shop", "--code", "1", about=name)
+    service.always(answer({"error": "E1", "more": 1.50}, 500))
+    tell.run("balance", "--json", about="500")
     service.always(answer({"urlShort": "https://s.example/u/1", "metrics": [{"date": 7}]}))
     tell.run("url", "stats", "offers", "--since", "today", about="another shape")
 
@@ -254,6 +257,7 @@ def network(tell: Teller, service: Service) -> None:
             authority.cert_pem.write_to_path("ca.pem")
             patch.setenv("SSL_CERT_FILE", "ca.pem")
             tell.run("balance", about="the certificate of another")
+            assert secured.connections == 2, "a certificate is not tried again"
         with socket.create_server(("127.0.0.1", 0)) as plain:
             threading.Thread(target=_greet, args=(plain,), daemon=True).start()
             patch.setenv("MSGCTL_BASE_URL", f"https://127.0.0.1:{plain.getsockname()[1]}")

@@ -55,6 +55,14 @@ def after(ledger: Ledger) -> Counter[str]:
         return Counter(outcomes(found))
 
 
+def test_a_request_in_flight_is_pending_only_while_its_job_runs(tmp_path: Path) -> None:
+    with closing(opened(job(tmp_path, 2))) as ledger:
+        with ledger.transaction():
+            ledger.intend(1)
+        assert outcomes(ledger, running=True) == {"pending": 2}
+        assert outcomes(ledger) == {"pending": 1, "unknown": 1}
+
+
 def test_every_recipient_gets_one_message_from_many_threads(tmp_path: Path) -> None:
     service = Service()
     with closing(opened(job(tmp_path, 300, batch_size=7, concurrency=16))) as ledger:

@@ -26,14 +26,16 @@ def test_a_sheet_is_read_like_a_csv_file_with_the_rows_of_the_sheet() -> None:
             [],
             ["Luis", f"+57 300 {LUIS[5:]}", True],
             ["Eva", "x", 0],
+            ["Zoe", int(LUIS) + 1, False],
         ),
         None,
     )
     assert (found.columns, found.phone_column, found.blank) == (("Name", "Mobile", "Amount"), "Mobile", 1)
-    ana, luis, eva = found.found
+    ana, luis, eva, zoe = found.found
     assert ana == (2, ANA, ("Ana\nMaría", ANA, "12.5"))
     assert luis == (4, LUIS, ("Luis", f"+57 300 {LUIS[5:]}", "true"))
     assert (eva.line, eva.phone) == (5, "x")
+    assert zoe == (6, str(int(LUIS) + 1), ("Zoe", str(int(LUIS) + 1), "false"))
 
 
 @pytest.mark.parametrize(

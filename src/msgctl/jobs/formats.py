@@ -122,7 +122,7 @@ def _refuse_constant(name: str) -> NoReturn:
 def _unique(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(fields)
     if len(found) < len(fields):
-        twice, _ = Counter(name for name, _ in fields).most_common(1)[0]
+        twice, _ = Counter(name for name, _ in fields).most_common()[0]
         raise RowError(f"the field {quote(twice)} appears more than once")
     return found
 

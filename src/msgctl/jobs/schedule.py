@@ -251,5 +251,5 @@ def _local(named: datetime, zone: str | None) -> datetime:
     wall = named.astimezone() if zone is None else named.replace(tzinfo=zone_of(zone))
     moment = wall.astimezone(UTC)
     if moment.astimezone(wall.tzinfo).replace(tzinfo=None) != named:
-        raise ValueError("the clocks skip this time")
+        raise ValueError
     return moment
