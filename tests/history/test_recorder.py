@@ -33,6 +33,12 @@ def test_the_recipients_of_a_request(values: dict[str, Any], body: bytes | None,
     assert phones_of(values, body) == phones
 
 
+def test_the_body_of_a_file_is_its_message() -> None:
+    values = {"template": "hello"}
+    assert message_of(ops.CHATAPP_SEND, values, b'{"phone": "1"}') == 'hello: {"phone": "1"}'
+    assert message_of(ops.CHATAPP_SEND, values, None) == "hello"
+
+
 def test_the_name_of_a_blocked_contact_is_its_message() -> None:
     assert message_of(ops.BLOCK_PHONE, {"phone": "1", "name": "Ana"}, None) == "Ana"
     assert message_of(ops.BLOCK_PHONE, {"phone": "1", "name": None}, None) == ""

@@ -12,7 +12,23 @@ from typing import Any
 
 import pytest
 
-from jobs.making import SPEC, Service, accept, entry, miss, opened, outcomes, phone, refuse, report, rows, run, write
+from jobs.making import (
+    SPEC,
+    Service,
+    accept,
+    charging,
+    entry,
+    lose,
+    miss,
+    opened,
+    outcomes,
+    phone,
+    refuse,
+    report,
+    rows,
+    run,
+    write,
+)
 from msgctl.errors import (
     ConfigurationError,
     MsgctlError,
@@ -53,6 +69,16 @@ def after(ledger: Ledger) -> Counter[str]:
         found.db.execute("DROP TRIGGER IF EXISTS full")
         found.recover()
         return Counter(outcomes(found))
+
+
+def test_the_totals_of_changes_that_were_not_committed_do_not_count(tmp_path: Path) -> None:
+    with closing(opened(job(tmp_path, 3, concurrency=1))) as ledger:
+        run(ledger, Service(charging(2), lose))
+        with pytest.raises(ZeroDivisionError), ledger.transaction():
+            ledger.totals.credits += 5
+            ledger.totals.lost //= 0
+        totals = ledger.totals
+        assert (totals.requests, totals.credits, totals.lost, totals.promised) == (3, 3, 1, 0)
 
 
 def test_a_request_in_flight_is_pending_only_while_its_job_runs(tmp_path: Path) -> None:

@@ -91,6 +91,7 @@ def test_a_row_with_an_empty_cell_is_invalid(value: str, reason: str) -> None:
 def test_a_fallback_is_used_for_an_empty_cell() -> None:
     template = Template.parse("Hello {name|dear customer}{phone|}", ["phone", "name"])
     assert template.fill(Row(7, "57300", ("", " "))) == "Hello dear customer"
+    assert template.fill(Row(7, "57300", ("57300", ""))) == "Hello dear customer57300"
     with pytest.raises(RowError, match="object or a list"):
         template.fill(Row(7, "57300", ("", Nested())))
 
