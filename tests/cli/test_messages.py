@@ -227,6 +227,10 @@ def responses(tell: Teller, service: Service) -> None:
     tell.run("url", "stats", "offers", "--since", "today", about="another shape")
 
 
+def _refuse(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
 def _greet(listener: socket.socket) -> None:
     """Speak first, as no server of TLS does."""
     with suppress(OSError):
@@ -270,6 +274,9 @@ def network(tell: Teller, service: Service) -> None:
         patch.delenv("SSL_CERT_FILE")
         tell.run("--timeout", "0.2", "balance")
         tell.run("state", "get", "m" * 70_000)
+        patch.setenv("MSGCTL_BASE_URL", "https://nowhere.example")
+        patch.setattr(threading.Thread, "start", _refuse)
+        tell.run("balance", about="no more threads")
 
 
 ROOMS: tuple[Callable[[Teller, Service], None], ...] = (files, rows, times, jobs, phones, responses, network)

@@ -134,6 +134,7 @@ def test_nothing_more_is_sent_if_the_ledger_cannot_be_written(trigger: str, tmp_
     assert told["pending"] == 40 - len(service.asked)
     if trigger == ANSWERS_REFUSED:
         assert "the results of" in error.message
+        assert error.hint
         assert f"the results of {told['unknown']} request" in error.message
         assert told["unknown"] > 0
     else:

@@ -251,7 +251,7 @@ def sums(db: sqlite3.Connection, sent: str, by: str, values: Mapping[str, str | 
     ``sent`` is a query for time, profile, command, job, phone, outcome and credits. ``values`` are its parameters, and
     ``since``, ``until`` and ``profile``, which may be None.
     """
-    db.create_function("country", 1, phones.country_of, deterministic=True)
+    db.create_function("country", 1, phones.country_of)
     query = f"""SELECT {_GROUPS[by]}, sum(outcome = 'accepted') AS messages, total(CAST(credits AS NUMERIC)) AS credits
         FROM ({sent}) WHERE command NOT IN ('block add', 'block bulk') AND time >= coalesce(:since, '')
         AND time < coalesce(:until, '9') AND (:profile IS NULL OR profile = :profile)

@@ -168,7 +168,7 @@ def is_verified(document: Mapping[str, Any]) -> bool:
     if isinstance(status, bool):
         return status
     found = words(str(status))
-    number = re.fullmatch(r"\s*[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?\s*", status, re.ASCII)
+    number = re.fullmatch(r"\s*[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?\s*", status)
     if number is not None:
         return re.search("[1-9]", re.split("[eE]", status)[0]) is not None
     return bool(found) and _NOT_VERIFIED.isdisjoint(found)

@@ -295,7 +295,7 @@ def look_up(host: str, port: int, seconds: float) -> list[str]:
             found.put(error)
 
     try:
-        threading.Thread(target=look, name="look-up", daemon=True).start()
+        threading.Thread(target=look, daemon=True).start()
         result = found.get(timeout=seconds)
     except RuntimeError:  # out of threads
         raise NotReachedError(f"No connection to {host}: no more threads", CHECK_ADDRESS) from None
