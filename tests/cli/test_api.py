@@ -194,7 +194,7 @@ def test_on_a_terminal_anything_else_is_clean_text(body: bytes, shown: str, tool
     assert tool("api", "GET", "/x", terminal=True).out == shown
 
 
-HEAD = b"HTTP/1.1 201 Made\r\nX-Odd: a\x1b[31m\xe9\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
+HEAD = b"HTTP/1.0 201 Made\r\nX-Odd: a\x1b[31m\xe9\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
 
 
 @pytest.mark.parametrize("flag", ["-i", "--include"])
@@ -203,7 +203,7 @@ def test_include_prints_the_response_headers(flag: str, terminal: bool, tool: To
     service.will(raw(HEAD + b"hello"))
     out = tool("api", flag, "POST", "/x", terminal=terminal).out
     assert out.splitlines() == [
-        "HTTP/1.1 201 Made", "X-Odd: a\\x1b[31mé", "Content-Type: text/plain", "Connection: close", "", "hello",
+        "HTTP/1.0 201 Made", "X-Odd: a\\x1b[31mé", "Content-Type: text/plain", "Connection: close", "", "hello",
     ]  # fmt: skip
 
 

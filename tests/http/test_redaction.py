@@ -55,6 +55,12 @@ def test_the_key_is_redacted_in_a_body_of_any_kind(spelling: str, body: str) -> 
     assert not body.startswith("{{") or MASK in json.loads(redacted)["status"]
 
 
+def test_a_number_of_any_length_does_not_hide_the_key() -> None:
+    escaped = "".join(f"\\u{ord(each):04x}" for each in KEY)
+    redacted = redact_body(f'[{"1" * 5000}, "{escaped}"]'.encode(), KEY)
+    assert redacted == f'[{"1" * 5000}, "{MASK}"]'.encode()
+
+
 def test_a_key_too_short_to_be_secret_does_not_garble_the_response() -> None:
     assert redact("client or key is wrong", "key") == "client or key is wrong"
     assert redact_body(b'{"status": 11111}', "1" * (LEAST_REDACTED - 1)) == b'{"status": 11111}'

@@ -245,8 +245,7 @@ def describe(error: httpx.HTTPError, seconds: float) -> str:
 def _read(response: httpx.Response, seconds: float) -> httpx.Response:
     """Return a response with all of its body, as it came: nothing is decompressed."""
     body = bytearray()
-    extensions: dict[str, Any] = {"reason_phrase": response.extensions.get("reason_phrase", b"")}
-    extensions["http_version"] = response.extensions.get("http_version", b"HTTP/1.1")
+    extensions: dict[str, Any] = {name: response.extensions[name] for name in ("http_version", "reason_phrase")}
     if response.headers.get("content-encoding", "").strip().lower() not in ("identity", ""):
         extensions["fault"] = "it is compressed, which was not asked for"
     try:
