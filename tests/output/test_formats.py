@@ -6,13 +6,19 @@ import csv
 import io
 import json
 import re
+import time
+from collections.abc import Iterator
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import KEY
+from msgctl.output.printer import Printer
+from msgctl.output.result import Format, OwnResult
+from msgctl.output.screen import Screen
 from support.commands import ALL, PHONE, SENDS, Command, each
 from support.service import Service, answer, drop
 from support.tool import Tool
@@ -267,3 +273,34 @@ def test_fields_of_another_document_are_refused(document: Any, service: Service,
     service.will(answer(document), answer(document))
     assert tool(*STATS, "--json").code == 0
     assert tool(*STATS, "--json", "--fields", "category").code == 1
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv"])
+def test_a_report_is_printed_row_by_row(form: str) -> None:
+    alive: WeakSet[Row] = WeakSet()
+    most = 0
+
+    class Rows:
+        """A sized iterable, as the report of a job is; it counts the rows that are held at a time."""
+
+        def __len__(self) -> int:
+            return 1000
+
+        def __iter__(self) -> Iterator[Row]:
+            nonlocal most
+            for number in range(len(self)):
+                row = Row(line=number)
+                alive.add(row)
+                most = max(most, len(alive))
+                yield row
+
+    out = io.TextIOWrapper(io.BytesIO())
+    screen = Screen.of(out, color=False)
+    Printer(screen, screen, Format(form), clock=time.time).print(OwnResult(Rows(), ("line",)))
+    assert 1 <= most <= 10
+
+
+class Row(dict[str, Any]):
+    """A document that can be referred to weakly."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +69,7 @@ class Printer:
         elif isinstance(result, StreamResult):
             self._stream(result, chosen or result.columns)
         else:  # what comes one by one is printed whole
-            documents = result.documents if isinstance(result.documents, Collection) else list(result.documents)
+            documents = list(result.documents) if isinstance(result.documents, Iterator) else result.documents
             if self._format is Format.JSON and not chosen:
                 self._own_json(documents)
             else:
@@ -120,7 +120,7 @@ class Printer:
                 return
         self._rows(columns, rows)
 
-    def _rows(self, columns: Sequence[str], documents: Document | Collection[Document]) -> None:
+    def _rows(self, columns: Sequence[str], documents: Document | Iterable[Document]) -> None:
         """Print these columns of rows, or of a single document."""
         rows = [documents] if isinstance(documents, Mapping) else documents
         if self._format is Format.JSON:
