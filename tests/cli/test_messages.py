@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import ssl
 import sys
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from msgctl import __version__
 from support.names import know_no_names
 from support.proxy import proxying
 from support.service import Service, answer, drop, raw, running
@@ -221,6 +223,9 @@ def responses(tell: Teller, service: Service) -> None:
         if name.isdecimal():
             tell.run("block", "add", PHONE, about=name)
             tell.run("2fa", "verify", PHONE, "--app-name", "Shop", "--code", "1", about=name)
+    for behaviour in (drop, answer({"status": 7, "about": "a&client=5"})):
+        service.always(behaviour)
+        tell.run("-vv", "block", "add", PHONE, about="what -vv shows")
     service.always(answer({"error": "E1", "more": 1.50}, 500))
     tell.run("balance", "--json", about="500")
     service.always(answer({"urlShort": "https://s.example/u/1", "metrics": [{"date": 7}]}))
@@ -294,7 +299,13 @@ def test_the_messages_are_those_of_the_file(
     teller = Teller(tool)
     room(teller, service)
     port = service.base_url.split(":")[2].partition("/")[0]
-    shown = "\n".join(teller.said).replace(f":{port}", ":PORT").replace(str(tmp_path), "FOLDER")
+    shown = (
+        "\n".join(teller.said)
+        .replace(f":{port}", ":PORT")
+        .replace(f"msgctl/{__version__}", "msgctl/VERSION")
+        .replace(str(tmp_path), "FOLDER")
+    )
+    shown = re.sub("[0-9]+ ms", "N ms", shown)
     file = FOLDER / f"{room.__name__}.txt"
     if os.environ.get("WRITE_VIEWS"):
         file.write_text(shown)

@@ -187,7 +187,7 @@ def test_a_proxy_that_is_not_there_is_4(service: Service, monkeypatch: pytest.Mo
     assert "HTTPS_PROXY" in outcome.err
 
 
-@pytest.mark.parametrize("exception", [HOST, f"other.example,{HOST}", ".invalid", "*"])
+@pytest.mark.parametrize("exception", [HOST, f"{HOST}:443", f"other.example,{HOST}", ".invalid", "*"])
 def test_no_proxy_is_honoured(exception: str, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
     with proxying(service.port) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", proxy.url)
