@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 MUTANTS = Path("mutants", "src")
-KILLED = "killed", "timeout", "segfault"
+KILLED = "killed", "timeout"
 
 
 def verdicts() -> dict[str, int | None]:
