@@ -124,6 +124,16 @@ def to_gsm7(text: str) -> str:
     return "".join(written)
 
 
+def saved_by_gsm7(text: str) -> int:
+    """Return how many segments fewer a text would need in the GSM-7 alphabet; 0 if it cannot be written in it."""
+    if _ALPHABET.issuperset(text):
+        return 0
+    try:
+        return count(text).segments - count(to_gsm7(text)).segments
+    except UsageError:  # a character has no near one
+        return 0
+
+
 def _units(text: str, encoding: str) -> int:
     """Septets, or UTF-16 code units; a lone surrogate is one of those."""
     if encoding == GSM7:
