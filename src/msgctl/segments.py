@@ -125,13 +125,12 @@ def to_gsm7(text: str) -> str:
 
 
 def saved_by_gsm7(text: str) -> int:
-    """Return how many segments fewer a text would need in the GSM-7 alphabet; 0 if it cannot be written in it."""
-    if _ALPHABET.issuperset(text):
+    """Return how many segments fewer `to_gsm7` makes of a text; 0 if it cannot be written in that alphabet."""
+    size = count(text)
+    near = {ord(char): _near(char) for char in size.not_gsm7}
+    if size.segments < 2 or None in near.values():
         return 0
-    try:
-        return count(text).segments - count(to_gsm7(text)).segments
-    except UsageError:  # a character has no near one
-        return 0
+    return max(0, size.segments - count(text.translate(near)).segments)
 
 
 def _units(text: str, encoding: str) -> int:
