@@ -104,10 +104,9 @@ class Context:
     @cached_property
     def emulator(self) -> Emulator:
         from msgctl.sandbox.emulator import Emulator
-        from msgctl.sandbox.state import SandboxState
 
         emulator = Emulator(
-            SandboxState(paths.state("sandbox.sqlite3")),
+            paths.state("sandbox.sqlite3"),
             clock=self.clock,
             client=profiles.SANDBOX_CLIENT,
             key=profiles.SANDBOX_KEY,
