@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from msgctl import values
-from msgctl.cli import process
+from msgctl.cli import fault_of, signals_handled_by
 from msgctl.cli.context import Context
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, UsageError
@@ -232,9 +232,9 @@ def _serve_until_stopped(
         server.stop()
 
     context.enable_gc()
-    with process.signals_handled_by(stop, also_ignored=True), suppress(KeyboardInterrupt):
+    with signals_handled_by(stop, also_ignored=True), suppress(KeyboardInterrupt):
         context.printer.print(announcement)
-        unwritten = process.fault_of(context.stdout)
+        unwritten = fault_of(context.stdout)
         if page is not None:
             webbrowser.open(page)
         if unwritten is None or isinstance(unwritten, BrokenPipeError):  # the caller could not know the address
