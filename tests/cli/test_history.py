@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from msgctl.history import History
+from msgctl.history.store import History
 from support.commands import ALL, CHANGES, PHONE, SENDS
 from support.files import table, write_config
 from support.names import know_no_names

@@ -29,10 +29,9 @@ def objects(service: Service) -> dict[str, Any]:
     context = Context(stdin=StringIO(), stdout=StringIO(), stderr=StringIO())
     profile = context.profile
     found = profile.credential()
-    assert found.parameters() == (("client", "12345"), ("key", KEY))
+    assert found == (12345, KEY)
     config = load(write_config(table("main", key=KEY)))
     return {
-        "Secret": found.key,
         "Credential": found,
         "Profile": profile,
         "ConfigFile": config,
@@ -41,7 +40,7 @@ def objects(service: Service) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", ["Secret", "Credential", "Profile", "ConfigFile", "Client", "Context"])
+@pytest.mark.parametrize("name", ["Credential", "Profile", "ConfigFile", "Client", "Context"])
 @pytest.mark.parametrize("show", [repr, str, format, ascii, lambda it: repr([it])])
 def test_no_object_shows_the_key(objects: dict[str, Any], name: str, show: Callable[[Any], str]) -> None:
     assert not shows_key(show(objects[name]))

@@ -16,7 +16,7 @@ import pytest
 from msgctl.errors import ConfigurationError
 from msgctl.history import once
 from msgctl.history.once import StoredResult, fingerprint, reserved
-from msgctl.storage import paths
+from msgctl.storage import files
 
 NOW = 1_790_000_000.0
 ACCOUNT, KEY, WANTED = "https://service.example/api/v1 1", "disk-2026-11-21", "f" * 64
@@ -109,7 +109,7 @@ def _kill_at_every_line(path: Path) -> list[dict[str, Any]]:
     names = {None: "None", once.DIED: "unknown", ACCEPTED: "accepted"}
     while not runs or runs[-1]["killed"]:
         os.environ["XDG_STATE_HOME"] = str(path.parents[1] / f"{len(runs)}")
-        database = paths.state(path.name)
+        database = files.state(path.name)
         status = _in_a_process(database, kill_at=len(runs) + 1)
         before = sent(database)
         told = send(database)

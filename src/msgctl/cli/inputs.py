@@ -9,8 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from msgctl import phones, values
-from msgctl.cli.context import Context
-from msgctl.cli.process import is_terminal
+from msgctl.cli.context import Context, is_terminal
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Field, Operation

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from msgctl.storage import database, paths
+from msgctl.storage import database, files
 from msgctl.storage.database import FileFormat
 
 OPTOUTS = FileFormat(
@@ -57,7 +57,7 @@ def among(phones: Iterable[str]) -> list[str]:
 @contextmanager
 def _opened(*, create: bool = False) -> Iterator[sqlite3.Connection]:
     """Open the list; without ``create`` one that is not there is empty. Raises ConfigurationError."""
-    path = paths.state(paths.OPTOUTS)
+    path = files.state(files.OPTOUTS)
     if create or path.exists():
         with OPTOUTS.opened(path, create=True) as db:
             yield db

@@ -1,4 +1,4 @@
-"""The history's file: one SQLite database that several processes may use at the same time.
+"""The history: what was sent from this machine, and the result, in one SQLite file that several processes may use.
 
 A send is written before its request goes out, which is on disk by then (synchronous = FULL), and updated with the
 result. If the process is killed in between, the outcome stays ``unknown``. In WAL mode that takes fewer disk syncs than
@@ -7,17 +7,23 @@ with a rollback journal, and readers do not block writers.
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgctl import operations as ops
 from msgctl import phones
+from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
 from msgctl.jsontext import Number
-from msgctl.recipients import UNKNOWN, RecipientOutcome
-from msgctl.storage import database, paths
+from msgctl.operations import Operation
+from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome
+from msgctl.storage import database, files
 from msgctl.storage.database import BrokenError, FileFormat
 from msgctl.text import storable
 
@@ -58,10 +64,14 @@ FORMAT = FileFormat(
     ),
 )
 
+_NAME = "history.sqlite3"
 NOT_SENT = "not sent"
 """The outcome of a send that certainly did not go out; the others are accepted, refused and unknown."""
 
 FIELDS = ("time", "profile", "command", "job", "phone", "outcome", "id", "status", "state", "credits", "message")
+MOST_RESPONSE = 4000
+"""How much of a response is stored, in characters."""
+_CODE = re.compile(r"(?<![0-9])[0-9]{4,8}(?![0-9])")
 _READ = (*(name for name in FIELDS if name != "job"), "response")
 _ENTRIES = f"SELECT {', '.join(_READ)} FROM entries JOIN dispatches ON number = dispatch"  # noqa: S608
 
@@ -207,15 +217,86 @@ class History:
             return [_document(row) for row in self._db.execute(f"{_ENTRIES} WHERE {condition}", values)]
 
 
-def path() -> Path:
-    """Return the history's file, in the platform's state folder."""
-    return paths.state("history.sqlite3")
+@dataclass
+class Result:
+    """The outcome of each recipient of a send, and the text of a response that leaves one in doubt."""
+
+    entries: Sequence[RecipientOutcome] = ()
+    response: str = ""
+
+
+@contextmanager
+def recorded(
+    send: Send, phones: Sequence[str | None], warn: Callable[[ConfigurationError], None], *, is_kept: bool = True
+) -> Iterator[Result]:
+    """Record one send before the block, and its result after it. A send that cannot be recorded is sent anyway.
+
+    The block sets the yielded result; if it raises instead, the outcome follows from the error. ``warn`` is called with
+    the error if the history cannot be written. Without ``is_kept``, nothing is recorded.
+    """
+    result, begun = Result(), None
+    with ExitStack() as stack:
+        try:
+            if is_kept:
+                history = stack.enter_context(closing(History(files.state(_NAME))))
+                begun = history, history.begin(send, phones)
+        except ConfigurationError as error:
+            warn(error)
+        try:
+            yield result
+        except BaseException as error:
+            outcome = NOT_SENT if isinstance(error, MsgctlError) and error.nothing_sent else UNKNOWN
+            outcome = REFUSED if isinstance(error, RefusedError) else outcome
+            if not result.entries:
+                result = Result([RecipientOutcome(each, outcome) for each in phones], getattr(error, "body", ""))
+            with suppress(KeyboardInterrupt):  # a second Ctrl-C must not hide whether the request was sent
+                _finish(begun, send, result, warn)
+            raise
+        _finish(begun, send, result, warn)
+
+
+def _finish(
+    begun: tuple[History, int] | None, send: Send, result: Result, warn: Callable[[ConfigurationError], None]
+) -> None:
+    """Store the result of a send that was begun, verification codes masked."""
+    response = result.response[:MOST_RESPONSE]
+    if send.command.startswith("2fa"):
+        response = _CODE.sub("******", response)
+    if begun is not None:
+        history, number = begun
+        try:
+            history.finish(number, result.entries, response)
+        except ConfigurationError as error:
+            warn(error)
+
+
+def phones_of(values: Mapping[str, Any], body: bytes | None) -> list[str | None]:
+    """Return the recipients of a request; None if a body of the user's own names none."""
+    phone = values.get("phone")
+    if body is not None:
+        with suppress(ValueError, RecursionError, AttributeError):  # not JSON, or not an object
+            phone = json.loads(body).get("phone")
+    elif isinstance(phone, (list, tuple)):
+        return list(phone)
+    return [str(phone) if isinstance(phone, (str, int)) else None]
+
+
+def message_of(operation: Operation, values: Mapping[str, Any], body: bytes | None) -> str:
+    """Return what is sent as one text: the message, the audio, the template and its values, or the app name."""
+    if operation in (ops.CHATAPP_SEND, ops.CHATAPP_ORDER):
+        text = ", ".join(values.get("body", ())) if body is None else body.decode()
+        return f"{values['template']}: {text}" if text else str(values["template"])
+    if audio := values.get("audio-code"):
+        return f"audio {audio}"
+    if "app-name" in values:
+        return f"verification code for {values['app-name']}"
+    return str(values.get("sms") or values.get("message") or values.get("name") or "")
 
 
 @contextmanager
 def reading() -> Iterator[History | None]:
     """Open the history for a block; None if there is no file. Raises ConfigurationError."""
-    file = path()
+    file = files.state(_NAME)
     if not os.path.lexists(file):
         yield None
         return
@@ -232,8 +313,8 @@ def clear(profile: str | None = None, before: str | None = None) -> int | None:
     except BrokenError:
         if profile is not None or before is not None:
             raise
-        with FORMAT.explained(path()):
-            database.delete(path())
+        with FORMAT.explained(files.state(_NAME)):
+            database.delete(files.state(_NAME))
         return None
 
 

@@ -17,8 +17,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from msgctl.config.base_url import ascii_host, percent_encoded
-from msgctl.config.credential import Credential
+from msgctl.config.profiles import Credential, ascii_host, percent_encoded
 from msgctl.errors import (
     RETRYABLE_STATUSES,
     Interrupted,
@@ -177,7 +176,8 @@ class Client:
 
     def _outgoing(self, request: Request, seconds: float) -> httpx.Request:
         """Return the request with the credentials. Raises UsageError if it is too long; its text does not show it."""
-        query, form = request.with_credentials(self._credential.parameters())
+        client, key = self._credential
+        query, form = request.with_credentials((("client", str(client)), ("key", key)))
         target = request.operation.path + (f"?{encoded(query)}" if query else "")
         if len(self._root) + len(target) > LONGEST_URL:
             raise UsageError("A value is too long for a URL")
@@ -193,7 +193,7 @@ class Client:
 
     def _redacted(self, response: httpx.Response) -> httpx.Response:
         """Return a response without the key, if the service repeats it: from here on nothing can show or store it."""
-        key = self._credential.key.reveal()
+        key = self._credential.key
         names_and_values = [part for header in response.headers.raw for part in header]
         head = b"\0".join([*names_and_values, response.extensions.get("reason_phrase", b"")])
         body, redacted = redact_body(response.content, key), redact_body(head, key)
@@ -207,7 +207,7 @@ class Client:
         """Log headers, query and body, if asked for."""
         if self._verbosity < 2:
             return
-        key = self._credential.key.reveal()
+        key = self._credential.key
         lines = [f"{name.decode('latin-1')}: {value.decode('latin-1')}" for name, value in message.headers.raw]
         if isinstance(message, httpx.Request) and message.url.query:
             lines.append(f"?{message.url.query.decode()}")

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 import httpcore
 import httpx
 
-from msgctl.config.base_url import ascii_host, is_loopback
+from msgctl.config.profiles import ascii_host, is_loopback
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError
 from msgctl.text import in_seconds
 

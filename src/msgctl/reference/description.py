@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from msgctl import operations
 from msgctl.cli import job
-from msgctl.cli.options import global_options
+from msgctl.cli.context import global_options
 from msgctl.cli.tree import Facts, children_of, facts_of
 from msgctl.operations import Operation
 from msgctl.output.result import Format
