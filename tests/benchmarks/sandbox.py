@@ -19,9 +19,9 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from msgctl.sandbox import endpoints
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import SandboxRequest
-from msgctl.sandbox.state import SandboxState
 
 CLIENTS = 64
 SECONDS = 5.0
@@ -61,9 +61,8 @@ def cpu_seconds(pid: int) -> float:
 
 def without_http(path: Path) -> float:
     """Dispatches a second of the emulator alone."""
-    state = SandboxState(path)
-    state.set_credits(CREDITS)
-    emulator = Emulator(state, key="sandbox-key")
+    emulator = Emulator(path, key="sandbox-key")
+    endpoints.credit(emulator, credits=CREDITS)
     call = SandboxRequest("POST", "/api/v1/send-sms", "", FORM, BODY)
     done, started = 0, time.perf_counter()
     while (passed := time.perf_counter() - started) < 2:

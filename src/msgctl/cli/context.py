@@ -195,10 +195,9 @@ class Context:
     @cached_property
     def emulator(self) -> "Emulator":
         from msgctl.sandbox.emulator import Emulator
-        from msgctl.sandbox.state import SandboxState
 
         emulator = Emulator(
-            SandboxState(files.state("sandbox.sqlite3")),
+            files.state("sandbox.sqlite3"),
             clock=self.clock,
             client=profiles.SANDBOX_CLIENT,
             key=profiles.SANDBOX_KEY,

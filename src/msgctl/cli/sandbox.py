@@ -239,7 +239,7 @@ def reset(context: Context, target: Target) -> None:
     This removes messages, codes, blocked numbers, short URLs and their clicks, faults, and changes of the clock. The
     balance is 1000 credits again.
     """
-    from msgctl.sandbox import state
+    from msgctl.sandbox import emulator
 
     context.check_fields(())
     served = _served_at(context, target) is not None and _sandbox(context, target)
@@ -247,5 +247,5 @@ def reset(context: Context, target: Target) -> None:
     if served:
         served.ask("POST", "/reset")
     else:
-        state.reset(files.state("sandbox.sqlite3"))  # even a damaged one
+        emulator.reset(files.state("sandbox.sqlite3"))  # even a damaged one
     context.note("The sandbox is empty, with 1000 credits.")
