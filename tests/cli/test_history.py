@@ -263,7 +263,7 @@ def test_a_state_that_state_get_learned_is_in_the_history(tool: Tool, sandbox: S
     sent = sandbox.document(*SEND)["data"][0]["id"]
     tool.clock.now += 60
     assert sandbox.document("state", "get", sent)["state"] == "delivered"
-    (entry,) = recorded(tool, "--state", "delivered", "--command", "sms send", "--until", "today")
+    (entry,) = recorded(tool, "--state", "Delivered", "--command", "sms send", "--until", "today")
     assert (entry["id"], entry["status"], entry["state"]) == (sent, "queued", "delivered")
     assert recorded(tool, "--state", "rejected") == []
 
@@ -313,6 +313,20 @@ def test_clear_without_a_terminal_needs_yes(tool: Tool, sandbox: Sandbox) -> Non
     assert len(recorded(tool)) == 2
     assert tool("history", "clear", "--before", "today", "-y").err == "Deleted 1 entry.\n"
     assert [entry["time"][:10] for entry in recorded(tool)] == ["2026-09-22"]
+
+
+def test_clear_without_a_history_deletes_nothing(tool: Tool) -> None:
+    done = tool("history", "clear", "-y")
+    assert (done.code, done.err) == (0, "Deleted 0 entries.\n")
+
+
+@pytest.mark.parametrize("part", [("--before", "today"), ("-p", "main")], ids=" ".join)
+def test_a_damaged_history_is_not_cleared_in_part(part: tuple[str, ...], tool: Tool, path: Path) -> None:
+    path.parent.mkdir(mode=0o700, parents=True)
+    damaged(path)
+    refused(tool("history", "clear", "-y", *part), 3, "history clear")
+    assert path.read_bytes().startswith(b"no history at all")
+    assert tool("history", "clear", "-y").err == "The history was damaged; it is empty now.\n"
 
 
 # --- a profile without a history

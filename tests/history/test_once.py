@@ -83,6 +83,13 @@ def test_the_order_of_recipients_does_not_make_another_message() -> None:
     assert len({first, *others}) == 6
 
 
+def test_a_newer_msgctl_knows_the_messages_of_an_older_one() -> None:
+    """Keys are kept for 90 days: a digest that changed would refuse to try a message of yesterday again."""
+    sms = fingerprint("sms send", {"phone": ["573001234568", "573001234567"], "sms": "Año nuevo"})
+    assert sms[:16] == "83c08bf8a2de8376"
+    assert fingerprint("chatapp send", {"template": "hello"}, b'{"phone": "573001234567"}')[:16] == "442996cd9256bf39"
+
+
 # --- processes
 
 

@@ -37,7 +37,7 @@ class Messages:
     """What recipients get: templates by wire name (see `MessageRenderer`), and how their text is checked."""
 
     texts: Mapping[str, str | Sequence[str]]
-    check: Callable[[str], str] = values.message
+    check: Callable[[str], str] = values.prose
     by_segments: bool = False
     cost: int = 1
 

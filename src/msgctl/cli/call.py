@@ -75,7 +75,7 @@ def send(
     phones = numbers.all(context, phone)
     given = call.values(context, message)
     if call.audio_code is None:
-        given["message"] = message.read(context)
+        given["message"] = inputs.read_message(context, *message)
     given |= {"phone": phones, "country-code": numbers.code(context)}
     return requests.send(context, ops.SEND_CALL, given, options, wait)
 

@@ -159,6 +159,10 @@ class Context:
         """Whether a request that sends or changes something got a response."""
         self.stack = ExitStack()
         """What is closed at the end of the run."""
+        self.credential: Credential | None = None
+        """That of the client; without one, the profile's."""
+        self.on_network_event: Callable[[str, Mapping[str, Any]], None] | None = None
+        """Gets httpcore's events of the client."""
 
     # --- created when first needed
 
@@ -171,7 +175,7 @@ class Context:
         """The profile to use. Raises ConfigurationError."""
         named = self.options.profile
         if profiles.SANDBOX in (named, self.environ.get("MSGCTL_PROFILE") if named is None else None):
-            return profiles.sandbox()  # even if the file is damaged
+            return profiles.THE_SANDBOX  # even if the file is damaged
         return profiles.choose(config.load(self.config_path), self.environ, named).checked()
 
     @cached_property
@@ -203,12 +207,7 @@ class Context:
 
     @cached_property
     def client(self) -> "Client":
-        return self.connect(self.profile.credential())
-
-    def connect(
-        self, credential: "Credential", trace: Callable[[str, Mapping[str, Any]], None] | None = None
-    ) -> "Client":
-        """Return a client of the profile's service, closed at the end of the run; ``trace`` gets httpcore's events."""
+        credential = self.credential or self.profile.credential()
         from msgctl.http.client import Client
 
         transport = None
@@ -226,7 +225,7 @@ class Context:
             timeout=self.options.timeout,
             log=self.trace,
             verbosity=self.options.verbose,
-            trace=trace,
+            trace=self.on_network_event,
             sleep=self.sleep,
             transport=transport,
         )

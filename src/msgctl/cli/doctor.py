@@ -25,7 +25,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.tree import HELP, command, group
 from msgctl.config import file as config_file
 from msgctl.config import profiles
-from msgctl.config.profiles import Credential, Profile, ascii_host, is_loopback
+from msgctl.config.profiles import Profile, ascii_host, is_loopback
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, NotReachedError, RefusedError
 from msgctl.http import request
 from msgctl.http.redaction import redact
@@ -89,7 +89,6 @@ class Doctor:
     The first error is added to ``failures``: what a request would fail with.
     """
 
-    credential: Credential
     profile: Profile
 
     def __init__(self, context: Context, failures: list[MsgctlError]) -> None:
@@ -114,7 +113,7 @@ class Doctor:
     def outcome(self) -> httpx.Response | MsgctlError:
         """The response to a request for the balance, which is made once, or its error. Raises Interrupted."""
         self._steps.through_proxy = self.proxy is not None
-        self._context.client = self._context.connect(self.credential, self._steps.note)
+        self._context.on_network_event = self._steps.note
         try:
             return self._context.client.fetch(BALANCE, timeout=self._timeout)
         except Interrupted:
@@ -194,13 +193,12 @@ class Doctor:
 
     def check_key(self) -> Found:
         """Check that there is a client identifier and a key, and where the key comes from; the key is not shown."""
-        self.credential = self.profile.credential()
-        text = self.credential.key
+        client, text = self._context.credential = self.profile.credential()
         self._redact = partial(redact, key=text)
         if self.profile.is_sandbox:
             return "ok", "built in"
         origin = "MSGCTL_KEY" if "key" in self.profile.given else KEY_ORIGINS[self.profile.key_source]
-        found = f"client {self.credential.client}; {len(text)}-character key from {origin}"
+        found = f"client {client}; {len(text)}-character key from {origin}"
         if text != text.strip():
             fix = "If it is refused, save it without the space."
             return "warning", f"{found}, with a space at its start or end", fix

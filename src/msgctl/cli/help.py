@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from msgctl import __version__, values
 from msgctl.cli.context import PANEL, Context, is_terminal
-from msgctl.cli.tree import HELP, PARTS, command, facts_of, group
+from msgctl.cli.tree import HELP, PARTS, command, group
 from msgctl.output.result import Format, OwnResult, TextResult
 
 WIDTH = 80
@@ -53,14 +53,14 @@ def _shown(option: Any, command: Any, *, is_root: bool) -> Any:
     """Return a copy of an option for one page, which shows only those global options that matter to the command."""
     shown = copy.copy(option)
     if option.rich_help_panel == PANEL and not is_root:
-        facts = facts_of(command)
+        facts = command.facts
         matters = {"dry_run": facts.has_dry_run, "yes": facts.asks}
         shown.hidden, shown.rich_help_panel = not matters.get(option.name), None
     return shown
 
 
 def _epilog(command: Any, *, is_root: bool) -> list[str]:
-    examples = EXAMPLES if is_root else facts_of(command).examples
+    examples = EXAMPLES if is_root else command.facts.examples
     lines = ["Examples:", *(f"  {example}" for example in examples), ""] if examples else []
     if is_root:
         return [*lines, "Exit codes:", *(f"  {line}" for line in EXIT_CODES), "", "See also: man msgctl"]

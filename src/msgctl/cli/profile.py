@@ -256,7 +256,7 @@ def list_(context: Context) -> Result:
     """List the profiles, without their keys."""
     config = config_file.load(context.config_path)
     found = [profiles.stored(config, name) for name in config.profiles if name != profiles.SANDBOX]
-    return OwnResult([_shown(each, config) for each in (*found, profiles.sandbox())], FIELDS, view="profiles")
+    return OwnResult([_shown(each, config) for each in (*found, profiles.THE_SANDBOX)], FIELDS, view="profiles")
 
 
 @command(app, "show", "msgctl profile show", "msgctl profile show main --json")

@@ -73,10 +73,6 @@ _RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
 _DEFAULTS = {"history": True, "allow_http": False}
 
 
-def _option(setting: str) -> Any:
-    return property(lambda profile: profile.get(setting))
-
-
 class Credential(NamedTuple):
     """Client identifier (int64) and account key, which every request carries and nothing shows."""
 
@@ -134,11 +130,6 @@ class Profile:
         return text.rstrip("/")
 
     @property
-    def client(self) -> int:
-        client: int = self.get("client", required=True)
-        return client
-
-    @property
     def key_source(self) -> str:
         """The setting that the key comes from, one of `KEY_SOURCES`."""
         found = [setting for setting in KEY_SOURCES if self.settings.get(setting) not in (None, False)]
@@ -167,13 +158,14 @@ class Profile:
             raise ConfigurationError(f"{where} {fault}", KEY_HINT)
         return Credential(self.client, key)
 
-    country_code = _option("country_code")
-    app_name = _option("app_name")
-    voice = _option("voice")
-    timezone = _option("timezone")
-    history = _option("history")
+    client = property(lambda profile: profile.get("client", required=True))
+    country_code = property(lambda profile: profile.get("country_code"))
+    app_name = property(lambda profile: profile.get("app_name"))
+    voice = property(lambda profile: profile.get("voice"))
+    timezone = property(lambda profile: profile.get("timezone"))
+    history = property(lambda profile: profile.get("history"))
     """Whether messages sent with it are recorded on this machine."""
-    keep_days = _option("keep_days")
+    keep_days = property(lambda profile: profile.get("keep_days"))
     """After how many days records of sent messages are deleted; None: never."""
 
     def get(self, setting: str, *, required: bool = False) -> Any:
@@ -196,19 +188,18 @@ class Profile:
         return VARIABLES[setting] if setting in self.given else f"{self.place}: {setting}"
 
 
-def sandbox(by: str = "-p") -> Profile:
-    """Return the built-in profile of the sandbox."""
-    return Profile(SANDBOX, by, {"base_url": SANDBOX_URL, "client": SANDBOX_CLIENT, "key": SANDBOX_KEY})
+THE_SANDBOX = Profile(SANDBOX, "-p", {"base_url": SANDBOX_URL, "client": SANDBOX_CLIENT, "key": SANDBOX_KEY})
+"""The built-in profile."""
 
 
 def choose(config: ConfigFile, environ: Mapping[str, str], named: str | None) -> Profile:
     """Return the profile to use; ``named`` is the value of ``-p``. Raises ConfigurationError if none is selected."""
     if named is not None:
-        return sandbox() if named == SANDBOX else stored(config, named, "-p")
+        return THE_SANDBOX if named == SANDBOX else stored(config, named, "-p")
     by = "MSGCTL_PROFILE" if environ.get("MSGCTL_PROFILE") else "default_profile"
     name = environ.get("MSGCTL_PROFILE") or config.default
     if name == SANDBOX:
-        return sandbox(by)
+        return replace(THE_SANDBOX, by=by)
     given = {setting: environ[variable] for setting, variable in VARIABLES.items() if environ.get(variable)}
     if name and (config.profiles or len(given) < len(VARIABLES)):
         return stored(config, name, by).overridden(given)

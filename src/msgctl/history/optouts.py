@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import NamedTuple
 
 from msgctl.storage import database, files
@@ -18,7 +17,6 @@ OPTOUTS = FileFormat(
     fix="Restore it from a backup, or move it away and import the numbers again.",
     schema=("CREATE TABLE optouts (phone TEXT PRIMARY KEY, added REAL NOT NULL) WITHOUT ROWID",),
 )
-_CHUNK = 10_000
 
 
 class OptOut(NamedTuple):
@@ -31,11 +29,10 @@ class OptOut(NamedTuple):
 def add(phones: Iterable[str], now: float) -> tuple[int, int]:
     """Add numbers, all or none; return how many were given, and how many of them were new."""
     given = new = 0
-    rest = iter(phones)
     with _opened(create=True) as db, database.transaction(db):
-        while chunk := [(phone, now) for phone in islice(rest, _CHUNK)]:
-            given += len(chunk)
-            new += db.executemany("INSERT OR IGNORE INTO optouts VALUES (?, ?)", chunk).rowcount
+        for phone in phones:
+            given += 1
+            new += db.execute("INSERT OR IGNORE INTO optouts VALUES (?, ?)", (phone, now)).rowcount
     return given, new
 
 

@@ -1,8 +1,8 @@
 """The history: what was sent from this machine, and the result, in one SQLite file that several processes may use.
 
 A send is written before its request goes out, which is on disk by then (synchronous = FULL), and updated with the
-result. If the process is killed in between, the outcome stays ``unknown``. In WAL mode that takes four disk syncs
-instead of a rollback journal's seven, and readers do not block writers.
+result. If the process is killed in between, the outcome stays ``unknown``. In WAL mode that takes fewer disk syncs than
+with a rollback journal, and readers do not block writers.
 """
 
 from __future__ import annotations
@@ -120,6 +120,8 @@ class History:
         self._path = path
         with FORMAT.explained(path):
             self._db = FORMAT.open(path, read_only=read_only, create=not read_only)
+            self._db.row_factory = sqlite3.Row
+            self._db.execute("PRAGMA synchronous = FULL")
             if not read_only:
                 # This fails while another process uses a new file; the next one to open it tries again.
                 self._db.execute("PRAGMA busy_timeout = 0")
@@ -133,7 +135,7 @@ class History:
 
     def begin(self, send: Send, phones: Iterable[str | None]) -> int:
         """Store a send that is about to go out, its outcome still unknown, and return its number."""
-        with self._transaction("FULL"):
+        with self._transaction():
             query = "INSERT INTO dispatches (time, profile, base_url, command, message) VALUES (?, ?, ?, ?, ?)"
             number = self._db.execute(query, [storable(text) for text in send]).lastrowid or 0
             self._insert(number, [RecipientOutcome(phone, UNKNOWN) for phone in phones])
@@ -141,7 +143,7 @@ class History:
 
     def finish(self, number: int, entries: Iterable[RecipientOutcome], response: str = "") -> None:
         """Store the result of a send, unless it was cleared meanwhile."""
-        with self._transaction("NORMAL"):
+        with self._transaction():
             self._db.execute("DELETE FROM entries WHERE dispatch = ?", [number])
             found = self._db.execute("UPDATE dispatches SET response = ? WHERE number = ?", [response or None, number])
             if found.rowcount:
@@ -149,7 +151,7 @@ class History:
 
     def learn(self, states: Mapping[str, str]) -> None:
         """Store the newest delivery states, by message id."""
-        with self._transaction("NORMAL"):
+        with self._transaction():
             self._db.executemany(
                 "UPDATE entries SET state = ? WHERE id = ?",
                 [(storable(state), storable(message_id)) for message_id, state in states.items()],
@@ -187,7 +189,7 @@ class History:
         """
         with FORMAT.explained(self._path):
             self._db.execute("PRAGMA secure_delete = ON")
-        with self._transaction("FULL"):
+        with self._transaction():
             self._db.execute(
                 "DELETE FROM dispatches WHERE (:profile IS NULL OR profile = :profile)"
                 " AND (:before IS NULL OR time < :before)",
@@ -206,11 +208,9 @@ class History:
         )
 
     @contextmanager
-    def _transaction(self, synchronous: str) -> Iterator[None]:
-        with FORMAT.explained(self._path):
-            self._db.execute(f"PRAGMA synchronous = {synchronous}")
-            with database.transaction(self._db):
-                yield
+    def _transaction(self) -> Iterator[None]:
+        with FORMAT.explained(self._path), database.transaction(self._db):
+            yield
 
     def _read(self, condition: str, values: Document) -> list[Document]:
         with FORMAT.explained(self._path):
@@ -318,9 +318,9 @@ def clear(profile: str | None = None, before: str | None = None) -> int | None:
         return None
 
 
-def _document(row: tuple[Any, ...]) -> Document:
+def _document(row: sqlite3.Row) -> Document:
     """Return an entry as it is shown."""
-    document: Document = {**dict.fromkeys(FIELDS), **dict(zip(_READ, row, strict=True))}
+    document: Document = {**dict.fromkeys(FIELDS), **dict(row)}
     if document["credits"] is not None:
         document["credits"] = Number(document["credits"])
     return document

@@ -93,9 +93,9 @@ class FileFormat:
                 new_file(path)
         db = self.connect(path, read_only=read_only)
         try:
-            if create and _is_empty(db):
+            if create and db.execute("PRAGMA application_id").fetchone() == (0,):
                 with transaction(db):
-                    if _is_empty(db):  # another process may have been faster
+                    if db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):  # no process was faster
                         self.build(db)
             self.check(db, path)
         except BaseException:
@@ -160,9 +160,3 @@ def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Itera
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
-
-
-def _is_empty(db: sqlite3.Connection) -> bool:
-    (application,) = db.execute("PRAGMA application_id").fetchone()
-    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    return not application and not tables
