@@ -40,9 +40,9 @@ WITHIN_A_LAYER = {
 CLIENT_SIDE = {"http", "config", "output", "values"}
 HEAVY = set("http.client ssl urllib.request rich sqlite3 platformdirs tomllib tomli_w asyncio mcp".split())
 
-WRITE_TO_STANDARD_OUTPUT = {"output", "__main__.py", "cli/__init__.py", "cli/options.py", "cli/help.py"}
+WRITE_TO_STANDARD_OUTPUT = {"output", "__main__.py", "cli/__init__.py", "cli/context.py", "cli/help.py"}
 """The printer of results, and who prints help and the version."""
-KNOW_STANDARD_STREAMS = {"__main__.py", "cli/context.py", "cli/process.py"}
+KNOW_STANDARD_STREAMS = {"__main__.py", "cli/context.py", "cli/__init__.py"}
 
 
 def relative(path: Path) -> str:

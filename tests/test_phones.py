@@ -63,6 +63,36 @@ def test_a_number_of_another_country_than_the_known_one_names_that_country() -> 
     assert phones.read("12025550123") == ("12025550123", "")
 
 
+@pytest.mark.parametrize(
+    ("text", "country", "reason"),
+    [
+        ("300123456", "CO", "too short for Colombia"),
+        ("+57 300 123 456", None, "too short for Colombia"),
+        ("30012345678", "CO", "too long for Colombia"),
+        ("+57 300 123 45678", None, "too long for Colombia"),
+        ("1234567890", "CO", "no such number exists in Colombia"),
+        ("+383 44", None, "too short for XK"),
+        ("5550123", "US", "too short for United States"),
+        ("+999 1234567", None, "its country code does not exist"),
+        ("Hola", "CO", '"H" cannot be part of one'),
+        ("", None, "it has no digits"),
+        ("+", None, "it has no digits"),
+        ("57+3001234567", None, '"+" cannot be part of one'),
+        ("3001234567\x1b[2J", "CO", '"\\x1b" cannot be part of one'),
+    ],
+)
+def test_an_invalid_number_is_refused_with_the_reason(text: str, country: str | None, reason: str) -> None:
+    with pytest.raises(InvalidPhoneError) as caught:
+        phones.read(text, country)
+    assert caught.value.reason == reason
+
+
+def test_a_number_that_looks_national_gets_a_hint_to_name_the_country() -> None:
+    with pytest.raises(InvalidPhoneError) as caught:
+        phones.read("3001234567")
+    assert "--country-code CO" in (caught.value.hint or "")
+
+
 def test_an_sms_is_refused_to_a_fixed_line_and_a_call_is_not() -> None:
     assert phones.read("601 2345678", "CO").digits == "576012345678"
     with pytest.raises(InvalidPhoneError, match="a fixed line, which cannot receive an SMS"):
@@ -72,7 +102,9 @@ def test_an_sms_is_refused_to_a_fixed_line_and_a_call_is_not() -> None:
     assert phones.read("+" + digits(either), sms=True).digits == digits(either)
 
 
-@pytest.mark.parametrize(("text", "sent"), [("87 654", "87654"), ("+57 000", "57000"), ("123", "123")])
+@pytest.mark.parametrize(
+    ("text", "sent"), [("87 654", "87654"), ("+57 000", "57000"), ("123", "123"), ("1" * 15, "1" * 15)]
+)
 def test_without_the_check_the_digits_are_sent_as_typed(text: str, sent: str) -> None:
     assert phones.as_typed(text).digits == sent
 

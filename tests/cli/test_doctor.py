@@ -15,7 +15,7 @@ import pytest
 import trustme
 
 from conftest import KEY
-from msgctl.storage import paths
+from msgctl.storage import files
 from support.files import config_file, table, write_config
 from support.leaks import shows_key
 from support.names import know_no_names
@@ -142,7 +142,7 @@ def test_a_dry_run_makes_no_connection(tool: Tool, service: Service) -> None:
 def test_without_a_profile_it_says_how_to_add_one(tool: Tool) -> None:
     report = Report(tool)
     report.failed("profile", 3, "There is no profile yet", "msgctl profile add")
-    assert report["file"]["found"] == f"{paths.shown(config_file())} does not exist"
+    assert report["file"]["found"] == f"{files.shown(config_file())} does not exist"
 
 
 def test_the_profile_in_use_is_named_with_its_source(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def test_variables_that_override_the_profile_are_named(tool: Tool, monkeypatch: 
 def test_a_file_that_others_can_read_fails_with_the_command_that_fixes_it(tool: Tool) -> None:
     path = write_config(f'default_profile = "main"\n{table("main")}', mode=0o644)
     report = Report(tool)
-    report.failed("file", 3, "0644", f"chmod 600 {paths.typed(path)}")
+    report.failed("file", 3, "0644", f"chmod 600 {files.typed(path)}")
     assert report.statuses["profile"] == "skipped"
     assert report["key"]["found"] == "not checked: file failed"
 

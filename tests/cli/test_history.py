@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from msgctl.history import History
+from msgctl.history.store import History
 from support.commands import ALL, CHANGES, PHONE, SENDS
 from support.files import table, write_config
 from support.names import know_no_names
@@ -233,7 +233,7 @@ def test_a_state_that_state_get_learned_is_in_the_history(tool: Tool, sandbox: S
     sent = sandbox.document(*SEND)["data"][0]["id"]
     tool.clock.now += 60
     assert sandbox.document("state", "get", sent)["state"] == "delivered"
-    (entry,) = recorded(tool, "--state", "delivered", "--command", "sms send", "--until", "today")
+    (entry,) = recorded(tool, "--state", "Delivered", "--command", "sms send", "--until", "today")
     assert (entry["id"], entry["status"], entry["state"]) == (sent, "queued", "delivered")
     assert recorded(tool, "--state", "rejected") == []
 
@@ -283,6 +283,19 @@ def test_clear_without_a_terminal_needs_yes(tool: Tool, sandbox: Sandbox) -> Non
     assert len(recorded(tool)) == 2
     assert tool("history", "clear", "--before", "today", "-y").err == "Deleted 1 entry.\n"
     assert [entry["time"][:10] for entry in recorded(tool)] == ["2026-09-22"]
+
+
+def test_clear_without_a_history_deletes_nothing(tool: Tool) -> None:
+    done = tool("history", "clear", "-y")
+    assert (done.code, done.err) == (0, "Deleted 0 entries.\n")
+
+
+@pytest.mark.usefixtures("damaged")
+@pytest.mark.parametrize("part", [("--before", "today"), ("-p", "main")], ids=" ".join)
+def test_a_damaged_history_is_not_cleared_in_part(part: tuple[str, ...], tool: Tool, path: Path) -> None:
+    tool("history", "clear", "-y", *part).refused(3, "history clear")
+    assert path.read_bytes().startswith(b"no history at all")
+    assert tool("history", "clear", "-y").err == "The history was damaged; it is empty now.\n"
 
 
 # --- a profile without a history

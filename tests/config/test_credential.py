@@ -25,9 +25,9 @@ def test_no_object_shows_the_key(service: Service) -> None:
     context = Context(stdin=StringIO(), stdout=StringIO(), stderr=StringIO())
     profile = context.profile
     found = profile.credential()
-    assert found.parameters() == (("client", "12345"), ("key", KEY))
+    assert found == (12345, KEY)
     config = load(write_config(table("main", key=KEY)))
-    for each in (found.key, found, profile, config, context.client, context):
+    for each in (found, profile, config, context.client, context):
         assert not shows_key(f"{each!r} {each!s} {each} {each!a} {[each]}")
 
 

@@ -14,7 +14,6 @@ import pytest
 
 from conftest import KEY
 from msgctl import operations as ops
-from msgctl.cli.tree import facts_of
 from support.examples import FIRST, Example, write_files
 from support.files import write_config
 from support.leaks import files_with_key, shows_key
@@ -81,7 +80,7 @@ def test_no_command_shows_or_stores_the_key(
         assert not shows_key(done.stdout), example.line
         assert not shows_key(done.stderr), example.line
         assert files_with_key(home) == planted, example.line
-        assert done.code in (0, 6) or facts_of(example.node.command).performs is None, done.err
+        assert done.code in (0, 6) or example.node.facts.performs is None, done.err
     if "-n" not in flags:
         # The sandbox commands ask the server of the environment whether it is a sandbox, and tell it nothing.
         asked = [request for request in server.received if request.path != "/sandbox"]
@@ -139,7 +138,7 @@ PLACES = {
     "msgctl.http.client.Client.send": SEND,
     "msgctl.http.transport.NetworkTransport.handle_request": SEND,
     "msgctl.http.client.parse": SEND,
-    "msgctl.history.History.finish": SEND,
+    "msgctl.history.store.History.finish": SEND,
     "msgctl.output.printer.Printer.print": SEND,
     "msgctl.http.client.Client.fetch": ("doctor",),
     "msgctl.http.request.Request.with_credentials": BULK,

@@ -16,9 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import KEY
-from msgctl.output.printer import Printer
+from msgctl.output.printer import Printer, Screen
 from msgctl.output.result import Format, OwnResult
-from msgctl.output.screen import Screen
 from support.commands import ALL, PHONE, SENDS, Command, each
 from support.service import Service, answer, drop
 from support.tool import Tool

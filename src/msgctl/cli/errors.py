@@ -13,8 +13,7 @@ from typing import Any
 import typer
 
 from msgctl import jsontext
-from msgctl.cli.context import Context
-from msgctl.cli.process import is_terminal
+from msgctl.cli.context import Context, is_terminal
 from msgctl.cli.tree import children_of
 from msgctl.errors import Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.operations import Effect
@@ -99,7 +98,7 @@ OPTION_SYNONYMS = {
 """Options that users of other tools type, and those of msgctl."""
 
 
-def usage(error: typer.TyperException) -> UsageError:
+def usage_error(error: typer.TyperException) -> UsageError:
     """Return an error of the parser as a UsageError."""
     ctx = getattr(error, "ctx", None)
     what, hint = _told(error, ctx)

@@ -148,7 +148,7 @@ def _learn(context: Context, responses: Iterable[Response]) -> None:
     states = {str(each["id"]): str(each["state"]) for each in documents if each.get("id") and each.get("state")}
     if not states or not context.profile.history:
         return
-    from msgctl.history import reading
+    from msgctl.history.store import reading
 
     with suppress(ConfigurationError), reading() as history:
         if history is not None:
@@ -164,7 +164,7 @@ def _named(id: str, error: MsgctlError) -> MsgctlError:
 
 def _last_ids(context: Context) -> list[str]:
     """Return the message ids of the last send of the profile."""
-    from msgctl.history import reading
+    from msgctl.history.store import reading
 
     profile = context.profile
     with reading() as history:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from msgctl import values
-from msgctl.cli import process, prompts, serve
+from msgctl.cli import abandon, fault_of, has_reader, prompts, serve
 from msgctl.cli.context import Context
 from msgctl.cli.tree import command, group
 from msgctl.config import profiles
-from msgctl.config.base_url import base_url_fault
 from msgctl.errors import ConditionError, Interrupted, UsageError
 from msgctl.output.result import OwnResult, StreamResult
-from msgctl.storage import paths
+from msgctl.storage import files
 
 if TYPE_CHECKING:
     from msgctl.cli.sandbox_client import SandboxClient
@@ -122,13 +121,13 @@ def _arriving(context: Context, sandbox: SandboxClient, wanted: Mapping[str, Any
     """Yield messages as they arrive, until the reader of standard output is gone."""
     last = 0
     try:
-        while process.fault_of(context.stdout) is None and process.has_reader(context.stdout):
+        while fault_of(context.stdout) is None and has_reader(context.stdout):
             for message in sandbox.ask("GET", "/inbox", **wanted, after=last)["messages"]:
                 last = message.get("number", last)
                 yield message
             context.sleep(FOLLOW_SECONDS)
     except KeyboardInterrupt:  # the usual way to end it
-        process.abandon(context.stdout)
+        abandon(context.stdout)
         raise typer.Exit(Interrupted.exit_code) from None
 
 
@@ -139,7 +138,7 @@ def _served_at(context: Context, target: Target) -> str | None:
     """
     named = context.options.profile or context.environ.get("MSGCTL_PROFILE")
     if target.base_url is not None:
-        if fault := base_url_fault(target.base_url, allow_http=True):  # no key is sent
+        if fault := profiles.base_url_fault(target.base_url, allow_http=True):  # no key is sent
             raise UsageError(f"--base-url {fault}: {values.quote(target.base_url)}")
     elif named != profiles.SANDBOX and (named or context.environ.get("MSGCTL_BASE_URL")):
         return context.profile.base_url
@@ -240,7 +239,7 @@ def reset(context: Context, target: Target) -> None:
     This removes messages, codes, blocked numbers, short URLs and their clicks, faults, and changes of the clock. The
     balance is 1000 credits again.
     """
-    from msgctl.sandbox import state
+    from msgctl.sandbox import emulator
 
     context.check_fields(())
     served = _served_at(context, target) is not None and _sandbox(context, target)
@@ -248,5 +247,5 @@ def reset(context: Context, target: Target) -> None:
     if served:
         served.ask("POST", "/reset")
     else:
-        state.reset(paths.state("sandbox.sqlite3"))  # even a damaged one
+        emulator.reset(files.state("sandbox.sqlite3"))  # even a damaged one
     context.note("The sandbox is empty, with 1000 credits.")

@@ -15,8 +15,7 @@ import httpx
 from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError, UsageError
 from msgctl.http.request import JSON_TYPE
 from msgctl.http.transport import describe
-from msgctl.sandbox.emulator import OWN_PATH
-from msgctl.sandbox.endpoints import BAD_REQUEST, ENDPOINTS, NAME
+from msgctl.sandbox.endpoints import BAD_REQUEST, ENDPOINTS, NAME, OWN_PATH
 from msgctl.text import shorten
 
 CHECK_VERSION = "Check that the sandbox has the same version as this msgctl."

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from msgctl import values
-from msgctl.cli import process
+from msgctl.cli import fault_of, signals_handled_by
 from msgctl.cli.context import Context
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, UsageError
@@ -30,10 +30,9 @@ from msgctl.values import quote
 if TYPE_CHECKING:
     import httpx
 
+    from msgctl.sandbox.emulator import Network
     from msgctl.sandbox.protocol import SandboxRequest, SandboxResponse
     from msgctl.sandbox.server import Respond, Server
-    from msgctl.sandbox.service import Network
-    from msgctl.sandbox.state import SandboxState
 
 MAX_LINES = 10_000
 """Lines of the log that may wait for a reader; more are dropped."""
@@ -93,24 +92,12 @@ class Account:
     ] = None
     state: Annotated[str | None, typer.Option("--state", metavar="FILE", help="Store all data in this file.")] = None
 
-    @contextmanager
-    def opened(self) -> Iterator[SandboxState]:
-        """Open the state in the file, or in a temporary one, and set the credits of a new one."""
-        from msgctl.sandbox.endpoints import MAX_NUMBER
-        from msgctl.sandbox.state import SandboxState
-
-        amount = None if self.credits is None else values.whole_number(self.credits, "--credits", most=MAX_NUMBER)
+    def path(self, stack: ExitStack) -> Path:
+        """Return the file of the state: a temporary one, deleted with the stack, if none was given."""
         if self.state is not None:
-            values.words(self.state, "--state")
-        with ExitStack() as stack:
-            with files.explained("use", Path(self.state or tempfile.gettempdir())):
-                where = self.state or stack.enter_context(tempfile.TemporaryDirectory()) + "/state.sqlite3"
-                path = Path(where).absolute()
-            is_new = not path.is_file() or path.stat().st_size == 0
-            state = stack.enter_context(closing(SandboxState(path)))
-            if amount is not None and is_new:  # a restarted server continues with what was left
-                state.set_credits(amount)
-            yield state
+            return Path(values.words(self.state, "--state")).absolute()
+        with files.explained("use", Path(tempfile.gettempdir())):
+            return Path(stack.enter_context(tempfile.TemporaryDirectory()), "state.sqlite3")
 
 
 def serve(
@@ -147,10 +134,9 @@ def serve(
     """
     from msgctl.sandbox import faults
     from msgctl.sandbox.emulator import Emulator
-    from msgctl.sandbox.endpoints import set_clock
+    from msgctl.sandbox.endpoints import MAX_NUMBER, credit, set_clock
     from msgctl.sandbox.protocol import BASE_PATH
     from msgctl.sandbox.recording import Replay
-    from msgctl.sandbox.service import Service
 
     client = values.whole_number(account.client, "--client", most=profiles.LARGEST_CLIENT)
     if key_fault := profiles.key_fault(account.key):
@@ -164,20 +150,29 @@ def serve(
         with files.explained("read", Path(replay)):
             lines = Path(replay).read_text(encoding="utf-8", errors="replace").splitlines()
         operate = Replay(lines, quote(replay)).respond
-    with account.opened() as state, listening.server(context) as server:
+    amount = None if account.credits is None else values.whole_number(account.credits, "--credits", most=MAX_NUMBER)
+    with ExitStack() as stack:
+        path = account.path(stack)
+        with files.explained("use", path):
+            is_new = not path.is_file() or path.stat().st_size == 0
+        server = stack.enter_context(listening.server(context))
         base_url = server.origin + BASE_PATH
         emulator = Emulator(
-            state,
+            path,
             clock=context.clock,
             seed=chosen,
             client=client,
             key=account.key,
             base_url=base_url,
             operate=operate,
+            allowed=allowed,
         )
-        faults.replace_all(state, *(fault or []))
+        stack.enter_context(closing(emulator))
+        if amount is not None and is_new:  # a restarted server continues with what was left
+            credit(emulator, credits=amount)
+        faults.replace_all(emulator, *(fault or []))
         if clock is not None:
-            set_clock(emulator, clock)
+            set_clock(emulator, change=clock)
         # Programs, and msgctl itself, find the server by these; the key is not a secret.
         variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(client), "MSGCTL_KEY": account.key}
         exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
@@ -185,7 +180,7 @@ def serve(
         document = {"base_url": base_url, "page": page, "client": client, "key": account.key, "pid": os.getpid()}
         text = f"# inbox page: {page}\n{exports}"
         shown = page if open_page else None
-        _serve_until_stopped(context, server, Service(emulator, allowed).respond, TextResult(text, document), shown)
+        _serve_until_stopped(context, server, emulator.respond, TextResult(text, document), shown)
 
 
 def record(
@@ -237,9 +232,9 @@ def _serve_until_stopped(
         server.stop()
 
     context.enable_gc()
-    with process.signals_handled_by(stop, also_ignored=True), suppress(KeyboardInterrupt):
+    with signals_handled_by(stop, also_ignored=True), suppress(KeyboardInterrupt):
         context.printer.print(announcement)
-        unwritten = process.fault_of(context.stdout)
+        unwritten = fault_of(context.stdout)
         if page is not None:
             webbrowser.open(page)
         if unwritten is None or isinstance(unwritten, BrokenPipeError):  # the caller could not know the address

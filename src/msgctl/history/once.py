@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from msgctl.errors import UsageError
-from msgctl.storage import database, files, paths
+from msgctl.storage import database, files
 from msgctl.storage.database import FileFormat
 from msgctl.text import storable
 from msgctl.values import quote
@@ -170,7 +170,7 @@ def reserved(account: str, key: str, wanted: str, *, now: float, resend_unknown:
 
 
 def _path() -> Path:
-    return paths.state("once.sqlite3")
+    return files.state("once.sqlite3")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from datetime import date, timedelta
 
 from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, RefusedError, UsageError
-from msgctl.storage import database, paths
+from msgctl.storage import database, files
 from msgctl.storage.database import FileFormat
 from msgctl.values import quote
 
@@ -55,7 +55,7 @@ def reserved(
     Until then the estimate counts, or more if earlier sends of the operation cost more than theirs. Raises LimitError
     if more than ``most`` credits could be charged on this day, and UsageError if the key was used before.
     """
-    path = paths.state("mcp.sqlite3")
+    path = files.state("mcp.sqlite3")
     with SENDS.opened(path, create=True) as db:
         db.execute("PRAGMA synchronous = FULL")
         with database.transaction(db):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from msgctl import jsontext, operations
-from msgctl.config.base_url import is_loopback
+from msgctl.config.profiles import is_loopback
 from msgctl.errors import (
     RETRYABLE_STATUSES,
     MsgctlError,

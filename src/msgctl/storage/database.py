@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msgctl.errors import ConfigurationError
-from msgctl.storage import files, paths
+from msgctl.storage import files
 
 _HINTS = {
     sqlite3.SQLITE_FULL: files.MAKE_ROOM,
@@ -59,7 +59,7 @@ class FileFormat:
             kind, hint = ConfigurationError, _HINTS.get(code, files.CHECK_PERMISSIONS)
             if code in _DAMAGED:
                 kind, hint = BrokenError, self.fix
-            raise kind(f"Cannot use {self.name} {paths.shown(path)}: {error}", hint) from error
+            raise kind(f"Cannot use {self.name} {files.shown(path)}: {error}", hint) from error
 
     def connect(self, path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         """Connect to an existing file, whatever is in it, for use by any thread.
@@ -93,9 +93,9 @@ class FileFormat:
                 new_file(path)
         db = self.connect(path, read_only=read_only)
         try:
-            if create and _is_empty(db):
+            if create and db.execute("PRAGMA application_id").fetchone() == (0,):
                 with transaction(db):
-                    if _is_empty(db):  # another process may have been faster
+                    if db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):  # no process was faster
                         self.build(db)
             self.check(db, path)
         except BaseException:
@@ -117,18 +117,18 @@ class FileFormat:
         """Check that a file is of this kind and version. Raises ConfigurationError and sqlite3.Error."""
         (application,) = db.execute("PRAGMA application_id").fetchone()
         if application != self.application:
-            raise ConfigurationError(f"{paths.shown(path)} is a database, but not {self.name}", "Move it away.")
+            raise ConfigurationError(f"{files.shown(path)} is a database, but not {self.name}", "Move it away.")
         (version,) = db.execute("PRAGMA user_version").fetchone()
         if version != self.version:
             age = "a newer" if version > self.version else "an older"
-            what = f"{self.name} {paths.shown(path)} was written by {age} msgctl (schema {version})"
+            what = f"{self.name} {files.shown(path)} was written by {age} msgctl (schema {version})"
             raise BrokenError(what, self.fix)
 
     def verify(self, db: sqlite3.Connection, path: Path) -> None:
         """Check a file for damage (``PRAGMA quick_check``). Raises BrokenError and sqlite3.Error."""
         (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
-            raise BrokenError(f"{self.name} {paths.shown(path)} is damaged: {found}", self.fix)
+            raise BrokenError(f"{self.name} {files.shown(path)} is damaged: {found}", self.fix)
 
     def build(self, db: sqlite3.Connection) -> None:
         """Make the tables, in the open transaction, and mark the file as one of this kind."""
@@ -160,9 +160,3 @@ def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Itera
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
-
-
-def _is_empty(db: sqlite3.Connection) -> bool:
-    (application,) = db.execute("PRAGMA application_id").fetchone()
-    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    return not application and not tables

@@ -1,18 +1,22 @@
-"""The user's private files: 0600 in folders of 0700, refused if others can read them, replaced whole or not at all."""
+"""The user's private files: 0600 in folders of 0700, refused if others can read them, replaced whole or not at all.
+
+They are in the platform's folders for configuration and state.
+"""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import os
+import shlex
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgctl.errors import ConfigurationError
-from msgctl.storage import paths
+from msgctl.text import clean, shorten
 
 MOST_WAIT = 10.0
 """Seconds that a change waits for one of another process."""
@@ -58,13 +62,13 @@ def check(path: Path, status: os.stat_result, *, name: str = "", is_private: boo
         kind = "a symbolic link, not a" if stat.S_ISLNK(status.st_mode) else "not a"
         fault, fix = f"is {kind} regular file", "Move it away, or name another file."
     elif is_private and status.st_uid != os.geteuid() and os.geteuid() != 0:
-        fault, fix = "belongs to another user", f"sudo chown $USER {paths.typed(path)}"
+        fault, fix = "belongs to another user", f"sudo chown $USER {typed(path)}"
     elif is_private and status.st_mode & 0o077:
         mode = stat.S_IMODE(status.st_mode)
-        fault, fix = f"is readable by other users (mode {mode:04o})", f"chmod 600 {paths.typed(path)}"
+        fault, fix = f"is readable by other users (mode {mode:04o})", f"chmod 600 {typed(path)}"
     else:
         return
-    raise ConfigurationError(f"{name} {paths.shown(path)} {fault}".lstrip(), fix)
+    raise ConfigurationError(f"{name} {shown(path)} {fault}".lstrip(), fix)
 
 
 def check_folder(path: Path) -> None:
@@ -73,8 +77,8 @@ def check_folder(path: Path) -> None:
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             raise ConfigurationError(
-                f"The folder {paths.shown(path)} is writable by every user (mode {mode:04o})",
-                f"chmod 700 {paths.typed(path)}",
+                f"The folder {shown(path)} is writable by every user (mode {mode:04o})",
+                f"chmod 700 {typed(path)}",
             )
 
 
@@ -108,7 +112,7 @@ def _take(descriptor: int, lock: Path) -> None:
         with suppress(BlockingIOError):
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if time.monotonic() > deadline:
-            what = f"Another program holds {paths.shown(lock)}"
+            what = f"Another program holds {shown(lock)}"
             raise ConfigurationError(what, "Try again when it is done.", consequence="nothing was changed")
         time.sleep(PAUSE)
 
@@ -164,7 +168,54 @@ def explained(doing: str, path: Path, consequence: str = "") -> Iterator[None]:
     except OSError as error:
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise ConfigurationError(
-            f"Cannot {doing} {paths.shown(path)}: {error.strerror or type(error).__name__}",
+            f"Cannot {doing} {shown(path)}: {error.strerror or type(error).__name__}",
             MAKE_ROOM if is_full else CHECK_PERMISSIONS,
             consequence=consequence,
         ) from error
+
+
+def config_file(environ: Mapping[str, str]) -> Path:
+    """Return the file that MSGCTL_CONFIG names, else ``config.toml`` in the platform's configuration folder.
+
+    Raises ConfigurationError if the variable names the home of an unknown user.
+    """
+    named = environ.get("MSGCTL_CONFIG")
+    if named:
+        try:
+            return Path(named).expanduser().absolute()
+        except (RuntimeError, OSError):
+            raise ConfigurationError(
+                f'MSGCTL_CONFIG must be a path, not "{shorten(named)}"', "Give an absolute path."
+            ) from None
+    import platformdirs
+
+    return platformdirs.user_config_path("msgctl") / "config.toml"
+
+
+OPTOUTS = "optouts.sqlite3"
+
+
+def state(name: str) -> Path:
+    """Return a file or folder in the platform's state folder, such as ``history.sqlite3``."""
+    import platformdirs
+
+    return platformdirs.user_state_path("msgctl") / name
+
+
+def shown(path: Path) -> str:
+    """Return a path for a message, with ``~`` for the home folder."""
+    home, below = _split_home(path)
+    return clean(home + below)
+
+
+def typed(path: Path) -> str:
+    """Return a path as one types it in a shell: quoted if necessary."""
+    home, below = _split_home(path)
+    return clean(home + shlex.quote(below))
+
+
+def _split_home(path: Path) -> tuple[str, str]:
+    """Return ``~/`` and the rest of a path below the home folder; nothing and the whole path for another one."""
+    home = os.environ.get("HOME", "").rstrip("/") + "/"
+    text = str(path)
+    return ("~/", text.removeprefix(home)) if len(home) > 1 and text.startswith(home) else ("", text)
