@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import re
 import socket
 import ssl
 import time
@@ -109,7 +110,7 @@ def test_every_check_passes_if_nothing_is_wrong(
     assert "Python 3" in report["version"]["found"]
     assert "-character key from MSGCTL_KEY" in report["key"]["found"]
     assert str(len(KEY)) in report["key"]["found"]
-    assert f"127.0.0.1:{port}" in report["connection"]["found"]
+    assert re.fullmatch(rf"127\.0\.0\.1:{port} in [0-9]{{1,3}} ms, from 127\.0\.0\.1", report["connection"]["found"])
     assert "TLSv1.3" in report["TLS"]["found"]
     assert f"{TODAY + datetime.timedelta(days=90, hours=1):%Y-%m-%d}" in report["TLS"]["found"]
     assert "90 days" in report["TLS"]["found"]
