@@ -244,6 +244,7 @@ def recorded(
             warn(error)
         try:
             yield result
+            _finish(begun, send, result, warn)
         except BaseException as error:
             outcome = NOT_SENT if isinstance(error, MsgctlError) and error.nothing_sent else UNKNOWN
             outcome = REFUSED if isinstance(error, RefusedError) else outcome
@@ -252,7 +253,6 @@ def recorded(
             with suppress(KeyboardInterrupt):  # a second Ctrl-C must not hide whether the request was sent
                 _finish(begun, send, result, warn)
             raise
-        _finish(begun, send, result, warn)
 
 
 def _finish(
