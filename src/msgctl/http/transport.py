@@ -289,8 +289,8 @@ def finished(
     status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes, extensions: dict[str, Any]
 ) -> httpx.Response:
     """Return a response whose body is there already, and stays encoded as it is."""
-    response = httpx.Response(status, content=body, extensions=extensions)
-    response.headers = httpx.Headers([*headers])  # given before, a Content-Encoding would be undone
+    response = httpx.Response(status, headers=[*headers], stream=httpx.ByteStream(body), extensions=extensions)
+    response._content = body  # `read` would decompress it
     return response
 
 
