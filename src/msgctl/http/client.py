@@ -24,10 +24,9 @@ from msgctl.errors import (
     OutcomeUnknownError,
     UsageError,
 )
-from msgctl.http.failure import check, outcome_unknown
 from msgctl.http.redaction import MASK, redact, redact_body
 from msgctl.http.request import Request, Value, build, encoded
-from msgctl.http.response import Response, parse
+from msgctl.http.response import Response, check, outcome_unknown, parse
 from msgctl.http.transport import Route, describe, finished
 from msgctl.operations import Effect, Operation
 
