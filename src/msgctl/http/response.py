@@ -80,7 +80,7 @@ class Response(NamedTuple):
     document: Mapping[str, Any]
 
 
-def read(operation: Operation, body: bytes, http_status: int = 200) -> Response:
+def read(operation: Operation, body: bytes, http_status: int) -> Response:
     """Return the response to an operation. Raises ShapeError if the body does not hold the operation's record.
 
     The record is the JSON object itself, or what its ``data`` holds. Where the record has entries in ``data``, they
@@ -319,7 +319,7 @@ class Failure(NamedTuple):
         if status in (401, 403):
             return f"{CHECK_CREDENTIALS}." if is_here else CHECK_CREDENTIALS_TOO
         if status == SERVICE_ERROR:
-            found = words(_text(self._object.get("error") or ""))
+            found = words(_text(self._object.get("error")))
             may_be_address = _COMPLAINTS.isdisjoint(found) or not _CREDENTIALS.isdisjoint(found)
             return CHECK_ADDRESS_TOO if may_be_address and not is_here else None
         if self.response.is_success:

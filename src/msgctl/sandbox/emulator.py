@@ -35,8 +35,8 @@ from msgctl.sandbox.protocol import (
     read,
     wrong_method,
 )
-from msgctl.storage import database
-from msgctl.storage.database import BrokenError, transaction
+from msgctl.storage import files
+from msgctl.storage.files import BrokenError, transaction
 
 Network = IPv4Network | IPv6Network
 
@@ -135,7 +135,7 @@ _SCHEMA = (
     "CREATE TABLE faults (number INTEGER PRIMARY KEY, spec TEXT NOT NULL, remaining INTEGER)",
 )
 
-STATE = database.FileFormat(
+STATE = files.FileFormat(
     name="the sandbox's state",
     application=0x6D736763,  # "msgc"
     version=2,
@@ -277,8 +277,11 @@ class Emulator:
 
     def _has_faults(self) -> bool:
         """Tell whether any fault is set, by whatever process."""
-        with STATE.explained(self.path), self._one_at_a_time:
-            return self._db.execute("SELECT 1 FROM faults").fetchone() is not None
+        try:
+            with self._one_at_a_time:
+                return self._db.execute("SELECT 1 FROM faults").fetchone() is not None
+        except sqlite3.Error:
+            return False  # the operation explains it
 
     def _allows(self, address: str) -> bool:
         found = ip_address(address.partition("%")[0])
@@ -298,7 +301,7 @@ def reset(path: Path) -> None:
             emulator.reset()
     except BrokenError:
         with STATE.explained(path):
-            database.delete(path)
+            files.delete(path)
 
 
 _BROKEN = {

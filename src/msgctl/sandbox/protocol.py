@@ -250,7 +250,8 @@ def _checked(field: Field, value: Any) -> Any:
     is_number = kind in (Kind.INTEGER, Kind.NUMBER) or field.least is not None
     if is_number and type(value) in (int, float):  # in JSON
         value = str(value)
-    if not isinstance(value, str) or _SURROGATE.search(value):  # JSON can hold half of a surrogate pair
+    # JSON can hold half of a surrogate pair.
+    if not isinstance(value, str) or (not value.isascii() and _SURROGATE.search(value)):
         raise invalid(name, "must be a string of Unicode text")
     if is_number:
         return _number(field, value)
