@@ -263,7 +263,7 @@ def test_a_report_is_printed_row_by_row(form: str) -> None:
                 yield row
 
     out = io.TextIOWrapper(io.BytesIO())
-    screen = Screen.of(out, color=False)
+    screen = Screen(out, None, color=False)
     Printer(screen, screen, Format(form), clock=time.time).print(OwnResult(Rows(), ("line",)))
     assert 1 <= most <= 10
 

@@ -299,7 +299,7 @@ class _Display:
             from msgctl.output.progress import JobProgress
 
             self._bar = JobProgress(
-                context.stderr, color=context.has_color(context.stderr), monotonic=context.monotonic
+                context.stderr, color=context.screen(context.stderr).color, monotonic=context.monotonic
             )
 
     def __enter__(self) -> _Display:

@@ -23,8 +23,8 @@ from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
 from msgctl.jsontext import Number
 from msgctl.operations import Operation
 from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome
-from msgctl.storage import database, files
-from msgctl.storage.database import BrokenError, FileFormat
+from msgctl.storage import files
+from msgctl.storage.files import BrokenError, FileFormat
 from msgctl.text import storable
 
 FORMAT = FileFormat(
@@ -209,7 +209,7 @@ class History:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with FORMAT.explained(self._path), database.transaction(self._db):
+        with FORMAT.explained(self._path), files.transaction(self._db):
             yield
 
     def _read(self, condition: str, values: Document) -> list[Document]:
@@ -314,7 +314,7 @@ def clear(profile: str | None = None, before: str | None = None) -> int | None:
         if profile is not None or before is not None:
             raise
         with FORMAT.explained(files.state(_NAME)):
-            database.delete(files.state(_NAME))
+            files.delete(files.state(_NAME))
         return None
 
 

@@ -22,7 +22,7 @@ from msgctl.jobs.states import LEFT_OUT, State
 from msgctl.jobs.store import Store
 from msgctl.jobs.template import Message, Renderer
 from msgctl.phones import country_of
-from msgctl.storage import database, files
+from msgctl.storage import files
 
 MOST_EXAMPLES = 20
 """Rows that are listed for each problem; the ledger lists all."""
@@ -35,13 +35,14 @@ _CACHE_KIB = 4096
 class Tally:
     """The counts of a file. ``counts`` are the rows left out by state, ``examples`` the first of each.
 
-    ``countries`` has the credits of each country (ISO 3166-1 alpha-2). ``most_expensive`` is a row whose message costs
-    more than the first one: the first of those that cost most.
+    ``saved`` are the credits that --gsm7 would save, ``countries`` has those of each country (ISO 3166-1 alpha-2).
+    ``most_expensive`` is a row whose message costs more than the first one: the first of those that cost most.
     """
 
     messages: int = 0
     blank: int = 0
     segments: int = 0
+    saved: int = 0
     credits: int = 0
     counts: Counter[State] = field(default_factory=Counter)
     examples: dict[State, list[InvalidRow]] = field(default_factory=lambda: {state: [] for state in LEFT_OUT})
@@ -61,6 +62,7 @@ class Tally:
     def add(self, row: Row, message: Message) -> None:
         self.messages += 1
         self.segments += message.segments
+        self.saved += message.saved
         self.credits += message.cost
         self.first = self.first or message
         self.countries[country_of(row.phone) or "other"] += message.cost
@@ -85,7 +87,7 @@ class Importer:
         self.tally = Tally()
         self.is_finished = False
         with LEDGER.explained(self._new):
-            database.new_file(self._new)
+            self._new.touch(0o600, exist_ok=False)
             self._db = LEDGER.connect(self._new)
             # An unfinished ledger is worthless, so it does not need to survive a crash.
             self._db.execute("PRAGMA journal_mode = OFF")

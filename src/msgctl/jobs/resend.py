@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 
 from msgctl.jobs import queries
-from msgctl.jobs.decode import UTF8
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reader import RecipientReader, Row
 from msgctl.jobs.report import COLUMNS, Report
@@ -18,7 +17,6 @@ class FormerRecipients(RecipientReader):
     """The recipients in a report on a job; each gets the same message again (it is its own renderer)."""
 
     phone_column = ""
-    encoding = UTF8
 
     def __init__(self, ledger: Ledger, report: Report) -> None:
         self._ledger = ledger
