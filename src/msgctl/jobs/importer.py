@@ -113,28 +113,27 @@ class Importer:
                 if isinstance(row, InvalidRow):
                     self._leave_out(row, State.INVALID)
                     continue
-                self._add(row, renderer)
-                if own:
-                    cells = json.dumps([row.values[index] for index in own], ensure_ascii=False)
-                    self._db.execute("INSERT INTO cells VALUES (?, ?)", (row.line, cells))
+                cells = json.dumps([row.values[index] for index in own], ensure_ascii=False) if own else None
+                self._add(row, cells, renderer)
         self.tally.blank = rows.blank
         if self._zones:
             self._spec = replace(self._spec, zones=self._zones.found)
 
-    def _add(self, row: Row, renderer: Renderer) -> None:
+    def _add(self, row: Row, cells: str | None, renderer: Renderer) -> None:
         if reason := self._excluded(row.phone):
-            self._leave_out(InvalidRow(row.line, row.phone, reason), State.EXCLUDED)
+            self._leave_out(InvalidRow(row.line, row.phone, reason), State.EXCLUDED, cells)
             return
         try:
             message = renderer.render(row)
             zones = self._zones.zones(row.phone) if self._zones else ""
         except (RowError, UsageError) as error:
             why = error.message if isinstance(error, UsageError) else error.reason
-            self._leave_out(InvalidRow(row.line, row.phone, why), State.INVALID)
+            self._leave_out(InvalidRow(row.line, row.phone, why), State.INVALID, cells)
             return
         added = self._db.execute(
-            "INSERT OR IGNORE INTO recipient (line, phone, message, zones, state) VALUES (?, ?, ?, ?, 'pending')",
-            (row.line, row.phone, self._message(message), zones),
+            """INSERT OR IGNORE INTO recipient (line, phone, message, zones, state, cells)
+            VALUES (?, ?, ?, ?, 'pending', ?)""",
+            (row.line, row.phone, self._message(message), zones, cells),
         )
         if added.rowcount:
             self.tally.add(row, message)
@@ -142,7 +141,7 @@ class Importer:
         (line,) = self._db.execute(
             "SELECT line FROM recipient WHERE phone = ? AND message IS NOT NULL", (row.phone,)
         ).fetchone()
-        self._leave_out(InvalidRow(row.line, row.phone, f"duplicate of line {line}"), State.DUPLICATE)
+        self._leave_out(InvalidRow(row.line, row.phone, f"duplicate of line {line}"), State.DUPLICATE, cells)
 
     def _excluded(self, phone: str) -> str | None:
         """Return why a number is left out; None if it is not."""
@@ -172,9 +171,11 @@ class Importer:
             self._cached[text] = number
         return number
 
-    def _leave_out(self, row: InvalidRow, state: State) -> None:
+    def _leave_out(self, row: InvalidRow, state: State, cells: str | None = None) -> None:
         self.tally.leave_out(row, state)
-        self._db.execute("INSERT INTO recipient (line, phone, error, state) VALUES (?, ?, ?, ?)", (*row, state))
+        self._db.execute(
+            "INSERT INTO recipient (line, phone, error, state, cells) VALUES (?, ?, ?, ?, ?)", (*row, state, cells)
+        )
 
     def repeat(self, store: Store, now: float) -> Repeat | None:
         """Return a job that has sent, or will send, the same message to most of these recipients."""

@@ -13,7 +13,7 @@ from msgctl.jobs.ledger import ENDED_EARLY, Ledger, facts
 from msgctl.jobs.queries import Recipient
 from msgctl.jobs.schedule import SendingHours
 from msgctl.jobs.schema import LEDGER
-from msgctl.jobs.states import Outcome, State, outcome
+from msgctl.jobs.states import IN_FLIGHT, Outcome, State, outcome
 from msgctl.jobs.store import Store
 from msgctl.recipients import is_delivered, is_final
 from msgctl.text import timestamp
@@ -128,10 +128,10 @@ def is_undelivered(state: str | None) -> bool:
 def _error(recipient: Recipient, found: Outcome) -> str | None:
     if found in (Outcome.ACCEPTED, Outcome.PENDING):
         return None
+    if recipient.state in IN_FLIGHT:
+        return ENDED_EARLY
     if recipient.error:
         return recipient.error
-    if recipient.state in (State.SENDING, State.SENDING_AGAIN):
-        return ENDED_EARLY
     if found is Outcome.REFUSED:
         return f"the service said {recipient.status}"
     return "the response does not mention this number"
