@@ -509,7 +509,7 @@ __msgctl_table() {
             'option --client text Client ID to accept'
             'option --key text Key to accept (any value)'
             'option --credits text Credits of a new account; 1000 if omitted'
-            'option --state files Store all data in this file'
+            'option --state files Keep all data in this file; without it, nothing is kept'
             'options --allow-ip text Allow only these addresses (repeatable)'
             'options --fault =520,503,429,html,delay=,drop,reject,truncate,garbage Make requests fail (repeatable): KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]'
             'option --seed text Seed for identifiers, codes and faults: same seed, same results'

@@ -389,7 +389,7 @@ function __msgctl_table
         echo 'option --client text Client ID to accept'
         echo 'option --key text Key to accept (any value)'
         echo 'option --credits text Credits of a new account; 1000 if omitted'
-        echo 'option --state files Store all data in this file'
+        echo 'option --state files Keep all data in this file; without it, nothing is kept'
         echo 'options --allow-ip text Allow only these addresses (repeatable)'
         echo 'options --fault =520,503,429,html,delay=,drop,reject,truncate,garbage Make requests fail (repeatable): KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]'
         echo 'option --seed text Seed for identifiers, codes and faults: same seed, same results'

@@ -71,6 +71,8 @@ def test_a_number_of_another_country_than_the_known_one_names_that_country() -> 
         ("30012345678", "CO", "too long for Colombia"),
         ("+57 300 123 45678", None, "too long for Colombia"),
         ("1234567890", "CO", "no such number exists in Colombia"),
+        ("+383 44", None, "too short for XK"),
+        ("5550123", "US", "too short for United States"),
         ("+999 1234567", None, "its country code does not exist"),
         ("Hola", "CO", '"H" cannot be part of one'),
         ("", None, "it has no digits"),
@@ -100,7 +102,9 @@ def test_an_sms_is_refused_to_a_fixed_line_and_a_call_is_not() -> None:
     assert phones.read("+" + digits(either), sms=True).digits == digits(either)
 
 
-@pytest.mark.parametrize(("text", "sent"), [("87 654", "87654"), ("+57 000", "57000"), ("123", "123")])
+@pytest.mark.parametrize(
+    ("text", "sent"), [("87 654", "87654"), ("+57 000", "57000"), ("123", "123"), ("1" * 15, "1" * 15)]
+)
 def test_without_the_check_the_digits_are_sent_as_typed(text: str, sent: str) -> None:
     assert phones.as_typed(text).digits == sent
 

@@ -31,7 +31,7 @@ EVERY: list[Callable[[str], Any]] = [
     values.country_code,
     values.long_url,
     lambda text: values.words(text, "--name"),
-    values.message,
+    values.prose,
 ]
 
 
@@ -132,11 +132,11 @@ def ranged(text: str) -> object:
         (values.long_url, "http://a{}.example", "is not an absolute http or https URL$", "https://"),
         (lambda text: values.words(text, "--name"), " ", "^--name is empty$", "Give it a value"),
         (lambda text: values.words(text, "--name"), "a\tb", "control character U.0009 at position 2: ", "Remove it"),
-        (values.message, "\ud800", "^The message is not valid UTF-8 text at position 1", None),
-        (values.message, "a\udfff", "^The message is not valid UTF-8 text at position 2", None),
-        (values.message, "a\x9f", "control character U.009F at position 2: ", "Remove it"),
-        (values.message, "", "^The message is empty$", "-m TEXT"),
-        (values.message, "x" * 65537, "The message is 65537 bytes long; the maximum is 65536", None),
+        (values.prose, "\ud800", "^The message is not valid UTF-8 text at position 1", None),
+        (values.prose, "a\udfff", "^The message is not valid UTF-8 text at position 2", None),
+        (values.prose, "a\x9f", "control character U.009F at position 2: ", "Remove it"),
+        (values.prose, "", "^The message is empty$", None),
+        (values.prose, "x" * 65537, "The message is 65537 bytes long; the maximum is 65536", None),
     ],
 )
 def test_an_error_says_what_is_wrong_and_what_to_do(
@@ -152,4 +152,4 @@ def test_the_longest_url_and_message_are_accepted() -> None:
     assert values.long_url(url) == url
     with pytest.raises(UsageError, match="longer than 8192 characters"):
         values.long_url(url + "x")
-    assert values.message("é" * 32768)
+    assert values.prose("é" * 32768)

@@ -52,9 +52,12 @@ def main() -> int:
             pass  # closed, full, or without a reader: the command tree reports it
         else:
             return 0
-    from msgctl.cli import run
+    from msgctl import cli
+    from msgctl.cli.context import Context
 
-    return run(sys.argv[1:])
+    with cli.interruptible():
+        stdin, stdout, stderr = cli.standard_streams()
+        return cli.run(sys.argv[1:], Context(stdin=stdin, stdout=stdout, stderr=stderr))
 
 
 if __name__ == "__main__":

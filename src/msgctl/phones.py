@@ -113,12 +113,12 @@ class Reader:
         code = phonenumbers.country_code_for_region(country)
         metadata = phonenumbers.PhoneMetadata.metadata_for_region(country)
         mobile = _mobile_pattern(country)
-        if metadata is None or phonenumbers.region_code_for_country_code(code) != country or not mobile:
+        if metadata is None or not mobile:
             return
         # Numbers that libphonenumber would read differently in this country are left to it.
         prefixes = (metadata.national_prefix_for_parsing, metadata.international_prefix)
         others = "".join(f"(?!{_uncaptured(each)})" for each in prefixes if each)
-        general = metadata.general_desc.national_number_pattern if metadata.general_desc else None
+        general = metadata.general_desc and metadata.general_desc.national_number_pattern
         self._code = str(code)
         self._codes[self._code] = mobile
         self._national = f"{others}{mobile}"
@@ -232,15 +232,11 @@ def _fault(number: PhoneNumber | None, country: str | None) -> str:
 
     if number is None or not number.country_code:
         return "its country code does not exist" if country is None else "it has too few or too many digits"
-    region = country or phonenumbers.region_code_for_country_code(number.country_code)
-    where = _country_name(region)
-    metadata = phonenumbers.PhoneMetadata.metadata_for_region(region)
-    mobile = metadata.mobile if metadata is not None else None
-    lengths = [length for length in (mobile.possible_length if mobile else ()) if length > 0]
-    length = len(phonenumbers.national_significant_number(number))
-    if lengths and length < min(lengths):
+    where = _country_name(country or phonenumbers.region_code_for_country_code(number.country_code))
+    length = phonenumbers.is_possible_number_for_type_with_reason(number, phonenumbers.PhoneNumberType.MOBILE)
+    if length in (phonenumbers.ValidationResult.TOO_SHORT, phonenumbers.ValidationResult.IS_POSSIBLE_LOCAL_ONLY):
         return f"too short for {where}"
-    if lengths and length > max(lengths):
+    if length == phonenumbers.ValidationResult.TOO_LONG:
         return f"too long for {where}"
     return f"no such number exists in {where}"
 

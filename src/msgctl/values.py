@@ -153,12 +153,7 @@ def words(text: str, name: str) -> str:
     return _printable(text, name, allowed="", hint="Give it a value, or leave it out if it is optional.")
 
 
-def message(text: str, typed: str = "-m TEXT") -> str:
-    """Return the text of a message unchanged, if it can be sent; ``typed`` is how it is given on the command line."""
-    return prose(text, "The message", f"Give it with {typed}, with --message-file PATH, or on standard input.")
-
-
-def prose(text: str, name: str, hint: str | None = None) -> str:
+def prose(text: str, name: str = "The message", hint: str | None = None) -> str:
     """Return a text that may have several lines, if it is not blank and at most 64 KiB of UTF-8."""
     _printable(text, name, allowed="\n\r\t", hint=hint)
     size = len(text.encode())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conftest import KEY
-from msgctl.storage import paths
+from msgctl.storage import files
 from support.files import URL, table, write_config, written
 from support.tool import Outcome, Tool
 
@@ -54,7 +54,7 @@ def test_a_broken_file_is_named_with_the_place_and_left_alone(tool: Tool, conten
         assert (done.code, done.out) == (3, ""), words
         assert is_one_message(done)
         assert place in done.err
-        assert paths.shown(path) in done.err
+        assert files.shown(path) in done.err
         assert "hidden-word" not in done.err
         assert path.read_bytes() == content
 

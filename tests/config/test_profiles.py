@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conftest import KEY
-from msgctl.storage import paths
+from msgctl.storage import files
 from support.files import URL, config_file, credentials, table, write_config
 from support.service import Service, answer, running
 from support.tool import Tool
@@ -175,7 +175,7 @@ def test_an_invalid_setting_is_named_with_file_and_profile(tool: Tool, setting: 
     path = write_config("\n".join(["[profiles.main]", *lines, setting, ""]))
     done = tool("-p", "main", "balance")
     assert (done.code, done.out) == (3, "")
-    assert f"Error: {paths.shown(path)}: profile main: " in done.err
+    assert f"Error: {files.shown(path)}: profile main: " in done.err
     assert told in done.err
     assert "hidden-word" not in done.err
     assert done.err.count("\n") == 2 or setting.partition(" ")[0] in ("allow_http", "history", "keep_days")

@@ -16,7 +16,7 @@ import pytest
 from msgctl.errors import ConfigurationError
 from msgctl.history import once
 from msgctl.history.once import StoredResult, fingerprint, reserved
-from msgctl.storage import paths
+from msgctl.storage import files
 
 NOW = 1_790_000_000.0
 ACCOUNT, KEY, WANTED = "https://service.example/api/v1 1", "disk-2026-11-21", "f" * 64
@@ -83,6 +83,13 @@ def test_the_order_of_recipients_does_not_make_another_message() -> None:
     assert len({first, *others}) == 6
 
 
+def test_a_newer_msgctl_knows_the_messages_of_an_older_one() -> None:
+    """Keys are kept for 90 days: a digest that changed would refuse to try a message of yesterday again."""
+    sms = fingerprint("sms send", {"phone": ["573001234568", "573001234567"], "sms": "Año nuevo"})
+    assert sms[:16] == "83c08bf8a2de8376"
+    assert fingerprint("chatapp send", {"template": "hello"}, b'{"phone": "573001234567"}')[:16] == "442996cd9256bf39"
+
+
 # --- processes
 
 
@@ -102,7 +109,7 @@ def _kill_at_every_line(path: Path) -> list[dict[str, Any]]:
     names = {None: "None", once.DIED: "unknown", ACCEPTED: "accepted"}
     while not runs or runs[-1]["killed"]:
         os.environ["XDG_STATE_HOME"] = str(path.parents[1] / f"{len(runs)}")
-        database = paths.state(path.name)
+        database = files.state(path.name)
         status = _in_a_process(database, kill_at=len(runs) + 1)
         before = sent(database)
         told = send(database)
@@ -125,7 +132,7 @@ def _in_a_process(path: Path, kill_at: int) -> int:
 
     def count(frame: FrameType, event: str, _: object) -> Any:
         nonlocal lines
-        if Path(frame.f_code.co_filename).name not in ("once.py", "database.py", "test_once.py"):
+        if Path(frame.f_code.co_filename).name not in ("once.py", "files.py", "test_once.py"):
             return None
         lines += event == "line"
         if lines >= kill_at:

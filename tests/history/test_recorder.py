@@ -1,4 +1,4 @@
-"""What the recorder stores of a request."""
+"""What the history stores of a request."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ from typing import Any
 import pytest
 
 from msgctl import operations as ops
-from msgctl.history.recorder import MOST_RESPONSE, message_of, phones_of, stored
+from msgctl.history.store import MOST_RESPONSE, Send, message_of, phones_of, reading, recorded
+from msgctl.recipients import RecipientOutcome
 
 
-def test_codes_are_masked_in_a_stored_response() -> None:
-    said = '{"sms": "480615 is your Shop code.", "phone": "573001234567"}'
-    assert stored("2fa send-sms", said) == '{"sms": "****** is your Shop code.", "phone": "573001234567"}'
-    assert stored("sms send", said) == said
-    assert len(stored("sms send", "x" * 10_000)) == MOST_RESPONSE
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(("command", "stored"), [("sms send", "480615"), ("2fa send-sms", "******")])
+def test_codes_are_masked_in_a_stored_response(command: str, stored: str) -> None:
+    send = Send("2026-11-21T09:00:00Z", "main", "https://a.example", command, "")
+    with recorded(send, ["1"], warn=lambda error: pytest.fail(str(error))) as result:
+        result.entries = [RecipientOutcome("1", "unknown")]
+        result.response = f'{{"sms": "480615 is your Shop code.", "more": "{"x" * 10_000}"}}'
+    with reading() as history:
+        assert history is not None
+        (entry,) = history.entries(1)
+    assert entry["response"].startswith(f'{{"sms": "{stored} is your Shop code.", "more": "xxx')
+    assert len(entry["response"]) == MOST_RESPONSE
 
 
 @pytest.mark.parametrize(

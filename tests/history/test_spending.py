@@ -9,7 +9,7 @@ import pytest
 
 from msgctl.errors import ConfigurationError, OutcomeUnknownError, RefusedError, UsageError
 from msgctl.history.spending import LimitError, reserved
-from msgctl.storage import paths
+from msgctl.storage import files
 
 TODAY = date(2026, 11, 22)
 
@@ -56,7 +56,7 @@ def test_a_key_is_used_once_until_it_is_forgotten() -> None:
 
 def test_nothing_may_be_sent_if_the_file_cannot_be_used(home: Path) -> None:
     spend("1", 1)
-    path = paths.state("mcp.sqlite3")
+    path = files.state("mcp.sqlite3")
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_bytes(b"not a database, but long enough to look at")
     with pytest.raises(ConfigurationError, match="the record of credits spent by msgctl mcp"):

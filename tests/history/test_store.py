@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from msgctl.errors import ConfigurationError
-from msgctl.history import History, Send, clear, reading
+from msgctl.history.store import History, Send, clear, reading
 from msgctl.recipients import RecipientOutcome
-from msgctl.storage import paths
+from msgctl.storage import files
 
 PHONE = "573001234567"
 DAY = "2026-09-21T14:13:20Z"
@@ -116,7 +116,7 @@ def test_a_damaged_or_unsafe_file_is_refused_and_left_unchanged(maker: Maker, pa
         found(path)
     with pytest.raises(ConfigurationError), closing(History(path)) as history:
         history.begin(send(), [PHONE])
-    assert paths.shown(path) in caught.value.message
+    assert files.shown(path) in caught.value.message
     assert caught.value.hint
     assert (path.read_bytes() if path.is_file() else b"") == before
 

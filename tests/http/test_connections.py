@@ -16,7 +16,7 @@ import trustme
 
 from conftest import KEY
 from msgctl import operations
-from msgctl.config.credential import Credential, Secret
+from msgctl.config.profiles import Credential
 from msgctl.errors import Interrupted, NotReachedError, OutcomeUnknownError, RefusedError
 from msgctl.http import request, transport
 from msgctl.http.client import Client
@@ -44,7 +44,7 @@ def keeper() -> Iterator[Service]:
 
 @contextlib.contextmanager
 def calling(base_url: str, seconds: float = PATIENCE) -> Iterator[Client]:
-    client = Client(base_url, Credential(1, Secret(KEY)), timeout=seconds, sleep=lambda _: None)
+    client = Client(base_url, Credential(1, KEY), timeout=seconds, sleep=lambda _: None)
     try:
         yield client
     finally:
@@ -65,7 +65,7 @@ def test_ctrl_c_before_a_request_leaves_sends_nothing_whatever_the_last_one_did(
             raise KeyboardInterrupt
 
     keeper.always(WHOLE)
-    client = Client(keeper.base_url, Credential(1, Secret(KEY)), log=log)
+    client = Client(keeper.base_url, Credential(1, KEY), log=log)
     with contextlib.closing(client):
         client.fetch(SEND)
         with pytest.raises(Interrupted, match="nothing was sent") as stopped:
@@ -79,7 +79,7 @@ def test_the_log_says_how_many_milliseconds_a_request_took(keeper: Service) -> N
     said: list[str] = []
     keeper.always(WHOLE)
     times = iter([100.0, 100.25])
-    client = Client(keeper.base_url, Credential(1, Secret(KEY)), log=said.append, clock=lambda: next(times))
+    client = Client(keeper.base_url, Credential(1, KEY), log=said.append, clock=lambda: next(times))
     with contextlib.closing(client):
         client.fetch(SEND)
     assert said == ["> POST /api/v1/send-sms", "< 200 POST /api/v1/send-sms 250 ms"]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from msgctl import operations as ops
-from msgctl.config.credential import Credential, Secret
+from msgctl.config.profiles import Credential
 from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError
 from msgctl.http.client import Client
 from support.proxy import Proxy, proxying
@@ -44,7 +44,7 @@ def socks(target: int, reply: bytes = CONNECTED) -> Iterator[tuple[str, list[byt
 
 
 def send(timeout: float = 20.0) -> str:
-    client = Client(BASE_URL, Credential(1, Secret("a-long-key")), timeout=timeout, sleep=lambda _: None)
+    client = Client(BASE_URL, Credential(1, "a-long-key"), timeout=timeout, sleep=lambda _: None)
     try:
         return str(client.send(ops.SEND_SMS, SMS).document["id"])
     finally:

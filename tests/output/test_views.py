@@ -12,7 +12,7 @@ import pytest
 
 from msgctl.cli.doctor import FIELDS
 from msgctl.cli.sandbox import INBOX_COLUMNS
-from msgctl.history import FIELDS as HISTORY
+from msgctl.history.store import FIELDS as HISTORY
 from msgctl.jobs.report import COLUMNS, SUMMARY
 from msgctl.output.result import OwnResult, StreamResult
 from output.views import FOLDER, TERMINALS, Viewer

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 from msgctl import cli
 from msgctl.cli.context import Context
-from msgctl.output.printer import Printer
+from msgctl.output.printer import Printer, Screen
 from msgctl.output.result import Format, Result
-from msgctl.output.screen import Screen, tolerate_any_encoding
 from support.tool import Clock, Stream
 
 FOLDER = Path(__file__).parent / "views"
@@ -82,7 +81,7 @@ class Viewer:
 
     def print(self, result: Result) -> None:
         """Print a result as if a command had returned it."""
-        tolerate_any_encoding(self._stream)
+        cli.tolerate_any_encoding(self._stream)
         screen = Screen(self._stream, self._width, self._color)
         Printer(screen, screen, Format.TABLE, clock=self.clock).print(result)
 

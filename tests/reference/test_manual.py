@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from msgctl import errors, reference
-from msgctl.cli import options
+from msgctl.cli import context
 from msgctl.cli.profile import SETTINGS
 from msgctl.reference import manual
 from support.programs import program
@@ -63,7 +63,7 @@ def test_the_folder_holds_the_pages_of_the_command_tree() -> None:
 def test_every_command_and_option_has_a_line(node: Node) -> None:
     page = page_of(node)
     assert f"msgctl {node.path}" in page
-    own = [each for each in node.command.params if each not in options.global_options()]
+    own = [each for each in node.command.params if each not in context.global_options()]
     if not own:
         return
     place = section(page, f"msgctl {node.path}") or section(page, "OPTIONS")

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.service import Service
-from msgctl.sandbox.state import SandboxState
 from support.sandbox import Sandbox
 from support.tool import Tool
 
@@ -35,14 +33,14 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def emulator(tmp_path: Path) -> Iterator[Emulator]:
-    emulator = Emulator(SandboxState(tmp_path / "state.db"), clock=lambda: NOON, seed=3)
+    emulator = Emulator(tmp_path / "state.db", clock=lambda: NOON, seed=3)
     yield emulator
     emulator.close()
 
 
 @pytest.fixture
 def served(emulator: Emulator) -> Iterator[Served]:
-    with serving(Service(emulator)) as served:
+    with serving(emulator) as served:
         yield served
 
 

@@ -15,8 +15,6 @@ import pytest
 
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import SandboxRequest
-from msgctl.sandbox.service import Service
-from msgctl.sandbox.state import SandboxState
 
 from .served import Served, serving
 from .world import FORM, PHONE, Controls, encoded
@@ -31,14 +29,14 @@ in_browser = pytest.mark.skipif(not BROWSER, reason="needs Chromium; set MSGCTL_
 
 @pytest.fixture
 def emulator(tmp_path: Path) -> Iterator[Emulator]:
-    emulator = Emulator(SandboxState(tmp_path / "state.db"), key="a-key-to-hide")
+    emulator = Emulator(tmp_path / "state.db", key="a-key-to-hide")
     yield emulator
     emulator.close()
 
 
 @pytest.fixture
 def served(emulator: Emulator) -> Iterator[Served]:
-    with serving(Service(emulator)) as served:
+    with serving(emulator) as served:
         yield served
 
 

@@ -6,8 +6,9 @@ import json
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from ipaddress import ip_network
+from pathlib import Path
 
 import pytest
 
@@ -16,10 +17,9 @@ from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.endpoints import ENDPOINTS
 from msgctl.sandbox.protocol import MAX_BODY, SandboxRequest
 from msgctl.sandbox.server import Server
-from msgctl.sandbox.service import Service
 
 from .served import Served, as_http, read_reply, serving
-from .world import FORM, PHONE, encoded
+from .world import FORM, PHONE, Controls, encoded
 
 BALANCE = SandboxRequest("GET", "/api/v1/balance", encoded({}))
 
@@ -116,7 +116,7 @@ def test_200_slow_connections_do_not_delay_the_others(served: Served) -> None:
 
 
 def test_64_clients_cannot_spend_more_than_there_is(emulator: Emulator, served: Served) -> None:
-    emulator.state.set_credits(150)
+    Controls(emulator).credit(150)
 
     def client(_: int) -> int:
         with served.connect() as connection:
@@ -135,8 +135,9 @@ def test_64_clients_cannot_spend_more_than_there_is(emulator: Emulator, served: 
     ("allowed", "status"),
     [("127.0.0.0/8", 200), ("192.0.2.0/24", 520), ("::1", 520)],
 )
-def test_only_allowed_addresses_may_use_the_interface(emulator: Emulator, allowed: str, status: int) -> None:
-    with serving(Service(emulator, allowed=[ip_network(allowed)])) as served:
+def test_only_allowed_addresses_may_use_the_interface(tmp_path: Path, allowed: str, status: int) -> None:
+    emulator = Emulator(tmp_path / "state.db", allowed=[ip_network(allowed)])
+    with closing(emulator), serving(emulator) as served:
         assert served.answer(BALANCE).status == status
         assert served.answer(SandboxRequest("GET", "/sandbox")).status == 200
 
@@ -146,7 +147,7 @@ def test_only_allowed_addresses_may_use_the_interface(emulator: Emulator, allowe
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:80", "localhost:8520", "LOCALHOST", "sandbox:8520"])
 def test_its_own_addresses_and_the_allowed_ones_are_accepted_as_host(emulator: Emulator, host: str) -> None:
-    with serving(Service(emulator), Server("127.0.0.1", 0, lambda _: None, ["sandbox"])) as served:
+    with serving(emulator, Server("127.0.0.1", 0, lambda _: None, ["sandbox"])) as served:
         assert served.answer(SandboxRequest("GET", "/sandbox", headers={"host": host})).status == 200
 
 

@@ -22,7 +22,6 @@ import pytest
 
 from msgctl import text
 from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.state import SandboxState
 from support.service import Service, answer
 from support.tool import Tool
 
@@ -142,10 +141,9 @@ def test_a_kill_in_the_middle_of_many_clients_loses_no_credit(home: Path) -> Non
             clients.submit(client, about["base_url"])
         assert enough.wait(PATIENCE)
         process.kill()
-    state = SandboxState(path)
-    admin = Controls(Emulator(state))
-    left, kept = admin.credit(0, add=True), len(admin.inbox())
-    state.close()
+    with contextlib.closing(Emulator(path)) as emulator:
+        admin = Controls(emulator)
+        left, kept = admin.credit(0, add=True), len(admin.inbox())
     assert left + kept == 100000
     assert kept >= len(answered)  # each response was charged for, and perhaps requests without one
 

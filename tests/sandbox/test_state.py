@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from msgctl.errors import ConfigurationError
+from msgctl.sandbox.emulator import Emulator, reset
 from msgctl.sandbox.protocol import SandboxRequest
-from msgctl.sandbox.state import SandboxState, reset
 
 from .world import FORM, PHONE, World, encoded
 
@@ -31,14 +31,14 @@ def write_other_database(path: Path) -> None:
 
 
 def break_tables(path: Path) -> None:
-    SandboxState(path).close()
+    Emulator(path).close()
     with closing(sqlite3.connect(path)) as db:
         db.execute("DROP TABLE account")
 
 
 def spend(path: Path) -> None:
-    with closing(SandboxState(path)) as state:
-        state.set_credits(1)
+    with closing(Emulator(path)) as emulator:
+        emulator.respond(SMS)
         assert path.stat().st_mode & 0o077 == 0
 
 
@@ -71,7 +71,7 @@ def test_a_reset_leaves_the_database_of_another_program_alone(tmp_path: Path) ->
 
 
 def test_a_full_disk_is_a_configuration_error_and_takes_no_credit(world: World) -> None:
-    with world.state.reading() as db:
+    with world.emulator.reading() as db:
         (pages,) = db.execute("PRAGMA page_count").fetchone()
         db.execute(f"PRAGMA max_page_count = {pages}")
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from msgctl.sandbox.emulator import BASE_URL, Emulator, SandboxTransport
-from msgctl.storage import paths
+from msgctl.storage import files
 from support.sandbox import Sandbox
 
 from .world import Controls
@@ -16,7 +16,7 @@ from .world import Controls
 
 def test_a_finished_run_leaves_no_file_open(sandbox: Sandbox) -> None:
     sandbox.done("balance")
-    path = paths.state("sandbox.sqlite3")
+    path = files.state("sandbox.sqlite3")
     # SQLite removes its log with the last connection.
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 

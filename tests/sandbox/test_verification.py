@@ -66,6 +66,6 @@ def test_a_blocked_phone_gets_no_code(world: World, path: str, more: dict[str, s
         assert entry["credits"] == 0
     assert world.credits == 1000
     assert world.admin.inbox() == []
-    with world.state.reading() as db:
+    with world.emulator.reading() as db:
         assert db.execute("SELECT count(*) FROM codes").fetchone()[0] == 0
         assert db.execute("SELECT code FROM messages").fetchone()[0] is None

@@ -12,7 +12,6 @@ from urllib.parse import urlencode
 from msgctl.errors import UsageError
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import BASE_PATH, SandboxRequest, SandboxResponse
-from msgctl.sandbox.state import SandboxState
 
 NOON = 1_795_262_400.0
 """2026-11-21T12:00:00Z."""
@@ -70,13 +69,11 @@ class World:
     path: Path
     now: float = NOON
     seed: int = 7
-    state: SandboxState = field(init=False)
     emulator: Emulator = field(init=False)
     answer: Callable[[SandboxRequest], SandboxResponse] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.state = SandboxState(self.path)
-        self.emulator = Emulator(self.state, clock=lambda: self.now, seed=self.seed)
+        self.emulator = Emulator(self.path, clock=lambda: self.now, seed=self.seed)
         self.reach(self.emulator.respond)
 
     def reach(self, answer: Callable[[SandboxRequest], SandboxResponse]) -> None:

@@ -23,6 +23,7 @@ from zoneinfo import ZoneInfo
 
 from msgctl import cli
 from msgctl.cli.context import Context
+from msgctl.sandbox import endpoints
 from simulation.service import BASE_URL, CLIENT, KEY, Arrival, Departure, Service
 from simulation.world import Process, World, WrongError
 from support.runs import ended_well
@@ -172,7 +173,7 @@ class History:
             if random.random() < 0.04:
                 self.service.block(phone)
         balance = random.choice((PLENTY, PLENTY, PLENTY, random.randint(0, 10)))
-        self.service.state.set_credits(balance)
+        endpoints.credit(self.service.emulator, credits=balance)
         self.keys = [Key(f"key {number}", random.choice(phones)) for number in range(2)]
         self.bulk(plan, at_once=random.choice((1, 1, 1, 1, 1, 1, 1, 2)))
         of_jobs = [self.resume] * 3 + [self.resend, self.rerun, self.rerun]
@@ -267,7 +268,7 @@ class History:
     def settle(self) -> None:
         """End all faults, and resume every job until nothing is pending."""
         self._is_peaceful, self.world.sets_clock, self.service.faults = True, False, 0.0
-        self.service.state.set_credits(PLENTY)
+        endpoints.credit(self.service.emulator, credits=PLENTY)
         jobs = self.jobs
         for job in jobs:
             self.jobs = [job]

@@ -49,7 +49,7 @@ def simulation() -> Iterator[tuple[Path, Service]]:
     with ExitStack() as stack:
         name = stack.enter_context(tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None))
         service = Service(Path(name))
-        stack.enter_context(closing(service.state))
+        stack.enter_context(closing(service.emulator))
         variables = {"HOME": name, "XDG_STATE_HOME": f"{name}/disk", "XDG_CONFIG_HOME": f"{name}/disk", "TZ": "UTC"}
         stack.callback(time.tzset)
         stack.enter_context(mock.patch.dict(os.environ, variables))

@@ -16,7 +16,6 @@ import httpx
 
 from msgctl.errors import NotReachedError
 from msgctl.sandbox.emulator import Emulator, SandboxTransport
-from msgctl.sandbox.state import SandboxState
 from simulation.world import World
 
 BASE_URL = "https://service.example/api/v1"
@@ -51,14 +50,14 @@ class Service(httpx.BaseTransport):
     """In place of the transport to the network."""
 
     def __init__(self, folder: Path) -> None:
-        self.state = SandboxState(folder / "service.sqlite3")
-        self.emulator = Emulator(self.state, clock=lambda: self.world.wall, client=CLIENT, key=KEY, base_url=BASE_URL)
+        path = folder / "service.sqlite3"
+        self.emulator = Emulator(path, clock=lambda: self.world.wall, client=CLIENT, key=KEY, base_url=BASE_URL)
         self._emulated = SandboxTransport(self.emulator)
 
     def begin(self, world: World, seed: int) -> None:
         """Delete everything, for a new world."""
         self.world = world
-        self.state.reset()
+        self.emulator.reset()
         self.emulator.random = Random(seed)
         self.faults = world.random.choice((0.0, 0.0, 0.05, 0.3))
         """How often a request meets one."""
@@ -118,14 +117,14 @@ class Service(httpx.BaseTransport):
     # --- what it remembers itself
 
     def block(self, phone: str) -> None:
-        with self.state.writing() as db:
+        with self.emulator.writing() as db:
             db.execute("INSERT OR IGNORE INTO blocked VALUES (?, 'b', '')", (phone,))
 
     def credits(self) -> int:
-        with self.state.reading() as db:
+        with self.emulator.reading() as db:
             return int(db.execute("SELECT credits FROM account").fetchone()[0])
 
     def messages(self) -> set[tuple[str, str, int]]:
         """Return phone, id and credits of everything that was sent."""
-        with self.state.reading() as db:
+        with self.emulator.reading() as db:
             return {tuple(row) for row in db.execute("SELECT phone, id, credits FROM messages WHERE NOT blocked")}

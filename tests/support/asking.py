@@ -16,7 +16,7 @@ from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.spec import RequestResult
 from msgctl.jobs.store import Store
 from msgctl.recipients import RecipientOutcome
-from msgctl.storage import paths
+from msgctl.storage import files
 from support.examples import EXAMPLES, JOB, write_job
 from support.service import Service, answer
 from support.tool import Outcome, Tool
@@ -55,9 +55,9 @@ class Line:
 
 def prepare(base_url: str) -> None:
     """Have one job: its first recipient is accepted, the second is pending."""
-    shutil.rmtree(paths.state("jobs"), ignore_errors=True)
+    shutil.rmtree(files.state("jobs"), ignore_errors=True)
     write_job(profiles.ENVIRONMENT, base_url, client=12345)
-    with closing(Ledger(Store(paths.state("jobs")).path(JOB), clock=lambda: 1_790_000_000.0)) as ledger:
+    with closing(Ledger(Store(files.state("jobs")).path(JOB), clock=lambda: 1_790_000_000.0)) as ledger:
         with ledger.transaction():
             intent = ledger.intend(1)
         assert intent is not None

@@ -12,8 +12,8 @@ from msgctl.jobs.reader import Row
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.store import Store
 from msgctl.operations import SEND_SMS
+from msgctl.storage import files
 from msgctl.storage import files as private
-from msgctl.storage import paths
 from support.jobs import write_ledger
 from support.tool import Outcome, Tool
 from support.tree import COMMANDS, Node
@@ -85,7 +85,7 @@ def write_files(folder: Path) -> None:
 
 def write_job(profile: str = profiles.SANDBOX, base_url: str = profiles.SANDBOX_URL, client: int = 1) -> None:
     """A job that has not begun; of the sandbox, unless another profile is named."""
-    store = Store(paths.state("jobs"))
+    store = Store(files.state("jobs"))
     private.make_folder(store.folder)
     spec = JobSpec("sms bulk", SEND_SMS.name, "customers.csv", profile, base_url, {}, client=client)
     write_ledger(store.path(JOB), [Row(2, "573001234567", ("",)), Row(3, "573007654321", ("",))], spec, "Hello")

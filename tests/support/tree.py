@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from typer.core import TyperGroup
 
 from msgctl import cli
-from msgctl.cli.tree import Facts, children_of, facts_of
+from msgctl.cli.tree import Facts, children_of
 
 
 class Node(NamedTuple):
@@ -23,7 +23,8 @@ class Node(NamedTuple):
 
     @property
     def facts(self) -> Facts:
-        return facts_of(self.command)
+        facts: Facts = self.command.facts
+        return facts
 
     @property
     def words(self) -> list[str]:

@@ -1,19 +1,34 @@
-"""The command tree, and the one place that prints results and errors and determines the exit code."""
+"""The command tree, and one run of it in a process: its result or error is printed in one place, with one exit code.
+
+The standard streams work to the end of a run: a closed pipe or a full disk must not stop it between a request and its
+exit code. SIGINT (Ctrl-C), SIGTERM (kill) and SIGHUP (the terminal was closed) ask it to stop.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import codecs
+import io
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import typer
 
-from msgctl.cli import process
 from msgctl.cli.context import Context
-from msgctl.cli.errors import report
+from msgctl.cli.errors import report, usage_error
 from msgctl.cli.tree import Root, group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
-from msgctl.output.result import OwnResult, Result
-from msgctl.output.screen import tolerate_any_encoding
+from msgctl.output.result import OwnResult
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
+    from _typeshed import ReadableBuffer, WriteableBuffer
 
 NOT_AGAIN = "Do not send again to see the result: that would send a second message. See: msgctl history"
 
@@ -24,74 +39,236 @@ def build() -> Any:
     return typer.main.get_command(root)
 
 
-def run(arguments: Sequence[str], context: Context | None = None) -> int:
+def run(arguments: Sequence[str], context: Context) -> int:
     """Run one command line and return its exit code. Nothing else turns an error into a message or a code.
 
-    Without a ``context`` this is the only run of the process, with its streams and signals. Raises KeyboardInterrupt
-    if even the end of the run is interrupted.
+    Raises KeyboardInterrupt if even the end of the run is interrupted.
     """
-    if context is None:
-        with process.interruptible():
-            stdin, stdout, stderr = process.standard_streams()
-            return run(arguments, Context(stdin=stdin, stdout=stdout, stderr=stderr))
     for stream in (context.stdout, context.stderr):
         tolerate_any_encoding(stream)
     code = _run(arguments, context)
     try:
         context.stdout.flush()
     except KeyboardInterrupt:
-        process.abandon(context.stdout)
+        abandon(context.stdout)
         code = code or Interrupted.exit_code
-    fault = process.fault_of(context.stdout)
+    fault = fault_of(context.stdout)
     if fault is None or isinstance(fault, BrokenPipeError):  # the reader closed the pipe
         return code
-    told = report(_not_written(fault, context), context)
+    why = f"could not be written to standard output: {fault.strerror}"
+    error: MsgctlError = ConfigurationError(f"The output {why}", "Free some space, or write elsewhere.")
+    if context.carried_out:
+        error = OutcomeUnknownError(f"The request was carried out, but its result {why}", NOT_AGAIN)
+    told = report(error, context)
     return code or told
 
 
 def _run(arguments: Sequence[str], context: Context) -> int:
+    """Run a command, print what it returns and what failed in it, and return the exit code."""
     try:
         with context.stack, build().make_context("msgctl", list(arguments), obj=context) as ctx:
-            return _print(ctx.command.invoke(ctx), context)
+            result = ctx.command.invoke(ctx)
+            if result is None:
+                return 0
+            context.printer.print(result)
+            is_told = False
+            if isinstance(result, OwnResult) and context.shows_tables:
+                is_told = result.view == "doctor"
+                if result.empty and not result.documents:
+                    context.note(result.empty)
+            codes = [failure.exit_code if is_told else report(failure, context) for failure in result.failures]
+            return codes[0] if codes else 0
     except typer.Exit as exit_:
         return exit_.exit_code
     except MsgctlError as error:
         return report(error, context, arguments)
     except typer.TyperException as error:
-        from msgctl.cli import errors
-
-        return report(errors.usage(error), context, arguments)
+        return report(usage_error(error), context, arguments)
     except (KeyboardInterrupt, typer.Abort, EOFError):
-        process.abandon(context.stdout)
-        return report(_interrupted(context), context, arguments)
+        abandon(context.stdout)
+        interrupted = Interrupted("Interrupted")
+        if context.carried_out:
+            interrupted = Interrupted("Interrupted after the request was carried out", NOT_AGAIN)
+        return report(interrupted, context, arguments)
     except Exception as error:  # noqa: BLE001 (a traceback may leak request data)
         return report(unexpected(error), context, arguments)
 
 
-def _print(result: Result | None, context: Context) -> int:
-    """Print what a command returned, then what failed in it, and return the exit code."""
-    if result is None:
-        return 0
-    context.printer.print(result)
-    if isinstance(result, OwnResult) and result.empty and not result.documents and context.shows_tables:
-        context.note(result.empty)
-    is_told = isinstance(result, OwnResult) and result.view == "doctor" and context.shows_tables
-    codes = [failure.exit_code if is_told else report(failure, context) for failure in result.failures]
-    return codes[0] if codes else 0
+# --- signals
+
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SOON = 0.01
+"""Seconds after which an interrupt that Python could not raise is raised again."""
 
 
-def _interrupted(context: Context) -> Interrupted:
-    if context.carried_out:
-        return Interrupted("Interrupted after the request was carried out", NOT_AGAIN)
-    return Interrupted("Interrupted")
+@contextmanager
+def signals_handled_by(handler: Callable[[int, Any], object], *, also_ignored: bool = False) -> Iterator[None]:
+    """Handle the stopping signals with ``handler`` in the block.
+
+    A signal that was ignored before (by nohup, or by a shell for a background command) stays ignored, unless
+    ``also_ignored``. Outside the main thread, where Python cannot set handlers, nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {each: signal.getsignal(each) for each in STOPPING}
+    try:
+        for each in STOPPING:
+            if also_ignored or before[each] is not signal.SIG_IGN:
+                signal.signal(each, handler)
+        yield
+    finally:
+        for each in STOPPING:
+            signal.signal(each, before[each])
 
 
-def _not_written(fault: OSError, context: Context) -> MsgctlError:
-    """Return the error for a result that could not be written to standard output."""
-    why = f"could not be written to standard output: {fault.strerror}"
-    if context.carried_out:
-        return OutcomeUnknownError(
-            f"The request was carried out, but its result {why}",
-            NOT_AGAIN,
-        )
-    return ConfigurationError(f"The output {why}", "Free some space, or write elsewhere.")
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise KeyboardInterrupt in the block at the first stopping signal; a second one ends the process at once.
+
+    After the block the exit code is known, so signals are ignored.
+    """
+    sys.unraisablehook = _unraisable
+    try:
+        for each in STOPPING:
+            if signal.getsignal(each) is not signal.SIG_IGN:
+                signal.signal(each, _interrupt)
+        yield
+    finally:
+        for each in STOPPING:
+            signal.signal(each, signal.SIG_IGN)
+
+
+def _interrupt(_number: int, _frame: object) -> NoReturn:
+    for each in STOPPING:
+        if signal.getsignal(each) is _interrupt:
+            signal.signal(each, signal.SIG_DFL)
+    raise KeyboardInterrupt
+
+
+def _unraisable(unraisable: UnraisableHookArgs) -> None:
+    """Interrupt again if an interrupt came where Python cannot raise it, and print no traceback.
+
+    Callbacks of the import system are such a place: they would print the interrupt and drop it.
+    """
+    if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+        return
+    signal.signal(signal.SIGALRM, _interrupt)
+    signal.setitimer(signal.ITIMER_REAL, _SOON)
+
+
+# --- standard streams
+
+
+class Sink(io.FileIO):
+    """A file descriptor to write to. An error is stored in ``fault`` instead of raised; later output is dropped."""
+
+    fault: OSError | None = None
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        while self.fault is None:
+            try:
+                written: int | None = super().write(data)
+            except OSError as error:
+                self.fault = error
+            else:
+                if written is not None:
+                    return written
+                select.select([], [self], [])  # another process made the descriptor non-blocking
+        return memoryview(data).nbytes
+
+
+class InputStream(io.FileIO):
+    """A file descriptor to read from that waits for data even if it is non-blocking."""
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        while (count := super().readinto(buffer)) is None:
+            select.select([self], [], [])  # another process made the descriptor non-blocking
+        return count
+
+
+def standard_streams() -> tuple[TextIO, TextIO, TextIO]:
+    """Return standard input, output and error of this process, and set them in ``sys``.
+
+    A closed one (``>&-``) reads as empty and accepts everything. Its number stays in use, so that no connection or
+    file opened later becomes standard output.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 (open to the end)
+    for name in ("stdin", "stdout", "stderr"):
+        stream: TextIO = getattr(sys, name)
+        if stream is not getattr(sys, f"__{name}__"):
+            continue  # a caller has replaced it
+        if name == "stdin":
+            buffer: Any = io.BufferedReader(InputStream(stream.fileno(), "rb", closefd=False))
+        else:
+            buffer = io.BufferedWriter(Sink(stream.fileno(), "wb", closefd=False))
+        by_line = name != "stdin" and stream.isatty()
+        wrapped = io.TextIOWrapper(buffer, encoding=stream.encoding, errors=stream.errors, line_buffering=by_line)
+        setattr(sys, name, wrapped)
+    return sys.stdin, sys.stdout, sys.stderr
+
+
+def fault_of(stream: TextIO) -> OSError | None:
+    """Return the error of the first write that failed, if any."""
+    raw = getattr(getattr(stream, "buffer", None), "raw", None)
+    return raw.fault if isinstance(raw, Sink) else None
+
+
+def abandon(stream: TextIO) -> None:
+    """Drop unwritten output when a run is interrupted.
+
+    A reader that does not read must not delay the end, and output in progress would be written twice.
+    """
+    raw = getattr(getattr(stream, "buffer", None), "raw", None)
+    if isinstance(raw, Sink) and raw.fault is None:
+        raw.fault = BrokenPipeError()
+
+
+def has_reader(stream: TextIO) -> bool:
+    """Tell whether a stream may still have a reader; false for a pipe closed at the other end."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):
+        return True
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return not any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+_ASCII = {**dict(zip("✓✗○–·→━╸╺…─", "+xo-,>===.-", strict=True)), **dict.fromkeys("█▉▊▋▌▍▎▏", "#"), "⠋": "*", "●": "*"}
+"""One ASCII character for each sign, so that the layout stays the same in a locale without them."""
+
+
+def tolerate_any_encoding(stream: TextIO) -> None:
+    """Make a stream write characters that its encoding lacks: as escapes, or on a terminal in the same width.
+
+    Python writes UTF-8 in a C locale, which such a terminal does not show; pipes keep it.
+    """
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is None:
+        return
+    locale = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "")
+    if not stream.isatty():
+        reconfigure(errors="backslashreplace")
+    elif locale in ("C", "POSIX"):
+        reconfigure(encoding="ascii", errors="msgctl")
+    else:
+        reconfigure(errors="msgctl")
+
+
+def _stand_in(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Return the ASCII for one of msgctl's signs, and question marks as wide as any other character."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    char = error.object[error.start]
+    if char in _ASCII:
+        return _ASCII[char], error.start + 1
+    from rich.cells import cell_len
+
+    return "?" * cell_len(char), error.start + 1
+
+
+codecs.register_error("msgctl", _stand_in)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import unquote
 
 import typer
 
@@ -12,11 +13,12 @@ from msgctl.cli import requests
 from msgctl.cli.context import Context
 from msgctl.cli.inputs import json_body
 from msgctl.cli.tree import ACCOUNT, command, group
-from msgctl.config.base_url import path_fault, percent_encoded, without_secrets
+from msgctl.config.profiles import percent_encoded, without_secrets
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.http.request import Request
 from msgctl.operations import OPERATIONS, Effect, Operation, Place, Record
 from msgctl.output.result import Format, OwnResult, RawResult
+from msgctl.text import is_unsafe
 from msgctl.values import quote
 
 if TYPE_CHECKING:
@@ -98,7 +100,7 @@ def api(
 
 def _path(text: str) -> str:
     """Return the path percent-encoded, with its leading slash."""
-    if fault := path_fault(text):
+    if fault := _path_fault(text):
         shown = without_secrets(text)
         left_out = re.search("[?#]", text)  # the rest may contain the key
         raise UsageError(
@@ -106,6 +108,19 @@ def _path(text: str) -> str:
             "Give the path below the base URL, for example /balance, and parameters with -q NAME=VALUE.",
         )
     return percent_encoded(text if text.startswith("/") else f"/{text}")
+
+
+def _path_fault(text: str) -> str | None:
+    """Return why a text cannot be the path of a request below a base URL, or None if it can."""
+    if not text or any(char.isspace() or is_unsafe(char) for char in text):
+        return "it contains a space or a control character" if text else "it is empty"
+    if "://" in text or text.startswith("//"):
+        return "it names a host, but the key is only sent to the host of the profile"
+    if "?" in text or "#" in text:
+        return "it contains a query or a fragment"
+    if not {".", ".."}.isdisjoint(re.split(r"[/\\]", unquote(text))):
+        return "it contains . or .. as a segment, which could lead out of the base URL"
+    return None
 
 
 def _parameter(text: str, option: str) -> tuple[str, str]:

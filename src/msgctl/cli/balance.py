@@ -21,7 +21,7 @@ app = group("Show the credits left in the account.")
 def balance(ctx: typer.Context) -> Result | None:
     """Show the credits left in the account."""
     if ctx.invoked_subcommand is None:
-        return requests.run(Context.of(ctx), ops.BALANCE, {})
+        return requests.run(ctx.obj, ops.BALANCE, {})
     return None
 
 

@@ -18,7 +18,7 @@ from msgctl.errors import Interrupted, MsgctlError, UsageError
 from msgctl.http.request import Value
 from msgctl.operations import Operation
 from msgctl.output.result import OwnResult
-from msgctl.storage import paths
+from msgctl.storage import files
 from msgctl.text import plural, shorten
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Messages:
     """What recipients get: templates by wire name (see `MessageRenderer`), and how their text is checked."""
 
     texts: Mapping[str, str | Sequence[str]]
-    check: Callable[[str], str] = values.message
+    check: Callable[[str], str] = values.prose
     by_segments: bool = False
     cost: int = 1
 
@@ -109,7 +109,7 @@ def make(
     context.check_fields(confirmation.SUMMARY if context.options.dry_run else SUMMARY)
     is_sms = spec.performs is ops.SEND_SMS
     test_to = None if rules.test_to is None else numbers.one(context, rules.test_to, sms=is_sms)
-    store = Store(paths.state("jobs"))
+    store = Store(files.state("jobs"))
     job = store.new_id(context.clock())
     zones = bulk_options.zone_finder(context, spec)
     with store.locked(job):
@@ -158,7 +158,7 @@ def _exclude(context: Context, importer: Importer, rules: Rules, country: str | 
     from msgctl.history import optouts
     from msgctl.jobs.reader import numbers_in
 
-    if paths.state(paths.OPTOUTS).exists():
+    if files.state(files.OPTOUTS).exists():
         importer.exclude((each.phone for each in optouts.every()), OPTED_OUT)
     for file in rules.exclude or []:
         with bulk_options.opened(context, file) as (source, name):

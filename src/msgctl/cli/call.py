@@ -6,9 +6,8 @@ import typer
 
 from msgctl import operations as ops
 from msgctl.cli import bulk, bulk_options, inputs, requests
-from msgctl.cli.context import Context
+from msgctl.cli.context import Context, is_terminal
 from msgctl.cli.inputs import MessageOptions, Numbers, Phones, TemplateOptions, option
-from msgctl.cli.process import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.request import Value
@@ -76,7 +75,7 @@ def send(
     phones = numbers.all(context, phone)
     given = call.values(context, message)
     if call.audio_code is None:
-        given["message"] = message.read(context)
+        given["message"] = inputs.read_message(context, *message)
     given |= {"phone": phones, "country-code": numbers.code(context)}
     return requests.send(context, ops.SEND_CALL, given, options, wait)
 

@@ -1,36 +1,129 @@
 """One run of msgctl: its global options, and the factory of what commands work with."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from msgctl.cli.options import GlobalOptions
-from msgctl.cli.process import is_terminal
+from msgctl import __version__, values
 from msgctl.config import file as config
 from msgctl.config import profiles
 from msgctl.operations import Operation
 from msgctl.output.result import Format
-from msgctl.storage import paths
+from msgctl.storage import files
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from msgctl.config.credential import Credential
+    from msgctl.config.profiles import Credential
     from msgctl.http.client import Client
     from msgctl.http.request import Value
-    from msgctl.output.printer import Printer
+    from msgctl.output.printer import Printer, Screen
     from msgctl.recipients import RecipientOutcome
     from msgctl.sandbox.emulator import Emulator
+
+PANEL = "Global options"
+
+
+def _store(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> None:
+    """Store the value of an option in the `GlobalOptions` of this run; show the help or the version at once."""
+    if value in (None, 0) or ctx.resilient_parsing:  # 0: a counter that was not given
+        return
+    if param.name == "help":
+        from msgctl.cli.help import show
+
+        show(ctx)
+        raise typer.Exit
+    if param.name == "version":
+        ctx.obj.stdout.write(f"msgctl {__version__}\n")
+        raise typer.Exit
+    name, value = ("format", Format.JSON) if param.name == "json" else (param.name, value)
+    setattr(ctx.obj.options, str(name), value)
+
+
+def _fields(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    return tuple(values.words(name, "A name in --fields") for name in names)
+
+
+_option = partial(typer.Option, is_eager=True, callback=_store, rich_help_panel=PANEL)
+
+
+@dataclass(eq=False, repr=False)
+class GlobalOptions:
+    """The global options of a run; if one is given twice, the later one wins."""
+
+    profile: Annotated[
+        str | None, _option("--profile", "-p", metavar="NAME", help="Stored profile to use (MSGCTL_PROFILE).")
+    ] = None
+    json: Annotated[bool, _option("--json", help="Print the service's JSON unchanged; same as -o json.")] = False
+    format: Annotated[
+        Format,
+        _option(
+            "--output",
+            "-o",
+            metavar="FORMAT",
+            parser=lambda text: Format(values.choice(text, list(Format), "output format")),
+            help="Output format: table, json, csv or tsv. [default: table]",
+        ),
+    ] = Format.TABLE
+    fields: Annotated[
+        Sequence[str],
+        _option("--fields", metavar="A,B", parser=_fields, help="Show only these fields, in this order."),
+    ] = ()
+    no_header: Annotated[bool, _option("--no-header", help="Omit the header line of csv and tsv.")] = False
+    dry_run: Annotated[bool, _option("--dry-run", "-n", help="Show what would be sent, but send nothing.")] = False
+    yes: Annotated[bool, _option("--yes", "-y", help="Skip confirmation prompts.")] = False
+    quiet: Annotated[bool, _option("--quiet", "-q", help="No notes or progress on standard error.")] = False
+    verbose: Annotated[
+        int,
+        _option(
+            "--verbose",
+            "-v",
+            count=True,
+            help="Show each request and response on standard error; -vv adds headers and bodies.",
+        ),
+    ] = 0
+    timeout: Annotated[
+        float,
+        _option(
+            "--timeout",
+            metavar="SECONDS",
+            parser=lambda text: values.seconds(text, "--timeout"),
+            help="Maximum total time per request. [default: 30]",
+        ),
+    ] = 30.0
+    no_color: Annotated[bool, _option("--no-color", help="No colour; NO_COLOR and TERM=dumb do the same.")] = False
+    help: Annotated[bool, _option("--help", "-h", help="Show this page.")] = False
+    version: Annotated[bool, _option("--version", "-V", help="Show the version.")] = False
+
+
+@cache
+def global_options() -> tuple[Any, ...]:
+    """Return the global options, built once and shared: building them for 40 commands doubles the start-up time."""
+    app = typer.Typer(add_completion=False)
+    app.command()(GlobalOptions)
+    parameters = tuple(typer.main.get_command(app).params)
+    for parameter in parameters:
+        parameter.expose_value = False
+        parameter.default = None  # one that is not given changes nothing
+    return parameters
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Tell whether a stream is a terminal; false for a closed one."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:
+        return False
 
 
 class Context:
@@ -66,34 +159,32 @@ class Context:
         """Whether a request that sends or changes something got a response."""
         self.stack = ExitStack()
         """What is closed at the end of the run."""
-
-    @staticmethod
-    def of(ctx: typer.Context) -> Context:
-        context: Context = ctx.obj
-        return context
+        self.credential: Credential | None = None
+        """That of the client; without one, the profile's."""
+        self.on_network_event: Callable[[str, Mapping[str, Any]], None] | None = None
+        """Gets httpcore's events of the client."""
 
     # --- created when first needed
 
     @cached_property
     def config_path(self) -> Path:
-        return paths.config_file(self.environ)
+        return files.config_file(self.environ)
 
     @cached_property
     def profile(self) -> profiles.Profile:
         """The profile to use. Raises ConfigurationError."""
         named = self.options.profile
         if profiles.SANDBOX in (named, self.environ.get("MSGCTL_PROFILE") if named is None else None):
-            return profiles.sandbox()  # even if the file is damaged
+            return profiles.THE_SANDBOX  # even if the file is damaged
         return profiles.choose(config.load(self.config_path), self.environ, named).checked()
 
     @cached_property
-    def printer(self) -> Printer:
+    def printer(self) -> "Printer":
         from msgctl.output.printer import Printer
-        from msgctl.output.screen import Screen
 
         return Printer(
-            Screen.of(self.stdout, self.has_color(self.stdout)),
-            Screen.of(self.stderr, self.has_color(self.stderr)),
+            self.screen(self.stdout),
+            self.screen(self.stderr),
             self.options.format,
             self.options.fields,
             header=not self.options.no_header,
@@ -102,12 +193,11 @@ class Context:
         )
 
     @cached_property
-    def emulator(self) -> Emulator:
+    def emulator(self) -> "Emulator":
         from msgctl.sandbox.emulator import Emulator
-        from msgctl.sandbox.state import SandboxState
 
         emulator = Emulator(
-            SandboxState(paths.state("sandbox.sqlite3")),
+            files.state("sandbox.sqlite3"),
             clock=self.clock,
             client=profiles.SANDBOX_CLIENT,
             key=profiles.SANDBOX_KEY,
@@ -116,11 +206,8 @@ class Context:
         return self.stack.enter_context(closing(emulator))
 
     @cached_property
-    def client(self) -> Client:
-        return self.connect(self.profile.credential())
-
-    def connect(self, credential: Credential, trace: Callable[[str, Mapping[str, Any]], None] | None = None) -> Client:
-        """Return a client of the profile's service, closed at the end of the run; ``trace`` gets httpcore's events."""
+    def client(self) -> "Client":
+        credential = self.credential or self.profile.credential()
         from msgctl.http.client import Client
 
         transport = None
@@ -136,24 +223,24 @@ class Context:
             self.profile.base_url,
             credential,
             timeout=self.options.timeout,
-            log=self.trace,
+            log=self.trace if self.options.verbose else lambda _: None,
             verbosity=self.options.verbose,
-            trace=trace,
+            trace=self.on_network_event,
             sleep=self.sleep,
             transport=transport,
         )
         return self.stack.enter_context(closing(client))
 
     def permitted(
-        self, _operation: Operation, _values: Mapping[str, Value], _phones: Sequence[str | None], /
-    ) -> AbstractContextManager[Callable[[Sequence[RecipientOutcome]], None]]:
+        self, _operation: Operation, _values: "Mapping[str, Value]", _phones: Sequence[str | None], /
+    ) -> "AbstractContextManager[Callable[[Sequence[RecipientOutcome]], None]]":
         """Reserve a send for the block, which calls the yielded function with the outcomes.
 
         A person may send anything; `msgctl mcp` sets limits.
         """
         return nullcontext(lambda _: None)
 
-    def today(self) -> date:
+    def today(self) -> "date":
         """Return today's date in this machine's time zone."""
         from datetime import datetime
 
@@ -179,13 +266,16 @@ class Context:
 
     # --- standard error
 
-    def has_color(self, stream: TextIO) -> bool:
-        """Tell whether to colour a stream, by --no-color, NO_COLOR, FORCE_COLOR and TERM, in this order."""
-        if self.options.no_color or self.environ.get("NO_COLOR"):
-            return False
-        if self.environ.get("FORCE_COLOR"):
-            return True
-        return is_terminal(stream) and self.environ.get("TERM", "") not in ("", "dumb", "unknown")
+    def screen(self, stream: TextIO) -> "Screen":
+        """Return what a stream shows. --no-color, NO_COLOR, FORCE_COLOR and TERM decide about colour, in this order."""
+        from msgctl.output.printer import Screen, terminal_width
+
+        is_drawn = is_terminal(stream)
+        color = is_drawn and self.environ.get("TERM", "") not in ("", "dumb", "unknown")
+        color = not (self.options.no_color or self.environ.get("NO_COLOR")) and (
+            color or bool(self.environ.get("FORCE_COLOR"))
+        )
+        return Screen(stream, terminal_width(stream) if is_drawn or color else None, color)
 
     def note(self, text: str) -> None:
         """Print a line on standard error, unless --quiet or --json, which keeps standard error for JSON only."""
@@ -212,9 +302,9 @@ class Context:
             return text
         from textwrap import TextWrapper
 
-        from msgctl.output.screen import Screen
+        from msgctl.output.printer import terminal_width
 
-        width = (Screen.of(self.stderr, color=False).width or 80) - indent
+        width = terminal_width(self.stderr) - indent
         wrapper = TextWrapper(width, break_long_words=False, break_on_hyphens=False)
         return ("\n" + " " * indent).join(part for line in text.split("\n") for part in wrapper.wrap(line) or [""])
 

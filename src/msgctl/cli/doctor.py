@@ -25,9 +25,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.tree import HELP, command, group
 from msgctl.config import file as config_file
 from msgctl.config import profiles
-from msgctl.config.base_url import ascii_host, is_loopback
-from msgctl.config.credential import Credential
-from msgctl.config.profiles import Profile
+from msgctl.config.profiles import Profile, ascii_host, is_loopback
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, NotReachedError, RefusedError
 from msgctl.http import request
 from msgctl.http.redaction import redact
@@ -36,7 +34,7 @@ from msgctl.http.steps import Steps
 from msgctl.http.transport import CHECK_ADDRESS, look_up, proxy_for, root_cause
 from msgctl.operations import Effect
 from msgctl.output.result import Format, OwnResult
-from msgctl.storage import paths
+from msgctl.storage import files
 from msgctl.text import in_seconds, plural, shorten
 
 app = group("")
@@ -91,7 +89,6 @@ class Doctor:
     The first error is added to ``failures``: what a request would fail with.
     """
 
-    credential: Credential
     profile: Profile
 
     def __init__(self, context: Context, failures: list[MsgctlError]) -> None:
@@ -116,7 +113,7 @@ class Doctor:
     def outcome(self) -> httpx.Response | MsgctlError:
         """The response to a request for the balance, which is made once, or its error. Raises Interrupted."""
         self._steps.through_proxy = self.proxy is not None
-        self._context.client = self._context.connect(self.credential, self._steps.note)
+        self._context.on_network_event = self._steps.note
         try:
             return self._context.client.fetch(BALANCE, timeout=self._timeout)
         except Interrupted:
@@ -164,7 +161,7 @@ class Doctor:
         """Check that the configuration file can be read, by its owner only."""
         path = self._context.config_path
         self._config = config_file.load(path)
-        return "ok", f"{paths.shown(path)}{', readable only by you' if path.exists() else ' does not exist'}"
+        return "ok", f"{files.shown(path)}{', readable only by you' if path.exists() else ' does not exist'}"
 
     def check_profile(self) -> Found:
         """Find the profile in use and what selects it."""
@@ -196,13 +193,12 @@ class Doctor:
 
     def check_key(self) -> Found:
         """Check that there is a client identifier and a key, and where the key comes from; the key is not shown."""
-        self.credential = self.profile.credential()
-        text = self.credential.key.reveal()
+        client, text = self._context.credential = self.profile.credential()
         self._redact = partial(redact, key=text)
         if self.profile.is_sandbox:
             return "ok", "built in"
         origin = "MSGCTL_KEY" if "key" in self.profile.given else KEY_ORIGINS[self.profile.key_source]
-        found = f"client {self.credential.client}; {len(text)}-character key from {origin}"
+        found = f"client {client}; {len(text)}-character key from {origin}"
         if text != text.strip():
             fix = "If it is refused, save it without the space."
             return "warning", f"{found}, with a space at its start or end", fix

@@ -13,8 +13,7 @@ from typing import Any
 import typer
 
 from msgctl import jsontext
-from msgctl.cli.context import Context
-from msgctl.cli.process import is_terminal
+from msgctl.cli.context import Context, is_terminal
 from msgctl.cli.tree import children_of
 from msgctl.errors import Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.operations import Effect
@@ -54,7 +53,7 @@ def _lines(error: MsgctlError, context: Context) -> str:
         return " ".join(f"{part[0].upper()}{part[1:]}." for part in (error.what, error.consequence) if part)
     if not is_terminal(context.stderr):
         return "\n".join(filter(None, (f"Error: {error.message}", error.hint)))
-    red, dim, plain = ("\x1b[31m", "\x1b[2m", "\x1b[0m") if context.has_color(context.stderr) else ("", "", "")
+    red, dim, plain = ("\x1b[31m", "\x1b[2m", "\x1b[0m") if context.screen(context.stderr).color else ("", "", "")
     lines = [f"{red}✗{plain} {context.wrapped(error.message, indent=2)}"]
     for hint in (error.hint or "").splitlines():
         # A hint that holds a command is never wrapped, so that it can be copied.
@@ -99,7 +98,7 @@ OPTION_SYNONYMS = {
 """Options that users of other tools type, and those of msgctl."""
 
 
-def usage(error: typer.TyperException) -> UsageError:
+def usage_error(error: typer.TyperException) -> UsageError:
     """Return an error of the parser as a UsageError."""
     ctx = getattr(error, "ctx", None)
     what, hint = _told(error, ctx)

@@ -12,10 +12,8 @@ import typer
 from typer.core import TyperGroup
 
 from msgctl import __version__, values
-from msgctl.cli.context import Context
-from msgctl.cli.options import PANEL
-from msgctl.cli.process import is_terminal
-from msgctl.cli.tree import HELP, PARTS, command, facts_of, group
+from msgctl.cli.context import PANEL, Context, is_terminal
+from msgctl.cli.tree import HELP, PARTS, command, group
 from msgctl.output.result import Format, OwnResult, TextResult
 
 WIDTH = 80
@@ -32,7 +30,7 @@ GLOBAL_OPTIONS = "Global options (-p -o --json --fields -q -v --timeout …): ms
 
 def show(ctx: typer.Context) -> None:
     """Print the help page of the command that ``ctx`` belongs to."""
-    context = Context.of(ctx)
+    context = ctx.obj
     command: Any = copy.copy(ctx.command)
     is_root = ctx.parent is None
     if is_root:
@@ -55,14 +53,14 @@ def _shown(option: Any, command: Any, *, is_root: bool) -> Any:
     """Return a copy of an option for one page, which shows only those global options that matter to the command."""
     shown = copy.copy(option)
     if option.rich_help_panel == PANEL and not is_root:
-        facts = facts_of(command)
+        facts = command.facts
         matters = {"dry_run": facts.has_dry_run, "yes": facts.asks}
         shown.hidden, shown.rich_help_panel = not matters.get(option.name), None
     return shown
 
 
 def _epilog(command: Any, *, is_root: bool) -> list[str]:
-    examples = EXAMPLES if is_root else facts_of(command).examples
+    examples = EXAMPLES if is_root else command.facts.examples
     lines = ["Examples:", *(f"  {example}" for example in examples), ""] if examples else []
     if is_root:
         return [*lines, "Exit codes:", *(f"  {line}" for line in EXIT_CODES), "", "See also: man msgctl"]
@@ -73,9 +71,7 @@ def _show_rich(ctx: typer.Context, context: Context, *, is_root: bool) -> None:
     from rich.markup import escape
     from typer import rich_utils
 
-    from msgctl.output.screen import Screen
-
-    screen = Screen.of(context.stdout, color=context.has_color(context.stdout))
+    screen = context.screen(context.stdout)
     rich_utils.COLOR_SYSTEM = "standard" if screen.color else None
     rich_utils.FORCE_TERMINAL = screen.color
     rich_utils.MAX_WIDTH = min(screen.width or WIDTH, WIDTH)
@@ -111,7 +107,7 @@ def help(  # noqa: A001
 @command(app, "version", "msgctl version", panel=HELP)
 def version(ctx: typer.Context) -> TextResult:
     """Show the version; `msgctl --version` does the same."""
-    Context.of(ctx).check_fields(())
+    ctx.obj.check_fields(())
     return TextResult(f"msgctl {__version__}\n", {"version": __version__})
 
 
@@ -125,7 +121,7 @@ def commands(ctx: typer.Context) -> OwnResult:
     from msgctl.reference.commands import document
     from msgctl.reference.description import describe
 
-    context = Context.of(ctx)
+    context = ctx.obj
     description = document(describe(ctx.find_root().command))
     listed = description["commands"]
     if context.options.format is Format.JSON and not context.options.fields:
@@ -151,7 +147,7 @@ def completion(
     from msgctl.reference import completions
     from msgctl.reference.description import describe
 
-    context = Context.of(ctx)
+    context = ctx.obj
     name = values.choice(shell, list(completions.FILES), "shell")
     context.check_fields(())
     script = completions.script(name, describe(ctx.find_root().command))

@@ -18,9 +18,8 @@ from msgctl.cli.context import Context
 from msgctl.cli.inputs import Country, CountryCode, optional
 from msgctl.cli.tree import command, expanded, group
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.history import FIELDS, reading
-from msgctl.history import clear as clear_file
-from msgctl.history.recorder import message_of
+from msgctl.history.store import FIELDS, message_of, reading
+from msgctl.history.store import clear as clear_file
 from msgctl.jobs.report import finished
 from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.spec import JobSpec
@@ -28,7 +27,7 @@ from msgctl.jobs.store import Store
 from msgctl.jsontext import Number
 from msgctl.output.result import OwnResult
 from msgctl.recipients import ACCEPTED, REFUSED, UNKNOWN
-from msgctl.storage import paths
+from msgctl.storage import files
 from msgctl.text import plural, timestamp
 
 app = group(
@@ -109,7 +108,7 @@ class Listing(Period):
 
 def history(ctx: typer.Context, listing: Listing) -> OwnResult | None:
     if ctx.invoked_subcommand is None:
-        return list_(Context.of(ctx), listing)
+        return list_(ctx.obj, listing)
     if listing != Listing():
         raise UsageError(
             f"{ctx.command_path} {ctx.invoked_subcommand} takes its options after its name",
@@ -197,7 +196,7 @@ def read_jobs(
 
     ``warn`` is called for each ledger that cannot be read.
     """
-    store = Store(paths.state("jobs"))
+    store = Store(files.state("jobs"))
     found: list[Read] = []
     for each in store.ids() if job is None else [store.find(job)]:
         try:
@@ -229,10 +228,10 @@ def _entry(job: str, spec: JobSpec, row: tuple[Any, ...]) -> dict[str, Any]:
 def delete_old(context: Context) -> None:
     """Delete entries and finished jobs older than the profile's ``keep_days``, once a day. Keys of --once stay."""
     profile, now = context.profile, context.clock()
-    if profile.keep_days is None or not _is_due(paths.state(f".kept-{profile.name}"), now):
+    if profile.keep_days is None or not _is_due(files.state(f".kept-{profile.name}"), now):
         return
     before = max(0, now - profile.keep_days * DAY)
-    store = Store(paths.state("jobs"))
+    store = Store(files.state("jobs"))
     try:
         clear_file(profile.name, timestamp(before))
         for job in finished(store, before, context.clock):

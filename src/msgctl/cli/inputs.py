@@ -9,8 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from msgctl import phones, values
-from msgctl.cli.context import Context
-from msgctl.cli.process import is_terminal
+from msgctl.cli.context import Context, is_terminal
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Field, Operation
@@ -54,10 +53,10 @@ def read_message(context: Context, text: str | None, path: str | None, typed: st
     """
     if text is not None and path is not None:
         raise UsageError(f"Use either {'--message' if typed.startswith('-m ') else typed} or --message-file, not both")
+    hint = f"Give it with {typed}, with --message-file PATH, or on standard input."
     if text is not None and text != "-":
-        return values.message(text, typed)
+        return values.prose(text, "The message", hint)
     if text is None and path is None and is_terminal(context.stdin):
-        hint = f"Give it with {typed}, with --message-file PATH, or on standard input."
         raise UsageError("The message is missing", hint)
     content = read(context, path or "-", MOST_MESSAGE_BYTES, "the message")
     name = "Standard input" if path in (None, "-") else Path(str(path)).name
@@ -69,7 +68,7 @@ def read_message(context: Context, text: str | None, path: str | None, typed: st
         except UnicodeDecodeError:
             raise UsageError(f"{name} is not text: byte {content[error.start]:#04x} at {error.start + 1}") from None
         context.note(f"{name} is not UTF-8; reading it as Windows-1252")
-    return values.message(text.rstrip("\r\n"), typed)
+    return values.prose(text.rstrip("\r\n"), "The message", hint)
 
 
 class MessageOptions(NamedTuple):
@@ -79,10 +78,6 @@ class MessageOptions(NamedTuple):
         str | None, typer.Option("--message", "-m", metavar="TEXT", help="Text of the message; - reads standard input.")
     ] = None
     message_file: MessageFile = None
-
-    def read(self, context: Context) -> str:
-        """Return the message, from standard input if neither option was given."""
-        return read_message(context, *self)
 
 
 class TemplateOptions(NamedTuple):
@@ -141,6 +136,7 @@ class Country:
     """How phone numbers are read by commands that do not send to them."""
 
     country_code: CountryCode = None
+    no_number_check = False
 
     def code(self, context: Context) -> str | None:
         """Return the country code of the option or of the profile, if any."""
@@ -158,6 +154,8 @@ class Country:
 
         ``sms`` refuses fixed lines.
         """
+        if self.no_number_check:
+            return phones.as_typed(text).digits
         if "," in text:
             raise UsageError(f"{quote(text)} is a list: give one number")
         found = phones.read(text, self.known(context), sms=sms)
@@ -197,10 +195,6 @@ class Numbers(Country):
     no_number_check: Annotated[
         bool, typer.Option("--no-number-check", help="Send the digits as typed, for short codes and test numbers.")
     ] = False
-
-    def one(self, context: Context, text: str, *, sms: bool = False) -> str:
-        """Return the digits of a number, as typed if it is not to be checked."""
-        return phones.as_typed(text).digits if self.no_number_check else super().one(context, text, sms=sms)
 
 
 SAME_VOICE = {"marian": "Mariana", "mariana": "Marian"}

@@ -20,7 +20,7 @@ from msgctl.cli.inputs import Numbers
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.output.result import OwnResult
-from msgctl.storage import paths
+from msgctl.storage import files
 
 if TYPE_CHECKING:
     from msgctl.jobs.ledger import Ledger
@@ -300,7 +300,7 @@ def _open_ends(context: Context, store: Store, job: str) -> str:
 def _store() -> Store:
     from msgctl.jobs.store import Store
 
-    return Store(paths.state("jobs"))
+    return Store(files.state("jobs"))
 
 
 def _opened(context: Context, store: Store, job: str, *, read_only: bool) -> Ledger:

@@ -8,9 +8,8 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from msgctl.cli import process
-from msgctl.cli.context import Context
-from msgctl.cli.process import is_terminal
+from msgctl.cli import signals_handled_by
+from msgctl.cli.context import Context, is_terminal
 from msgctl.config import profiles
 from msgctl.errors import (
     ConditionError,
@@ -285,7 +284,7 @@ def _signals() -> Iterator[list[int]]:
         if len(received) > 1:
             raise KeyboardInterrupt
 
-    with process.signals_handled_by(receive):
+    with signals_handled_by(receive):
         yield received
 
 
@@ -300,7 +299,7 @@ class _Display:
             from msgctl.output.progress import JobProgress
 
             self._bar = JobProgress(
-                context.stderr, color=context.has_color(context.stderr), monotonic=context.monotonic
+                context.stderr, color=context.screen(context.stderr).color, monotonic=context.monotonic
             )
 
     def __enter__(self) -> _Display:

@@ -148,7 +148,7 @@ def _learn(context: Context, responses: Iterable[Response]) -> None:
     states = {str(each["id"]): str(each["state"]) for each in documents if each.get("id") and each.get("state")}
     if not states or not context.profile.history:
         return
-    from msgctl.history import reading
+    from msgctl.history.store import reading
 
     with suppress(ConfigurationError), reading() as history:
         if history is not None:
@@ -164,7 +164,7 @@ def _named(id: str, error: MsgctlError) -> MsgctlError:
 
 def _last_ids(context: Context) -> list[str]:
     """Return the message ids of the last send of the profile."""
-    from msgctl.history import reading
+    from msgctl.history.store import reading
 
     profile = context.profile
     with reading() as history:
@@ -204,7 +204,7 @@ class StateWatcher:
             if context.printer.shows_verdicts and not context.options.verbose:
                 from msgctl.output.progress import StateProgress
 
-                color, clock = context.has_color(context.stderr), context.monotonic
+                color, clock = context.screen(context.stderr).color, context.monotonic
                 display = StateProgress(context.stderr, color=color, ids=ids, max_wait=self._max_wait, monotonic=clock)
                 self._display = stack.enter_context(display)
             waiting = list(ids)

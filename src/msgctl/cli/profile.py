@@ -10,15 +10,13 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import prompts, requests
-from msgctl.cli.context import Context
+from msgctl.cli.context import Context, is_terminal
 from msgctl.cli.inputs import optional
-from msgctl.cli.process import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.config import credential, profiles
 from msgctl.config import file as config_file
-from msgctl.config.base_url import base_url_fault, without_secrets
 from msgctl.config.file import ConfigFile, Document
-from msgctl.config.profiles import KEY_SOURCES, Profile
+from msgctl.config.profiles import KEY_SOURCES, Profile, base_url_fault, without_secrets
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.output.result import OwnResult, Result, TextResult
 from msgctl.text import clean
@@ -106,7 +104,7 @@ class Settings:
             before = config.profiles.get(name, {})
             after = config.profiles[name] = changed(config)
             if after.get("keyring") and "key" in after:
-                credential.save_in_keychain(name, credential.Secret(after.pop("key")))
+                credential.save_in_keychain(name, after.pop("key"))
         _clean_keychain(name, before, after)
         context.note(f"{note} profile {name}{' (the default)' if config.default == name else ''}")
         return balance
@@ -258,7 +256,7 @@ def list_(context: Context) -> Result:
     """List the profiles, without their keys."""
     config = config_file.load(context.config_path)
     found = [profiles.stored(config, name) for name in config.profiles if name != profiles.SANDBOX]
-    return OwnResult([_shown(each, config) for each in (*found, profiles.sandbox())], FIELDS, view="profiles")
+    return OwnResult([_shown(each, config) for each in (*found, profiles.THE_SANDBOX)], FIELDS, view="profiles")
 
 
 @command(app, "show", "msgctl profile show", "msgctl profile show main --json")

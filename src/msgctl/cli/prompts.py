@@ -7,12 +7,12 @@ import signal
 import warnings
 from typing import TYPE_CHECKING
 
-from msgctl.cli.process import is_terminal
+from msgctl.cli.context import is_terminal
 from msgctl.config import profiles
 from msgctl.errors import Cancelled, UsageError
 
 if TYPE_CHECKING:
-    from msgctl.cli.context import Context
+    from msgctl.cli.context import Context, is_terminal
 
 
 LONGEST_LINE = 4096

@@ -24,7 +24,7 @@ from msgctl.http.response import read as read_response
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Document, Format, OwnResult, Result, ServiceResult
-from msgctl.storage import paths
+from msgctl.storage import files
 from msgctl.text import clean, plural, timestamp
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def send(
     if wait.max_wait is not None and not wait.wait:
         raise UsageError("--max-wait needs --wait")
     seconds = checks.seconds(wait.max_wait or "300", "--max-wait", most=31 * 86400) if wait.wait else 0.0
-    if not options.ignore_optout and paths.state(paths.OPTOUTS).exists():
+    if not options.ignore_optout and files.state(files.OPTOUTS).exists():
         _refuse_optouts(values, body)
     if options.once is None or context.options.dry_run:
         result = run(context, operation, values, body)
@@ -113,8 +113,7 @@ def perform(context: Context, operation: Operation, values: Values, body: bytes 
         response = client.send(operation, values, body=body)
         context.carried_out = True
         return ServiceResult([response], values=values)
-    from msgctl.history.recorder import message_of, phones_of, recorded
-    from msgctl.history.store import Send
+    from msgctl.history.store import Send, message_of, phones_of, recorded
 
     def warn(error: ConfigurationError) -> None:
         context.warn(f"Not recorded in the history: {error.message}." + (f"\n{error.hint}" if error.hint else ""))
@@ -128,15 +127,15 @@ def perform(context: Context, operation: Operation, values: Values, body: bytes 
         delete_old(context)
     with (
         context.permitted(operation, values, to) as settle,
-        recorded(sent, to, warn, is_kept=profile.history) as record,
+        recorded(sent, to, warn, is_kept=profile.history) as kept,
     ):
         response = client.send(operation, values, body=body)
         context.carried_out = True
         result = _judged(operation, response, values, to)
-        others = recipients.unclaimed(operation, response.document, to)
-        in_doubt = any(each.outcome == recipients.UNKNOWN for each in result.outcomes)
-        record([*result.outcomes, *others], response.body.decode(errors="replace") if in_doubt else "")
-        settle([*result.outcomes, *others])
+        kept.entries = [*result.outcomes, *recipients.unclaimed(operation, response.document, to)]
+        if any(each.outcome == recipients.UNKNOWN for each in result.outcomes):
+            kept.response = response.body.decode(errors="replace")
+        settle(kept.entries)
     return result
 
 
@@ -185,7 +184,7 @@ def some_of(names: Sequence[str]) -> str:
 
 def _refuse_optouts(values: Values, body: bytes | None) -> None:
     from msgctl.history import optouts
-    from msgctl.history.recorder import phones_of
+    from msgctl.history.store import phones_of
 
     country = values.get("country-code")
     numbers = [_international(phone, str(country) if country else None) for phone in phones_of(values, body) if phone]
@@ -244,7 +243,7 @@ def _settle(context: Context, reservation: once.Reservation, result: once.Stored
 
 def _earlier(operation: Operation, values: Values, body: bytes | None, earlier: once.StoredResult) -> ServiceResult:
     """Return the result of an earlier call as it was. Raises OutcomeUnknownError if it is unknown."""
-    from msgctl.history.recorder import phones_of
+    from msgctl.history.store import phones_of
 
     content = earlier.body or b""
     if not earlier.what and earlier.http_status is not None:

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+from urllib.parse import urlencode, urlsplit
 
 import typer
 
 from msgctl import values
-from msgctl.cli import process, prompts, serve
+from msgctl.cli import abandon, fault_of, has_reader, prompts, serve
 from msgctl.cli.context import Context
 from msgctl.cli.tree import command, group
 from msgctl.config import profiles
-from msgctl.config.base_url import base_url_fault
-from msgctl.errors import ConditionError, Interrupted, UsageError
+from msgctl.errors import (
+    ConditionError,
+    ConfigurationError,
+    Interrupted,
+    NotReachedError,
+    OutcomeUnknownError,
+    UsageError,
+)
 from msgctl.output.result import OwnResult, StreamResult
-from msgctl.storage import paths
+from msgctl.storage import files
+from msgctl.text import shorten
 
 if TYPE_CHECKING:
-    from msgctl.cli.sandbox_client import SandboxClient
+    import httpx
 
 app = group(
     """The emulator behind `-p sandbox`: nothing is really sent.
@@ -38,18 +47,17 @@ CLOCK_COLUMNS = ("time", "stopped")
 INBOX_COLUMNS = ("time", "kind", "phone", "code", "text")
 INBOX_MORE = ("number", "state", "id", "credits", "segments", "history", "voice", "audio_code", "template", "values")
 FOLLOW_SECONDS = 0.5
+LONGEST_REASON = 500
+"""Characters of a reason that are shown."""
 
 
-@dataclass(frozen=True)
-class Target:
-    """Which sandbox a command is about."""
+CHECK_VERSION = "Check that the sandbox has the same version as this msgctl."
+START = "Start one with: msgctl sandbox serve"
 
-    base_url: Annotated[
-        str | None,
-        typer.Option(
-            "--base-url", metavar="URL", help="URL of a running sandbox, as printed by `msgctl sandbox serve`."
-        ),
-    ] = None
+BaseUrl = Annotated[
+    str | None,
+    typer.Option("--base-url", metavar="URL", help="URL of a running sandbox, as printed by `msgctl sandbox serve`."),
+]
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,7 @@ def inbox(
     wait: Annotated[
         str | None, typer.Option("--wait", metavar="SECONDS", help="Wait for a message; exit 6 if none arrives.")
     ] = None,
-    target: Target,
+    base_url: BaseUrl = None,
 ) -> OwnResult | StreamResult:
     """Show messages that phones received, newest last.
 
@@ -107,7 +115,7 @@ def inbox(
     if follow and wait is not None:
         raise UsageError("Use either --follow or --wait, not both")
     context.check_fields((*INBOX_COLUMNS, *INBOX_MORE))
-    sandbox = _sandbox(context, target)
+    sandbox = _Sandbox(context, base_url)
     context.enable_gc()
     if follow:
         return StreamResult(_arriving(context, sandbox, wanted), INBOX_COLUMNS, view="inbox")
@@ -118,44 +126,18 @@ def inbox(
     return OwnResult(found, INBOX_COLUMNS, view="inbox", empty=empty)
 
 
-def _arriving(context: Context, sandbox: SandboxClient, wanted: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _arriving(context: Context, sandbox: _Sandbox, wanted: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield messages as they arrive, until the reader of standard output is gone."""
     last = 0
     try:
-        while process.fault_of(context.stdout) is None and process.has_reader(context.stdout):
+        while fault_of(context.stdout) is None and has_reader(context.stdout):
             for message in sandbox.ask("GET", "/inbox", **wanted, after=last)["messages"]:
                 last = message.get("number", last)
                 yield message
             context.sleep(FOLLOW_SECONDS)
     except KeyboardInterrupt:  # the usual way to end it
-        process.abandon(context.stdout)
+        abandon(context.stdout)
         raise typer.Exit(Interrupted.exit_code) from None
-
-
-def _served_at(context: Context, target: Target) -> str | None:
-    """Return --base-url, or the base URL of the profile or the environment in use; None for the one in this process.
-
-    The default profile does not count: it may be the real service's.
-    """
-    named = context.options.profile or context.environ.get("MSGCTL_PROFILE")
-    if target.base_url is not None:
-        if fault := base_url_fault(target.base_url, allow_http=True):  # no key is sent
-            raise UsageError(f"--base-url {fault}: {values.quote(target.base_url)}")
-    elif named != profiles.SANDBOX and (named or context.environ.get("MSGCTL_BASE_URL")):
-        return context.profile.base_url
-    return target.base_url
-
-
-def _sandbox(context: Context, target: Target) -> SandboxClient:
-    from msgctl.cli.sandbox_client import SandboxClient
-    from msgctl.http.transport import Route
-    from msgctl.sandbox.emulator import SandboxTransport
-
-    base_url = _served_at(context, target)
-    transport = SandboxTransport(context.emulator, context.sleep) if base_url is None else Route(base_url).transport()
-    return context.stack.enter_context(
-        closing(SandboxClient(base_url or profiles.SANDBOX_URL, transport, context.options.timeout))
-    )
 
 
 @command(
@@ -166,29 +148,31 @@ def _sandbox(context: Context, target: Target) -> SandboxClient:
 )
 def click(
     context: Context,
+    *,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the short URL.")],
     visits: Visits,
-    target: Target,
+    base_url: BaseUrl = None,
 ) -> OwnResult:
     """Simulate visits to a short URL.
 
     Options that you omit get random values.
     """
     context.check_fields(CLICK_COLUMNS)
-    return OwnResult(_sandbox(context, target).ask("POST", "/click", name=name, **asdict(visits)), CLICK_COLUMNS)
+    return OwnResult(_Sandbox(context, base_url).ask("POST", "/click", name=name, **asdict(visits)), CLICK_COLUMNS)
 
 
 @command(app, "credit", "msgctl sandbox credit 500", "msgctl sandbox credit +50", "msgctl sandbox credit 0")
 def credit(
     context: Context,
+    *,
     amount: Annotated[str, typer.Argument(metavar="N", help="New balance; +N adds to the current one.")],
-    target: Target,
+    base_url: BaseUrl = None,
 ) -> OwnResult:
     """Set the balance of the sandbox account."""
     context.check_fields(CREDIT_COLUMNS)
     number = values.whole_number(amount.removeprefix("+"), "N")
     fields = {"add" if amount.startswith("+") else "credits": number}
-    return OwnResult(_sandbox(context, target).ask("POST", "/credit", **fields), CREDIT_COLUMNS)
+    return OwnResult(_Sandbox(context, base_url).ask("POST", "/credit", **fields), CREDIT_COLUMNS)
 
 
 @command(
@@ -208,12 +192,12 @@ def fault(
             help=f"New faults, replacing the current ones; clear removes all. {serve.FAULT_HELP}",
         ),
     ] = None,
-    target: Target,
+    base_url: BaseUrl = None,
 ) -> OwnResult:
     """Make requests fail on purpose, or show the faults that are set."""
     context.check_fields(FAULT_COLUMNS)
     faults = [] if specs == ["clear"] else specs
-    done = _sandbox(context, target).ask("POST" if specs else "GET", "/fault", faults=faults)
+    done = _Sandbox(context, base_url).ask("POST" if specs else "GET", "/fault", faults=faults)
     return OwnResult([{"fault": spec} for spec in done["faults"]], FAULT_COLUMNS, empty="No faults are set.")
 
 
@@ -225,28 +209,122 @@ def clock(
         str | None,
         typer.Argument(metavar="[CHANGE]", help="Choose +10m (or s, h, d), stop, start, or a time to stop at."),
     ] = None,
-    target: Target,
+    base_url: BaseUrl = None,
 ) -> OwnResult:
     """Change or show the clock that delivery states and expiry follow."""
     context.check_fields(CLOCK_COLUMNS)
-    done = _sandbox(context, target).ask("GET" if change is None else "POST", "/clock", change=change)
+    done = _Sandbox(context, base_url).ask("GET" if change is None else "POST", "/clock", change=change)
     return OwnResult({name: done[name] for name in CLOCK_COLUMNS}, CLOCK_COLUMNS)
 
 
 @command(app, "reset", "msgctl sandbox reset", "msgctl sandbox reset --yes", asks=True)
-def reset(context: Context, target: Target) -> None:
+def reset(context: Context, base_url: BaseUrl = None) -> None:
     """Delete everything in the sandbox, and start again.
 
     This removes messages, codes, blocked numbers, short URLs and their clicks, faults, and changes of the clock. The
     balance is 1000 credits again.
     """
-    from msgctl.sandbox import state
+    from msgctl.sandbox import emulator
 
     context.check_fields(())
-    served = _served_at(context, target) is not None and _sandbox(context, target)
+    served = _served_at(context, base_url) is not None and _Sandbox(context, base_url)
     prompts.confirm(context, "Delete everything in the sandbox?")
     if served:
         served.ask("POST", "/reset")
     else:
-        state.reset(paths.state("sandbox.sqlite3"))  # even a damaged one
+        emulator.reset(files.state("sandbox.sqlite3"))  # even a damaged one
     context.note("The sandbox is empty, with 1000 credits.")
+
+
+# --- the endpoints of a sandbox
+
+
+class _Sandbox:
+    """The sandbox's own endpoints, in this process or served elsewhere. They take no credentials, and none are sent.
+
+    Another server may be there instead. So the first request checks that there is a sandbox, and nothing else is sent
+    to any other server; responses are bounded and checked like those of the service.
+    """
+
+    def __init__(self, context: Context, base_url: str | None) -> None:
+        """Reach a sandbox. Raises ConfigurationError if there is none, and NotReachedError."""
+        from msgctl.http.transport import Route
+        from msgctl.sandbox.emulator import SandboxTransport
+        from msgctl.sandbox.endpoints import NAME
+
+        served = _served_at(context, base_url)
+        own = SandboxTransport(context.emulator, context.sleep) if served is None else None
+        self._transport = context.stack.enter_context(closing(own or Route(str(served)).transport()))
+        parts = urlsplit(served or profiles.SANDBOX_URL)
+        self._origin = f"{parts.scheme}://{parts.netloc}"
+        self._seconds = context.options.timeout
+        try:
+            about = self.ask("GET", "")
+        except (UsageError, OutcomeUnknownError):
+            about = {}
+        if about.get("sandbox") != NAME:
+            raise ConfigurationError(f"No sandbox at {shorten(self._origin)}", START)
+
+    def ask(self, method: str, path: str, **fields: Any) -> dict[str, Any]:
+        """Return what the endpoint at a path below ``/sandbox`` returns; fields that are None are not sent.
+
+        Raises UsageError if a field is wrong.
+        """
+        from msgctl.sandbox.endpoints import ENDPOINTS, OWN_PATH
+        from msgctl.sandbox.protocol import JSON_TYPE
+
+        fields = {name: value for name, value in fields.items() if value is not None}
+        if "" in fields.values():
+            raise UsageError(f"{next(name for name in fields if fields[name] == '')} must not be empty")
+        seconds = self._seconds + fields.get("wait", 0)
+        url, headers, content = self._origin + OWN_PATH + path, {"Accept": JSON_TYPE}, b""
+        if method == "POST":
+            headers["Content-Type"], content = JSON_TYPE, json.dumps(fields).encode()
+        elif fields:
+            url += "?" + urlencode(fields, errors="replace")
+        try:
+            response = serve.fetch(self._transport, method, url, headers, content, seconds, "the sandbox")
+        except NotReachedError:
+            raise NotReachedError(f"No sandbox at {shorten(self._origin)}", START) from None
+        (endpoint,) = (each for each in ENDPOINTS if (each.method, each.path) == (method, OWN_PATH + path))
+        return _document(response, endpoint.returns)
+
+
+def _served_at(context: Context, base_url: str | None) -> str | None:
+    """Return --base-url, or the base URL of the profile or the environment in use; None for the one in this process.
+
+    The default profile does not count: it may be the real service's.
+    """
+    named = context.options.profile or context.environ.get("MSGCTL_PROFILE")
+    if base_url is not None:
+        if fault := profiles.base_url_fault(base_url, allow_http=True):  # no key is sent
+            raise UsageError(f"--base-url {fault}: {values.quote(base_url)}")
+    elif named != profiles.SANDBOX and (named or context.environ.get("MSGCTL_BASE_URL")):
+        return context.profile.base_url
+    return base_url
+
+
+def _document(response: httpx.Response, returns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON object of a response. Raises UsageError and OutcomeUnknownError."""
+    from msgctl.sandbox.endpoints import BAD_REQUEST
+
+    try:
+        document = json.loads(response.content)
+    except (ValueError, RecursionError):
+        document = None
+    if isinstance(document, dict) and response.status_code != 200:
+        said = shorten(str(document.get("msg")), LONGEST_REASON)
+        if response.status_code == BAD_REQUEST:
+            raise UsageError(said)
+        raise OutcomeUnknownError(f"The sandbox responded with {response.status_code}: {said}", CHECK_VERSION)
+    if not isinstance(document, dict) or not all(_is_a(document.get(name), kind) for name, kind in returns.items()):
+        raise OutcomeUnknownError("Cannot read the response of the sandbox", CHECK_VERSION)
+    return document
+
+
+def _is_a(value: object, kind: Any) -> bool:
+    """Tell whether a value is of a type such as ``str`` or ``list[str]``."""
+    if get_origin(kind) is list:
+        (element,) = get_args(kind)
+        return isinstance(value, list) and all(isinstance(each, get_origin(element) or element) for each in value)
+    return isinstance(value, kind)

@@ -8,20 +8,20 @@ import shlex
 import tempfile
 import threading
 import webbrowser
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from msgctl import values
-from msgctl.cli import process
+from msgctl.cli import fault_of, signals_handled_by
 from msgctl.cli.context import Context
 from msgctl.config import profiles
-from msgctl.errors import ConfigurationError, UsageError
+from msgctl.errors import ConfigurationError, OutcomeUnknownError, UsageError
 from msgctl.output.result import TextResult
 from msgctl.storage import files
 from msgctl.text import clean
@@ -30,10 +30,9 @@ from msgctl.values import quote
 if TYPE_CHECKING:
     import httpx
 
-    from msgctl.sandbox.protocol import SandboxRequest, SandboxResponse
+    from msgctl.sandbox.emulator import Network
+    from msgctl.sandbox.protocol import SandboxRequest
     from msgctl.sandbox.server import Respond, Server
-    from msgctl.sandbox.service import Network
-    from msgctl.sandbox.state import SandboxState
 
 MAX_LINES = 10_000
 """Lines of the log that may wait for a reader; more are dropped."""
@@ -63,23 +62,20 @@ class Listening:
         typer.Option("--allow-host", metavar="NAME", help="Also accept requests for this host name (repeatable)."),
     ] = None
 
-    @contextmanager
-    def server(self, context: Context) -> Iterator[Server]:
+    def server(self, context: Context) -> Server:
         """Open a server that logs to standard error. Raises UsageError, and ConfigurationError if it cannot listen."""
         from msgctl.sandbox.server import Server
 
         port = values.whole_number(self.port, "--port", most=65535)
+        log = (lambda _: None) if context.options.quiet else _Log()
         try:
-            server = Server(
-                self.host, port, (lambda _: None) if context.options.quiet else _Log(), self.allow_host or ()
-            )
+            server = Server(self.host, port, log, self.allow_host or ())
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or "the address is malformed"
             raise ConfigurationError(
                 f"Cannot listen on {quote(self.host)}, port {port}: {reason}", "Choose another --port or --host."
             ) from None
-        with closing(server):
-            yield server
+        return context.stack.enter_context(closing(server))
 
 
 @dataclass(frozen=True)
@@ -91,26 +87,17 @@ class Account:
     credits: Annotated[
         str | None, typer.Option("--credits", metavar="N", help="Credits of a new account; 1000 if omitted.")
     ] = None
-    state: Annotated[str | None, typer.Option("--state", metavar="FILE", help="Store all data in this file.")] = None
+    state: Annotated[
+        str | None,
+        typer.Option("--state", metavar="FILE", help="Keep all data in this file; without it, nothing is kept."),
+    ] = None
 
-    @contextmanager
-    def opened(self) -> Iterator[SandboxState]:
-        """Open the state in the file, or in a temporary one, and set the credits of a new one."""
-        from msgctl.sandbox.endpoints import MAX_NUMBER
-        from msgctl.sandbox.state import SandboxState
-
-        amount = None if self.credits is None else values.whole_number(self.credits, "--credits", most=MAX_NUMBER)
+    def path(self, context: Context) -> Path:
+        """Return the file of the state: a temporary one, deleted at the end, if none was given."""
         if self.state is not None:
-            values.words(self.state, "--state")
-        with ExitStack() as stack:
-            with files.explained("use", Path(self.state or tempfile.gettempdir())):
-                where = self.state or stack.enter_context(tempfile.TemporaryDirectory()) + "/state.sqlite3"
-                path = Path(where).absolute()
-            is_new = not path.is_file() or path.stat().st_size == 0
-            state = stack.enter_context(closing(SandboxState(path)))
-            if amount is not None and is_new:  # a restarted server continues with what was left
-                state.set_credits(amount)
-            yield state
+            return Path(values.words(self.state, "--state")).absolute()
+        with files.explained("use", Path(tempfile.gettempdir())):
+            return Path(context.stack.enter_context(tempfile.TemporaryDirectory()), "state.sqlite3")
 
 
 def serve(
@@ -147,10 +134,9 @@ def serve(
     """
     from msgctl.sandbox import faults
     from msgctl.sandbox.emulator import Emulator
-    from msgctl.sandbox.endpoints import set_clock
+    from msgctl.sandbox.endpoints import MAX_NUMBER, credit, set_clock
     from msgctl.sandbox.protocol import BASE_PATH
-    from msgctl.sandbox.recording import Replay
-    from msgctl.sandbox.service import Service
+    from msgctl.sandbox.recording import replayer
 
     client = values.whole_number(account.client, "--client", most=profiles.LARGEST_CLIENT)
     if key_fault := profiles.key_fault(account.key):
@@ -163,29 +149,36 @@ def serve(
     if replay is not None:
         with files.explained("read", Path(replay)):
             lines = Path(replay).read_text(encoding="utf-8", errors="replace").splitlines()
-        operate = Replay(lines, quote(replay)).respond
-    with account.opened() as state, listening.server(context) as server:
-        base_url = server.origin + BASE_PATH
-        emulator = Emulator(
-            state,
-            clock=context.clock,
-            seed=chosen,
-            client=client,
-            key=account.key,
-            base_url=base_url,
-            operate=operate,
-        )
-        faults.replace_all(state, *(fault or []))
-        if clock is not None:
-            set_clock(emulator, clock)
-        # Programs, and msgctl itself, find the server by these; the key is not a secret.
-        variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(client), "MSGCTL_KEY": account.key}
-        exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
-        page = f"{server.origin}/"
-        document = {"base_url": base_url, "page": page, "client": client, "key": account.key, "pid": os.getpid()}
-        text = f"# inbox page: {page}\n{exports}"
-        shown = page if open_page else None
-        _serve_until_stopped(context, server, Service(emulator, allowed).respond, TextResult(text, document), shown)
+        operate = replayer(lines, quote(replay))
+    amount = None if account.credits is None else values.whole_number(account.credits, "--credits", most=MAX_NUMBER)
+    path = account.path(context)
+    with files.explained("use", path):
+        is_new = not path.is_file() or path.stat().st_size == 0
+    server = listening.server(context)
+    base_url = server.origin + BASE_PATH
+    emulator = Emulator(
+        path,
+        clock=context.clock,
+        seed=chosen,
+        client=client,
+        key=account.key,
+        base_url=base_url,
+        operate=operate,
+        allowed=allowed,
+    )
+    context.stack.enter_context(closing(emulator))
+    if amount is not None and is_new:  # a restarted server continues with what was left
+        credit(emulator, credits=amount)
+    faults.replace_all(emulator, *(fault or []))
+    if clock is not None:
+        set_clock(emulator, change=clock)
+    # Programs, and msgctl itself, find the server by these; the key is not a secret.
+    variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(client), "MSGCTL_KEY": account.key}
+    exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
+    page = f"{server.origin}/"
+    document = {"base_url": base_url, "page": page, "client": client, "key": account.key, "pid": os.getpid()}
+    announcement = TextResult(f"# inbox page: {page}\n{exports}", document)
+    _serve_until_stopped(context, server, emulator.respond, announcement, page if open_page else None)
 
 
 def record(
@@ -205,25 +198,55 @@ def record(
     from msgctl.http.redaction import redact_body
     from msgctl.http.transport import Route
     from msgctl.sandbox.protocol import BASE_PATH
-    from msgctl.sandbox.recording import ExchangeRecorder
+    from msgctl.sandbox.recording import recorder
 
     profile = context.profile
     if profile.is_sandbox:
         raise UsageError("The sandbox itself cannot be recorded", "Choose the profile of a service with -p.")
     transport = context.stack.enter_context(closing(Route(profile.base_url).transport()))
 
-    def forward(request: SandboxRequest) -> SandboxResponse:
-        return _forwarded(transport, profile.base_url, request, context.options.timeout)
+    def forward(request: SandboxRequest) -> httpx.Response:
+        url = profile.base_url + request.path.removeprefix(BASE_PATH) + (f"?{request.query}" if request.query else "")
+        passed = ("accept", "content-type", "user-agent")
+        headers = {name: value for name, value in request.headers.items() if name in passed}
+        return fetch(transport, request.method, url, headers, request.body, context.options.timeout, "the service")
 
-    server = context.stack.enter_context(listening.server(context))
+    server = listening.server(context)
     with files.explained("write", Path(to)):
         descriptor = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         base_url = server.origin + BASE_PATH
         text = f"# recording to {clean(to)}\nexport MSGCTL_BASE_URL={shlex.quote(base_url)}\n"
         document = {"base_url": base_url, "service": profile.base_url, "file": to, "pid": os.getpid()}
-        respond = ExchangeRecorder(forward, redact_body, file).respond
-        _serve_until_stopped(context, server, respond, TextResult(text, document))
+        _serve_until_stopped(context, server, recorder(forward, redact_body, file), TextResult(text, document))
+
+
+def fetch(
+    transport: httpx.BaseTransport,
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    content: bytes,
+    seconds: float,
+    whose: str,
+) -> httpx.Response:
+    """Make one request and return its whole response, whatever its status. Raises MsgctlError."""
+    import httpx
+
+    from msgctl.http.transport import describe
+
+    extensions: dict[str, Any] = {"timeout": httpx.Timeout(seconds).as_dict()}
+    try:
+        request = httpx.Request(method, url, headers=headers, content=content, extensions=extensions)
+        response = transport.handle_request(request)
+        fault = response.extensions.get("fault")
+    except httpx.InvalidURL as error:
+        raise UsageError(f"Cannot reach {whose}: {error}") from None
+    except httpx.HTTPError as error:
+        fault = describe(error, seconds)
+    if fault:
+        raise OutcomeUnknownError(f"No response from {whose}: {fault}", "Try again.")
+    return response
 
 
 def _serve_until_stopped(
@@ -237,28 +260,13 @@ def _serve_until_stopped(
         server.stop()
 
     context.enable_gc()
-    with process.signals_handled_by(stop, also_ignored=True), suppress(KeyboardInterrupt):
+    with signals_handled_by(stop, also_ignored=True), suppress(KeyboardInterrupt):
         context.printer.print(announcement)
-        unwritten = process.fault_of(context.stdout)
+        unwritten = fault_of(context.stdout)
         if page is not None:
             webbrowser.open(page)
         if unwritten is None or isinstance(unwritten, BrokenPipeError):  # the caller could not know the address
             server.serve_forever(respond)
-
-
-def _forwarded(
-    transport: httpx.BaseTransport, base_url: str, request: SandboxRequest, seconds: float
-) -> SandboxResponse:
-    """Return the service's response to a request. Raises MsgctlError."""
-    from msgctl.cli.sandbox_client import fetch
-    from msgctl.sandbox.protocol import BASE_PATH, SandboxResponse
-
-    url = base_url + request.path.removeprefix(BASE_PATH) + (f"?{request.query}" if request.query else "")
-    passed = ("accept", "content-type", "user-agent")
-    headers = {name: value for name, value in request.headers.items() if name in passed}
-    response = fetch(transport, request.method, url, headers, request.body, seconds, "the service")
-    kept = {name: value for name, value in response.headers.items() if name == "content-type"}
-    return SandboxResponse(response.status_code, response.content, kept)
 
 
 def _network(text: str) -> Network:

@@ -51,7 +51,7 @@ def send(
     Without -m and --message-file, the message is read from standard input.
     """
     phones = numbers.all(context, phone, sms=True)
-    sms = _text(context, message.read(context), gsm7=gsm7, recipients=len(phones))
+    sms = _text(context, read_message(context, *message), gsm7=gsm7, recipients=len(phones))
     given = {"phone": phones, "sms": sms, "country-code": numbers.code(context)}
     return requests.send(context, ops.SEND_SMS, given, options, wait)
 
@@ -85,7 +85,8 @@ def bulk_send(
     template = message.read(context)
 
     def checked(filled: str) -> str:
-        return _in_gsm7(values.message(filled)) if gsm7 else values.message(filled)
+        text = values.prose(filled)
+        return _in_gsm7(text) if gsm7 else text
 
     fixed = {"country-code": numbers.code(context)}
     messages = bulk.Messages({"sms": template}, checked, by_segments=True)

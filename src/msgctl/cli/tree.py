@@ -6,6 +6,7 @@ every annotation of the command in each run, a tenth of a short one.
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
@@ -15,8 +16,7 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from msgctl.cli import options
-from msgctl.cli.context import Context
+from msgctl.cli.context import Context, global_options
 from msgctl.errors import UsageError
 from msgctl.operations import Effect, Operation
 
@@ -38,52 +38,51 @@ class Facts(NamedTuple):
     has_dry_run: bool = False
 
 
-def facts_of(command: Any) -> Facts:
-    """Return the facts of a command; empty ones for a group."""
-    facts: Facts = getattr(command.callback, "facts", Facts())
-    return facts
-
-
 def children_of(command: Any) -> Iterator[tuple[str, Any]]:
     """Return the commands of a group with their names; nothing for a command."""
     for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
         yield name, command.get_command(None, name)
 
 
-class Command(TyperCommand):
-    """A command that accepts the global options after its name."""
+class _WithGlobalOptions:
+    """A command or group that accepts the global options after its name, and knows the facts of its command."""
 
     def __init__(self, *, params: list[Any] | None = None, **attributes: Any) -> None:
-        attributes["add_help_option"] = False  # --help is one of the global options
         own = params or []
-        super().__init__(params=[*own, *options.beside(own)], **attributes)
+        used = {name for each in own for name in each.opts}
+        shared = [*global_options()]
+        for place, each in enumerate(shared):
+            if used.intersection(each.opts):  # the command's own names win, as -q of `msgctl api` does
+                shared[place] = copy.copy(each)
+                shared[place].opts = [name for name in each.opts if name not in used]
+        attributes |= {"params": [*own, *shared], "add_help_option": False}  # --help is one of the global options
+        super().__init__(**attributes)
+        self.facts: Facts = getattr(attributes.get("callback"), "facts", Facts())
+
+
+class Command(_WithGlobalOptions, TyperCommand):
+    """A command of msgctl."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments. An error carries the context, whose help explains it."""
-        ctx.obj.operation = facts_of(self).performs
+        ctx.obj.operation = self.facts.performs
         try:
-            return super().parse_args(ctx, args)
+            left = super().parse_args(ctx, args)
         except typer.TyperException as error:
             vars(error).update(ctx=ctx)
             raise
+        ctx.obj.is_understood = True
+        if ctx.obj.options.dry_run and self.facts.effect is None:
+            raise UsageError(f"{ctx.command_path} makes no request, so --dry-run cannot show one")
+        return left
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line. Typer writes a required argument in braces, which is unusual."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
-    def invoke(self, ctx: Any) -> Any:
-        ctx.obj.is_understood = True
-        if ctx.obj.options.dry_run and facts_of(self).effect is None:
-            raise UsageError(f"{ctx.command_path} makes no request, so --dry-run cannot show one")
-        return super().invoke(ctx)
 
-
-class CommandGroup(TyperGroup):
-    """A group that accepts the global options before the name of its command."""
-
-    def __init__(self, *, params: list[Any] | None = None, **attributes: Any) -> None:
-        attributes["add_help_option"] = False
-        super().__init__(params=[*(params or []), *options.global_options()], **attributes)
+class CommandGroup(_WithGlobalOptions, TyperGroup):
+    """A group of commands."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the first argument names."""
@@ -144,15 +143,20 @@ def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
     define as one without ``frozen``, ``eq`` and ``repr``; with many of them that delays a short run.
     """
     own = _parameters(function)
-    makers: dict[str, Any] = {
-        name: Context.of if each.annotation is Context else each.annotation
-        for name, each in own.items()
-        if each.annotation is Context or is_dataclass(each.annotation) or hasattr(each.annotation, "_fields")
-    }
-    parts = {name: _parameters(make) for name, make in makers.items()}
+    groups: dict[str, Any] = {}
+    contexts: list[str] = []
+    for name, each in own.items():
+        if each.annotation is Context:
+            contexts.append(name)
+            own[name] = each.replace(annotation=typer.Context)
+        elif is_dataclass(each.annotation) or hasattr(each.annotation, "_fields"):
+            groups[name] = each.annotation
+    parts = {name: _parameters(make) for name, make in groups.items()}
 
     def callback(**given: Any) -> Any:
-        for name, make in makers.items():
+        for name in contexts:
+            given[name] = given[name].obj
+        for name, make in groups.items():
             given[name] = make(**{part: given.pop(part) for part in parts[name]})
         return function(**given)
 

@@ -7,9 +7,8 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import inputs, prompts, requests
-from msgctl.cli.context import Context
+from msgctl.cli.context import Context, is_terminal
 from msgctl.cli.inputs import Numbers, Phone, option
-from msgctl.cli.process import is_terminal
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.output.result import Result

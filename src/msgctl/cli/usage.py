@@ -11,8 +11,7 @@ from msgctl import values
 from msgctl.cli.context import Context
 from msgctl.cli.history import Period, read_jobs
 from msgctl.cli.tree import command, group
-from msgctl.history import reading
-from msgctl.history.store import GROUPINGS, Sum, sums
+from msgctl.history.store import GROUPINGS, Sum, reading, sums
 from msgctl.jobs.spec import JobSpec
 from msgctl.output.result import OwnResult
 

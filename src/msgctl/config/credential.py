@@ -1,6 +1,6 @@
-"""The account's credentials: a client identifier and a key, which every request carries and nothing shows.
+"""Keys that are not in the configuration file: a command of the user prints them, or the system's keychain has them.
 
-A key may also be printed by a command of the user, or be in the system's keychain (the extra ``msgctl[keyring]``).
+The keychain needs the extra ``msgctl[keyring]``.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgctl.errors import ConfigurationError
 
@@ -21,33 +21,7 @@ SERVICE = "msgctl"
 """The name of msgctl in the keychain."""
 
 
-class Secret:
-    """A text that is not shown in a repr, a format or a log line."""
-
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def reveal(self) -> str:
-        return self._text
-
-    def __repr__(self) -> str:
-        return "***"
-
-
-class Credential(NamedTuple):
-    """Client identifier (int64) and account key."""
-
-    client: int
-    key: Secret
-
-    def parameters(self) -> tuple[tuple[str, str], ...]:
-        """Return the parameters ``client`` and ``key`` as they are sent."""
-        return (("client", str(self.client)), ("key", self.key.reveal()))
-
-
-def key_of_command(place: str, command: str) -> Secret:
+def key_of_command(place: str, command: str) -> str:
     """Run a key command in the shell and return the first line that it prints.
 
     ``place`` is what messages call the setting. Raises ConfigurationError.
@@ -74,25 +48,25 @@ def key_of_command(place: str, command: str) -> Secret:
     key = done.stdout.partition(b"\n")[0].decode("utf-8", "surrogateescape").rstrip("\r")
     if not key:
         raise ConfigurationError(f"{place} printed no key on its first line", BY_HAND)
-    return Secret(key)
+    return key
 
 
-def key_in_keychain(profile: str) -> Secret:
+def key_in_keychain(profile: str) -> str:
     """Return the key of a profile. Raises ConfigurationError."""
     with _keyring() as keyring:
-        key = keyring.get_password(SERVICE, profile)
+        key: str | None = keyring.get_password(SERVICE, profile)
     if key is None:
         raise ConfigurationError(
             f'The keychain has no key for profile {profile} (service "{SERVICE}")',
             f"msgctl profile set {profile} --keyring",
         )
-    return Secret(key)
+    return key
 
 
-def save_in_keychain(profile: str, key: Secret) -> None:
+def save_in_keychain(profile: str, key: str) -> None:
     """Store the key of a profile. Raises ConfigurationError."""
     with _keyring() as keyring:
-        keyring.set_password(SERVICE, profile, key.reveal())
+        keyring.set_password(SERVICE, profile, key)
 
 
 def delete_from_keychain(profile: str) -> None:

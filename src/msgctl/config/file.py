@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from msgctl.errors import ConfigurationError
-from msgctl.storage import files, paths
+from msgctl.storage import files
 from msgctl.text import clean, shorten
 
 Document = dict[str, Any]
@@ -35,13 +35,13 @@ class ConfigFile:
 
     def place(self, profile: str) -> str:
         """Return what a message calls a profile: ``FILE: profile NAME``."""
-        return f"{paths.shown(self.path)}: profile {shorten(profile, 64)}"
+        return f"{files.shown(self.path)}: profile {shorten(profile, 64)}"
 
 
 def load(path: Path) -> ConfigFile:
     """Read a configuration file; a missing one is empty. Raises ConfigurationError."""
     content = files.read(path)
-    return ConfigFile(path, {} if content is None else _parse(paths.shown(path), content))
+    return ConfigFile(path, {} if content is None else _parse(files.shown(path), content))
 
 
 def _parse(shown: str, content: bytes) -> Document:

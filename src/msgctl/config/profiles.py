@@ -7,13 +7,14 @@ so that it never reaches the real service.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
-from msgctl.config.base_url import base_url_fault
-from msgctl.config.credential import Credential, Secret, key_in_keychain, key_of_command
 from msgctl.config.file import ConfigFile
 from msgctl.errors import ConfigurationError
 from msgctl.text import clean, is_unsafe, shorten
@@ -51,7 +52,12 @@ KEY_SOURCES = ("key", "key_command", "keyring")
 _NOT_SHOWN = frozenset({"base_url", "key", "key_command"})
 """Settings that may contain a secret."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+LONGEST_BASE_URL = 2048
+
+_AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^\[\]:]+))(?::(?P<port>[0-9]*))?", re.I | re.A)
+# A name whose last label is a number would be read as an address (URL Standard, "ends in a number").
+_NAME = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*(?![0-9]+\.?$)[a-z0-9_-]{1,63}\.?", re.I | re.A)
 
 
 _TEXT = "a string", lambda it: isinstance(it, str) and it != ""
@@ -67,8 +73,14 @@ _RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
 _DEFAULTS = {"history": True, "allow_http": False}
 
 
-def _option(setting: str) -> Any:
-    return property(lambda profile: profile.get(setting))
+class Credential(NamedTuple):
+    """Client identifier (int64) and account key, which every request carries and nothing shows."""
+
+    client: int
+    key: str
+
+    def __repr__(self) -> str:
+        return f"Credential({self.client}, ***)"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -86,6 +98,7 @@ class Profile:
     settings: Mapping[str, Any] = field(default_factory=dict)
     given: tuple[str, ...] = ()
     place: str = ""
+    is_sandbox: bool = False
 
     def __repr__(self) -> str:
         return f"Profile({self.name!r})"
@@ -106,21 +119,12 @@ class Profile:
         return replace(self, settings=settings, given=tuple(given))
 
     @property
-    def is_sandbox(self) -> bool:
-        return self.name == SANDBOX
-
-    @property
     def base_url(self) -> str:
         """The base URL, without a slash at its end."""
         text: str = self.get("base_url", required=True)
         if fault := base_url_fault(text, allow_http=self.get("allow_http")):
             raise ConfigurationError(f"{self._where('base_url')} {fault}", URL_HINT)
         return text.rstrip("/")
-
-    @property
-    def client(self) -> int:
-        client: int = self.get("client", required=True)
-        return client
 
     @property
     def key_source(self) -> str:
@@ -135,24 +139,30 @@ class Profile:
     def credential(self) -> Credential:
         """Return client and key. Runs the profile's key command if it has one. Raises ConfigurationError."""
         source = self.key_source
-        if source == "key_command":
-            key = key_of_command(self._where(source), self.settings[source])
-        elif source == "keyring":
-            key = key_in_keychain(self.name)
+        if source == "key":
+            key = self.settings["key"]
         else:
-            key = Secret(self.settings["key"])
-        if fault := key_fault(key.reveal()):
+            from msgctl.config import credential
+
+            is_command = source == "key_command"
+            key = (
+                credential.key_of_command(self._where(source), self.settings[source])
+                if is_command
+                else credential.key_in_keychain(self.name)
+            )
+        if fault := key_fault(key):
             where = self._where("key") if source == "key" else f"{self.place}: the key"
             raise ConfigurationError(f"{where} {fault}", KEY_HINT)
         return Credential(self.client, key)
 
-    country_code = _option("country_code")
-    app_name = _option("app_name")
-    voice = _option("voice")
-    timezone = _option("timezone")
-    history = _option("history")
+    client = property(lambda profile: profile.get("client", required=True))
+    country_code = property(lambda profile: profile.get("country_code"))
+    app_name = property(lambda profile: profile.get("app_name"))
+    voice = property(lambda profile: profile.get("voice"))
+    timezone = property(lambda profile: profile.get("timezone"))
+    history = property(lambda profile: profile.get("history"))
     """Whether messages sent with it are recorded on this machine."""
-    keep_days = _option("keep_days")
+    keep_days = property(lambda profile: profile.get("keep_days"))
     """After how many days records of sent messages are deleted; None: never."""
 
     def get(self, setting: str, *, required: bool = False) -> Any:
@@ -175,19 +185,20 @@ class Profile:
         return VARIABLES[setting] if setting in self.given else f"{self.place}: {setting}"
 
 
-def sandbox(by: str = "-p") -> Profile:
-    """Return the built-in profile of the sandbox."""
-    return Profile(SANDBOX, by, {"base_url": SANDBOX_URL, "client": SANDBOX_CLIENT, "key": SANDBOX_KEY})
+THE_SANDBOX = Profile(
+    SANDBOX, "-p", {"base_url": SANDBOX_URL, "client": SANDBOX_CLIENT, "key": SANDBOX_KEY}, is_sandbox=True
+)
+"""The built-in profile."""
 
 
 def choose(config: ConfigFile, environ: Mapping[str, str], named: str | None) -> Profile:
     """Return the profile to use; ``named`` is the value of ``-p``. Raises ConfigurationError if none is selected."""
     if named is not None:
-        return sandbox() if named == SANDBOX else stored(config, named, "-p")
+        return THE_SANDBOX if named == SANDBOX else stored(config, named, "-p")
     by = "MSGCTL_PROFILE" if environ.get("MSGCTL_PROFILE") else "default_profile"
     name = environ.get("MSGCTL_PROFILE") or config.default
     if name == SANDBOX:
-        return sandbox(by)
+        return replace(THE_SANDBOX, by=by)
     given = {setting: environ[variable] for setting, variable in VARIABLES.items() if environ.get(variable)}
     if name and (config.profiles or len(given) < len(VARIABLES)):
         return stored(config, name, by).overridden(given)
@@ -252,6 +263,76 @@ def name_fault(name: str) -> str | None:
     """Return why a text cannot be the name of a stored profile, or None if it can."""
     if name == SANDBOX:
         return "is the built-in profile of the sandbox"
-    if not _NAME.fullmatch(name):
+    if not _PROFILE_NAME.fullmatch(name):
         return "must be up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or digit"
     return None
+
+
+# --- base URLs: which ones the key may be sent to
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or address means this machine (RFC 1122, RFC 4291, RFC 6761)."""
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host.lower() == "localhost"
+
+
+def base_url_fault(text: str, *, allow_http: bool = False) -> str | None:
+    """Return why a text cannot be a base URL ("is empty"), or None if it can. A password in it is not repeated.
+
+    Plain http is refused except to a loopback address, since every request carries the key.
+    """
+    if not text or any(char.isspace() or is_unsafe(char) for char in text):
+        return "contains a space or a control character" if text else "is empty"
+    if len(text) > LONGEST_BASE_URL:
+        return f"is longer than {LONGEST_BASE_URL} characters"
+    scheme, _, rest = text.partition("://")
+    if scheme.lower() not in {"http", "https"}:
+        return "does not begin with https://"
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    if not authority:
+        return "names no host"
+    if "@" in authority:
+        return "contains a user name or password; the credentials are client and key"
+    if "?" in text or "#" in text:
+        return "contains a query or a fragment"
+    parts = _AUTHORITY.fullmatch(authority)
+    host = (parts["address"] or parts["name"]) if parts else ""
+    is_host = False
+    if parts and 0 < int((parts["port"] or "1")[:6]) < 2**16:
+        with suppress(ValueError):
+            is_host = parts["address"] is None and _NAME.fullmatch(ascii_host(host)) is not None
+        with suppress(ValueError):
+            is_host = is_host or bool(ipaddress.ip_address(host))
+    if not is_host:
+        return "has a malformed host or port"
+    if scheme.lower() == "http" and not allow_http and not is_loopback(host):
+        return f"is plain http, which would expose the key on the way to {shorten(host, 60)}"
+    return None
+
+
+def ascii_host(host: str) -> str:
+    """Return a host in lower case and in ASCII, as it is looked up (IDNA 2003, RFC 3490).
+
+    Raises ValueError if it has no such form, or the form of another name (a sharp s becomes ss): the key is sent to the
+    host that was written or not at all.
+    """
+    host = host.lower()
+    if host.isascii():
+        return host
+    encoded = host.encode("idna")
+    if encoded.decode("idna") != host:
+        raise ValueError("this would be another host name")
+    return encoded.decode("ascii")
+
+
+def without_secrets(text: str) -> str:
+    """Return a URL or a path without the parts that may contain a password or the key."""
+    scheme, slashes, rest = re.split(r"[?#]", text, maxsplit=1)[0].rpartition("://")
+    return scheme + slashes + rest.rpartition("@")[2]
+
+
+def percent_encoded(path: str) -> str:
+    """Return a path in ASCII; what is percent-encoded already stays as it is."""
+    return re.sub("%(?![0-9A-Fa-f]{2})", "%25", quote(path, safe="/%:@!$&'()*+,;=~"))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import NamedTuple
 
-from msgctl.storage import database, paths
-from msgctl.storage.database import FileFormat
+from msgctl.storage import files
+from msgctl.storage.files import FileFormat
 
 OPTOUTS = FileFormat(
     name="the opt-out list",
@@ -18,7 +17,6 @@ OPTOUTS = FileFormat(
     fix="Restore it from a backup, or move it away and import the numbers again.",
     schema=("CREATE TABLE optouts (phone TEXT PRIMARY KEY, added REAL NOT NULL) WITHOUT ROWID",),
 )
-_CHUNK = 10_000
 
 
 class OptOut(NamedTuple):
@@ -31,11 +29,10 @@ class OptOut(NamedTuple):
 def add(phones: Iterable[str], now: float) -> tuple[int, int]:
     """Add numbers, all or none; return how many were given, and how many of them were new."""
     given = new = 0
-    rest = iter(phones)
-    with _opened(create=True) as db, database.transaction(db):
-        while chunk := [(phone, now) for phone in islice(rest, _CHUNK)]:
-            given += len(chunk)
-            new += db.executemany("INSERT OR IGNORE INTO optouts VALUES (?, ?)", chunk).rowcount
+    with _opened(create=True) as db, files.transaction(db):
+        for phone in phones:
+            given += 1
+            new += db.execute("INSERT OR IGNORE INTO optouts VALUES (?, ?)", (phone, now)).rowcount
     return given, new
 
 
@@ -60,7 +57,7 @@ def among(phones: Iterable[str]) -> list[str]:
 @contextmanager
 def _opened(*, create: bool = False) -> Iterator[sqlite3.Connection]:
     """Open the list; without ``create`` one that is not there is empty. Raises ConfigurationError."""
-    path = paths.state(paths.OPTOUTS)
+    path = files.state(files.OPTOUTS)
     if create or path.exists():
         with OPTOUTS.opened(path, create=True) as db:
             yield db

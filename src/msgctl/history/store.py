@@ -1,24 +1,30 @@
-"""The history's file: one SQLite database that several processes may use at the same time.
+"""The history: what was sent from this machine, and the result, in one SQLite file that several processes may use.
 
 A send is written before its request goes out, which is on disk by then (synchronous = FULL), and updated with the
-result. If the process is killed in between, the outcome stays ``unknown``. In WAL mode that takes four disk syncs
-instead of a rollback journal's seven, and readers do not block writers.
+result. If the process is killed in between, the outcome stays ``unknown``. In WAL mode that takes fewer disk syncs than
+with a rollback journal, and readers do not block writers.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgctl import operations as ops
 from msgctl import phones
+from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
 from msgctl.jsontext import Number
-from msgctl.recipients import UNKNOWN, RecipientOutcome
-from msgctl.storage import database, paths
-from msgctl.storage.database import BrokenError, FileFormat
+from msgctl.operations import Operation
+from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome
+from msgctl.storage import files
+from msgctl.storage.files import BrokenError, FileFormat
 from msgctl.text import storable
 
 FORMAT = FileFormat(
@@ -58,10 +64,14 @@ FORMAT = FileFormat(
     ),
 )
 
+_NAME = "history.sqlite3"
 NOT_SENT = "not sent"
 """The outcome of a send that certainly did not go out; the others are accepted, refused and unknown."""
 
 FIELDS = ("time", "profile", "command", "job", "phone", "outcome", "id", "status", "state", "credits", "message")
+MOST_RESPONSE = 4000
+"""How much of a response is stored, in characters."""
+_CODE = re.compile(r"(?<![0-9])[0-9]{4,8}(?![0-9])")
 _READ = (*(name for name in FIELDS if name != "job"), "response")
 _ENTRIES = f"SELECT {', '.join(_READ)} FROM entries JOIN dispatches ON number = dispatch"  # noqa: S608
 
@@ -110,6 +120,8 @@ class History:
         self._path = path
         with FORMAT.explained(path):
             self._db = FORMAT.open(path, read_only=read_only, create=not read_only)
+            self._db.row_factory = sqlite3.Row
+            self._db.execute("PRAGMA synchronous = FULL")
             if not read_only:
                 # This fails while another process uses a new file; the next one to open it tries again.
                 self._db.execute("PRAGMA busy_timeout = 0")
@@ -123,7 +135,7 @@ class History:
 
     def begin(self, send: Send, phones: Iterable[str | None]) -> int:
         """Store a send that is about to go out, its outcome still unknown, and return its number."""
-        with self._transaction("FULL"):
+        with self._transaction():
             query = "INSERT INTO dispatches (time, profile, base_url, command, message) VALUES (?, ?, ?, ?, ?)"
             number = self._db.execute(query, [storable(text) for text in send]).lastrowid or 0
             self._insert(number, [RecipientOutcome(phone, UNKNOWN) for phone in phones])
@@ -131,7 +143,7 @@ class History:
 
     def finish(self, number: int, entries: Iterable[RecipientOutcome], response: str = "") -> None:
         """Store the result of a send, unless it was cleared meanwhile."""
-        with self._transaction("NORMAL"):
+        with self._transaction():
             self._db.execute("DELETE FROM entries WHERE dispatch = ?", [number])
             found = self._db.execute("UPDATE dispatches SET response = ? WHERE number = ?", [response or None, number])
             if found.rowcount:
@@ -139,7 +151,7 @@ class History:
 
     def learn(self, states: Mapping[str, str]) -> None:
         """Store the newest delivery states, by message id."""
-        with self._transaction("NORMAL"):
+        with self._transaction():
             self._db.executemany(
                 "UPDATE entries SET state = ? WHERE id = ?",
                 [(storable(state), storable(message_id)) for message_id, state in states.items()],
@@ -177,7 +189,7 @@ class History:
         """
         with FORMAT.explained(self._path):
             self._db.execute("PRAGMA secure_delete = ON")
-        with self._transaction("FULL"):
+        with self._transaction():
             self._db.execute(
                 "DELETE FROM dispatches WHERE (:profile IS NULL OR profile = :profile)"
                 " AND (:before IS NULL OR time < :before)",
@@ -196,26 +208,95 @@ class History:
         )
 
     @contextmanager
-    def _transaction(self, synchronous: str) -> Iterator[None]:
-        with FORMAT.explained(self._path):
-            self._db.execute(f"PRAGMA synchronous = {synchronous}")
-            with database.transaction(self._db):
-                yield
+    def _transaction(self) -> Iterator[None]:
+        with FORMAT.explained(self._path), files.transaction(self._db):
+            yield
 
     def _read(self, condition: str, values: Document) -> list[Document]:
         with FORMAT.explained(self._path):
             return [_document(row) for row in self._db.execute(f"{_ENTRIES} WHERE {condition}", values)]
 
 
-def path() -> Path:
-    """Return the history's file, in the platform's state folder."""
-    return paths.state("history.sqlite3")
+@dataclass
+class Result:
+    """The outcome of each recipient of a send, and the text of a response that leaves one in doubt."""
+
+    entries: Sequence[RecipientOutcome] = ()
+    response: str = ""
+
+
+@contextmanager
+def recorded(
+    send: Send, phones: Sequence[str | None], warn: Callable[[ConfigurationError], None], *, is_kept: bool = True
+) -> Iterator[Result]:
+    """Record one send before the block, and its result after it. A send that cannot be recorded is sent anyway.
+
+    The block sets the yielded result; if it raises instead, the outcome follows from the error. ``warn`` is called with
+    the error if the history cannot be written. Without ``is_kept``, nothing is recorded.
+    """
+    result, begun = Result(), None
+    with ExitStack() as stack:
+        try:
+            if is_kept:
+                history = stack.enter_context(closing(History(files.state(_NAME))))
+                begun = history, history.begin(send, phones)
+        except ConfigurationError as error:
+            warn(error)
+        try:
+            yield result
+            _finish(begun, send, result, warn)
+        except BaseException as error:
+            outcome = NOT_SENT if isinstance(error, MsgctlError) and error.nothing_sent else UNKNOWN
+            outcome = REFUSED if isinstance(error, RefusedError) else outcome
+            if not result.entries:
+                result = Result([RecipientOutcome(each, outcome) for each in phones], getattr(error, "body", ""))
+            with suppress(KeyboardInterrupt):  # a second Ctrl-C must not hide whether the request was sent
+                _finish(begun, send, result, warn)
+            raise
+
+
+def _finish(
+    begun: tuple[History, int] | None, send: Send, result: Result, warn: Callable[[ConfigurationError], None]
+) -> None:
+    """Store the result of a send that was begun, verification codes masked."""
+    response = result.response[:MOST_RESPONSE]
+    if send.command.startswith("2fa"):
+        response = _CODE.sub("******", response)
+    if begun is not None:
+        history, number = begun
+        try:
+            history.finish(number, result.entries, response)
+        except ConfigurationError as error:
+            warn(error)
+
+
+def phones_of(values: Mapping[str, Any], body: bytes | None) -> list[str | None]:
+    """Return the recipients of a request; None if a body of the user's own names none."""
+    phone = values.get("phone")
+    if body is not None:
+        with suppress(ValueError, RecursionError, AttributeError):  # not JSON, or not an object
+            phone = json.loads(body).get("phone")
+    elif isinstance(phone, (list, tuple)):
+        return list(phone)
+    return [str(phone) if isinstance(phone, (str, int)) else None]
+
+
+def message_of(operation: Operation, values: Mapping[str, Any], body: bytes | None) -> str:
+    """Return what is sent as one text: the message, the audio, the template and its values, or the app name."""
+    if operation in (ops.CHATAPP_SEND, ops.CHATAPP_ORDER):
+        text = ", ".join(values.get("body", ())) if body is None else body.decode()
+        return f"{values['template']}: {text}" if text else str(values["template"])
+    if audio := values.get("audio-code"):
+        return f"audio {audio}"
+    if "app-name" in values:
+        return f"verification code for {values['app-name']}"
+    return str(values.get("sms") or values.get("message") or values.get("name") or "")
 
 
 @contextmanager
 def reading() -> Iterator[History | None]:
     """Open the history for a block; None if there is no file. Raises ConfigurationError."""
-    file = path()
+    file = files.state(_NAME)
     if not os.path.lexists(file):
         yield None
         return
@@ -232,14 +313,14 @@ def clear(profile: str | None = None, before: str | None = None) -> int | None:
     except BrokenError:
         if profile is not None or before is not None:
             raise
-        with FORMAT.explained(path()):
-            database.delete(path())
+        with FORMAT.explained(files.state(_NAME)):
+            files.delete(files.state(_NAME))
         return None
 
 
-def _document(row: tuple[Any, ...]) -> Document:
+def _document(row: sqlite3.Row) -> Document:
     """Return an entry as it is shown."""
-    document: Document = {**dict.fromkeys(FIELDS), **dict(zip(_READ, row, strict=True))}
+    document: Document = {**dict.fromkeys(FIELDS), **dict(row)}
     if document["credits"] is not None:
         document["credits"] = Number(document["credits"])
     return document

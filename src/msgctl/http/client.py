@@ -10,15 +10,13 @@ from __future__ import annotations
 import copy
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
-from msgctl.config.base_url import ascii_host, percent_encoded
-from msgctl.config.credential import Credential
+from msgctl.config.profiles import Credential, ascii_host, percent_encoded
 from msgctl.errors import (
     RETRYABLE_STATUSES,
     Interrupted,
@@ -65,7 +63,7 @@ class Client:
         parts = urlsplit(base_url)
         host = ascii_host(parts.hostname or "")
         port = f":{parts.port}" if parts.port else ""
-        self._target, self._url = "", httpx.URL()
+        self._target, self._path, self._url = "", "", httpx.URL()
         self._root = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{percent_encoded(parts.path)}"
         self._base_url = base_url
         self._is_sandbox = transport is not None
@@ -108,33 +106,34 @@ class Client:
         be used, and Interrupted on Ctrl-C.
         """
         request = build(operation, values, body)
-        with self._interruptible(request):
+        self._latest = None
+        try:
             return self.parse(request, self._response(request, timeout), any_json=any_json)
+        except KeyboardInterrupt:
+            raise self._interrupted(request) from None
 
     def fetch(self, request: Request, *, timeout: float | None = None) -> httpx.Response:
         """Make a request and return the response, whatever its status and body. Raises as `send` does otherwise."""
-        with self._interruptible(request):
+        self._latest = None
+        try:
             return self._response(request, timeout)
+        except KeyboardInterrupt:
+            raise self._interrupted(request) from None
 
     def parse(self, request: Request, response: httpx.Response, *, any_json: bool = False) -> Response:
         """Return what a fetched response means. Raises as `send` does."""
         return parse(request, response, self._base_url, is_sandbox=self._is_sandbox, any_json=any_json)
 
-    @contextmanager
-    def _interruptible(self, request: Request) -> Iterator[None]:
-        """Turn Ctrl-C in the block into an error that says whether the request had been sent."""
-        self._latest = None
-        try:
-            yield
-        except KeyboardInterrupt:
-            if request.operation.effect is Effect.READS:
-                raise Interrupted("Interrupted") from None
-            if self._latest is not None and self._latest.extensions["sent"]:
-                what = "Interrupted after the request was sent"
-                raise Interrupted(what, check(request), consequence="it may have been carried out") from None
-            error = Interrupted("Interrupted", consequence="nothing was sent")
-            error.nothing_sent = True
-            raise error from None
+    def _interrupted(self, request: Request) -> Interrupted:
+        """Return the error for Ctrl-C, which says whether the request had been sent."""
+        if request.operation.effect is Effect.READS:
+            return Interrupted("Interrupted")
+        if self._latest is not None and self._latest.extensions["sent"]:
+            what = "Interrupted after the request was sent"
+            return Interrupted(what, check(request), consequence="it may have been carried out")
+        error = Interrupted("Interrupted", consequence="nothing was sent")
+        error.nothing_sent = True
+        return error
 
     def _response(self, request: Request, timeout: float | None) -> httpx.Response:
         """Return the response to a request, which is retried if it was not sent, or if it only reads."""
@@ -156,9 +155,10 @@ class Client:
 
     def _attempt(self, request: Request, seconds: float) -> httpx.Response:
         self._latest = outgoing = self._outgoing(request, seconds)
-        named = f"{outgoing.method} {outgoing.url.raw_path.partition(b'?')[0].decode()}"
+        named = f"{outgoing.method} {self._path}"
         self._log(f"> {named}")
-        self._log_more(">", outgoing)
+        if self._verbosity > 1:
+            self._log_more(">", outgoing)
         started = self._clock()
         outcome = "not sent"
         try:
@@ -172,28 +172,31 @@ class Client:
             raise
         finally:
             self._log(f"< {outcome} {named} {(self._clock() - started) * 1000:.0f} ms")
-        self._log_more("<", response)
+        if self._verbosity > 1:
+            self._log_more("<", response)
         return response
 
     def _outgoing(self, request: Request, seconds: float) -> httpx.Request:
         """Return the request with the credentials. Raises UsageError if it is too long; its text does not show it."""
-        query, form = request.with_credentials(self._credential.parameters())
+        client, key = self._credential
+        query, form = request.with_credentials((("client", str(client)), ("key", key)))
         target = request.operation.path + (f"?{encoded(query)}" if query else "")
         if len(self._root) + len(target) > LONGEST_URL:
             raise UsageError("A value is too long for a URL")
         if self._target != target:  # jobs repeat it, and parsing takes a twelfth of a request
             self._target, self._url = target, httpx.URL(self._root + target)
-        return httpx.Request(
-            request.operation.method,
-            self._url,
-            headers={**request.headers, "Accept-Encoding": "identity"},
-            content=request.json or encoded(form).encode() or None,
-            extensions={**self._extensions, "timeout": httpx.Timeout(seconds).as_dict(), "sent": self._is_sandbox},
-        )
+            self._path = self._url.raw_path.partition(b"?")[0].decode()
+        content = request.json or encoded(form).encode()
+        headers = {"Host": self._url.netloc.decode(), **request.headers, "Accept-Encoding": "identity"}
+        if content:
+            headers["Content-Length"] = str(len(content))
+        extensions = {**self._extensions, "timeout": {"read": seconds}, "sent": self._is_sandbox}
+        stream = httpx.ByteStream(content)  # given as content it would cost five times as much
+        return httpx.Request(request.operation.method, self._url, headers=headers, stream=stream, extensions=extensions)
 
     def _redacted(self, response: httpx.Response) -> httpx.Response:
         """Return a response without the key, if the service repeats it: from here on nothing can show or store it."""
-        key = self._credential.key.reveal()
+        key = self._credential.key
         names_and_values = [part for header in response.headers.raw for part in header]
         head = b"\0".join([*names_and_values, response.extensions.get("reason_phrase", b"")])
         body, redacted = redact_body(response.content, key), redact_body(head, key)
@@ -204,13 +207,11 @@ class Client:
         return finished(response.status_code, zip(headers[::2], headers[1::2], strict=True), body, extensions)
 
     def _log_more(self, sign: str, message: httpx.Request | httpx.Response) -> None:
-        """Log headers, query and body, if asked for."""
-        if self._verbosity < 2:
-            return
-        key = self._credential.key.reveal()
+        """Log headers, query and body."""
+        key = self._credential.key
         lines = [f"{name.decode('latin-1')}: {value.decode('latin-1')}" for name, value in message.headers.raw]
         if isinstance(message, httpx.Request) and message.url.query:
             lines.append(f"?{message.url.query.decode()}")
-        for line in (*lines, *message.content.decode(errors="replace").splitlines()):
+        for line in (*lines, *message.read().decode(errors="replace").splitlines()):
             shown = _CLIENT.sub(rf"\1{MASK}", line) if sign == ">" else line
             self._log(f"{sign} {redact(shown, key)}")

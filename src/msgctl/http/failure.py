@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from msgctl import jsontext, operations
-from msgctl.config.base_url import is_loopback
+from msgctl.config.profiles import is_loopback
 from msgctl.errors import (
     RETRYABLE_STATUSES,
     MsgctlError,
@@ -183,7 +183,7 @@ class Failure(NamedTuple):
 
     def _could_be_the_address(self) -> bool:
         """Return whether the service may refuse this machine, and not a parameter."""
-        found = words(_text(self._object.get("error") or ""))
+        found = words(_text(self._object.get("error")))
         return not self._is_here() and (_COMPLAINTS.isdisjoint(found) or not _CREDENTIALS.isdisjoint(found))
 
     def _redirect(self) -> str:

@@ -1,10 +1,11 @@
 """httpx with a limit on the whole time of a request, and with knowledge of whether the request was sent.
 
 `NetworkTransport` is an `httpx.BaseTransport`, as the in-process sandbox is; `httpx.Client` with its cookies, redirects
-and default headers is not used. It takes ``request.extensions["timeout"]["read"]`` for the seconds of everything: name
-lookup, connection, TLS, proxy, request and response. It sets ``request.extensions["sent"]`` to True before the first
-byte of the request leaves this machine. The response is returned whole; if its body could not be read to its end,
-``response.extensions["fault"]`` says why, and ``["lost"]`` is True if the connection was lost or the time was over.
+and default headers is not used, nor is httpcore's pool, since there is one connection. It takes
+``request.extensions["timeout"]["read"]`` for the seconds of everything: name lookup, connection, TLS, proxy, request
+and response. It sets ``request.extensions["sent"]`` to True before the first byte of the request leaves this machine.
+The response is returned whole; if its body could not be read to its end, ``response.extensions["fault"]`` says why, and
+``["lost"]`` is True if the connection was lost or the time was over.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from urllib.parse import urlsplit
 import httpcore
 import httpx
 
-from msgctl.config.base_url import ascii_host, is_loopback
+from msgctl.config.profiles import ascii_host, is_loopback
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError
 from msgctl.text import in_seconds
 
@@ -43,7 +44,9 @@ OWN_AUTHORITY = (
     "If this system has no certificates, install ca-certificates."
 )
 
-_KEEP_ALIVE = re.compile(r"\btimeout=([0-9]{1,6})\b", re.I | re.A)
+_KEEP_ALIVE = re.compile(rb"\btimeout=([0-9]{1,6})\b", re.I)
+_FAILURES = (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError)
+"""What httpcore raises; httpx has an exception of the same name for each."""
 
 
 class Route:
@@ -74,7 +77,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
 
     def __init__(self, route: Route) -> None:
         self._route = route
-        self._pool: httpx.HTTPTransport | None = None
+        self._connection: httpcore.ConnectionInterface | None = None
         self._latest: httpcore.NetworkStream | None = None
         self._good_until = 0.0
 
@@ -88,30 +91,33 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         self._seconds = float(request.extensions["timeout"]["read"])
         started = time.monotonic()
         self._end = started + self._seconds
-        if started >= self._good_until:
+        kept = self._connection
+        if kept is not None and (started >= self._good_until or not kept.is_idle() or kept.has_expired()):
             self.close()
         try:
-            response = _read(self._response(request), self._seconds)
-        except BaseException as error:
-            self.close()  # a failed tunnel would stay active in the pool, and the next request wait for it
-            # socksio has errors of its own.
-            is_ours = isinstance(error, MsgctlError) or (
-                self._route.proxy is None and not isinstance(error, httpx.HTTPError)
-            )
-            if is_ours or not isinstance(error, Exception) or request.extensions.get("sent"):
-                raise
+            response = self._read(self._response(request))
+        except _FAILURES as error:
+            self.close()
+            if request.extensions.get("sent"):
+                raise _as_httpx(error) from error
             raise self._not_reached(error) from error
-        self._good_until = time.monotonic() + _idle_seconds(response)
+        except BaseException as error:
+            self.close()
+            # socksio has errors of its own.
+            is_of_proxy = self._route.proxy and isinstance(error, Exception) and not isinstance(error, MsgctlError)
+            if is_of_proxy and not request.extensions.get("sent"):
+                raise self._not_reached(error) from error
+            raise
         if "fault" in response.extensions or self.write_failed:
             self.close()
         return response
 
     def close(self) -> None:
         """Close the connection; the next request opens a new one."""
-        for each in (self._pool, self._latest):  # httpcore leaves a connection open if a SOCKS proxy refuses it
+        for each in (self._connection, self._latest):  # httpcore leaves one open if a SOCKS proxy refuses it
             if each is not None:
                 each.close()
-        self._pool = self._latest = None
+        self._connection = self._latest = None
 
     def left(self) -> float:
         """Return the remaining seconds of the request in progress. Raises httpcore.ReadTimeout at the limit."""
@@ -134,36 +140,68 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
                 return _Stream(self._latest, self)
         raise failure
 
-    def _response(self, request: httpx.Request) -> httpx.Response:
+    def _response(self, request: httpx.Request) -> httpcore.Response:
         """Return the response, its body still to be read.
 
         One that is there before the request was sent is left over from an earlier request, and is thrown away.
         """
+        url = request.url
+        outgoing = httpcore.Request(
+            request.method,
+            httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+            headers=request.headers.raw,
+            content=request.stream,
+            extensions=request.extensions,
+        )
         while True:
-            if self._pool is None:
-                self._pool = self._new_pool()
-            response = self._pool.handle_request(request)
+            if self._connection is None:
+                self._connection = self._new_connection(outgoing.url.origin)
+            response = self._connection.handle_request(outgoing)
             if request.extensions.get("sent"):
                 return response
             response.close()
             self.close()
 
-    def _new_pool(self) -> httpx.HTTPTransport:
-        limits = httpx.Limits(max_connections=1, keepalive_expiry=MOST_IDLE)
+    def _new_connection(self, origin: httpcore.Origin) -> httpcore.ConnectionInterface:
+        """Return a connection as httpx configures it, with or without a proxy."""
         verify: Any = self._route.tls  # for plain http None, which saves making a context: 1 ms
         try:
-            pool = httpx.HTTPTransport(verify=verify, limits=limits, proxy=self._route.proxy)
+            pool = httpx.HTTPTransport(verify=verify, proxy=self._route.proxy)._pool
         except ImportError:
             raise ConfigurationError(
                 "A SOCKS proxy needs the package socksio", "Install it with: pip install 'msgctl[socks]'"
             ) from None
-        pool._pool._network_backend = self  # httpx has no parameter for httpcore's extension point
-        return pool
+        pool._network_backend = self  # httpx has no parameter for httpcore's extension point
+        return pool.create_connection(origin)
 
-    def _not_reached(self, error: Exception) -> NotReachedError:
+    def _read(self, response: httpcore.Response) -> httpx.Response:
+        """Return a response with all of its body, as it came: nothing is decompressed."""
+        body = bytearray()
+        extensions: dict[str, Any] = {name: response.extensions[name] for name in ("http_version", "reason_phrase")}
+        idle = MOST_IDLE
+        for name, value in response.headers:
+            match name.lower():
+                case b"content-encoding" if value.strip().lower() not in (b"identity", b""):
+                    extensions["fault"] = "it is compressed, which was not asked for"
+                case b"keep-alive" if said := _KEEP_ALIVE.search(value):
+                    idle = min(MOST_IDLE, int(said[1]) - 1)  # less than the server says: both must not act at once
+        try:
+            for chunk in response.iter_stream():
+                body += chunk
+                if len(body) > MOST_BYTES:
+                    extensions["fault"] = f"it is over {MOST_BYTES // 2**20} MiB"
+                    break
+        except _FAILURES as error:
+            extensions |= {"lost": True, "fault": describe(_as_httpx(error), self._seconds)}
+        finally:
+            response.close()
+        self._good_until = time.monotonic() + idle
+        return finished(response.status, response.headers, bytes(body), extensions)
+
+    def _not_reached(self, error: BaseException) -> NotReachedError:
         """Return what an exception before the request was sent means."""
         peer, cause = self.peer, root_cause(error)
-        if isinstance(error, httpx.TimeoutException):
+        if isinstance(error, httpcore.TimeoutException):
             return NotReachedError(f"No connection to {peer} within {in_seconds(self._seconds)}", CHECK_ADDRESS)
         if isinstance(cause, ssl.SSLCertVerificationError):
             what = f"The certificate of {peer} cannot be trusted: {cause.verify_message}"
@@ -171,10 +209,10 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         if isinstance(cause, ssl.SSLError):
             reason = cause.reason or "the handshake failed"
             return NotReachedError(f"No TLS connection to {peer} ({reason})", "Check that the port is for https.")
-        if isinstance(error, httpx.ConnectError) or self._route.proxy is None:
+        if isinstance(error, httpcore.ConnectError) or self._route.proxy is None:
             reason = f": {cause.strerror}" if isinstance(cause, OSError) and cause.strerror else ""
             return NotReachedError(f"No connection to {peer}{reason}", CHECK_ADDRESS)
-        said = re.match("[0-9]{3}", str(error)) if isinstance(error, httpx.ProxyError) else None
+        said = re.match("[0-9]{3}", str(error)) if isinstance(error, httpcore.ProxyError) else None
         response = f" and responded with {said[0]}" if said else ""
         return NotReachedError(
             f"The proxy did not open a connection to {self._route.host}{response}", CHECK_PROXY, retryable=False
@@ -233,6 +271,11 @@ class _Stream(httpcore.NetworkStream):
         return self._stream.get_extra_info(info)
 
 
+def _as_httpx(error: BaseException) -> httpx.HTTPError:
+    found: httpx.HTTPError = getattr(httpx, type(error).__name__)(str(error))
+    return found
+
+
 def describe(error: httpx.HTTPError, seconds: float) -> str:
     """Return what happened to a request that was sent; the exception's own text may quote what was sent."""
     if isinstance(error, httpx.TimeoutException):
@@ -242,25 +285,6 @@ def describe(error: httpx.HTTPError, seconds: float) -> str:
     return "the connection was lost while waiting for the response"
 
 
-def _read(response: httpx.Response, seconds: float) -> httpx.Response:
-    """Return a response with all of its body, as it came: nothing is decompressed."""
-    body = bytearray()
-    extensions: dict[str, Any] = {name: response.extensions[name] for name in ("http_version", "reason_phrase")}
-    if response.headers.get("content-encoding", "").strip().lower() not in ("identity", ""):
-        extensions["fault"] = "it is compressed, which was not asked for"
-    try:
-        for chunk in response.stream:  # type: ignore[union-attr]
-            body += chunk
-            if len(body) > MOST_BYTES:
-                extensions["fault"] = f"it is over {MOST_BYTES // 2**20} MiB"
-                break
-    except httpx.HTTPError as error:
-        extensions |= {"lost": True, "fault": describe(error, seconds)}
-    finally:
-        response.close()
-    return finished(response.status_code, response.headers.raw, bytes(body), extensions)
-
-
 def finished(
     status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes, extensions: dict[str, Any]
 ) -> httpx.Response:
@@ -268,12 +292,6 @@ def finished(
     response = httpx.Response(status, content=body, extensions=extensions)
     response.headers = httpx.Headers([*headers])  # given before, a Content-Encoding would be undone
     return response
-
-
-def _idle_seconds(response: httpx.Response) -> float:
-    """Return how long the connection may be idle: less than the server says, so that both do not act at once."""
-    said = _KEEP_ALIVE.search(response.headers.get("keep-alive", ""))
-    return min(MOST_IDLE, int(said[1]) - 1) if said else MOST_IDLE
 
 
 def look_up(host: str, port: int, seconds: float) -> list[str]:

@@ -22,7 +22,7 @@ from msgctl.jobs.states import LEFT_OUT, State
 from msgctl.jobs.store import Store
 from msgctl.jobs.template import Message, Renderer
 from msgctl.phones import country_of
-from msgctl.storage import database, files
+from msgctl.storage import files
 
 MOST_EXAMPLES = 20
 """Rows that are listed for each problem; the ledger lists all."""
@@ -85,7 +85,7 @@ class Importer:
         self.tally = Tally()
         self.is_finished = False
         with LEDGER.explained(self._new):
-            database.new_file(self._new)
+            self._new.touch(0o600, exist_ok=False)
             self._db = LEDGER.connect(self._new)
             # An unfinished ledger is worthless, so it does not need to survive a crash.
             self._db.execute("PRAGMA journal_mode = OFF")

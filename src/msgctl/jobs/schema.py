@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgctl.storage.database import FileFormat
+from msgctl.storage.files import FileFormat
 
 _SCHEMA = (
     # Facts about the whole job: its spec (as JSON, without credentials), when it was created and is due.

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from msgctl import jsontext, operations
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.output import fields, plain
 from msgctl.output.fields import reach, text_of
 from msgctl.output.result import Document, Format, OwnResult, RawResult, Result, ServiceResult, StreamResult, TextResult
-from msgctl.output.screen import Screen
 from msgctl.text import clean
 
 if TYPE_CHECKING:
@@ -23,6 +23,36 @@ UNFOLDED = 10_000
 """The width of a pipe, whose lines are not folded."""
 FOLLOWED_WIDTH = 20
 """The width of a column whose rows are printed as they come."""
+_USUAL_WIDTH = 80
+
+
+class Screen(NamedTuple):
+    """A stream: its ``width`` in columns (None if nothing is drawn for people), and whether it shows ``color``."""
+
+    stream: TextIO
+    width: int | None
+    color: bool
+
+    def write_bytes(self, data: bytes) -> None:
+        """Write UTF-8 bytes exactly, whatever the encoding of the stream. A text-only stream gets them decoded."""
+        buffer = getattr(self.stream, "buffer", None)
+        if buffer is None:
+            self.stream.write(data.decode("utf-8", "replace"))
+            return
+        self.stream.flush()
+        left = memoryview(data)
+        while left:  # an unbuffered stream (python -u) may write only a part
+            left = left[buffer.write(left) :]
+
+
+def terminal_width(stream: TextIO) -> int:
+    wanted = os.environ.get("COLUMNS", "")
+    if wanted.isascii() and wanted.isdecimal() and len(wanted) < 6 and int(wanted) > 0:
+        return int(wanted)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH
+    except (OSError, ValueError):  # a stream that claims to be a terminal but has no file descriptor
+        return _USUAL_WIDTH
 
 
 class Printer:

@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
-from msgctl.output.screen import SIGNS, kind_of
 from msgctl.text import clean
 
 THEME = Theme(
@@ -33,6 +32,26 @@ THEME = Theme(
         "json.brace": "dim",
     }
 )
+
+SIGNS = {"ok": "✓", "bad": "✗", "warn": "!", "busy": "○", "off": "–"}
+"""One sign for each kind of state, so that a state can be read without colour."""
+
+_KINDS = {
+    word: kind
+    for kind, words in {
+        "ok": "delivered verified answered accepted done ok read seen completed active created",
+        "bad": "rejected undelivered failed busy not-answered refused invalid expired error missing",
+        "warn": "unknown paused warning partial",
+        "busy": "queued sent ringing running waiting scheduled",
+        "off": "skipped not-sent pending duplicate blocked excluded",
+    }.items()
+    for word in words.split()
+}
+
+
+def kind_of(state: str) -> str | None:
+    """Return the kind of a delivery state, an outcome or a job's state; None for a word that is not known."""
+    return _KINDS.get(state.lower().replace("_", "-").replace(" ", "-"))
 
 
 def console(stream: TextIO, *, color: bool, width: int | None = None) -> Console:

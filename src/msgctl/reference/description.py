@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from msgctl import operations
 from msgctl.cli import job
-from msgctl.cli.options import global_options
-from msgctl.cli.tree import Facts, children_of, facts_of
+from msgctl.cli.context import global_options
+from msgctl.cli.tree import Facts, children_of
 from msgctl.operations import Operation
 from msgctl.output.result import Format
 from msgctl.sandbox import faults
@@ -66,7 +66,7 @@ def describe(root: Any) -> dict[str, Node]:
 
 def _nodes(command: Any, path: str) -> Iterator[Node]:
     children = dict(children_of(command))
-    facts = facts_of(command)
+    facts: Facts = command.facts
     parameters: dict[str, list[Parameter]] = {"argument": [], "option": []}
     for each in command.params:
         if not path or each not in global_options():

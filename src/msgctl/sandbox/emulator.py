@@ -1,12 +1,22 @@
-"""The emulator of the 13 operations: a request in, a response out, and everything between in one transaction."""
+"""The emulator of the service: a request in, a response out, and its state in one SQLite file.
+
+Several threads and processes may use the file at the same time. It is in WAL mode, so that readers and a writer do not
+wait for each other, and a committed change survives the death of the process. Each operation is one transaction.
+"""
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from email.utils import formatdate
+from ipaddress import IPv4Network, IPv6Network, ip_address
+from itertools import count
+from pathlib import Path
 from random import Random, SystemRandom
-from sqlite3 import Connection
+from threading import Lock
 from urllib.parse import urlsplit
 
 import httpx
@@ -15,6 +25,7 @@ from msgctl.operations import OPERATIONS, Effect, Operation
 from msgctl.sandbox.handlers import HANDLERS, Scope
 from msgctl.sandbox.protocol import (
     BASE_PATH,
+    CREDENTIALS,
     Refusal,
     SandboxRequest,
     SandboxResponse,
@@ -24,31 +35,132 @@ from msgctl.sandbox.protocol import (
     read,
     wrong_method,
 )
-from msgctl.sandbox.state import SandboxState
+from msgctl.storage import files
+from msgctl.storage.files import BrokenError, transaction
+
+Network = IPv4Network | IPv6Network
 
 BASE_URL = f"https://sandbox.invalid{BASE_PATH}"
 CLIENT = 1
 KEY = "sandbox"
-OWN_PATH = "/sandbox"
-"""The path of the sandbox's own endpoints."""
+OWN_PATHS = ("/sandbox", "/u/")
+"""What the paths of the sandbox's own endpoints and those of short URLs begin with."""
+FILES = ("/", "/openapi.json")
+"""The inbox page, and the description of all endpoints."""
 MAX_REQUESTS = 200
+MAX_SHOWN = 2000
+"""Bytes of a request's body that the inbox page shows."""
 SECONDS_BETWEEN_CHECKS = 0.05
 """Seconds between two checks for what a request waits for."""
 
 _BY_PATH: Mapping[str, Operation] = {BASE_PATH + operation.path: operation for operation in OPERATIONS}
 
+FIRST_CREDITS = 1000
+
+_TABLES = ("account", "blocked", "messages", "codes", "urls", "clicks", "faults")
+_ACCOUNT = f"INSERT INTO account (credits) VALUES ({FIRST_CREDITS})"  # noqa: S608 - the number is ours
+_SCHEMA = (
+    # The sandbox's clock is this machine's plus clock_offset seconds, or stops at clock_stopped (seconds since 1970).
+    """
+    CREATE TABLE account (
+        credits INTEGER NOT NULL CHECK (credits >= 0),
+        clock_offset REAL NOT NULL DEFAULT 0,
+        clock_stopped REAL
+    )
+    """,
+    "CREATE TABLE blocked (phone TEXT PRIMARY KEY, id TEXT NOT NULL, name TEXT NOT NULL) WITHOUT ROWID",
+    # A number is never reused, even after a reset: programs that follow the inbox ask for what comes after one.
+    # text is what the phone receives; shown is what responses repeat of it, with a code masked; template_values is a
+    # JSON array; received is 1 for messages that will reach their phone; created is in seconds since 1970.
+    """
+    CREATE TABLE messages (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        dispatch_id TEXT NOT NULL,
+        phone TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        text TEXT NOT NULL,
+        shown TEXT NOT NULL,
+        code TEXT,
+        voice TEXT,
+        audio_code TEXT,
+        template TEXT,
+        template_values TEXT,
+        voicemail INTEGER NOT NULL,
+        blocked INTEGER NOT NULL,
+        received INTEGER NOT NULL,
+        credits INTEGER NOT NULL,
+        created REAL NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE codes (
+        phone TEXT NOT NULL,
+        app_name TEXT NOT NULL,
+        code TEXT NOT NULL,
+        expires REAL NOT NULL,
+        PRIMARY KEY (phone, app_name)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE urls (
+        number INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        alias TEXT NOT NULL UNIQUE,
+        url_short TEXT NOT NULL,
+        url_long TEXT NOT NULL,
+        premium INTEGER NOT NULL
+    )
+    """,
+    # date is YYYY-MM-DD and hour 00 to 23, both local time; a plain URL has null after operating_system.
+    """
+    CREATE TABLE clicks (
+        url INTEGER NOT NULL,
+        date TEXT NOT NULL,
+        hour TEXT NOT NULL,
+        country TEXT NOT NULL,
+        device TEXT NOT NULL,
+        operating_system TEXT NOT NULL,
+        region TEXT,
+        city TEXT,
+        brand TEXT,
+        model TEXT,
+        browser TEXT,
+        lang TEXT,
+        is_bot INTEGER NOT NULL
+    )
+    """,
+    "CREATE INDEX clicks_by_date ON clicks (url, date)",
+    # remaining is null for a fault without a limit.
+    "CREATE TABLE faults (number INTEGER PRIMARY KEY, spec TEXT NOT NULL, remaining INTEGER)",
+)
+
+STATE = files.FileFormat(
+    name="the sandbox's state",
+    application=0x6D736763,  # "msgc"
+    version=2,
+    fix="Move it away; `msgctl sandbox reset` replaces the state of this machine's sandbox",
+    schema=(*_SCHEMA, _ACCOUNT),
+    most_wait=30.0,
+    is_private=False,
+)
+
 
 class Emulator:
-    """Simulates the service on a state; any number of threads may use it.
+    """Simulates the service for any number of threads. A missing state file is created, with its folder (0600 in 0700).
 
     ``clock`` is the machine's, in seconds since 1970; ``client`` and ``key`` are the one account; short URLs begin with
     the origin of ``base_url``. With a ``seed`` the same requests get the same identifiers, codes and faults.
-    ``operate`` replaces the operations, for example by recorded responses.
+    ``operate`` replaces the operations, for example by recorded responses. ``allowed`` are the networks that may call
+    the interface (empty: all), as in the account's security menu.
+
+    Raises ConfigurationError, here and from whatever uses the state, if the file is not a sandbox state, comes from
+    another version of msgctl, or cannot be read or written.
     """
 
     def __init__(
         self,
-        state: SandboxState,
+        path: Path,
         *,
         clock: Callable[[], float] = time.time,
         seed: int | None = None,
@@ -56,8 +168,9 @@ class Emulator:
         key: str = KEY,
         base_url: str = BASE_URL,
         operate: Callable[[SandboxRequest], SandboxResponse] | None = None,
+        allowed: Sequence[Network] = (),
     ) -> None:
-        self.state = state
+        self.path = path
         self.random = SystemRandom() if seed is None else Random(seed)  # noqa: S311 - repeatable on request
         self.chance = Random(seed)  # noqa: S311 - of faults only, so that they do not change the identifiers
         parts = urlsplit(base_url)
@@ -66,25 +179,50 @@ class Emulator:
         self.stopped: float | None = None
         """The time of the sandbox's clock, if it was stopped when it was last read."""
         self.requests: deque[tuple[int, float, SandboxRequest, SandboxResponse]] = deque(maxlen=MAX_REQUESTS)
-        """The newest requests to a served sandbox, with their numbers and times."""
+        """The newest requests to the interface and visits, with their numbers and times."""
         self.operate = operate or self.carry_out
-        self._client = client
-        self._key = key
+        self._account = (client, key)
+        self._allowed = allowed
+        self._numbers = count(1)
+        self._changes = 0
+        """Changes that this process made, and requests that it responded to."""
+        self._one_at_a_time = Lock()
+        with STATE.explained(path):
+            self._db = STATE.open(path, create=True)
+            with suppress(sqlite3.OperationalError):  # another process sets it at this moment
+                self._db.execute("PRAGMA journal_mode = WAL")
+            # A power cut may lose the last commits; the death of the process loses none.
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            self._db.row_factory = sqlite3.Row
 
-    def respond(self, request: SandboxRequest) -> SandboxResponse:
-        """Respond to a request for an operation, with the faults that are set, or for an endpoint of the sandbox.
+    def close(self) -> None:
+        self._db.close()
 
-        Raises nothing but ConfigurationError, if the state cannot be used.
+    def respond(self, request: SandboxRequest, address: str = "") -> SandboxResponse:
+        """Respond to a request from an address, with the faults that are set for operations.
+
+        Raises nothing but ConfigurationError.
         """
-        if request.path.startswith(OWN_PATH):
+        if request.path in FILES or request.path.startswith(OWN_PATHS):
             from msgctl.sandbox import endpoints
 
-            return endpoints.respond(self, request)
-        if self.state.has_faults():
+            response = endpoints.respond(self, request)
+        elif self._allowed and not self._allows(address):
+            # Like wrong credentials: the interface does not distinguish the two.
+            response = Refusal("UNAUTHORIZED", "client or key is wrong").response()
+        elif self._has_faults():
             from msgctl.sandbox import faults
 
-            return faults.respond(self, request)
-        return self.operate(request)
+            response = faults.respond(self, request)
+        else:
+            response = self.operate(request)
+        if not (request.path in FILES or request.path.startswith(OWN_PATHS[0])):
+            shown = request._replace(body=request.body[:MAX_SHOWN])
+            self.requests.append((next(self._numbers), self.clock(), shown, response))
+            self._changes += 1
+        if self.stopped is None:
+            return response
+        return response._replace(headers={**response.headers, "date": formatdate(self.stopped, usegmt=True)})
 
     def carry_out(self, request: SandboxRequest) -> SandboxResponse:
         """Carry out an operation: 200 with the record, or 520, 404 or 405 with the error record."""
@@ -95,8 +233,9 @@ class Emulator:
         if request.method != operation.method:
             return wrong_method(operation.path, operation.method).response()
         try:
-            given = read(operation, request, self._client, self._key)
-            begin = self.state.reading if operation.effect is Effect.READS else self.state.writing
+            fields = (*CREDENTIALS[operation.credentials], *operation.fields)
+            given = read(fields, request, self._account)
+            begin = self.reading if operation.effect is Effect.READS else self.writing
             with begin() as db:
                 # The time is read inside the transaction, so that messages are stored in the order of their times.
                 scope = Scope(db, *self.now(db), self.random, self.origin)
@@ -104,14 +243,65 @@ class Emulator:
         except Refusal as refusal:
             return refusal.response()
 
-    def now(self, db: Connection) -> tuple[float, int]:
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Begin a transaction that sees one moment of the state and must not change it."""
+        with STATE.explained(self.path), self._one_at_a_time, transaction(self._db, "BEGIN"):
+            yield self._db
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Begin a transaction that may write; it is rolled back if the block raises."""
+        with STATE.explained(self.path), self._one_at_a_time, transaction(self._db):
+            yield self._db
+            self._changes += 1
+
+    def now(self, db: sqlite3.Connection) -> tuple[float, int]:
         """Return the time of the sandbox's clock, in seconds since 1970, and the credits left."""
         offset, stopped, left = db.execute("SELECT clock_offset, clock_stopped, credits FROM account").fetchone()
         self.stopped = stopped
         return float(self.clock() + offset if stopped is None else stopped), left
 
-    def close(self) -> None:
-        self.state.close()
+    def version(self) -> str:
+        """Return a text that differs after each change, by whatever process."""
+        with self._one_at_a_time:
+            return f"{self._changes}.{self._db.execute('PRAGMA data_version').fetchone()[0]}"
+
+    def reset(self) -> None:
+        """Delete everything and restore the first credits."""
+        with self.writing() as db:
+            for table in _TABLES:
+                db.execute(f"DELETE FROM {table}")  # noqa: S608 - the names are ours
+            db.execute(_ACCOUNT)
+        self.stopped = None
+
+    def _has_faults(self) -> bool:
+        """Tell whether any fault is set, by whatever process."""
+        try:
+            with self._one_at_a_time:
+                return self._db.execute("SELECT 1 FROM faults").fetchone() is not None
+        except sqlite3.Error:
+            return False  # the operation explains it
+
+    def _allows(self, address: str) -> bool:
+        found = ip_address(address.partition("%")[0])
+        mapped = getattr(found, "ipv4_mapped", None) or found
+        return any(mapped in network for network in self._allowed)
+
+
+def reset(path: Path) -> None:
+    """Empty a state file that another process may be using, or delete its files if they are damaged.
+
+    Raises ConfigurationError if the file belongs to another program or cannot be written.
+    """
+    if not path.exists():
+        return
+    try:
+        with closing(Emulator(path)) as emulator:
+            emulator.reset()
+    except BrokenError:
+        with STATE.explained(path):
+            files.delete(path)
 
 
 _BROKEN = {

@@ -9,7 +9,6 @@ from msgctl.errors import UsageError
 from msgctl.operations import OPERATIONS
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import BASE_PATH, UNKNOWN_ERROR, Refusal, SandboxRequest, SandboxResponse, quoted
-from msgctl.sandbox.state import SandboxState
 
 MAX_DELAY = 3600.0
 MAX_NEXT = 1_000_000
@@ -80,17 +79,17 @@ def parse(spec: str) -> Fault:
     return Fault(name, probability, path, float(seconds or 0), int(count[1]) if count else None)
 
 
-def replace_all(state: SandboxState, *specs: str) -> None:
+def replace_all(emulator: Emulator, *specs: str) -> None:
     """Set exactly these faults. Raises UsageError, with nothing changed, if one cannot be read."""
     rows = [(spec, parse(spec).next) for spec in specs]
-    with state.writing() as db:
+    with emulator.writing() as db:
         db.execute("DELETE FROM faults")
         db.executemany("INSERT INTO faults (spec, remaining) VALUES (?, ?)", rows)
 
 
-def stored(state: SandboxState) -> list[str]:
+def stored(emulator: Emulator) -> list[str]:
     """Return the faults that are set, with the number of requests that are left for each."""
-    with state.reading() as db:
+    with emulator.reading() as db:
         rows = db.execute("SELECT spec, remaining FROM faults ORDER BY number").fetchall()
     return [spec if left is None else re.sub("next=[0-9]+", f"next={left}", spec) for spec, left in rows]
 
@@ -107,7 +106,7 @@ def _met(emulator: Emulator, path: str) -> list[Fault]:
     if path not in _PATHS:
         return []
     met = []
-    with emulator.state.writing() as db:
+    with emulator.writing() as db:
         for number, spec, remaining in db.execute("SELECT number, spec, remaining FROM faults").fetchall():
             fault = parse(spec)
             if fault.path not in (None, path) or emulator.chance.random() >= fault.probability:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, get_origin
 
 from msgctl import __version__
 from msgctl.operations import OPERATIONS, Field, Kind, Member, Operation, Place
 from msgctl.sandbox.endpoints import ENDPOINTS, Endpoint
-from msgctl.sandbox.protocol import BASE_PATH, CREDENTIALS, FORM_TYPE, FORMATS, JSON_TYPE, SandboxResponse
+from msgctl.sandbox.protocol import BASE_PATH, CREDENTIALS, FORM_TYPE, JSON_TYPE, SandboxResponse, bounds, format_of
 
 Schema = dict[str, Any]
-_Parameter = tuple[str, Schema, str, Place, bool]
-"""Name, schema, help, place, and whether it is required."""
 
 _ERROR: Schema = {
     "type": "object",
@@ -63,56 +61,45 @@ def _document() -> Schema:
 
 
 def _operation(operation: Operation) -> Schema:
-    place = operation.credentials
-    parameters = [
-        (each.name, _field(each), each.help, each.place, each.required)
-        for each in (*CREDENTIALS[place], *operation.fields)
-    ]
     name, summary = operation.name.replace(" ", "-"), f"{operation.method} {operation.path}"
-    media = JSON_TYPE if place is Place.QUERY else FORM_TYPE
-    record = {"$ref": _ref(operation.answer.name)}
-    return _described(name, "service", summary, parameters, media, record, _ERRORS)
+    fields = (*CREDENTIALS[operation.credentials], *operation.fields)
+    return _described(name, "service", summary, fields, {"$ref": _ref(operation.answer.name)}, _ERRORS)
 
 
 def _endpoint(endpoint: Endpoint) -> Schema:
-    place = Place.QUERY if endpoint.method == "GET" else Place.JSON
-    parameters = [
-        (name, {"type": each.kind}, each.help, place, each.required) for name, each in endpoint.parameters.items()
-    ]
     name = f"{endpoint.method.lower()}-{endpoint.path.strip('/').replace('/', '-')}"
     record = _object({name: {"type": _TYPES[get_origin(kind) or kind]} for name, kind in endpoint.returns.items()})
-    return _described(name, "sandbox", endpoint.summary, parameters, JSON_TYPE, record, ("400", "403", "405"))
+    return _described(name, "sandbox", endpoint.summary, endpoint.fields, record, ("400", "403", "405"))
 
 
 def _described(
-    name: str,
-    tag: str,
-    summary: str,
-    parameters: Iterable[_Parameter],
-    media: str,
-    record: Schema,
-    errors: Iterable[str],
+    name: str, tag: str, summary: str, fields: Sequence[Field], record: Schema, errors: Iterable[str]
 ) -> Schema:
     """Return the description of an operation or endpoint."""
     described: Schema = {
         "operationId": name,
         "tags": [tag],
         "summary": summary,
+        "parameters": [
+            {
+                "name": field.name,
+                "in": "query",
+                "required": field.required,
+                "description": field.help,
+                "schema": _field(field),
+            }
+            for field in fields
+            if field.place is Place.QUERY
+        ],
         "responses": {
             "200": _json("Done.", record),
             **{code: _json(_ERRORS[code], {"$ref": _ref("Error")}) for code in errors},
         },
     }
-    parameters = list(parameters)
-    described["parameters"] = [
-        {"name": name, "in": "query", "required": required, "description": text, "schema": schema}
-        for name, schema, text, place, required in parameters
-        if place is Place.QUERY
-    ]
-    body = [each for each in parameters if each[3] is not Place.QUERY]
-    if body:
-        schema = _object({name: {**schema, "description": text} for name, schema, text, _, _ in body})
-        schema["required"] = [name for name, _, _, _, required in body if required]
+    if body := [field for field in fields if field.place is not Place.QUERY]:
+        schema = _object({field.name: {**_field(field), "description": field.help} for field in body})
+        schema["required"] = [field.name for field in body if field.required]
+        media = FORM_TYPE if body[0].place is Place.FORM else JSON_TYPE
         described["requestBody"] = {"required": bool(schema["required"]), "content": {media: {"schema": schema}}}
     return described
 
@@ -122,18 +109,17 @@ def _field(field: Field) -> Schema:
         return {"type": "array", "items": {"type": "string"}}
     if field.kind is Kind.BOOLEAN:
         return {"type": "boolean"}
-    if field.least is not None:
-        return {"type": "integer", "minimum": field.least, "maximum": 10**9 - 1 if field.most is None else field.most}
-    if field.kind is Kind.INTEGER:
-        return {"type": "integer", "format": "int64"}
+    if field.kind in (Kind.INTEGER, Kind.NUMBER) or field.least is not None:
+        least, most = bounds(field)
+        kind = "number" if field.kind is Kind.NUMBER else "integer"
+        return {"type": kind, "minimum": least, "maximum": most}
     schema: Schema = {"type": "string", "minLength": 1}
     if field.choices:
         schema["enum"] = list(field.choices)
     if field.name in _FORMATS:
         schema["format"] = _FORMATS[field.name]
-    elif field.name in FORMATS:
-        pattern = FORMATS[field.name][0].pattern
-        schema["pattern"] = f"^{pattern}(,{pattern})*$" if field.several else f"^{pattern}$"
+    elif form := format_of(field):
+        schema["pattern"] = f"^{form.pattern}(,{form.pattern})*$" if field.several else f"^{form.pattern}$"
     return schema
 
 

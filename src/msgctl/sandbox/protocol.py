@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
+from math import nan
 from typing import Any, NamedTuple
-from urllib.parse import unquote_plus, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
-from msgctl.operations import Field, Kind, Operation, Place
+from msgctl.operations import Field, Kind, Place
 
 BASE_PATH = "/api/v1"
 """The path of the interface, below which the operations are."""
@@ -128,18 +129,13 @@ def json_response(
     return SandboxResponse(status, body, {"content-type": JSON_TYPE, **(headers or {})})
 
 
-# --- reading the parameters of an operation
-
-Pairs = Mapping[str, list[Any]]
-"""What was sent in the query or the body: each name with all its values."""
+# --- reading the parameters of an operation or endpoint
 
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_NUMBER = re.compile(r"[0-9]{1,9}")
 _BOOLEANS = {"true": True, "false": False}
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-_DAY = (re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"), "a date as YYYY-MM-DD")
 
 CREDENTIALS = {
     place: (
@@ -150,142 +146,144 @@ CREDENTIALS = {
 }
 """The parameters of every operation, by their place."""
 
+
+class Format(NamedTuple):
+    """The format of a parameter: a pattern for all of it, the rule in words, and a check that raises ValueError."""
+
+    pattern: str
+    rule: str
+    check: Callable[[str], object] = str
+
+    def fits(self, value: str) -> bool:
+        try:
+            self.check(value)
+        except ValueError:
+            return False
+        return re.fullmatch(self.pattern, value) is not None
+
+
+_DAY = Format("[0-9]{4}-[0-9]{2}-[0-9]{2}", "a date as YYYY-MM-DD", date.fromisoformat)
 FORMATS = {
-    "phone": (re.compile(r"\+?[0-9]{5,15}"), "5 to 15 digits with an optional + before them"),
-    "country-code": (re.compile("[A-Za-z]{2}"), "a two-letter ISO 3166 country code"),
+    "phone": Format(r"\+?[0-9]{5,15}", "5 to 15 digits with an optional + before them"),
+    "country-code": Format("[A-Za-z]{2}", "a two-letter ISO 3166 country code"),
     "since": _DAY,
     "until": _DAY,
-    "alias": (re.compile("[A-Za-z0-9_-]{1,64}"), "1 to 64 letters, digits, dashes and underscores"),
-    "domain-name": (re.compile(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*"), "a domain name"),
-    "url-long": (re.compile(r"https?://[^\s\x00-\x20\x7f-\x9f]+"), "an absolute http or https URL"),
+    "alias": Format("[A-Za-z0-9_-]{1,64}", "1 to 64 letters, digits, dashes and underscores"),
+    "domain-name": Format(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*", "a domain name"),
+    "url-long": Format(
+        r"https?://[^/?#:\s\x00-\x20\x7f-\x9f][^\s\x00-\x20\x7f-\x9f]*",
+        "an absolute http or https URL",
+        lambda url: urlsplit(url).port,
+    ),
 }
-"""The formats of parameters by their names: a pattern for the whole value, and the rule in words."""
+"""The formats of the interface's parameters by their names."""
 
 
-def read(operation: Operation, request: SandboxRequest, client: int, key: str) -> dict[str, Any]:
-    """Return the parameters of an operation's request by their names, checked and converted.
+def format_of(field: Field) -> Format | None:
+    """Return the format of a field; parameters of the sandbox's own, which nobody types, have none."""
+    return FORMATS.get(field.name) if field.typed else None
 
-    An optional parameter that was not sent is missing. Raises Refusal for the first that breaks a rule.
+
+def read(fields: Iterable[Field], request: SandboxRequest, account: tuple[int, str] | None = None) -> dict[str, Any]:
+    """Return the parameters of a request by their names, checked and converted.
+
+    An optional parameter that was not sent, or is empty, is missing. Raises Refusal for the first that breaks a rule,
+    and as soon as client and key are not those of the account.
     """
     if len(request.body) > MAX_BODY:
         raise invalid("the body", f"must not be larger than {MAX_BODY} bytes")
-    place = operation.credentials
-    source = _source(place, request)
+    place: Place | None = None
+    source: dict[str, list[Any]] = {}
     values: dict[str, Any] = {}
-    for field in (*CREDENTIALS[place], *operation.fields):
+    for field in fields:
         if field.place is not place:
-            place = field.place
-            source = _source(place, request)
-        value = _single(source, field.name)
-        if value is not None:
-            values[field.name] = _checked(field, value)
+            place, source = field.place, _source(field.place, request)
+        sent = source.get(field.name, ())
+        if len(sent) > 1:
+            raise invalid(field.name, "must not be sent more than once")
+        if sent and sent[0] not in ("", None):
+            values[field.name] = _checked(field, sent[0])
         elif field.required:
             raise missing(field.name, WHERE[field.place])
-        if field.name == "key" and (values["client"], value) != (client, key):
+        if field.name == "key" and (values["client"], values["key"]) != account:
             raise Refusal("UNAUTHORIZED", "client or key is wrong")
     return values
 
 
-def _source(place: Place, request: SandboxRequest) -> Pairs:
-    if place is Place.QUERY:
-        return _pairs("the query string", request.query)
+def _source(place: Place, request: SandboxRequest) -> dict[str, list[Any]]:
+    """Return what was sent in the query or the body: each name with all its values, so that a repeated one is seen.
+
+    What a browser would silently repair is refused.
+    """
     expected = FORM_TYPE if place is Place.FORM else JSON_TYPE
-    if request.media_type() != expected:
+    if place is not Place.QUERY and request.media_type() != expected:
         raise invalid("Content-Type", f"must be {expected}")
     try:
-        text = request.body.decode()
-    except UnicodeDecodeError:
-        raise invalid("the body", "must be UTF-8 text") from None
-    return _pairs("the body", text) if place is Place.FORM else _json_fields(text)
-
-
-def _pairs(where: str, text: str) -> Pairs:
-    """Read ``name=value&name=value`` (WHATWG URL standard), refusing what a browser would silently repair."""
-    if _BROKEN_ESCAPE.search(text):
-        raise invalid(where, "has a % without two hexadecimal digits after it")
-    pairs = [pair.partition("=")[::2] for pair in text.split("&") if pair]
-    if text.isascii() and "%" not in text and "+" not in text:
-        return _fields(pairs)
-    try:
-        text.encode()  # half of a surrogate pair stands for a byte that is not UTF-8
-        return _fields(
-            (unquote_plus(name, errors="strict"), unquote_plus(value, errors="strict")) for name, value in pairs
-        )
-    except ValueError:
-        raise invalid(where, "must be percent-encoded UTF-8") from None
-
-
-def _json_fields(text: str) -> Pairs:
-    """Read a JSON object (RFC 8259); a repeated field has several values."""
-    try:
-        document = json.loads(text, object_pairs_hook=_fields)
+        text = request.query if place is Place.QUERY else request.body.decode()
+        if place is Place.JSON:
+            document = json.loads(text, object_pairs_hook=_fields)
+        elif _BROKEN_ESCAPE.search(text):
+            document = None
+        else:
+            document = parse_qs(text, keep_blank_values=True, errors="strict")
     except (ValueError, RecursionError):
-        raise invalid("the body", "must be JSON") from None
-    if not isinstance(document, dict):
-        raise invalid("the body", "must be a JSON object")
-    return document
+        document = None
+    if isinstance(document, dict):
+        return document
+    where = "the query string" if place is Place.QUERY else "the body"
+    raise invalid(where, f"must be {'a JSON object' if place is Place.JSON else 'percent-encoded UTF-8'}")
 
 
-def _fields(pairs: Iterable[Sequence[Any]]) -> dict[str, list[Any]]:
-    """Return each name with all its values, so that a repeated one is seen."""
+def _fields(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for name, value in pairs:
         found.setdefault(name, []).append(value)
     return found
 
 
-def _single(source: Pairs, name: str) -> Any:
-    """Return the value of a parameter, or None if it was not sent or is empty."""
-    values = source.get(name, ())
-    if len(values) > 1:
-        raise invalid(name, "must not be sent more than once")
-    return values[0] if values and values[0] != "" else None
-
-
-def _checked(field: Field, value: Any) -> object:
+def _checked(field: Field, value: Any) -> Any:
     name, kind = field.name, field.kind
     if kind is Kind.ARRAY:
         if not isinstance(value, list):
             raise invalid(name, "must be an array of strings")
-        return tuple(_checked(field._replace(kind=Kind.STRING), each) for each in value)
-    if not isinstance(value, str):
-        raise invalid(name, "must be a string")
-    if not value.isascii() and _SURROGATE.search(value):  # JSON can hold half of a surrogate pair
-        raise invalid(name, "must be Unicode text")
-    if kind is Kind.INTEGER:
-        if not _INTEGER.fullmatch(value) or not -(2**63) <= int(value) < 2**63:
-            raise invalid(name, "must be a 64-bit integer")
-        return int(value)
+        return [_checked(field._replace(kind=Kind.STRING), each) for each in value]
+    is_number = kind in (Kind.INTEGER, Kind.NUMBER) or field.least is not None
+    if is_number and type(value) in (int, float):  # in JSON
+        value = str(value)
+    # JSON can hold half of a surrogate pair.
+    if not isinstance(value, str) or (not value.isascii() and _SURROGATE.search(value)):
+        raise invalid(name, "must be a string of Unicode text")
+    if is_number:
+        return _number(field, value)
     if kind is Kind.BOOLEAN:
         if value not in _BOOLEANS:
             raise invalid(name, f"must be true or false, not {quoted(value)}")
         return _BOOLEANS[value]
     if field.choices and value not in field.choices:
         raise invalid(name, f"must be one of {', '.join(field.choices)}, not {quoted(value)}")
-    if field.least is not None:
-        most = 10**9 if field.most is None else field.most
-        if not (_NUMBER.fullmatch(value) and field.least <= int(value) <= most):
-            limits = f"{field.least} or more" if field.most is None else f"from {field.least} to {field.most}"
-            raise invalid(name, f"must be a whole number {limits}, not {quoted(value)}")
-    return tuple(_formatted(name, part) for part in value.split(",")) if field.several else _formatted(name, value)
+    parts = value.split(",") if field.several else [value]
+    if form := format_of(field):
+        for part in parts:
+            if not form.fits(part):
+                raise invalid(name, f"must be {form.rule}, not {quoted(part)}")
+        if name == "phone":
+            parts = [part.removeprefix("+") for part in parts]
+    return parts if field.several else parts[0]
 
 
-def _formatted(name: str, value: str) -> str:
-    """Return a parameter that has the format of its name, if there is one; a phone number loses its ``+``."""
-    pattern, rule = FORMATS.get(name, (None, ""))
-    if pattern and not (pattern.fullmatch(value) and _exists(name, value)):
-        raise invalid(name, f"must be {rule}, not {quoted(value)}")
-    return value.removeprefix("+") if name == "phone" else value
-
-
-def _exists(name: str, value: str) -> bool:
-    """Tell whether a day is in the calendar, and a URL has a host and a possible port."""
+def _number(field: Field, value: str) -> float:
+    """Return a number within its bounds."""
     try:
-        if name in ("since", "until"):
-            date.fromisoformat(value)
-        if name == "url-long":
-            parts = urlsplit(value)
-            return bool(parts.hostname) and parts.port != 0
+        number = float(value) if field.kind is Kind.NUMBER else int(value) if _INTEGER.fullmatch(value) else nan
     except ValueError:
-        return False
-    return True
+        number = nan
+    least, most = bounds(field)
+    if not least <= number <= most:
+        what = "a number" if field.kind is Kind.NUMBER else "a whole number"
+        raise invalid(field.name, f"must be {what} from {least} to {most}, not {quoted(value)}")
+    return number
+
+
+def bounds(field: Field) -> tuple[int, int]:
+    """Return the smallest and the largest value of a number: those of 64 bits if the field says nothing."""
+    return -(2**63) if field.least is None else field.least, 2**63 - 1 if field.most is None else field.most

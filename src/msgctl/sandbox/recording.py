@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TextIO
 from urllib.parse import parse_qsl
 
+import httpx
+
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError
 from msgctl.sandbox.protocol import (
     BASE_PATH,
@@ -22,67 +24,62 @@ from msgctl.sandbox.protocol import (
 )
 
 
-class ExchangeRecorder:
-    """Forwards requests to the service as they are, and adds each one with its response to a file.
+def recorder(
+    forward: Callable[[SandboxRequest], httpx.Response], redact: Callable[[bytes, str], bytes], file: TextIO
+) -> Callable[[SandboxRequest, str], SandboxResponse]:
+    """Return a function that forwards requests to the service, and adds each one with its response to a file.
 
-    ``redact`` takes a key out of a body before it is written.
+    ``redact`` takes a key out of a body before it is written; the response that is returned is not changed.
     """
 
-    def __init__(
-        self,
-        forward: Callable[[SandboxRequest], SandboxResponse],
-        redact: Callable[[bytes, str], bytes],
-        file: TextIO,
-    ) -> None:
-        self._forward = forward
-        self._redact = redact
-        self._file = file
-
-    def respond(self, request: SandboxRequest, _address: str) -> SandboxResponse:
-        """Return the service's response; its body is not changed."""
+    def respond(request: SandboxRequest, _address: str) -> SandboxResponse:
         if not request.path.startswith(BASE_PATH + "/"):
             return Refusal("NOT_FOUND", f"the service is below {BASE_PATH}", status=404).response()
         try:
-            response = self._forward(request)
+            response = forward(request)
         except MsgctlError as error:
             status = 502 if isinstance(error, NotReachedError) else 504
             return json_response({"error": error.kind, "msg": error.message}, status)
-        exchange = {
-            **_described(request),
-            "status": response.status,
-            "content_type": response.headers.get("content-type", ""),
-            "body": self._redact(response.body, _key(request)).decode("utf-8", "surrogateescape"),
-        }
-        self._file.write(json.dumps(exchange) + "\n")
-        self._file.flush()
-        return response
+        content_type = response.headers.get("content-type", "")
+        body = redact(response.content, _key(request)).decode("utf-8", "surrogateescape")
+        exchange = {"status": response.status_code, "content_type": content_type, "body": body}
+        file.write(json.dumps({**_described(request), **exchange}) + "\n")
+        file.flush()
+        return _response(response.status_code, response.content, content_type)
+
+    return respond
 
 
-class Replay:
-    """Replays a record. A request that was recorded several times gets its responses in order, then the last."""
+def replayer(lines: Iterable[str], name: str) -> Callable[[SandboxRequest], SandboxResponse]:
+    """Return a function that replays a record. Raises ConfigurationError if it is not one.
 
-    def __init__(self, lines: Iterable[str], name: str) -> None:
-        """Read a record. Raises ConfigurationError if it is not one."""
-        self._responses: dict[str, list[SandboxResponse]] = {}
-        for number, line in enumerate(lines, 1):
-            try:
-                document = json.loads(line)
-                headers = {"content-type": document["content_type"]} if document["content_type"] else {}
-                body = document["body"].encode("utf-8", "surrogateescape")
-                response = SandboxResponse(int(document["status"]), body, headers)
-                self._responses.setdefault(_same(document), []).append(response)
-            except (ValueError, TypeError, LookupError, AttributeError):
-                raise ConfigurationError(f"{name}, line {number}, is not a recorded exchange") from None
+    A request that was recorded several times gets its responses in order, then the last. One that was not recorded is
+    refused with its name.
+    """
+    responses: dict[str, list[SandboxResponse]] = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            document = json.loads(line)
+            body = document["body"].encode("utf-8", "surrogateescape")
+            response = _response(int(document["status"]), body, document["content_type"])
+            responses.setdefault(_same(document), []).append(response)
+        except (ValueError, TypeError, LookupError, AttributeError):
+            raise ConfigurationError(f"{name}, line {number}, is not a recorded exchange") from None
 
-    def respond(self, request: SandboxRequest) -> SandboxResponse:
-        """Return the recorded response, or a refusal that names the request without one."""
+    def respond(request: SandboxRequest) -> SandboxResponse:
         asked = _described(request)
-        found = self._responses.get(_same(asked))
+        found = responses.get(_same(asked))
         if not found:
             shown = json.dumps(asked["json"] or dict(asked["query"] + asked["form"]), ensure_ascii=False)
             why = f"{asked['method']} {asked['path']} with {shown[:300]} is not in the record"
             return Refusal("NOT_RECORDED", why).response()
         return found.pop(0) if len(found) > 1 else found[0]
+
+    return respond
+
+
+def _response(status: int, body: bytes, content_type: str) -> SandboxResponse:
+    return SandboxResponse(status, body, {"content-type": content_type} if content_type else {})
 
 
 def _described(request: SandboxRequest) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from functools import lru_cache
 from http.client import responses
 from typing import Any
 
+from msgctl.errors import ConfigurationError
 from msgctl.sandbox.emulator import SECONDS_BETWEEN_CHECKS
 from msgctl.sandbox.protocol import MAX_BODY, Refusal, SandboxRequest, SandboxResponse, masked
 from msgctl.text import shorten
@@ -41,7 +42,7 @@ _SINGLE = ("host", "content-length", "transfer-encoding")
 
 
 Respond = Callable[[SandboxRequest, str], SandboxResponse]
-"""What a server serves: a function that responds to a request from an address, and never raises."""
+"""What a server serves: a function that responds to a request from an address, or raises ConfigurationError."""
 
 
 class Server:
@@ -146,6 +147,8 @@ class _Connection:
             stays_open = not closes and len(body) <= MAX_BODY and not CLOSING & {*response.faults}
         except asyncio.LimitOverrunError:
             response = _malformed("the headers are too long").response()
+        except ConfigurationError as error:
+            response = Refusal("SANDBOX_FAILURE", error.message, status=500).response()
         except Refusal as refusal:
             response = refusal.response()
         milliseconds = (self._loop.time() - started) * 1000

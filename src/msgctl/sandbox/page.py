@@ -1,16 +1,19 @@
-"""What the inbox page shows of a request, and for a refused one the rule of the interface that it broke."""
+"""The inbox page, and what it shows of a request: for a refused one, the rule of the interface that it broke."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
+from functools import cache
+from importlib.resources import files
 from typing import Any
 from urllib.parse import unquote_plus
 
 from msgctl.operations import OPERATIONS, SEND_CALL
+from msgctl.sandbox.emulator import MAX_SHOWN
 from msgctl.sandbox.protocol import BASE_PATH, WHERE, Refusal, SandboxRequest, SandboxResponse, masked
 from msgctl.text import timestamp
-
-MAX_SHOWN = 2000
-"""Characters of a request's parameters that are shown."""
 
 _RULES = {
     "UNAUTHORIZED": "Every request carries the account's client and key as parameters, from an allowed address.",
@@ -21,6 +24,29 @@ _RULES = {
     "EXPIRED_CODE": "A code is valid for minutes_to_expire minutes.",
     "NOT_PREMIUM": "region, city, brand, model, browser and lang are for premium URLs.",
 }
+
+
+@cache
+def response() -> SandboxResponse:
+    """Return the inbox page. Its policy allows only its own script and style, by their hashes, and its own server."""
+    text = files("msgctl.sandbox").joinpath("page.html").read_text(encoding="utf-8")
+
+    def source(element: str) -> str:
+        (content,) = re.findall(f"<{element}>(.*?)</{element}>", text, re.DOTALL)
+        return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+    policy = (
+        f"default-src 'none'; script-src {source('script')}; style-src {source('style')}; "
+        "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    headers = {
+        "content-type": "text/html; charset=utf-8",
+        "content-security-policy": policy,
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cache-control": "no-store",
+    }
+    return SandboxResponse(200, text.encode(), headers)
 
 
 def described(number: int, at: float, request: SandboxRequest, response: SandboxResponse) -> dict[str, Any]:
