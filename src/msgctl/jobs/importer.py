@@ -1,4 +1,4 @@
-"""Import a file of recipients into a new ledger, before anything is sent."""
+"""Import recipients into a new ledger, before anything is sent: those of a file or of an earlier job."""
 
 from __future__ import annotations
 
@@ -6,21 +6,25 @@ import hashlib
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from msgctl.errors import UsageError
-from msgctl.jobs import repeats
+from msgctl.jobs import database, repeats
+from msgctl.jobs.database import INDEX, LEDGER
+from msgctl.jobs.decode import UTF8
+from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reader import InvalidRow, RecipientReader, Row, RowError
 from msgctl.jobs.repeats import Repeat
+from msgctl.jobs.report import COLUMNS, Report
 from msgctl.jobs.schedule import ZoneFinder
-from msgctl.jobs.schema import INDEX, LEDGER
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import LEFT_OUT, State
 from msgctl.jobs.store import Store
 from msgctl.jobs.template import Message, Renderer
+from msgctl.operations import SEND_SMS
 from msgctl.phones import country_of
 from msgctl.storage import files
 
@@ -209,3 +213,25 @@ class Importer:
             self._db.close()
         with suppress(OSError):
             self._new.unlink()
+
+
+class FormerRecipients(RecipientReader):
+    """The recipients in a report on a job; each gets the same message again (it is its own renderer)."""
+
+    phone_column = ""
+    encoding = UTF8
+
+    def __init__(self, ledger: Ledger, report: Report) -> None:
+        self._ledger = ledger
+        self._report = report
+        self.columns = tuple(ledger.spec.columns)
+
+    def __iter__(self) -> Iterator[Row]:
+        for row in self._report:
+            values = [*row.values()][len(COLUMNS) :]
+            yield Row(row["line"], row["phone"], tuple(value or "" for value in values))
+
+    def render(self, row: Row) -> Message:
+        """Return the message of the recipient; an SMS costs one credit per segment."""
+        text, cost = database.message_of(self._ledger.db, row.line)
+        return Message(json.loads(text), cost if self._ledger.spec.performs is SEND_SMS else 0, cost)

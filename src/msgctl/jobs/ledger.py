@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgctl.jobs import queries
-from msgctl.jobs.schema import LEDGER
+from msgctl.jobs import database
+from msgctl.jobs.database import LEDGER
 from msgctl.jobs.spec import Intent, JobSpec, RequestResult, charged
 from msgctl.jobs.states import TRANSITIONS, Event, Outcome, State
 
@@ -87,7 +87,7 @@ class Ledger:
                     self.db.execute("PRAGMA synchronous = FULL")
                 self.spec = JobSpec.load(self.fact("spec") or "")
                 self.created = float(self.fact("created") or 0)
-                self.totals, self._number = queries.totals(self.db)
+                self.totals, self._number = database.totals(self.db)
             except BaseException:
                 self.db.close()
                 raise
@@ -166,7 +166,7 @@ class Ledger:
         with self.transaction():
             for each in outcomes:
                 self.db.execute(
-                    f"UPDATE result SET spent = spent + {queries.CHARGED}, credits = NULL WHERE state = ?",  # noqa: S608
+                    f"UPDATE result SET spent = spent + {database.CHARGED}, credits = NULL WHERE state = ?",  # noqa: S608
                     (State(each),),
                 )
                 self._move_all(State(each), Event.RESEND)
@@ -177,7 +177,7 @@ class Ledger:
 
     def _recount(self) -> None:
         with LEDGER.explained(self.path):
-            self.totals, self._number = queries.totals(self.db)
+            self.totals, self._number = database.totals(self.db)
         self._read_again()
 
     # --- sending, in a transaction
@@ -191,7 +191,7 @@ class Ledger:
     def pending_zones(self) -> list[str]:
         """Return the time zones of the pending recipients."""
         self._flush()
-        return queries.pending_zones(self.db, self.spec.zones)
+        return database.pending_zones(self.db, self.spec.zones)
 
     def next_cost(self) -> int | None:
         """Return the estimated credits of the next recipient; None if no recipient is pending."""

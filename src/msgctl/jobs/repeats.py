@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgctl import operations as ops
 from msgctl.errors import ConfigurationError
-from msgctl.jobs.schema import LEDGER
+from msgctl.jobs.database import LEDGER
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.store import Store
 

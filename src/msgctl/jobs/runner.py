@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, RefusedError, UsageError, unexpected
 from msgctl.http.client import Client
-from msgctl.jobs import queries
+from msgctl.jobs import database
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.rate_limits import Budget
 from msgctl.jobs.schedule import SendingHours
@@ -45,7 +45,7 @@ class Runner(Workers):
         self._hours = SendingHours.of(spec, clock)
         self._waits = waits
         self._size = self._limiter.most(spec.batch_size)
-        self._budget = Budget(spec.max_credits, None if spec.max_credits is None else queries.highest_price(ledger.db))
+        self._budget = Budget(spec.max_credits, None if spec.max_credits is None else database.highest_price(ledger.db))
         self.totals = ledger.totals.copy()
         self.waits_until: float | None = None
         self._closed: list[str] = []

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgctl import operations
 from msgctl.errors import MsgctlError, unexpected
 from msgctl.http.client import Client
-from msgctl.jobs import queries
+from msgctl.jobs import database
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.workers import WaitError, Workers
 from msgctl.text import storable
@@ -34,9 +34,9 @@ class StatePoller(Workers):
     def __init__(
         self, ledger: Ledger, connect: Callable[[], Client], *, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        self.due = sum(1 for _ in queries.to_check(ledger.db))
+        self.due = sum(1 for _ in database.to_check(ledger.db))
         super().__init__(ledger, connect, self.due, monotonic)
-        self._to_check = queries.to_check(ledger.db)
+        self._to_check = database.to_check(ledger.db)
         self.first_error: MsgctlError | None = None
         self.checked = 0
         self.failed = 0
