@@ -24,9 +24,8 @@ from msgctl.jobs import database
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.rate_limits import FAILURES_IN_A_ROW
 from msgctl.jobs.report import SUMMARY, summary
-from msgctl.jobs.runner import Runner
+from msgctl.jobs.runner import Runner, StatePoller
 from msgctl.jobs.spec import JobSpec, Totals
-from msgctl.jobs.state_poller import StatePoller
 from msgctl.jobs.states import Outcome
 from msgctl.output.result import OwnResult
 from msgctl.text import clean, plural
