@@ -57,7 +57,8 @@ class Stream(io.TextIOWrapper):
     def __init__(self, content: bytes = b"", *, terminal: bool = False) -> None:
         self._content = io.BytesIO(content)
         self._terminal = terminal
-        super().__init__(self._content, encoding="utf-8", write_through=True)
+        buffer = io.BufferedRandom(self._content)  # type: ignore[arg-type]
+        super().__init__(buffer, encoding="utf-8", write_through=True)
 
     def isatty(self) -> bool:
         return self._terminal

@@ -15,7 +15,7 @@ import typer
 from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import Country, CountryCode, optional
+from msgctl.cli.requests import Country, CountryCode, optional
 from msgctl.cli.tree import command, expanded, group
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.history.store import FIELDS, message_of, reading

@@ -16,7 +16,7 @@ from msgctl import values
 from msgctl.cli import bulk, prompts
 from msgctl.cli.bulk_options import Limits, Pace, Rules
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import Numbers
+from msgctl.cli.requests import Numbers
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.output.result import OwnResult

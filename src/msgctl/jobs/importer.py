@@ -14,7 +14,6 @@ from pathlib import Path
 from msgctl.errors import UsageError
 from msgctl.jobs import database, repeats
 from msgctl.jobs.database import INDEX, LEDGER
-from msgctl.jobs.decode import UTF8
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reader import InvalidRow, RecipientReader, Row, RowError
 from msgctl.jobs.repeats import Repeat
@@ -39,13 +38,14 @@ _CACHE_KIB = 4096
 class Tally:
     """The counts of a file. ``counts`` are the rows left out by state, ``examples`` the first of each.
 
-    ``countries`` has the credits of each country (ISO 3166-1 alpha-2). ``most_expensive`` is a row whose message costs
-    more than the first one: the first of those that cost most.
+    ``saved`` are the credits that --gsm7 would save, ``countries`` has those of each country (ISO 3166-1 alpha-2).
+    ``most_expensive`` is a row whose message costs more than the first one: the first of those that cost most.
     """
 
     messages: int = 0
     blank: int = 0
     segments: int = 0
+    saved: int = 0
     credits: int = 0
     counts: Counter[State] = field(default_factory=Counter)
     examples: dict[State, list[InvalidRow]] = field(default_factory=lambda: {state: [] for state in LEFT_OUT})
@@ -65,6 +65,7 @@ class Tally:
     def add(self, row: Row, message: Message) -> None:
         self.messages += 1
         self.segments += message.segments
+        self.saved += message.saved
         self.credits += message.cost
         self.first = self.first or message
         self.countries[country_of(row.phone) or "other"] += message.cost
@@ -219,7 +220,6 @@ class FormerRecipients(RecipientReader):
     """The recipients in a report on a job; each gets the same message again (it is its own renderer)."""
 
     phone_column = ""
-    encoding = UTF8
 
     def __init__(self, ledger: Ledger, report: Report) -> None:
         self._ledger = ledger
