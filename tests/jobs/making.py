@@ -113,7 +113,7 @@ class Service:
 
 def responded(document: Mapping[str, Any], operation: Operation = operations.SEND_SMS) -> Response:
     """Return a response as it is read from the wire."""
-    return response.read(operation, json.dumps(document).encode())
+    return response.read(operation, json.dumps(document).encode(), 200)
 
 
 def run(ledger: Ledger, service: Service) -> MsgctlError | None:

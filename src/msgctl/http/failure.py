@@ -183,7 +183,7 @@ class Failure(NamedTuple):
 
     def _could_be_the_address(self) -> bool:
         """Return whether the service may refuse this machine, and not a parameter."""
-        found = words(_text(self._object.get("error") or ""))
+        found = words(_text(self._object.get("error")))
         return not self._is_here() and (_COMPLAINTS.isdisjoint(found) or not _CREDENTIALS.isdisjoint(found))
 
     def _redirect(self) -> str:

@@ -67,6 +67,6 @@ def _redacted_token(token: str, key: str) -> str:
     """Return a string or number of a JSON document without the key; a number is the key as a whole or not at all."""
     if token[0] != '"':
         return f'"{MASK}"' if token == key else token
-    text = json.loads(token, strict=False) if _may_hold(token, key) else ""
+    text = json.loads(token) if _may_hold(token, key) else ""
     redacted = redact(text, key)
     return token if redacted == text else json.dumps(redacted)

@@ -33,7 +33,7 @@ class Response(NamedTuple):
     document: Mapping[str, Any]
 
 
-def read(operation: Operation, body: bytes, http_status: int = 200) -> Response:
+def read(operation: Operation, body: bytes, http_status: int) -> Response:
     """Return the response to an operation. Raises ShapeError if the body does not hold the operation's record.
 
     The record is the JSON object itself, or what its ``data`` holds. Where the record has entries in ``data``, they

@@ -40,5 +40,5 @@ class Steps:
             self.tls_began = True
         elif step == "start_tls.complete":
             secured = info["return_value"].get_extra_info("ssl_object")
-            self.tls_version = secured.version() or "TLS"
-            self.certificate = secured.getpeercert() or {}
+            self.tls_version = secured.version()
+            self.certificate = secured.getpeercert()

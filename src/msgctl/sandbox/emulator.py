@@ -35,8 +35,8 @@ from msgctl.sandbox.protocol import (
     read,
     wrong_method,
 )
-from msgctl.storage import database
-from msgctl.storage.database import BrokenError, transaction
+from msgctl.storage import files
+from msgctl.storage.files import BrokenError, transaction
 
 Network = IPv4Network | IPv6Network
 
@@ -137,7 +137,7 @@ _SCHEMA = (
     "CREATE TABLE faults (number INTEGER PRIMARY KEY, spec TEXT NOT NULL, remaining INTEGER)",
 )
 
-STATE = database.FileFormat(
+STATE = files.FileFormat(
     name="the sandbox's state",
     application=0x6D736763,  # "msgc"
     version=2,
@@ -303,7 +303,7 @@ def reset(path: Path) -> None:
             emulator.reset()
     except BrokenError:
         with STATE.explained(path):
-            database.delete(path)
+            files.delete(path)
 
 
 class SandboxTransport(httpx.BaseTransport):
