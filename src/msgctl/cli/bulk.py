@@ -13,7 +13,7 @@ from msgctl import values
 from msgctl.cli import bulk_options
 from msgctl.cli.bulk_options import Pace, Rules, Source
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import Numbers
+from msgctl.cli.requests import Numbers
 from msgctl.errors import Interrupted, MsgctlError, UsageError
 from msgctl.http.request import Value
 from msgctl.operations import Operation

@@ -10,7 +10,7 @@ from msgctl import segments as counting
 from msgctl import values
 from msgctl.cli import bulk, bulk_options, requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import MessageFile, MessageOptions, Numbers, Phones, TemplateOptions, read_message
+from msgctl.cli.requests import MessageFile, MessageOptions, Numbers, Phones, TemplateOptions, read_message
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.output.result import OwnResult, Result
