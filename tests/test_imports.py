@@ -38,18 +38,7 @@ WITHIN_A_LAYER = {
 """Imports between parts of the same layer."""
 
 CLIENT_SIDE = {"http", "config", "output", "values"}
-HEAVY = (
-    "http.client",
-    "ssl",
-    "urllib.request",
-    "rich",
-    "sqlite3",
-    "platformdirs",
-    "tomllib",
-    "tomli_w",
-    "asyncio",
-    "mcp",
-)
+HEAVY = set("http.client ssl urllib.request rich sqlite3 platformdirs tomllib tomli_w asyncio mcp".split())
 
 WRITE_TO_STANDARD_OUTPUT = {"output", "__main__.py", "cli/__init__.py", "cli/context.py", "cli/help.py"}
 """The printer of results, and who prints help and the version."""
@@ -151,7 +140,7 @@ def test_the_command_tree_does_not_load_heavy_modules() -> None:
 
 @pytest.mark.parametrize("option", ["--version", "-V"])
 def test_the_version_is_known_before_typer_is(option: str) -> None:
-    assert after(option).isdisjoint({"typer", "msgctl.cli", *HEAVY})
+    assert after(option).isdisjoint(HEAVY | {"typer", "msgctl.cli"})
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["sms", "send", "-h"], ["sms", "segments", "Hello"]])

@@ -124,6 +124,15 @@ def to_gsm7(text: str) -> str:
     return "".join(written)
 
 
+def saved_by_gsm7(text: str) -> int:
+    """Return how many segments fewer `to_gsm7` makes of a text; 0 if it cannot be written in that alphabet."""
+    size = count(text)
+    near = {ord(char): _near(char) for char in size.not_gsm7}
+    if size.segments < 2 or None in near.values():
+        return 0
+    return max(0, size.segments - count(text.translate(near)).segments)
+
+
 def _units(text: str, encoding: str) -> int:
     """Septets, or UTF-16 code units; a lone surrogate is one of those."""
     if encoding == GSM7:

@@ -1,11 +1,10 @@
 """How fast and how large `msgctl sms bulk` gets, with `wrk` as the ceiling in the same run.
 
-Run it as ``python tests/benchmarks/jobs.py [NAME...]``; without names, everything: latency, bare, slow-disk, memory.
+Run it as ``python tests/benchmarks/jobs.py [NAME...]``; without names, everything: latency, bare, memory.
 TMPDIR says on which disk the ledgers are; one in memory (tmpfs) does not tell much. Rates are measured where
 requests arrive, from the first to the last: reading the file and writing the report are not in them.
 
-`wrk` is the ceiling; a library that `cc` makes slows syncs down (under strace everything is slow). What is missing is
-left out, and said.
+Without `wrk` there is no ceiling.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import contextlib
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -85,12 +83,12 @@ class Bench:
                 file.writelines(f"{57_300_000_0000 + 7 * each}\n" for each in range(number))
         return path
 
-    def bulk(self, server: Server, number: int, *options: str, under: Sequence[str] = ()) -> Ended:
+    def bulk(self, server: Server, number: int) -> Ended:
         """Send to so many recipients as a new job."""
         self._state += 1
         file = str(self.recipients(number))
-        common = ("--batch-size", str(BATCH), "--yes", "--quiet", "--json")
-        return self._run(server, *under, *MSGCTL, "sms", "bulk", file, "-m", TEXT, *common, *options)
+        options = ("--batch-size", str(BATCH), "--concurrency", str(CONNECTIONS), "--yes", "--quiet", "--json")
+        return self._run(server, *MSGCTL, "sms", "bulk", file, "-m", TEXT, *options)
 
     def report(self, server: Server) -> Ended:
         """Read the whole report of the last job."""
@@ -174,7 +172,7 @@ def bare(bench: Bench) -> None:
 
 def _against_wrk(bench: Bench, server: Server, number: int, wanted: str) -> None:
     before = wrk(bench, server)
-    bench.bulk(server, number, "--concurrency", str(CONNECTIONS))
+    bench.bulk(server, number)
     arrivals = server.arrivals()
     assert sum(arrivals.sizes) == number
     bench.forget()
@@ -186,36 +184,12 @@ def _against_wrk(bench: Bench, server: Server, number: int, wanted: str) -> None
         print(f"  msgctl / wrk = {arrivals.rate / ceiling:.0%} ({wanted})")
 
 
-SLOW_SYNC = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <unistd.h>
-int fdatasync(int file) { usleep(4000); return ((int (*)(int)) dlsym(RTLD_NEXT, "fdatasync"))(file); }
-int fsync(int file) { usleep(4000); return ((int (*)(int)) dlsym(RTLD_NEXT, "fsync"))(file); }
-"""
-
-
-def slow_disk(bench: Bench) -> None:
-    print("each sync of the disk takes 4 ms longer, no latency (wanted: 500 requests a second):")
-    if not shutil.which("cc"):
-        print("  cc is not installed: left out")
-        return
-    source, library = bench.folder / "slow.c", bench.folder / "slow.so"
-    source.write_text(SLOW_SYNC)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
-    with answering() as server:
-        bench.bulk(server, 400_000, "--concurrency", str(CONNECTIONS), under=("env", f"LD_PRELOAD={library}"))
-        arrivals = server.arrivals()
-        bench.forget()
-    print(f"  msgctl {arrivals.rate:6.0f} requests a second, {len(arrivals.times):,} requests")
-
-
 def memory(bench: Bench) -> None:
     print("highest memory of a process (wanted: under 64 MiB, and at most 10 MiB more than for 100,000):")
     peaks = {}
     with answering() as server:
         for number in (100_000, 1_000_000):
-            sent = bench.bulk(server, number, "--concurrency", str(CONNECTIONS))
+            sent = bench.bulk(server, number)
             server.arrivals()
             told = bench.report(server)
             bench.forget()
@@ -227,32 +201,18 @@ def memory(bench: Bench) -> None:
     print(f"  a million takes {(peaks[1_000_000] - peaks[100_000]) / MIB:.1f} MiB more")
 
 
-def sync_time(folder: Path) -> float:
-    """Milliseconds that the disk takes to sync 4 KiB."""
-    times = []
-    with (folder / "synced").open("wb", buffering=0) as file:
-        for _ in range(50):
-            file.write(bytes(4096))
-            began = time.perf_counter()
-            os.fdatasync(file.fileno())
-            times.append((time.perf_counter() - began) * 1000)
-    return statistics.median(times)
-
-
 BENCHMARKS: dict[str, Callable[[Bench], None]] = {
     "latency": latency,
     "bare": bare,
-    "slow-disk": slow_disk,
     "memory": memory,
 }
 
 
 def main(names: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder)
-        print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores; a sync takes {sync_time(path):.2f} ms")
+        print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores")
         for name in names or BENCHMARKS:
-            BENCHMARKS[name](Bench(path))
+            BENCHMARKS[name](Bench(Path(folder)))
 
 
 if __name__ == "__main__":

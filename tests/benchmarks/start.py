@@ -1,4 +1,4 @@
-"""How long a short command takes, as multiples of a bare ``python -c pass`` in the same run.
+"""How long a short command takes, as multiples of a bare ``python -c pass`` or another tool in the same run.
 
 Run it as ``python tests/benchmarks/start.py``. It installs msgctl and httpie into an environment of its own, compiles
 everything, and answers from a server on loopback. Medians of 15 interleaved runs; what counts is the ratio, since every
@@ -8,7 +8,6 @@ machine has its own milliseconds.
 from __future__ import annotations
 
 import os
-import ssl
 import statistics
 import subprocess
 import sys
@@ -17,12 +16,10 @@ import threading
 import time
 import venv
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import NamedTuple
-
-import trustme
 
 ROUNDS = 15
 ROOT = Path(__file__).parent.parent.parent
@@ -64,10 +61,8 @@ class Subject(NamedTuple):
 
 
 @contextmanager
-def serving(context: ssl.SSLContext | None = None) -> Iterator[int]:
+def serving() -> Iterator[int]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-    if context:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -85,11 +80,10 @@ def installed(folder: Path) -> Path:
     return programs
 
 
-def subjects(programs: Path, http: int, https: int, authorities: Path) -> list[Subject]:
+def subjects(programs: Path, port: int) -> list[Subject]:
     """What is measured. The first is what the others are compared with."""
     msgctl, python = str(programs / "msgctl"), str(programs / "python")
-    url = f"http://127.0.0.1:{http}/api/v1/balance?client=1&key=0123456789"
-    secure = ["-p", "secure", "balance", "--json"]
+    url = f"http://127.0.0.1:{port}/api/v1/balance?client=1&key=0123456789"
     return [
         Subject("python -c pass", [python, "-c", "pass"]),
         Subject("msgctl --version", [msgctl, "--version"], 1.8),
@@ -97,14 +91,10 @@ def subjects(programs: Path, http: int, https: int, authorities: Path) -> list[S
         Subject("msgctl balance --json", [msgctl, "balance", "--json"]),
         Subject("msgctl balance", [msgctl, "balance"], 11.8),
         Subject("msgctl sms send --json", [msgctl, *SEND], 13.5),
-        Subject("msgctl sms send --help", [msgctl, "sms", "send", "--help"]),
-        Subject("import typer", [python, "-c", "import typer"]),
         Subject("httpie", [str(programs / "http"), "--ignore-stdin", "GET", url]),
         Subject("… against httpie", [msgctl, "balance", "--json"], 0.47, "httpie"),
         Subject("httpx", [python, "-c", f"import httpx; print(httpx.get({url!r}).text)"]),
         Subject("… against httpx", [msgctl, "balance", "--json"], 1, "httpx"),
-        Subject("curl, https", ["curl", "-s", "--cacert", str(authorities), f"https://localhost:{https}/balance"]),
-        Subject("… against curl", [msgctl, *secure], 3, "curl, https"),
     ]
 
 
@@ -135,20 +125,10 @@ def measured(wanted: Sequence[Subject], environment: Mapping[str, str]) -> dict[
 
 
 def main() -> None:
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        authority = trustme.CA()
-        authorities = folder / "ca.pem"
-        usual = ssl.get_default_verify_paths().cafile
-        # The machine's own authorities besides: to read them is a good part of what a command with TLS does.
-        authorities.write_bytes((Path(usual).read_bytes() if usual else b"") + authority.cert_pem.bytes())
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        authority.issue_cert("localhost").configure_cert(context)
-        http = stack.enter_context(serving())
-        https = stack.enter_context(serving(context))
-        environment = environment_for(folder, http, https, authorities)
-        programs = installed(folder / "environment")
-        wanted = subjects(programs, http, https, authorities)
+    with tempfile.TemporaryDirectory() as name, serving() as port:
+        folder = Path(name)
+        environment = environment_for(folder, port)
+        wanted = subjects(installed(folder / "environment"), port)
         found = measured(wanted, environment)
         for each in wanted:
             ratio = found[each.name] / found[each.against]
@@ -159,21 +139,15 @@ def main() -> None:
             )
 
 
-def environment_for(folder: Path, http: int, https: int, authorities: Path) -> dict[str, str]:
-    """Variables that lead to the server by http, and a profile that leads to it by https."""
-    config = folder / "config.toml"
-    config.write_text(
-        f'[profiles.secure]\nbase_url = "https://localhost:{https}/api/v1"\nclient = 1\nkey = "0123456789"\n'
-    )
-    config.chmod(0o600)
+def environment_for(folder: Path, port: int) -> dict[str, str]:
+    """Variables that lead to the server."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MSGCTL_", "PYTHON"))}
     return {
         **kept,
-        "MSGCTL_CONFIG": str(config),
-        "MSGCTL_BASE_URL": f"http://127.0.0.1:{http}/api/v1",
+        "MSGCTL_CONFIG": str(folder / "config.toml"),
+        "MSGCTL_BASE_URL": f"http://127.0.0.1:{port}/api/v1",
         "MSGCTL_CLIENT": "1",
         "MSGCTL_KEY": "0123456789",
-        "SSL_CERT_FILE": str(authorities),
         "XDG_STATE_HOME": str(folder / "state"),
     }
 

@@ -113,33 +113,13 @@ def test_tools_are_the_commands_without_profiles_keys_and_files() -> None:
     async def conversation(client: Client) -> None:
         tools = await client.tools()
         assert tools.keys() >= SENDS | CHANGES
-        out_of_reach = (
-            "profile",
-            "api",
-            "doctor",
-            "mcp",
-            "sandbox_serve",
-            "completion",
-            "bulk",
-            "clear",
-            "remove",
-            "resume",
-        )
+        out_of_reach = "profile api doctor mcp sandbox_serve completion bulk clear remove resume".split()
         assert not [name for name in tools for word in out_of_reach if word in name]
         for name, tool in tools.items():
             Draft202012Validator.check_schema(tool.input_schema)
             given = tool.input_schema["properties"]
-            files = {
-                "message_file",
-                "body",
-                "exclude",
-                "file",
-                "profile",
-                "verbose",
-                "ignore_optout",
-                "no_number_check",
-            }
-            assert not files & given.keys(), name
+            hidden = set("message_file body exclude file profile verbose ignore_optout no_number_check".split())
+            assert not hidden & given.keys(), name
             assert tool.description
             assert tool.annotations is not None
             assert tool.annotations.read_only_hint is (name not in SENDS | CHANGES)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,88 +96,67 @@ def test_a_check_uses_the_new_settings_and_saves_only_if_they_work(tool: Tool, s
 
 # --- the system's keychain
 
-BACKEND = """
-import json, pathlib
-from keyring.backend import KeyringBackend
-from keyring.errors import PasswordDeleteError
-
-FILE = pathlib.Path({path!r})
-
-class OnDisk(KeyringBackend):
-    priority = 1
-
-    def _read(self):
-        return json.loads(FILE.read_text()) if FILE.exists() else {{}}
-
-    def get_password(self, service, username):
-        return self._read().get(f"{{service}}/{{username}}")
-
-    def set_password(self, service, username, password):
-        FILE.write_text(json.dumps({{**self._read(), f"{{service}}/{{username}}": password}}))
-
-    def delete_password(self, service, username):
-        keys = self._read()
-        if keys.pop(f"{{service}}/{{username}}", None) is None:
-            raise PasswordDeleteError("not found")
-        FILE.write_text(json.dumps(keys))
-"""
-
 
 @pytest.fixture
-def keychain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The file of a keychain on disk, which is the system's in this test."""
+def keychain() -> Iterator[dict[str, str]]:
+    """The keys in a keychain that is the system's in this test."""
     keyring = pytest.importorskip("keyring")
-    path = tmp_path / "keychain.json"
-    (tmp_path / "keychain_on_disk.py").write_text(BACKEND.format(path=str(path)), encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keychain_on_disk.OnDisk")
-    before = keyring.core._keyring_backend
-    keyring.core._keyring_backend = None
-    yield path
-    keyring.core._keyring_backend = before
-    sys.modules.pop("keychain_on_disk", None)
+    keys: dict[str, str] = {}
 
+    class Keychain(keyring.backend.KeyringBackend):  # type: ignore[misc, name-defined]
+        priority = 1
 
-def keys(path: Path) -> dict[str, str]:
-    found: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return found
+        def get_password(self, service: str, username: str) -> str | None:
+            return keys.get(f"{service}/{username}")
+
+        def set_password(self, service: str, username: str, password: str) -> None:
+            keys[f"{service}/{username}"] = password
+
+        def delete_password(self, service: str, username: str) -> None:
+            if keys.pop(f"{service}/{username}", None) is None:
+                raise keyring.errors.PasswordDeleteError
+
+    before = keyring.get_keyring()
+    keyring.set_keyring(Keychain())
+    yield keys
+    keyring.set_keyring(before)
 
 
 def test_a_key_in_the_keychain_is_used_rotated_and_removed_with_its_profile(
-    tool: Tool, server: Service, keychain: Path
+    tool: Tool, server: Service, keychain: dict[str, str]
 ) -> None:
     account = ("--base-url", server.base_url, "--client", "5")
     assert tool("profile", "add", "main", *account, "--keyring", "--key-stdin", stdin="first-key").code == 0
     assert written()["profiles"]["main"] == {"base_url": server.base_url, "client": 5, "keyring": True}
-    assert keys(keychain) == {"msgctl/main": "first-key"}
+    assert keychain == {"msgctl/main": "first-key"}
     assert tool("balance").code == 0
     assert credentials(server) == ("5", "first-key")
     assert tool("profile", "show", "main", "--json").document["key"] == "keychain"
     assert tool("profile", "set", "main", "--key-stdin", stdin="second-key").code == 0
-    assert keys(keychain) == {"msgctl/main": "second-key"}
+    assert keychain == {"msgctl/main": "second-key"}
     assert "second-key" not in config_file().read_text()
     assert tool("balance", "-v").code == 0
     assert credentials(server) == ("5", "second-key")
     assert tool("profile", "remove", "main", "--yes").code == 0
-    assert keys(keychain) == {}
+    assert keychain == {}
 
 
-def test_a_key_moves_into_the_keychain_and_out_of_it(tool: Tool, keychain: Path) -> None:
+def test_a_key_moves_into_the_keychain_and_out_of_it(tool: Tool, keychain: dict[str, str]) -> None:
     write_config(table("main", key=KEY))
     assert tool("profile", "set", "main", "--keyring", "--key-stdin", stdin="new-key").code == 0
     assert not shows_key(config_file().read_bytes())
-    assert keys(keychain) == {"msgctl/main": "new-key"}
+    assert keychain == {"msgctl/main": "new-key"}
     assert tool("profile", "set", "main", "--key-command", "pass show sms").code == 0
-    assert keys(keychain) == {}
+    assert keychain == {}
     assert written()["profiles"]["main"]["key_command"] == "pass show sms"
 
 
-def test_a_key_that_is_not_in_the_keychain_is_reported(tool: Tool, keychain: Path) -> None:
+def test_a_key_that_is_not_in_the_keychain_is_reported(tool: Tool, keychain: dict[str, str]) -> None:
     write_config(table("main", "keyring = true", key=None))
     done = tool("-p", "main", "balance")
     assert (done.code, "no key for profile main" in done.err) == (3, True)
     assert "msgctl profile set main --keyring" in done.err
-    assert keys(keychain) == {}
+    assert keychain == {}
 
 
 def test_without_the_extra_it_says_how_to_install_it(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,7 +151,7 @@ def test_of_several_callers_at_once_one_sends_and_the_others_print_its_result(se
     assert sends(service) == 1
 
 
-def test_a_caller_that_is_killed_while_it_sends_leaves_the_outcome_unknown(service: Service) -> None:
+def test_a_caller_that_is_killed_while_it_sends_leaves_the_outcome_unknown(service: Service, tool: Tool) -> None:
     is_sent = threading.Event()
 
     def never_answer(connection: socket.socket) -> None:
@@ -165,6 +165,7 @@ def test_a_caller_that_is_killed_while_it_sends_leaves_the_outcome_unknown(servi
     killed.wait()
     again = process(*SEND)
     assert (again.code, "may have been sent" in again.err) == (5, True), again.err
+    assert [entry["outcome"] for entry in tool("history", "--json").document] == ["unknown"]
     assert sends(service) == 1
 
 

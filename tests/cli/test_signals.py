@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from subprocess import PIPE
@@ -86,7 +87,9 @@ def test_a_signal_at_any_moment_ends_a_command_without_a_traceback(example: Exam
 # --- while a request is in flight
 
 
-def stopped_at_its_request(words: list[str], number: signal.Signals, world: Service, stdin: bytes) -> tuple[int, str]:
+def signalled_at_its_request(
+    command: Sequence[str], number: signal.Signals, world: Service, stdin: bytes = b""
+) -> tuple[int, str]:
     """Run a command, and send it a signal when its first request has arrived, before the response."""
     children: list[subprocess.Popen[bytes]] = []
     started = threading.Event()
@@ -97,7 +100,7 @@ def stopped_at_its_request(words: list[str], number: signal.Signals, world: Serv
         READABLE(connection)
 
     world.always(stop)
-    with subprocess.Popen([*RUN, *words], stdin=PIPE, stdout=subprocess.DEVNULL, stderr=PIPE) as child:
+    with subprocess.Popen(command, stdin=PIPE, stdout=subprocess.DEVNULL, stderr=PIPE) as child:
         children.append(child)
         started.set()
         _, said = child.communicate(stdin, PATIENCE)
@@ -113,7 +116,7 @@ STOPS = [
 @pytest.mark.parametrize(("example", "number"), STOPS, ids=lambda each: line_of(each) or each.name)
 def test_a_signal_interrupts_a_request(example: Example, number: signal.Signals, world: Service) -> None:
     words = [word for word in example.words if word not in ("-n", "--dry-run", "--last")]
-    code, said = stopped_at_its_request([*words, "--yes"], number, world, example.stdin)
+    code, said = signalled_at_its_request([*RUN, *words, "--yes"], number, world, example.stdin)
     assert ended_well(code, said)
     assert code == 130
     assert len(world.received) == 1
@@ -123,7 +126,7 @@ def test_a_signal_interrupts_a_request(example: Example, number: signal.Signals,
 def test_an_interrupted_send_is_reported_and_recorded_as_unknown(
     number: signal.Signals, world: Service, tool: Tool
 ) -> None:
-    code, said = stopped_at_its_request([*SEND, "--json"], number, world, b"")
+    code, said = signalled_at_its_request([*RUN, *SEND, "--json"], number, world)
     error = json.loads(said)
     assert (code, error["kind"], error["exit_code"]) == (130, "interrupted", 130)
     assert "may have been carried out" in error["message"]
@@ -132,21 +135,8 @@ def test_an_interrupted_send_is_reported_and_recorded_as_unknown(
 
 @pytest.mark.parametrize("ignored", [signal.SIGINT, signal.SIGHUP], ids=["background", "nohup"])
 def test_a_signal_that_the_caller_ignores_stays_ignored(ignored: signal.Signals, world: Service) -> None:
-    children: list[subprocess.Popen[bytes]] = []
-    started = threading.Event()
-
-    def disturb(connection: socket.socket) -> None:
-        assert started.wait(PATIENCE)
-        children[0].send_signal(ignored)
-        READABLE(connection)
-
-    world.will(disturb)
     script = f'trap \'\' {ignored.name.removeprefix("SIG")}; exec "$0" "$@"'
-    with subprocess.Popen(["sh", "-c", script, *RUN, *SEND], stdout=subprocess.DEVNULL, stderr=PIPE) as child:
-        children.append(child)
-        started.set()
-        _, said = child.communicate(timeout=PATIENCE)
-    assert (child.returncode, said) == (0, b"")
+    assert signalled_at_its_request(["sh", "-c", script, *RUN, *SEND], ignored, world) == (0, "")
 
 
 # --- on a terminal

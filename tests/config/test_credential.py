@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,27 +21,14 @@ from support.tool import Tool
 ACCOUNT = ("--base-url", URL, "--client", "12345")
 
 
-@pytest.fixture
-def objects(service: Service) -> dict[str, Any]:
-    """The objects that hold a key, with the key in them."""
+def test_no_object_shows_the_key(service: Service) -> None:
     context = Context(stdin=StringIO(), stdout=StringIO(), stderr=StringIO())
     profile = context.profile
     found = profile.credential()
     assert found == (12345, KEY)
     config = load(write_config(table("main", key=KEY)))
-    return {
-        "Credential": found,
-        "Profile": profile,
-        "ConfigFile": config,
-        "Client": context.client,
-        "Context": context,
-    }
-
-
-@pytest.mark.parametrize("name", ["Credential", "Profile", "ConfigFile", "Client", "Context"])
-@pytest.mark.parametrize("show", [repr, str, format, ascii, lambda it: repr([it])])
-def test_no_object_shows_the_key(objects: dict[str, Any], name: str, show: Callable[[Any], str]) -> None:
-    assert not shows_key(show(objects[name]))
+    for each in (found, profile, config, context.client, context):
+        assert not shows_key(f"{each!r} {each!s} {each} {each!a} {[each]}")
 
 
 # --- keys that a command prints
@@ -57,7 +42,6 @@ def with_command(server: Service, command: str, name: str = "main") -> None:
     "command",
     [
         "cat {key}",
-        "cat {key} && echo another line",
         "awk '{{printf \"%s\\r\\n\", $0}}' {key}",
         "echo a note >&2; cat {key}",
     ],
@@ -74,11 +58,8 @@ def test_the_first_line_of_a_key_command_is_the_key(tool: Tool, server: Service,
     ("command", "said"),
     [
         ("echo hidden-word; exit 7", "7"),
-        ("no-such-command-anywhere 2>&-", "127"),
-        ("kill -9 $$", "-9"),
         ("true", "no key"),
         ("echo; echo hidden-word", "no key"),
-        ("echo '   '", "empty"),
         ("printf 'hidden-word\\377\\n'", "UTF-8"),
         ("printf 'hidden-word\\033\\n'", "control"),
         ("head -c 5000 /dev/zero | tr '\\0' x", "longer"),

@@ -132,7 +132,7 @@ def _in_a_process(path: Path, kill_at: int) -> int:
 
     def count(frame: FrameType, event: str, _: object) -> Any:
         nonlocal lines
-        if Path(frame.f_code.co_filename).name not in ("once.py", "database.py", "test_once.py"):
+        if Path(frame.f_code.co_filename).name not in ("once.py", "files.py", "test_once.py"):
             return None
         lines += event == "line"
         if lines >= kill_at:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gzip
 import socket
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from conftest import KEY
 from hostile.bodies import BODIES, BODY, EITHER, NUMBERS, TEXTS, body_of, of_numbers
 from hostile.holding import DOUBT, LOST, NOT_WHOLE, READABLE, REFUSED, UNREADABLE, Verdict
 from support.service import Behaviour, answer, drip, drop, raw, reset, silent, then
@@ -30,9 +28,9 @@ CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 CHUNKS = b"%x\r\n%s\r\n" % (len(BODY), BODY)
 
 
-def headed(*lines: bytes, first: bytes = OK, body: bytes = BODY) -> Behaviour:
-    """A correct response except for its first line or some headers."""
-    return raw(first + b"".join(line + b"\r\n" for line in lines) + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+def headed(*lines: bytes, body: bytes = BODY) -> Behaviour:
+    """A correct response except for some headers."""
+    return raw(OK + b"".join(line + b"\r\n" for line in lines) + b"Content-Length: %d\r\n\r\n" % len(body) + body)
 
 
 def sized(length: bytes, body: bytes = BODY) -> Behaviour:
@@ -53,9 +51,8 @@ def flood(piece: bytes, times: int, before: bytes = b"", after: bytes = b"") -> 
     return behave
 
 
-# --- what is not HTTP, or not quite
-
-BROKEN_HTTP: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
+RESPONSES: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
+    # What is not HTTP, or not quite
     "no status line": (raw(b"Content-Type: application/json\r\n\r\n" + BODY), LOST),
     "HTTP/0.9, a body alone": (raw(BODY), LOST),
     "HTTP/2 preface": (raw(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), LOST),
@@ -66,11 +63,10 @@ BROKEN_HTTP: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
     "101 Switching Protocols": (raw(b"HTTP/1.1 101 Go\r\nUpgrade: h2c\r\n\r\n" + bytes(9)), DOUBT + LOST),
     "interim answers without end": (flood(b"HTTP/1.1 100 Continue\r\n\r\n", 4_000), LOST),
     "every byte there is": (raw(bytes(range(256)) * 64), LOST),
-}  # fmt: skip
-
-# --- how long the body is
-
-LENGTHS: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
+    "JSON as something else": (headed(b"Content-Type: multipart/mixed; boundary=\x1b[31m"), READABLE + LOST),
+    "a bomb in gzip": (headed(b"Content-Encoding: gzip", body=gzip.compress(bytes(16 * 2**20), 1)), NOT_WHOLE),
+    "503 with the record": (answer(BODY, 503), DOUBT),
+    # Lengths of the body
     "longer than its length": (sized(b"5"), UNREADABLE),
     "shorter than its length": (sized(b"9999"), LOST),
     "a huge length": (sized(b"9" * 17), FALSE_LENGTH),
@@ -81,48 +77,14 @@ LENGTHS: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
     "a chunk of negative size": (raw(CHUNKED + b"-5\r\n" + BODY), LOST),
     "no last chunk": (raw(CHUNKED + CHUNKS), LOST),
     "100,000 trailers": (flood(b"X: y\r\n", 100_000, CHUNKED + CHUNKS + b"0\r\n", b"\r\n"), READABLE + LOST),
-}  # fmt: skip
-
-# --- content codings, which were not asked for
-
-_ZEROS = bytes(16 * 2**20)
-_GZIP = gzip.compress(_ZEROS, 1)
-# 100 MB of spaces in brotli (RFC 7932), made with its reference encoder.
-_BROTLI = bytes.fromhex(
-    "cbffff3ff82540e2b14020f7fe8fffff7ff04b00c4611180eefd1fffffffe0970088c30200ddfb3ffeffffc12f011087"
-    "0500baf77ffcffff835f02200e0b0074effff8ffff07bf04401c1600e8defff1ffff0f7e0980382c00d0bdffe3ffff1f"
-    "fc1200715800a07bffc7ffff3ff82500e2b00040f7fe8fffff7ff04b00c4610180eefd1fffffffe0970088c30200ddfb"
-    "bffc07afc32f0110870500bad875"
-)
-
-
-def coded(coding: bytes, body: bytes, first: bytes = OK) -> Behaviour:
-    return headed(b"Content-Encoding: " + coding, first=first, body=body)
-
-
-CODED: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
-    "a bomb in gzip": (coded(b"gzip", _GZIP), NOT_WHOLE),
-    "a bomb in deflate": (coded(b"deflate", zlib.compress(_ZEROS, 1)), NOT_WHOLE),
-    "a bomb in br": (coded(b"br", _BROTLI), NOT_WHOLE),
-}
-
-# --- connections that end, at every stage
-
-
-def at_once(connection: socket.socket) -> None:
-    """The connection is reset while the answer is on its way."""
-    connection.sendall(OK + LENGTH)
-    reset(connection)
-
-
-ENDS: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
+    # Connections that end, at every stage
     "closed before the answer": (drop, LOST),
     "reset before the answer": (reset, LOST),
-    "reset in the head": (at_once, LOST),
+    "reset in the head": (then(raw(OK + LENGTH), reset), LOST),
     "closed in the body": (raw(OK + LENGTH + b"\r\n" + BODY[:-1]), LOST),
     "closed in the body of a refusal": (raw(b"HTTP/1.1 520 No\r\nContent-Length: 99\r\n\r\n{"), DOUBT),
     "reset in the body of a refusal": (then(raw(b"HTTP/1.1 520 No\r\nContent-Length: 99\r\n\r\n{"), reset), DOUBT),
-}
+}  # fmt: skip
 
 
 def _bodies() -> Iterator[Hostile]:
@@ -138,38 +100,9 @@ def _bodies() -> Iterator[Hostile]:
         yield Hostile(f"every odd text, in an error of {status}", answer(record, status), REFUSED)
 
 
-# --- statuses, redirects, content types
-
-HTML = b"<!DOCTYPE html><html><body><h1>Something went wrong</h1></body></html>"
-STATUSES = (
-    dict.fromkeys((201, 202, 206), READABLE)
-    | dict.fromkeys((402, 429), REFUSED)
-    | dict.fromkeys((304, 408, 409, 503, 999), DOUBT)
-    | {204: UNREADABLE}
-)
-ELSEWHERE = "https://other.example/?key={key}"
-
-
-def redirect(status: int, location: str) -> Behaviour:
-    where = location.replace("{key}", KEY).encode()
-    return raw(b"HTTP/1.1 %d Go\r\nContent-Length: 0\r\nLocation: %s\r\n\r\n" % (status, where))
-
-
-def _statuses() -> Iterator[Hostile]:
-    for status, verdict in STATUSES.items():
-        yield Hostile(f"{status} with the record", answer(BODY, status), verdict)
-    yield Hostile("204 with an HTML page", answer(HTML, 204, {"Content-Type": "text/html"}), UNREADABLE)
-    yield Hostile("500 with an HTML page", answer(HTML, 500, {"Content-Type": "text/html"}), DOUBT)
-    for status in (301, 303, 308):
-        yield Hostile(f"{status} to another host", redirect(status, ELSEWHERE), DOUBT if status == 303 else REFUSED)
-    for kind in ("text/html", "\x1b[31m", "multipart/mixed; boundary=x"):
-        yield Hostile(f"JSON as {kind!r}", answer(BODY, headers={"Content-Type": kind}), READABLE)
-
-
 ANSWERS: tuple[Hostile, ...] = (
-    *(Hostile(name, *entry) for table in (BROKEN_HTTP, LENGTHS, CODED, ENDS) for name, entry in table.items()),
+    *(Hostile(name, *entry) for name, entry in RESPONSES.items()),
     *_bodies(),
-    *_statuses(),
 )
 """The answers that every command gets."""
 

@@ -10,12 +10,10 @@ from time import monotonic
 import pytest
 
 from hostile.answers import ANSWERS, SLOW, Hostile
-from hostile.holding import FORMS, JSON, Verdict, hold, ran
+from hostile.holding import FORMS, JSON, hold, ran
 from support.asking import Line
-from support.service import PATIENCE, Service, answer
+from support.service import PATIENCE, Service
 from support.tool import Tool
-
-REFUSALS = {301, 307, 308, 400, 401, 402, 403, 404, 405, 413, 415, 422, 429}
 
 
 def name_of(value: object) -> str | None:
@@ -45,15 +43,6 @@ def test_every_command_survives_every_response(
         is_shown = hostile.name.endswith("in every field") and not line.sends_a_job
         for form in FORMS if is_shown else [FORMS[(turn + number) % len(FORMS)]]:
             hold(hostile.name, hostile.verdicts, line, form, ran(line, tool, form))
-
-
-def test_every_status(lines: list[Line], server: Service, tool: Tool) -> None:
-    read, send = named(lines, "balance show", "url shorten")
-    for status in range(200, 600, 3):
-        server.always(answer({"status": 1, "urlShort": "x"}, status))
-        verdict = Verdict.READABLE if status < 300 else Verdict.REFUSED if status in REFUSALS else Verdict.DOUBT
-        verdict = Verdict.UNREADABLE if status == 204 else verdict
-        hold(str(status), (verdict,), send if status % 2 else read, JSON, ran(send if status % 2 else read, tool, JSON))
 
 
 @pytest.mark.parametrize("hostile", SLOW, ids=name_of)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import msgctl
-from hostile.answers import CHUNKED, CODED, Hostile
+from hostile.answers import CHUNKED, Hostile
 from hostile.holding import CSV, NOT_WHOLE, READABLE, REFUSED, UNREADABLE, hold
 from support.asking import Line
 from support.service import Service, answer, raw
@@ -44,7 +44,6 @@ HEAD = b'{"status":1,"id":"d","more":['
 
 def cheap_bombs() -> list[Hostile]:
     return [
-        *(Hostile(name, *entry) for name, entry in CODED.items()),
         Hostile("gzip that is not named", answer(gzip.compress(bytes(32 * MIB), 1)), UNREADABLE),
         Hostile("16 MiB of brackets", answer(filled(b'{"status":', b"[", b"")), UNREADABLE),
         Hostile("16 MiB and a little", answer(filled(HEAD, b"1,", b"1]}") + b" " * 100), NOT_WHOLE),
@@ -56,7 +55,7 @@ def dear_bombs() -> list[Hostile]:
     """Those that take seconds to read."""
     return [
         Hostile("16 MiB of numbers", answer(filled(HEAD, b"1,", b"1]}")), READABLE),
-        Hostile("4 MiB of objects", answer(filled(HEAD, b"{},", b"1]}", 4 * MIB)), READABLE),
+        Hostile("1 MiB of objects", answer(filled(HEAD, b"{},", b"1]}", MIB)), READABLE),
         Hostile("2 MiB of controls", answer(filled(b'{"status":1,"id":"', b"\xc2\x9b", b'"}', 2 * MIB)), READABLE),
         Hostile("4 MiB of errors", answer(filled(b'{"error":[', b'"a",', b'1],"msg":""}', 4 * MIB), 520), REFUSED),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from typing import BinaryIO, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import pytest
 
@@ -21,7 +21,7 @@ class Outcome(NamedTuple):
 
     columns: tuple[str, ...]
     phone_column: str
-    encoding: str
+    notes: list[str]
     found: list[Row | InvalidRow]
     blank: int
 
@@ -37,13 +37,18 @@ class Outcome(NamedTuple):
 
 
 def read(content: bytes | str, phone_column: str | None = "phone") -> Outcome:
-    return read_from(io.BytesIO(content if isinstance(content, bytes) else content.encode()), phone_column)
+    return read_from(source(content), phone_column)
 
 
-def read_from(source: BinaryIO, phone_column: str | None = "phone") -> Outcome:
-    with opened(source, "customers.csv", phone_column) as recipients:
+def source(content: bytes | str) -> io.BufferedReader:
+    return io.BufferedReader(io.BytesIO(content if isinstance(content, bytes) else content.encode()))
+
+
+def read_from(source: io.BufferedReader, phone_column: str | None = "phone") -> Outcome:
+    notes: list[str] = []
+    with opened(source, "customers.csv", phone_column, note=notes.append) as recipients:
         found = list(recipients)
-        return Outcome(recipients.columns, recipients.phone_column, recipients.encoding, found, recipients.blank)
+        return Outcome(recipients.columns, recipients.phone_column, notes, found, recipients.blank)
 
 
 def refused(content: bytes | str, phone_column: str = "phone") -> str:

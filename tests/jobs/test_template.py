@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msgctl.errors import UsageError
-from msgctl.jobs.reader import Nested, Row, RowError
+from msgctl.jobs.reader import Row, RowError
 from msgctl.jobs.template import Template
 
 COLUMNS = ("phone", "name", "Due date", "a.b", "Móvil", "x", "X", "")
@@ -49,15 +49,14 @@ def test_a_value_is_not_a_template() -> None:
     ("text", "said"),
     [
         ("Hi {nombre}", ["The message uses", "{nombre}", "phone, name, Due date", "{{ and }}"]),
-        ("{MÓVILES}", ["Did you mean {Móvil}?"]),
         ("{x!r}", ["{x!r}"]),
         ("{x:5}", ["{x:5}"]),
         ("{name.__class__}", ["{name.__class__}"]),
         ("{0}", ["{0}"]),
         ("a { } b", ["{}", "names no column"]),
-        ("a {na{me}", ["not closed", "position 3"]),
-        ("{{{", ["not closed", "position 3"]),
-        ("a } b", ["never opened", "position 3", "}}"]),
+        ("a {na{me}", ["no partner", "position 3"]),
+        ("{{{", ["no partner", "position 3"]),
+        ("a } b", ["no partner", "position 3", "}}"]),
         ("{\x1b]0;\u202e}", ["{\\x1b]0;\\u202e}"]),
     ],
 )
@@ -73,27 +72,18 @@ def test_case_does_not_choose_between_columns() -> None:
         Template.parse("{OK}", ["ok", "Ok"])
 
 
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        ("", "column name is empty"),
-        (" \t\u00a0", "column name is empty"),
-        (Nested(), "column name holds an object or a list, not text"),
-    ],
-)
-def test_a_row_with_an_empty_cell_is_invalid(value: str, reason: str) -> None:
+@pytest.mark.parametrize("value", ["", " \t\u00a0"])
+def test_a_row_with_an_empty_cell_is_invalid(value: str) -> None:
     template = Template.parse("{phone}: {NAME}", ["phone", "name"])
     with pytest.raises(RowError) as caught:
         template.fill(Row(7, "57300", ("57300", value)))
-    assert caught.value.reason == reason
+    assert caught.value.reason == "column name is empty"
 
 
 def test_a_fallback_is_used_for_an_empty_cell() -> None:
     template = Template.parse("Hello {name|dear customer}{phone|}", ["phone", "name"])
     assert template.fill(Row(7, "57300", ("", " "))) == "Hello dear customer"
     assert template.fill(Row(7, "57300", ("57300", ""))) == "Hello dear customer57300"
-    with pytest.raises(RowError, match="object or a list"):
-        template.fill(Row(7, "57300", ("", Nested())))
 
 
 names = st.text(st.characters(exclude_characters="{}|"), min_size=1, max_size=6).map(str.strip).filter(bool)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from pathlib import Path
 
 import pytest
 
-from jobs.reading import ANA, LUIS, read, refused
+from jobs.reading import ANA, LUIS, read, refused, source
 from msgctl.jobs.reader import numbers_in
 from support.jobs import accepting, phones, sends
 from support.service import Service
@@ -57,7 +56,7 @@ def test_without_the_package_the_error_says_how_to_install_it(monkeypatch: pytes
 
 def test_the_numbers_of_a_workbook_can_be_excluded() -> None:
     content = workbook(["phone"], [int(ANA)], [LUIS])
-    assert [*numbers_in(io.BytesIO(content), "people.xlsx", None)] == [ANA, LUIS]
+    assert [*numbers_in(source(content), "people.xlsx", None)] == [ANA, LUIS]
 
 
 @pytest.mark.parametrize("from_stdin", [False, True], ids=["file", "standard input"])

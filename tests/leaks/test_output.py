@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -38,30 +37,19 @@ ANY_RECORD = {"status": "7", "state": "delivered", "urlShort": "x", "id": "x"}
 """Members of the records of all operations."""
 
 
-@pytest.fixture(params=["environment", "standard input", "key command"])
-def planted(
-    request: pytest.FixtureRequest, tool: Tool, server: Service, monkeypatch: pytest.MonkeyPatch, home: Path
-) -> Iterator[set[str]]:
-    """The key, come to msgctl in each way; gives the names of the files that may hold it then."""
-    server.always(answer(ANY_RECORD))
-    account = ["--base-url", server.base_url, "--client", "12345"]
-    outside = home.parent / f"{home.name}-key"
-    outside.write_text(KEY, encoding="utf-8")
-    if request.param == "environment":
-        monkeypatch.setenv("MSGCTL_BASE_URL", server.base_url)
+def plant(way: str, tool: Tool, base_url: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Give msgctl the key in one of the ways; return the names of the files that may hold it then."""
+    account = ("--base-url", base_url, "--client", "12345")
+    if way == "environment":
+        monkeypatch.setenv("MSGCTL_BASE_URL", base_url)
         monkeypatch.setenv("MSGCTL_CLIENT", "12345")
         monkeypatch.setenv("MSGCTL_KEY", KEY)
-    elif request.param == "standard input":
-        assert is_clean(tool("profile", "add", "main", *account, "--key-stdin", "--check", stdin=KEY))
-    else:
-        assert is_clean(tool("profile", "add", "main", *account, "--key-command", f"cat '{outside}'", "--check"))
-    yield {"config.toml"} if request.param == "standard input" else set()
-    outside.unlink()
-
-
-def is_clean(done: Outcome) -> bool:
-    assert done.code == 0, done.err
-    return not shows_key(done.stdout) and not shows_key(done.stderr)
+        return set()
+    (home / "outside").write_text(KEY, encoding="utf-8")
+    options = ("--key-stdin",) if way == "standard input" else ("--key-command", f"cat '{home}/outside'")
+    done = tool("profile", "add", "main", *account, *options, "--check", stdin=KEY)
+    assert (done.code, shows_key(done.stdout + done.stderr)) == (0, False)
+    return {"outside", "config.toml"} if way == "standard input" else {"outside"}
 
 
 def run(tool: Tool, example: Example, *more: str) -> Outcome:
@@ -73,13 +61,18 @@ def run(tool: Tool, example: Example, *more: str) -> Outcome:
 
 
 CHANGING = ("profile add", "profile set", "profile use", "profile remove")
-FLAGS = [("-vv",), ("-vv", "--json"), ("-n", "-v")]
+FLAGS = (("-vv",), ("-vv", "--json"))
 
 
-@pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
+@pytest.mark.parametrize(
+    ("way", "flags"),
+    [("environment", FLAGS[0]), ("standard input", FLAGS[1]), ("standard input", ("-n", "-v")), ("command", FLAGS[0])],
+)
 def test_no_command_shows_or_stores_the_key(
-    tool: Tool, server: Service, planted: set[str], home: Path, flags: tuple[str, ...]
+    way: str, flags: tuple[str, ...], tool: Tool, server: Service, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    server.always(answer(ANY_RECORD))
+    planted = plant(way, tool, server.base_url, home, monkeypatch)
     for example in FIRST:
         if example.node.path in CHANGING:  # they change what is planted, and have a test of their own
             continue

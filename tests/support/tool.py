@@ -43,6 +43,13 @@ class Outcome:
         """The last line of standard error read as JSON."""
         return json.loads(self.err.splitlines()[-1])
 
+    def refused(self, code: int, *parts: str) -> None:
+        """Expect one error that has these parts, its exit code, and no result."""
+        assert (self.code, self.out) == (code, ""), self.err
+        assert self.err.startswith("Error: ")
+        assert (self.err.count("Error: "), self.err.count("Traceback")) == (1, 0)
+        assert [part for part in parts if part not in self.err] == [], self.err
+
 
 class Stream(io.TextIOWrapper):
     """A text stream over bytes in memory that can pass for a terminal."""
@@ -50,7 +57,8 @@ class Stream(io.TextIOWrapper):
     def __init__(self, content: bytes = b"", *, terminal: bool = False) -> None:
         self._content = io.BytesIO(content)
         self._terminal = terminal
-        super().__init__(self._content, encoding="utf-8", write_through=True)
+        buffer = io.BufferedRandom(self._content)  # type: ignore[arg-type]
+        super().__init__(buffer, encoding="utf-8", write_through=True)
 
     def isatty(self) -> bool:
         return self._terminal

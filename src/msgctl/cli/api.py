@@ -11,7 +11,7 @@ import typer
 from msgctl import values
 from msgctl.cli import requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import json_body
+from msgctl.cli.requests import json_body
 from msgctl.cli.tree import ACCOUNT, command, group
 from msgctl.config.profiles import percent_encoded, without_secrets
 from msgctl.errors import MsgctlError, UsageError

@@ -8,7 +8,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import bulk, bulk_options, requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import Numbers, Phone, option, optional
+from msgctl.cli.requests import Numbers, Phone, option, optional
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult, Result
 

@@ -13,13 +13,13 @@ from msgctl import values
 from msgctl.cli import bulk_options
 from msgctl.cli.bulk_options import Pace, Rules, Source
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import Numbers
+from msgctl.cli.requests import Numbers
 from msgctl.errors import Interrupted, MsgctlError, UsageError
 from msgctl.http.request import Value
 from msgctl.operations import Operation
 from msgctl.output.result import OwnResult
 from msgctl.storage import files
-from msgctl.text import plural, shorten
+from msgctl.text import plural
 
 if TYPE_CHECKING:
     from msgctl.jobs.importer import Importer
@@ -57,7 +57,6 @@ def start(
 
     ``fixed`` are the parameters that all requests have. Raises UsageError if something is wrong with the file.
     """
-    from msgctl.jobs.decode import WINDOWS_1252  # only jobs need this: 20 ms
     from msgctl.jobs.reader import PhoneCells, opened
     from msgctl.jobs.spec import JobSpec
     from msgctl.jobs.template import MessageRenderer
@@ -78,10 +77,8 @@ def start(
     def read(importer: Importer) -> None:
         with (
             bulk_options.opened(context, source.file) as (file, name),
-            opened(file, name, source.phone_column, cells) as reader,
+            opened(file, name, source.phone_column, cells, note=context.note) as reader,
         ):
-            if reader.encoding == WINDOWS_1252:
-                context.note(f"{shorten(name, 60)} is not UTF-8; reading it as {reader.encoding}")
             renderer = MessageRenderer(
                 reader, messages.texts, messages.check, by_segments=messages.by_segments, cost=messages.cost
             )

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -183,12 +184,12 @@ def zone_finder(context: Context, spec: JobSpec) -> ZoneFinder | None:
 
 
 @contextmanager
-def opened(context: Context, file: str) -> Iterator[tuple[BinaryIO, str]]:
+def opened(context: Context, file: str) -> Iterator[tuple[BufferedReader, str]]:
     """Open a file, or standard input for ``-``; yield it and its name. Raises UsageError."""
     if file == "-":
-        yield context.stdin.buffer, "standard input"
+        yield cast(BufferedReader, context.stdin.buffer), "standard input"
         return
-    from msgctl.jobs.decode import unreadable
+    from msgctl.jobs.formats import unreadable
 
     try:
         source = Path(file).open("rb")  # noqa: SIM115 (closed below)

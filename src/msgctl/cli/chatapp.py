@@ -8,7 +8,7 @@ from msgctl import operations as ops
 from msgctl import values as checks
 from msgctl.cli import bulk, bulk_options, requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import Numbers, json_body, option
+from msgctl.cli.requests import Numbers, json_body, option
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.request import Value

@@ -39,6 +39,8 @@ def approve(
     balance = None if invalid or spec.performs is ops.BLOCK_PHONE else _balance(context)
     document = _summary(spec, tally, balance)
     _list_rows(context, tally)
+    if tally.saved:
+        context.note(f"--gsm7 would save {plural(tally.saved, 'credit')}")
     if not options.dry_run:
         if invalid:
             raise invalid

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from msgctl.config.profiles import Credential
     from msgctl.http.client import Client
     from msgctl.http.request import Value
-    from msgctl.output.printer import Printer
+    from msgctl.output.printer import Printer, Screen
     from msgctl.recipients import RecipientOutcome
     from msgctl.sandbox.emulator import Emulator
 
@@ -180,11 +180,11 @@ class Context:
 
     @cached_property
     def printer(self) -> "Printer":
-        from msgctl.output.printer import Printer, Screen
+        from msgctl.output.printer import Printer
 
         return Printer(
-            Screen.of(self.stdout, self.has_color(self.stdout)),
-            Screen.of(self.stderr, self.has_color(self.stderr)),
+            self.screen(self.stdout),
+            self.screen(self.stderr),
             self.options.format,
             self.options.fields,
             header=not self.options.no_header,
@@ -223,7 +223,7 @@ class Context:
             self.profile.base_url,
             credential,
             timeout=self.options.timeout,
-            log=self.trace,
+            log=self.trace if self.options.verbose else lambda _: None,
             verbosity=self.options.verbose,
             trace=self.on_network_event,
             sleep=self.sleep,
@@ -266,13 +266,16 @@ class Context:
 
     # --- standard error
 
-    def has_color(self, stream: TextIO) -> bool:
-        """Tell whether to colour a stream, by --no-color, NO_COLOR, FORCE_COLOR and TERM, in this order."""
-        if self.options.no_color or self.environ.get("NO_COLOR"):
-            return False
-        if self.environ.get("FORCE_COLOR"):
-            return True
-        return is_terminal(stream) and self.environ.get("TERM", "") not in ("", "dumb", "unknown")
+    def screen(self, stream: TextIO) -> "Screen":
+        """Return what a stream shows. --no-color, NO_COLOR, FORCE_COLOR and TERM decide about colour, in this order."""
+        from msgctl.output.printer import Screen, terminal_width
+
+        is_drawn = is_terminal(stream)
+        color = is_drawn and self.environ.get("TERM", "") not in ("", "dumb", "unknown")
+        color = not (self.options.no_color or self.environ.get("NO_COLOR")) and (
+            color or bool(self.environ.get("FORCE_COLOR"))
+        )
+        return Screen(stream, terminal_width(stream) if is_drawn or color else None, color)
 
     def note(self, text: str) -> None:
         """Print a line on standard error, unless --quiet or --json, which keeps standard error for JSON only."""
@@ -299,9 +302,9 @@ class Context:
             return text
         from textwrap import TextWrapper
 
-        from msgctl.output.printer import Screen
+        from msgctl.output.printer import terminal_width
 
-        width = (Screen.of(self.stderr, color=False).width or 80) - indent
+        width = terminal_width(self.stderr) - indent
         wrapper = TextWrapper(width, break_long_words=False, break_on_hyphens=False)
         return ("\n" + " " * indent).join(part for line in text.split("\n") for part in wrapper.wrap(line) or [""])
 

@@ -53,7 +53,7 @@ def _lines(error: MsgctlError, context: Context) -> str:
         return " ".join(f"{part[0].upper()}{part[1:]}." for part in (error.what, error.consequence) if part)
     if not is_terminal(context.stderr):
         return "\n".join(filter(None, (f"Error: {error.message}", error.hint)))
-    red, dim, plain = ("\x1b[31m", "\x1b[2m", "\x1b[0m") if context.has_color(context.stderr) else ("", "", "")
+    red, dim, plain = ("\x1b[31m", "\x1b[2m", "\x1b[0m") if context.screen(context.stderr).color else ("", "", "")
     lines = [f"{red}✗{plain} {context.wrapped(error.message, indent=2)}"]
     for hint in (error.hint or "").splitlines():
         # A hint that holds a command is never wrapped, so that it can be copied.

@@ -71,9 +71,7 @@ def _show_rich(ctx: typer.Context, context: Context, *, is_root: bool) -> None:
     from rich.markup import escape
     from typer import rich_utils
 
-    from msgctl.output.printer import Screen
-
-    screen = Screen.of(context.stdout, color=context.has_color(context.stdout))
+    screen = context.screen(context.stdout)
     rich_utils.COLOR_SYSTEM = "standard" if screen.color else None
     rich_utils.FORCE_TERMINAL = screen.color
     rich_utils.MAX_WIDTH = min(screen.width or WIDTH, WIDTH)

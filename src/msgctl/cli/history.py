@@ -15,13 +15,13 @@ import typer
 from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import Country, CountryCode, optional
+from msgctl.cli.requests import Country, CountryCode, optional
 from msgctl.cli.tree import command, expanded, group
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.history.store import FIELDS, message_of, reading
 from msgctl.history.store import clear as clear_file
+from msgctl.jobs.database import LEDGER
 from msgctl.jobs.report import finished
-from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.store import Store
 from msgctl.jsontext import Number

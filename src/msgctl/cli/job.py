@@ -16,7 +16,7 @@ from msgctl import values
 from msgctl.cli import bulk, prompts
 from msgctl.cli.bulk_options import Limits, Pace, Rules
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import Numbers
+from msgctl.cli.requests import Numbers
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.output.result import OwnResult
@@ -231,8 +231,8 @@ def resend(
     It makes a new job with the same messages. Check the delivery states first: msgctl job states.
     """
     from msgctl.cli import job_progress
+    from msgctl.jobs.importer import FormerRecipients
     from msgctl.jobs.report import Report
-    from msgctl.jobs.resend import FormerRecipients
 
     wanted = values.choice(only, ("undelivered", "refused"), "outcome")
     store = _store()

@@ -23,7 +23,7 @@ from msgctl.cli import bulk_options
 from msgctl.cli.bulk_options import MOST_CREDITS
 from msgctl.cli.context import Context
 from msgctl.cli.errors import report
-from msgctl.cli.inputs import Country
+from msgctl.cli.requests import Country
 from msgctl.cli.tree import HELP, command, group
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.operations import Effect, Operation

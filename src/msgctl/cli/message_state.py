@@ -204,7 +204,7 @@ class StateWatcher:
             if context.printer.shows_verdicts and not context.options.verbose:
                 from msgctl.output.progress import StateProgress
 
-                color, clock = context.has_color(context.stderr), context.monotonic
+                color, clock = context.screen(context.stderr).color, context.monotonic
                 display = StateProgress(context.stderr, color=color, ids=ids, max_wait=self._max_wait, monotonic=clock)
                 self._display = stack.enter_context(display)
             waiting = list(ids)

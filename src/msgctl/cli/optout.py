@@ -9,7 +9,7 @@ import typer
 
 from msgctl.cli import bulk_options
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import Country, Phones
+from msgctl.cli.requests import Country, Phones
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult
 from msgctl.text import plural, timestamp

@@ -11,7 +11,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import prompts, requests
 from msgctl.cli.context import Context, is_terminal
-from msgctl.cli.inputs import optional
+from msgctl.cli.requests import optional
 from msgctl.cli.tree import command, group
 from msgctl.config import credential, profiles
 from msgctl.config import file as config_file

@@ -1,37 +1,244 @@
-"""Make requests: dry runs, the history, the outcome of each recipient, and the options that all sends share."""
+"""From what is typed to the result of a request: arguments and options that commands share, dry runs, the history."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from msgctl import operations, phones, recipients
 from msgctl import values as checks
-from msgctl.errors import (
-    ConditionError,
-    ConfigurationError,
-    MsgctlError,
-    OutcomeUnknownError,
-    RefusedError,
-    UsageError,
-)
+from msgctl.cli.context import Context, is_terminal
+from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, OutcomeUnknownError, UsageError
 from msgctl.http import request
 from msgctl.http.request import Value
 from msgctl.http.response import Response
-from msgctl.http.response import read as read_response
 from msgctl.jsontext import ShapeError, load_json
-from msgctl.operations import Effect, Operation
+from msgctl.operations import Effect, Field, Operation
 from msgctl.output.result import Document, Format, OwnResult, Result, ServiceResult
 from msgctl.storage import files
 from msgctl.text import clean, plural, timestamp
-
-if TYPE_CHECKING:
-    from msgctl.cli.context import Context
-    from msgctl.history import once
+from msgctl.values import MOST_MESSAGE_BYTES, quote
 
 Values = Mapping[str, Value]
+MOST_BODY_BYTES = 1024 * 1024
+"""The largest JSON body, in bytes."""
+
+
+def option(field: Field, metavar: str | None = None) -> Any:
+    """Return the option for a field of an operation, with the field's own help."""
+    choices = f": {', '.join(field.choices)}." if field.choices else "."
+    return typer.Option(field.typed, metavar=metavar, help=field.help.removesuffix(".") + choices)
+
+
+def checked(operation: Operation, typed: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the texts that were typed for fields of an operation, by wire name. Raises UsageError."""
+    return {name: checks.of(operation.field(name), text) for name, text in typed.items() if text is not None}
+
+
+def optional(text: str | None, name: str) -> str | None:
+    """Return a short text, or None if the option was left out."""
+    return None if text is None else checks.words(text, name)
+
+
+Phones = Annotated[
+    list[str],
+    typer.Argument(metavar="PHONE...", help="Phone numbers; commas between them also work.", show_default=False),
+]
+Phone = Annotated[str, typer.Argument(metavar="PHONE", help="Phone number, with or without spaces and punctuation.")]
+MessageFile = Annotated[
+    str | None,
+    typer.Option("--message-file", metavar="PATH", help="Read the message from a file; - is standard input."),
+]
+
+
+def read_message(context: Context, text: str | None, path: str | None, typed: str = "-m TEXT") -> str:
+    """Return the message from its option, a file, or standard input; ``typed`` shows how the option is given.
+
+    A file's final line ends are left out, like in the shell's ``$(…)``. What is not UTF-8 is read as Windows-1252.
+    """
+    if text is not None and path is not None:
+        raise UsageError(f"Use either {'--message' if typed.startswith('-m ') else typed} or --message-file, not both")
+    hint = f"Give it with {typed}, with --message-file PATH, or on standard input."
+    if text is not None and text != "-":
+        return checks.prose(text, "The message", hint)
+    if text is None and path is None and is_terminal(context.stdin):
+        raise UsageError("The message is missing", hint)
+    content = read(context, path or "-", MOST_MESSAGE_BYTES, "the message")
+    name = "Standard input" if path in (None, "-") else Path(str(path)).name
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        try:
+            text = content.decode("cp1252")
+        except UnicodeDecodeError:
+            raise UsageError(f"{name} is not text: byte {content[error.start]:#04x} at {error.start + 1}") from None
+        context.note(f"{name} is not UTF-8; reading it as Windows-1252")
+    return checks.prose(text.rstrip("\r\n"), "The message", hint)
+
+
+class MessageOptions(NamedTuple):
+    """Where a message is."""
+
+    text: Annotated[
+        str | None, typer.Option("--message", "-m", metavar="TEXT", help="Text of the message; - reads standard input.")
+    ] = None
+    message_file: MessageFile = None
+
+
+class TemplateOptions(NamedTuple):
+    """Where the template of a bulk send is."""
+
+    text: Annotated[
+        str | None,
+        typer.Option("--message", "-m", metavar="TEMPLATE", help="Text of the message, with {column} placeholders."),
+    ] = None
+    message_file: Annotated[
+        str | None,
+        typer.Option("--message-file", metavar="PATH", help="Read the template from a file; - is standard input."),
+    ] = None
+
+    def read(self, context: Context) -> str:
+        """Return the template."""
+        if self == (None, None):
+            raise UsageError("The message is missing", "Give it with -m TEMPLATE or --message-file PATH.")
+        return read_message(context, *self, "-m TEMPLATE")
+
+
+def read(context: Context, path: str, most: int, what: str) -> bytes:
+    """Return the bytes of a file, or of standard input for ``-``; at most ``most`` of them."""
+    name = "standard input" if path == "-" else quote(path)
+    try:
+        if path == "-":
+            content = context.stdin.buffer.read(most + 1) if context.stdin is not None else b""
+        else:
+            with Path(path).open("rb") as file:
+                content = file.read(most + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is closed, or the name is not valid"
+        raise UsageError(f"Cannot read {what} from {name}: {reason}") from None
+    if len(content) > most:
+        raise UsageError(f"{what[0].upper()}{what[1:]} is too long: the maximum is {most} bytes")
+    return content
+
+
+def json_body(context: Context, path: str) -> tuple[bytes, Any]:
+    """Return the bytes of a JSON document without a byte order mark (RFC 8259, section 8.1), and what it holds."""
+    body = read(context, path, MOST_BODY_BYTES, "a JSON document").removeprefix(BOM_UTF8)
+    try:
+        return body, load_json(body)
+    except ShapeError as error:
+        raise UsageError(f"The body is not JSON: {error}") from None
+
+
+CountryCode = Annotated[
+    str | None,
+    typer.Option("--country-code", metavar="CC", help="Country of national numbers, for example CO."),
+]
+
+
+@dataclass(eq=False, repr=False)
+class Country:
+    """How phone numbers are read by commands that do not send to them."""
+
+    country_code: CountryCode = None
+    no_number_check = False
+
+    def code(self, context: Context) -> str | None:
+        """Return the country code of the option or of the profile, if any."""
+        return given(context, "country_code", self.country_code, checks.country_code)
+
+    def known(self, context: Context) -> str | None:
+        """Return the country to read numbers by. No profile is needed."""
+        try:
+            return self.code(context)
+        except ConfigurationError:
+            return None
+
+    def one(self, context: Context, text: str, *, sms: bool = False) -> str:
+        """Return the digits of a number; a note says so if it belongs to another country than the known one.
+
+        ``sms`` refuses fixed lines.
+        """
+        if self.no_number_check:
+            return phones.as_typed(text).digits
+        if "," in text:
+            raise UsageError(f"{quote(text)} is a list: give one number")
+        found = phones.read(text, self.known(context), sms=sms)
+        if found.abroad:
+            context.note(f"{found.digits} is a number in {found.abroad}")
+        return found.digits
+
+    def any(self, context: Context, text: str) -> str:
+        """Return the digits of a number to look up. It may have been sent to without a check."""
+        try:
+            return self.one(context, text)
+        except phones.InvalidPhoneError:
+            return phones.as_typed(text).digits
+
+    def all(self, context: Context, texts: Iterable[str], *, sms: bool = False) -> tuple[str, ...]:
+        """Return the digits of several numbers, each once; an argument may be a comma-separated list."""
+        seen: dict[str, None] = {}
+        repeated: dict[str, None] = {}
+        for text in texts:
+            parts = text.split(",")
+            if len(parts) > 1 and not all(part.strip() for part in parts):
+                raise UsageError(f"{quote(text)} has a comma without a number beside it")
+            if not any(map(str.isdigit, text)) and any(map(str.isalpha, text)):
+                raise UsageError(f"{quote(text)} is not a phone number", "Give the message with -m TEXT.")
+            for part in parts:
+                number = self.one(context, part, sms=sms)
+                (repeated if number in seen else seen)[number] = None
+        if repeated:
+            context.note(f"Repeated numbers are used once: {', '.join(repeated)}")
+        return tuple(seen)
+
+
+@dataclass(eq=False, repr=False)
+class Numbers(Country):
+    """How phone numbers to send to are read."""
+
+    no_number_check: Annotated[
+        bool, typer.Option("--no-number-check", help="Send the digits as typed, for short codes and test numbers.")
+    ] = False
+
+
+SAME_VOICE = {"marian": "Mariana", "mariana": "Marian"}
+"""The one voice that the interface spells in two ways: Marian in calls, Mariana in verification calls."""
+
+
+def voice(context: Context, text: str | None, field: Field) -> str:
+    """Return the voice of the option or of the profile; a profile may use either spelling of Marian."""
+
+    def spelled(name: str) -> str:
+        other = SAME_VOICE.get(name.lower())
+        return checks.choice(other if text is None and other in field.choices else name, field.choices, "voice")
+
+    name = given(context, "voice", text, spelled)
+    if name is None:
+        raise UsageError("--voice is missing", f"Give --voice NAME: choose from {', '.join(field.choices)}.")
+    return name
+
+
+def given(context: Context, setting: str, text: str | None, convert: Callable[[str], str]) -> str | None:
+    """Return the value of an option, else that of the profile, which is loaded only then."""
+    if text is not None:
+        return convert(text)
+    default: str | None = getattr(context.profile, setting)
+    if default is None:
+        return None
+    try:
+        return convert(default)
+    except UsageError as error:
+        raise ConfigurationError(
+            f"{setting} of profile {context.profile.name} cannot be used: {error.message}",
+            f"Fix it, or give --{setting.replace('_', '-')}.",
+        ) from error
+
+
+# --- requests
 
 
 class SendOptions(NamedTuple):
@@ -85,7 +292,9 @@ def send(
     if options.once is None or context.options.dry_run:
         result = run(context, operation, values, body)
     else:
-        result = _send_once(context, operation, values, body, options.once, resend_unknown=options.resend_unknown)
+        from msgctl.cli import once
+
+        result = once.send(context, operation, values, body, options)
     if not wait.wait or not isinstance(result, ServiceResult):
         return result
     from msgctl.cli.message_state import undelivered
@@ -131,7 +340,7 @@ def perform(context: Context, operation: Operation, values: Values, body: bytes 
     ):
         response = client.send(operation, values, body=body)
         context.carried_out = True
-        result = _judged(operation, response, values, to)
+        result = judged(operation, response, values, to)
         kept.entries = [*result.outcomes, *recipients.unclaimed(operation, response.document, to)]
         if any(each.outcome == recipients.UNKNOWN for each in result.outcomes):
             kept.response = response.body.decode(errors="replace")
@@ -160,7 +369,7 @@ def check_fields(context: Context, operation: Operation) -> None:
         context.check_fields((*fields.of_record(answer), *(member.name for member in answer.members)))
 
 
-def _judged(operation: Operation, response: Response, values: Values, to: Sequence[str | None]) -> ServiceResult:
+def judged(operation: Operation, response: Response, values: Values, to: Sequence[str | None]) -> ServiceResult:
     """Return the result of a send: the recipients that are refused or not mentioned decide its exit code."""
     found = recipients.outcomes(operation, response.document, to)
     named: dict[str, list[str]] = {}
@@ -200,63 +409,3 @@ def _international(phone: str, country: str | None) -> str:
         return phones.read(phone, country).digits
     except phones.InvalidPhoneError:
         return phone
-
-
-def _send_once(
-    context: Context, operation: Operation, values: Values, body: bytes | None, key: str, *, resend_unknown: bool
-) -> ServiceResult:
-    """Send unless it was done under the key. The key is free again if nothing can have been sent."""
-    from msgctl.history import once
-
-    request.build(operation, values, body)  # usage errors come before those of the profile
-    check_fields(context, operation)
-    account = f"{context.profile.base_url} {context.profile.client}"
-    wanted = once.fingerprint(operation.name, values, body)
-    key = once.check_key(key)
-    with once.reserved(account, key, wanted, now=context.clock(), resend_unknown=resend_unknown) as reservation:
-        if reservation.earlier is not None:
-            context.note("Nothing was sent: this key was used before. This is the earlier result.")
-            return _earlier(operation, values, body, reservation.earlier)
-        try:
-            result = perform(context, operation, values, body)
-        except MsgctlError as error:
-            if error.nothing_sent or isinstance(error, RefusedError):
-                reservation.release()
-            else:
-                body_text = error.body.encode() or None
-                stored = once.StoredResult(5, error.http_status, body_text, error.message, error.hint or "")
-                _settle(context, reservation, stored)
-            raise
-        sent = result.responses[0]
-        stored = once.StoredResult(recipients.exit_code(result.outcomes), sent.http_status, sent.body)
-        _settle(context, reservation, stored)
-        return result
-
-
-def _settle(context: Context, reservation: once.Reservation, result: once.StoredResult) -> None:
-    """Store a result. If that fails, later calls with the key say that the outcome is unknown."""
-    try:
-        reservation.settle(result)
-    except ConfigurationError as error:
-        context.warn(f"The result is not stored under --once: {error.message}.")
-
-
-def _earlier(operation: Operation, values: Values, body: bytes | None, earlier: once.StoredResult) -> ServiceResult:
-    """Return the result of an earlier call as it was. Raises OutcomeUnknownError if it is unknown."""
-    from msgctl.history.store import phones_of
-
-    content = earlier.body or b""
-    if not earlier.what and earlier.http_status is not None:
-        response = read_response(operation, content, earlier.http_status)
-        return _judged(operation, response, values, phones_of(values, body))
-    try:
-        document = load_json(content)
-    except ShapeError:
-        document = None
-    raise OutcomeUnknownError(
-        earlier.what,
-        earlier.hint or None,
-        http_status=earlier.http_status,
-        body=content.decode(errors="replace"),
-        document=document,
-    )

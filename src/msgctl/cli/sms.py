@@ -1,6 +1,5 @@
 """`msgctl sms`: send text messages."""
 
-from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated
 
@@ -11,7 +10,7 @@ from msgctl import segments as counting
 from msgctl import values
 from msgctl.cli import bulk, bulk_options, requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import MessageFile, MessageOptions, Numbers, Phones, TemplateOptions, read_message
+from msgctl.cli.requests import MessageFile, MessageOptions, Numbers, Phones, TemplateOptions, read_message
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.output.result import OwnResult, Result
@@ -119,8 +118,6 @@ def _text(context: Context, text: str, *, gsm7: bool, recipients: int = 1) -> st
     """Return the text of an SMS, with ``gsm7`` in that alphabet; else a note says how many credits that would save."""
     if gsm7:
         return _in_gsm7(text)
-    with suppress(UsageError):  # a character has no near one
-        saved = counting.count(text).segments - counting.count(counting.to_gsm7(text)).segments
-        if saved > 0:
-            context.note(f"--gsm7 would save {plural(saved * recipients, 'credit')}")
+    if (saved := counting.saved_by_gsm7(text) * recipients) > 0:
+        context.note(f"--gsm7 would save {plural(saved, 'credit')}")
     return text

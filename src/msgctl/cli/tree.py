@@ -67,20 +67,18 @@ class Command(_WithGlobalOptions, TyperCommand):
         """Parse the arguments. An error carries the context, whose help explains it."""
         ctx.obj.operation = self.facts.performs
         try:
-            return super().parse_args(ctx, args)
+            left = super().parse_args(ctx, args)
         except typer.TyperException as error:
             vars(error).update(ctx=ctx)
             raise
+        ctx.obj.is_understood = True
+        if ctx.obj.options.dry_run and self.facts.effect is None:
+            raise UsageError(f"{ctx.command_path} makes no request, so --dry-run cannot show one")
+        return left
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line. Typer writes a required argument in braces, which is unusual."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
-
-    def invoke(self, ctx: Any) -> Any:
-        ctx.obj.is_understood = True
-        if ctx.obj.options.dry_run and self.facts.effect is None:
-            raise UsageError(f"{ctx.command_path} makes no request, so --dry-run cannot show one")
-        return super().invoke(ctx)
 
 
 class CommandGroup(_WithGlobalOptions, TyperGroup):

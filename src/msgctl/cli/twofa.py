@@ -6,9 +6,9 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import inputs, prompts, requests
+from msgctl.cli import prompts, requests
 from msgctl.cli.context import Context, is_terminal
-from msgctl.cli.inputs import Numbers, Phone, option
+from msgctl.cli.requests import Numbers, Phone, option
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.output.result import Result
@@ -32,7 +32,7 @@ class CodeRecipient(NamedTuple):
     def values(self, context: Context, numbers: Numbers, *, sms: bool = False) -> dict[str, str | None]:
         """Return what all these operations need: the phone, the application and the country. Raises UsageError."""
         number = numbers.one(context, self.phone, sms=sms)
-        name = inputs.given(context, "app_name", self.app_name, lambda text: values.words(text, "--app-name"))
+        name = requests.given(context, "app_name", self.app_name, lambda text: values.words(text, "--app-name"))
         if name is None:
             profile = context.profile
             stored = "" if profile.is_sandbox else f", or store it as app_name in profile {profile.name}"
@@ -70,8 +70,8 @@ def send_call(
     """Send a verification code by voice call."""
     if to.app_name is None and voice is None and context.profile.app_name is None and context.profile.voice is None:
         raise UsageError("--app-name and --voice are missing", "Give --app-name NAME and --voice NAME.")
-    given = to.values(context, numbers) | inputs.checked(ops.CALL_2FA, {"retries": retries})
-    given["voice"] = inputs.voice(context, voice, ops.CALL_2FA.field("voice"))
+    given = to.values(context, numbers) | requests.checked(ops.CALL_2FA, {"retries": retries})
+    given["voice"] = requests.voice(context, voice, ops.CALL_2FA.field("voice"))
     return requests.run(context, ops.CALL_2FA, given)
 
 
@@ -89,7 +89,7 @@ def send_chatapp(
     numbers: Numbers,
 ) -> Result:
     """Send a verification code by chat app."""
-    given = to.values(context, numbers) | inputs.checked(ops.CHATAPP_2FA, {"template": template})
+    given = to.values(context, numbers) | requests.checked(ops.CHATAPP_2FA, {"template": template})
     return requests.run(context, ops.CHATAPP_2FA, given)
 
 

@@ -8,7 +8,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import requests
 from msgctl.cli.context import Context
-from msgctl.cli.inputs import checked, option
+from msgctl.cli.requests import checked, option
 from msgctl.cli.tree import command, group
 from msgctl.output.result import Result
 

@@ -98,6 +98,7 @@ class Profile:
     settings: Mapping[str, Any] = field(default_factory=dict)
     given: tuple[str, ...] = ()
     place: str = ""
+    is_sandbox: bool = False
 
     def __repr__(self) -> str:
         return f"Profile({self.name!r})"
@@ -116,10 +117,6 @@ class Profile:
         if (client := given.get("client", "")).isascii() and client.isdigit() and len(client) < 20:
             settings["client"] = int(client)
         return replace(self, settings=settings, given=tuple(given))
-
-    @property
-    def is_sandbox(self) -> bool:
-        return self.name == SANDBOX
 
     @property
     def base_url(self) -> str:
@@ -188,7 +185,9 @@ class Profile:
         return VARIABLES[setting] if setting in self.given else f"{self.place}: {setting}"
 
 
-THE_SANDBOX = Profile(SANDBOX, "-p", {"base_url": SANDBOX_URL, "client": SANDBOX_CLIENT, "key": SANDBOX_KEY})
+THE_SANDBOX = Profile(
+    SANDBOX, "-p", {"base_url": SANDBOX_URL, "client": SANDBOX_CLIENT, "key": SANDBOX_KEY}, is_sandbox=True
+)
 """The built-in profile."""
 
 

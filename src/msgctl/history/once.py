@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from msgctl.errors import UsageError
-from msgctl.storage import database, files
-from msgctl.storage.database import FileFormat
+from msgctl.storage import files
+from msgctl.storage.files import FileFormat
 from msgctl.text import storable
 from msgctl.values import quote
 
@@ -164,7 +164,7 @@ def reserved(account: str, key: str, wanted: str, *, now: float, resend_unknown:
             reservation = Reservation(db, account, key)
             with KEYS.explained(path):
                 db.execute("PRAGMA synchronous = FULL")
-            with KEYS.explained(path), database.transaction(db):
+            with KEYS.explained(path), files.transaction(db):
                 reservation.take(wanted, now, resend_unknown=resend_unknown)
             yield reservation
 

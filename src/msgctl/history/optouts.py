@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from msgctl.storage import database, files
-from msgctl.storage.database import FileFormat
+from msgctl.storage import files
+from msgctl.storage.files import FileFormat
 
 OPTOUTS = FileFormat(
     name="the opt-out list",
@@ -29,7 +29,7 @@ class OptOut(NamedTuple):
 def add(phones: Iterable[str], now: float) -> tuple[int, int]:
     """Add numbers, all or none; return how many were given, and how many of them were new."""
     given = new = 0
-    with _opened(create=True) as db, database.transaction(db):
+    with _opened(create=True) as db, files.transaction(db):
         for phone in phones:
             given += 1
             new += db.execute("INSERT OR IGNORE INTO optouts VALUES (?, ?)", (phone, now)).rowcount

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from datetime import date, timedelta
 
 from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, RefusedError, UsageError
-from msgctl.storage import database, files
-from msgctl.storage.database import FileFormat
+from msgctl.storage import files
+from msgctl.storage.files import FileFormat
 from msgctl.values import quote
 
 KEEP = timedelta(days=90)
@@ -58,7 +58,7 @@ def reserved(
     path = files.state("mcp.sqlite3")
     with SENDS.opened(path, create=True) as db:
         db.execute("PRAGMA synchronous = FULL")
-        with database.transaction(db):
+        with files.transaction(db):
             db.execute("DELETE FROM sends WHERE day < ?", [str(day - KEEP)])
             if db.execute("SELECT 1 FROM sends WHERE account = ? AND key = ?", [account, key]).fetchone():
                 raise UsageError(f"The key {quote(key)} was used before", "Choose another key to send again.")

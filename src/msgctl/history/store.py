@@ -23,8 +23,8 @@ from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
 from msgctl.jsontext import Number
 from msgctl.operations import Operation
 from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome
-from msgctl.storage import database, files
-from msgctl.storage.database import BrokenError, FileFormat
+from msgctl.storage import files
+from msgctl.storage.files import BrokenError, FileFormat
 from msgctl.text import storable
 
 FORMAT = FileFormat(
@@ -209,7 +209,7 @@ class History:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with FORMAT.explained(self._path), database.transaction(self._db):
+        with FORMAT.explained(self._path), files.transaction(self._db):
             yield
 
     def _read(self, condition: str, values: Document) -> list[Document]:
@@ -244,6 +244,7 @@ def recorded(
             warn(error)
         try:
             yield result
+            _finish(begun, send, result, warn)
         except BaseException as error:
             outcome = NOT_SENT if isinstance(error, MsgctlError) and error.nothing_sent else UNKNOWN
             outcome = REFUSED if isinstance(error, RefusedError) else outcome
@@ -252,7 +253,6 @@ def recorded(
             with suppress(KeyboardInterrupt):  # a second Ctrl-C must not hide whether the request was sent
                 _finish(begun, send, result, warn)
             raise
-        _finish(begun, send, result, warn)
 
 
 def _finish(
@@ -314,7 +314,7 @@ def clear(profile: str | None = None, before: str | None = None) -> int | None:
         if profile is not None or before is not None:
             raise
         with FORMAT.explained(files.state(_NAME)):
-            database.delete(files.state(_NAME))
+            files.delete(files.state(_NAME))
         return None
 
 

@@ -1,177 +1,167 @@
 """The records of a file in each of its formats: CSV (RFC 4180), JSON Lines, and Excel (.xlsx).
 
-Each record has the line it begins on. The first has the names of the columns.
+A record is the line it begins on and its cells, or the reason why it has none. The first one names the columns. A file
+is read once, from its beginning to its end, so it can be a pipe.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
-import re
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, time
-from functools import partial
-from itertools import islice
-from typing import Any, BinaryIO, NoReturn
+from functools import cached_property
+from typing import Any, BinaryIO
 
 from msgctl.errors import UsageError
-from msgctl.jobs import columns
-from msgctl.jobs.decode import Text
-from msgctl.jobs.reader import Nested, Records, RowError
-from msgctl.jobs.schedule import INSTALL
-from msgctl.jsontext import Number
-from msgctl.values import quote
+from msgctl.jsontext import ShapeError, load_json
 
+Record = tuple[int, "list[str] | str"]
+
+INSTALL = "Install it with: pip install 'msgctl[campaigns]'"
+ZIP_MARK = b"PK\x03\x04"
 DELIMITERS = (",", ";", "\t")
-LONGEST_RECORD = 1024 * 1024
-"""The longest record of CSV that is read, in characters, over all its lines."""
+LONGEST = 1024 * 1024
+"""The longest record that is read, in characters, over all its lines."""
 MOST_DIGITS = 15
 """The digits of a number that Excel keeps."""
 
-_DELIMITER_LINE = re.compile(r'("?)sep=(.)\1\r?\n?', re.IGNORECASE)
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-# --- CSV
+class Lines:
+    """The lines of a text from the first one that is not blank, with their line ends (LF, CR LF or CR).
 
-
-def of_csv(text: Text, phone_column: str | None) -> Callable[[], Records]:
-    """Return how to read a CSV file. Raises UsageError if its header cannot be read.
-
-    Its delimiter is declared by the first line (``sep=;``, which Excel reads and writes), or else the one that gives a
-    header without stray quotes, with the phone column, with most columns.
+    The text is UTF-8, UTF-16 with a byte order mark, or Windows-1252 (as older spreadsheets write it). If some lines
+    are UTF-8 and others are not, it is refused: some would be misread. ``begin`` is the line on which the record that
+    is being read begins; its reader sets ``size`` to 0 at its end.
     """
-    declared = _DELIMITER_LINE.fullmatch(next(text.lines(), ""))
-    if declared is not None:
-        if declared[2] not in DELIMITERS:
-            raise UsageError(
-                f"{text.name} declares the delimiter {quote(declared[2])}; it must be comma, semicolon or tab"
-            )
-        return partial(_csv_records, text, declared[2], 1)
-    ranks: dict[str, tuple[bool, bool, int]] = {}
-    faults = []
-    for delimiter in DELIMITERS:
-        try:
-            header = next((cells for _, cells in _csv_records(text, delimiter) if "".join(cells).strip()), [""])
-        except UsageError as error:
-            faults.append(error)
-        else:
-            names = [cell.strip() for cell in header]
-            has_phone = columns.find_phone(names, phone_column) is not None
-            ranks[delimiter] = ('"' not in "".join(header), has_phone, len(header))
-    best = max(ranks, key=ranks.__getitem__, default=None)
-    # Delimiters that do not occur in a broken header still give one cell: the whole line.
-    if best is None or (faults and ranks[best][1:] == (False, 1)):
-        raise faults[0]
-    return partial(_csv_records, text, best)
 
+    def __init__(self, source: BinaryIO, name: str, head: bytes) -> None:
+        self.name = name
+        self.begin = self.size = self._number = 0
+        self.utf8 = int(head.startswith(codecs.BOM_UTF8))
+        self.windows_1252 = 0
+        """The first line of this encoding, as ``utf8`` is."""
+        codec, errors = ("utf-16", "strict") if head.startswith(_UTF16_MARKS) else ("utf-8-sig", "surrogateescape")
+        self._stream = io.TextIOWrapper(source, codec, errors, newline="")
 
-def _csv_records(text: Text, delimiter: str, skipped: int = 0) -> Iterator[tuple[int, list[str]]]:
-    begin, size = skipped + 1, 0
+    @cached_property
+    def first(self) -> str:
+        """The first line that is not blank; empty if there is none."""
+        while (line := self._read()).isspace():
+            self.size = 0
+        return line
 
-    def lines() -> Iterator[str]:
-        nonlocal size
-        for line in islice(text.lines(), skipped, None):
-            size += len(line)
-            if size > LONGEST_RECORD:
-                raise csv.Error
+    def __iter__(self) -> Iterator[str]:
+        line = self.first
+        while line:
             yield line
+            line = self._read()
 
-    records = csv.reader(lines(), delimiter=delimiter, strict=True)
+    def close(self) -> None:
+        """Close the text, but not the source."""
+        self._stream.detach()
+
+    def _read(self) -> str:
+        """Return the next line; empty at the end. Raises UsageError."""
+        try:
+            line = self._stream.readline(LONGEST)
+        except OSError as error:
+            raise unreadable(self.name, error) from None
+        except UnicodeDecodeError:
+            raise UsageError(f"{self.name} is not valid UTF-16", "Save it as UTF-8.") from None
+        self._number += 1
+        if not self.size:
+            self.begin = self._number
+        self.size += len(line)
+        if not line.isascii() or "\0" in line:
+            line = self._decoded(line)
+        if self.size >= LONGEST:
+            raise UsageError(
+                f"line {self.begin} of {self.name} begins a record longer than {LONGEST:,} characters",
+                "Is a quotation mark not closed, or is it another kind of file?",
+            )
+        return line
+
+    def _decoded(self, line: str) -> str:
+        """Return a line in which bytes that are not UTF-8 are lone surrogates (PEP 383) as what it means."""
+        if "\0" in line:
+            raise UsageError(
+                f"{self.name} is not text, or UTF-16 without a mark: it contains NUL bytes",
+                "Save it as CSV in UTF-8 and use that file.",
+            )
+        try:
+            line.encode()
+            self.utf8 = self.utf8 or self._number
+        except UnicodeEncodeError:
+            self.windows_1252 = self.windows_1252 or self._number
+            try:
+                line = line.encode(errors="surrogateescape").decode("cp1252")
+            except UnicodeDecodeError:
+                raise UsageError(
+                    f"line {self._number} of {self.name} is neither UTF-8 nor Windows-1252",
+                    "Fix that line, or save the file as UTF-8.",
+                ) from None
+        if self.utf8 and self.windows_1252:
+            raise UsageError(
+                f"line {self.utf8} of {self.name} is UTF-8, but line {self.windows_1252} is not",
+                "Fix that line, or save the file as UTF-8.",
+            )
+        return line
+
+
+def csv_records(lines: Lines, is_header: Callable[[Sequence[str]], bool]) -> Iterator[Record]:
+    """Read CSV with the delimiter that gives a first line without stray quotes, that is a header, with most columns."""
+
+    def rank(delimiter: str) -> tuple[bool, bool, int]:
+        cells = [cell.strip() for cell in next(csv.reader([lines.first], delimiter=delimiter))]
+        return '"' not in "".join(cells), is_header(cells), len(cells)
+
     try:
-        for cells in records:
-            yield begin, cells
-            begin, size = skipped + records.line_num + 1, 0
+        for cells in csv.reader(lines, delimiter=max(DELIMITERS, key=rank), strict=True):
+            lines.size = 0
+            yield lines.begin, cells
     except csv.Error:
         raise UsageError(
-            f"line {begin} of {text.name} has a stray or unclosed quotation mark, or a cell that is too long",
+            f"line {lines.begin} of {lines.name} has a stray or unclosed quotation mark, or a cell that is too long",
             'Quote cells that contain quotation marks, and double each quotation mark ("").',
         ) from None
 
 
-# --- JSON Lines
-
-
-def json_records(text: Text) -> Records:
+def json_records(lines: Lines) -> Iterator[Record]:
     """Read one object per line, its numbers with every digit. The columns are the fields of the first one."""
     names: list[str] | None = None
-    for number, line in enumerate(text.lines(), start=1):
+    for line in lines:
+        lines.size = 0
         if line.isspace():
             continue
         try:
-            found = _object(line)
-        except RowError as error:
-            if names is None:
-                raise UsageError(
-                    f"line {number} of {text.name} cannot be used: {error.reason}",
-                    'Each line must be one whole JSON object, for example: {"phone": "573001234567"}',
-                ) from None
-            yield number, error
+            found = load_json(line.encode())
+            if "\\u" in line:  # it may be half of a surrogate pair, which is not text
+                json.dumps(found, ensure_ascii=False).encode()
+        except (ShapeError, UnicodeEncodeError):
+            found = None
+        if not isinstance(found, dict):
+            yield lines.begin, "not a JSON object"
             continue
         if names is None:
             names = [*found]
-            yield number, names or [" "]
-        yield number, [_json_text(found.get(name)) for name in names]
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise RowError(f"{name} is not JSON")
-
-
-def _unique(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(fields)
-    if len(found) < len(fields):
-        twice, _ = Counter(name for name, _ in fields).most_common()[0]
-        raise RowError(f"the field {quote(twice)} appears more than once")
-    return found
-
-
-# Made once, since json.loads with these options makes one for each call.
-_DECODER = json.JSONDecoder(
-    parse_int=Number, parse_float=Number, parse_constant=_refuse_constant, object_pairs_hook=_unique
-)
-
-
-def _object(line: str) -> dict[str, Any]:
-    """Return the object on a line, its numbers as `Number`. Raises RowError."""
-    try:
-        found = _DECODER.decode(line)
-    except RowError:
-        raise
-    except RecursionError:
-        raise RowError("the JSON is nested too deeply") from None
-    except ValueError:
-        raise RowError("not JSON") from None
-    if not isinstance(found, dict):
-        raise RowError("not a JSON object")
-    if "\\u" in line:
-        try:
-            "".join([*found, *(value for value in found.values() if isinstance(value, str))]).encode()
-        except UnicodeEncodeError:
-            raise RowError("half a character (a surrogate without its other half)") from None
-    return found
+            yield lines.begin, names
+        yield lines.begin, [_json_text(found.get(name)) for name in names]
 
 
 def _json_text(value: Any) -> str:
-    """Return a value as a template uses it: strings and numbers as written, null as an empty text."""
-    if isinstance(value, str):
-        return value
-    if value is None:
-        return ""
+    """Return a value as a template uses it: strings and numbers as written; null, objects and arrays are empty."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return Nested()
+    return value if isinstance(value, str) else ""
 
 
-# --- Excel
-
-
-def of_workbook(source: BinaryIO, name: str) -> Callable[[], Records]:
-    """Return how to read the first sheet of a workbook.
-
-    Raises UsageError if it cannot be read, or if the package python-calamine is missing.
-    """
+def workbook_records(source: BinaryIO, name: str) -> Iterator[Record]:
+    """Read the first sheet of a workbook; its lines are the rows of the sheet."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
@@ -185,12 +175,8 @@ def of_workbook(source: BinaryIO, name: str) -> Callable[[], Records]:
         raise UsageError(
             f"{name} is not a workbook that can be read", "Save it as .xlsx without a password, or as CSV in UTF-8."
         ) from None
-
-    def records() -> Records:
-        for line, row in enumerate(sheet.iter_rows(), 1):
-            yield line, [_cell_text(cell) for cell in row]
-
-    return records
+    for line, row in enumerate(sheet.iter_rows(), 1):
+        yield line, [_cell_text(cell) for cell in row]
 
 
 def _cell_text(cell: object) -> str:
@@ -202,3 +188,11 @@ def _cell_text(cell: object) -> str:
     if isinstance(cell, datetime):
         return cell.date().isoformat() if cell.time() == time() else cell.isoformat(" ")
     return str(cell)
+
+
+def unreadable(name: str, error: Exception) -> UsageError:
+    """Return the error for a file that cannot be opened or read."""
+    return UsageError(
+        f"Cannot read {name}: {getattr(error, 'strerror', None) or 'it is not a file of recipients'}",
+        "Give a CSV, JSON Lines or .xlsx file, or - for standard input.",
+    )

@@ -1,32 +1,39 @@
-"""Read recipients from a file, whatever its format: rows, invalid rows, and how to open a file."""
+"""Read recipients from a file, whatever its format: rows and invalid rows."""
 
 from __future__ import annotations
 
 import io
 import re
+import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
-from itertools import islice
-from typing import BinaryIO, NamedTuple
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import chain, islice
+from typing import NamedTuple
 
 from msgctl import phones
 from msgctl.errors import UsageError
-from msgctl.jobs import columns
-from msgctl.jobs.decode import UTF8, decoded
+from msgctl.jobs import formats
+from msgctl.jobs.formats import Record
 from msgctl.jsontext import Number
 from msgctl.phones import InvalidPhoneError
 from msgctl.text import shorten
+from msgctl.values import quote
 
 SAMPLE = 50
 """Rows whose values may tell which column has the phone numbers."""
+LEAST_DIGITS = 7
+"""The fewest digits of a phone number that is found by its content."""
 
-_HEAD = 4096
-_ZIP_MARK = b"PK\x03\x04"
-_LONGEST_SHOWN_PHONE = 40
+_PHONE_NAMES = frozenset(
+    """
+    phone phones telephone tel mobile cell cellphone msisdn whatsapp telefono teléfono celular movil móvil telefone
+    """.split()
+)
+_MOST_LISTED = 12
+_LONGEST_SHOWN = 40
 _ROUNDED = "a spreadsheet has rounded the number; format the phone column as text and enter it again"
-_NUMBER = re.compile(r"[\s+0-9().-]*[0-9][\s+0-9().-]*", re.ASCII)
 _EXPONENT = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?[eE][+-]?[0-9]+", re.ASCII)
 # Dots in a number are ignored, so 573001234567.0 would become a number ten times as long.
 _DECIMAL = re.compile(r"\+?[0-9]{5,}\.(?:0+|[0-9]{1,2})", re.ASCII)
@@ -48,12 +55,6 @@ class InvalidRow(NamedTuple):
     reason: str
 
 
-class Nested(str):
-    """The value of a column that is an object or an array. It is empty, since it is not text."""
-
-    __slots__ = ()
-
-
 class RowError(ValueError):
     """A row cannot be used; ``reason`` says why. Reading continues after it."""
 
@@ -63,10 +64,7 @@ class RowError(ValueError):
         self.phone = phone
 
     def row(self, line: int) -> InvalidRow:
-        return InvalidRow(line, shorten(self.phone, _LONGEST_SHOWN_PHONE), self.reason)
-
-
-Records = Iterator[tuple[int, "list[str] | RowError"]]
+        return InvalidRow(line, shorten(self.phone, _LONGEST_SHOWN), self.reason)
 
 
 class PhoneCells:
@@ -81,12 +79,14 @@ class PhoneCells:
 
     def read(self, text: str) -> str:
         """Return the international number in a cell. Raises RowError."""
+        if self._check and text.isdigit() and (digits := self._reader.quick(text)) is not None:  # most of most files
+            return digits
         if not text or text.isspace():
             raise RowError("no phone number")
-        if isinstance(text, Number) and not text.isdigit():  # a sign or a point in a JSON number is an error
-            raise RowError(_ROUNDED if _EXPONENT.fullmatch(text) else "the phone is not a whole number", text)
         if _EXPONENT.fullmatch(text.strip()):
             raise RowError(_ROUNDED, text)
+        if isinstance(text, Number) and not text.isdigit():  # a sign or a point in a JSON number is an error
+            raise RowError("the phone is not a whole number", text)
         if "." in text and _DECIMAL.fullmatch(text.strip()):
             raise RowError("the phone is a decimal number; format the phone column as text in the spreadsheet", text)
         try:
@@ -99,7 +99,7 @@ class PhoneCells:
 
 
 class RecipientReader(ABC):
-    """The rows of an open file. Each iteration reads the file from its beginning, one iteration at a time.
+    """The rows of an open file, to be read once.
 
     Iterating raises UsageError if the rest of the file cannot be read: an unclosed quotation mark, an endless line.
     """
@@ -108,53 +108,50 @@ class RecipientReader(ABC):
     """Names in the order of the header; empty for a column without a name."""
     phone_column: str
     """The phone column, as the file spells it."""
-    encoding: str
-    """``UTF-8``, ``UTF-16`` or ``Windows-1252``."""
     blank: int = 0
-    """Rows without any text that were skipped in the last iteration."""
+    """Rows without any text that were skipped so far."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[Row | InvalidRow]: ...
 
 
 class Table(RecipientReader):
-    """The rows of a table with a header.
+    """The rows of a table whose first record is a header."""
 
-    ``records`` begins to read it: each record is its line and its cells, or the error in it. The first is the header.
-    """
-
-    def __init__(
-        self, name: str, encoding: str, records: Callable[[], Records], phone_column: str | None, phones: PhoneCells
-    ) -> None:
-        self.encoding = encoding
-        self._records = records
+    def __init__(self, name: str, records: Iterable[Record], phone_column: str | None, phones: PhoneCells) -> None:
         self._phones = phones
-        found = [cells for _, cells in islice(self._filled(), 1 + SAMPLE) if not isinstance(cells, RowError)]
-        if not found:
+        filled = self._filled(records)
+        line, header = next(filled, (0, []))
+        if isinstance(header, str):
+            hint = 'Each line must be a whole JSON object, for example: {"phone": "573001234567"}'
+            raise UsageError(f"line {line} of {name} is {header}", hint)
+        if not header:
             raise UsageError(f"{name} has no header", "Add a first line with the names of the columns.")
-        self.columns = tuple(cell.strip() for cell in found[0])
-        self._phone = columns.require_phone(self.columns, phone_column, name, found[1:])
+        sample = [*islice(filled, SAMPLE)]
+        self._records = chain(sample, filled)
+        self.columns = tuple(cell.strip() for cell in header)
+        values = [cells for _, cells in sample if not isinstance(cells, str)]
+        self._phone = _require_phone(self.columns, phone_column, name, values)
         self.phone_column = self.columns[self._phone]
 
     def __iter__(self) -> Iterator[Row | InvalidRow]:
-        for line, cells in islice(self._filled(), 1, None):
+        for line, cells in self._records:
             try:
                 yield self._row(line, cells)
             except RowError as error:
                 yield error.row(line)
 
-    def _filled(self) -> Records:
-        """Read the records that contain text."""
-        self.blank = 0
-        for line, cells in self._records():
-            if isinstance(cells, RowError) or "".join(cells).strip() or Nested in map(type, cells):
+    def _filled(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Yield the records that contain text."""
+        for line, cells in records:
+            if isinstance(cells, str) or "".join(cells).strip():
                 yield line, cells
             else:
                 self.blank += bool(cells)  # an empty line is not a row
 
-    def _row(self, line: int, cells: list[str] | RowError) -> Row:
-        if isinstance(cells, RowError):
-            raise cells
+    def _row(self, line: int, cells: list[str] | str) -> Row:
+        if isinstance(cells, str):
+            raise RowError(cells)
         missing = len(self.columns) - len(cells)
         if missing < 0:
             raise RowError(
@@ -165,68 +162,151 @@ class Table(RecipientReader):
         return Row(line, self._phones.read(cells[self._phone]), tuple(cells))
 
 
+class NumberList(RecipientReader):
+    """A file of numbers, one per line."""
+
+    columns = ("phone",)
+    phone_column = "phone"
+
+    def __init__(self, lines: formats.Lines, phones: PhoneCells) -> None:
+        self._lines = lines
+        self._phones = phones
+
+    def __iter__(self) -> Iterator[Row | InvalidRow]:
+        for line in self._lines:
+            self._lines.size = 0
+            try:
+                if text := line.strip():
+                    yield Row(self._lines.begin, self._phones.read(text), (text,))
+            except RowError as error:
+                yield error.row(self._lines.begin)
+
+
 @contextmanager
 def opened(
-    source: BinaryIO, name: str, phone_column: str | None, phones: PhoneCells | None = None
+    source: io.BufferedReader,
+    name: str,
+    phone_column: str | None,
+    phones: PhoneCells | None = None,
+    *,
+    may_be_list: bool = False,
+    note: Callable[[str], None] = lambda _: None,
 ) -> Iterator[RecipientReader]:
     """Open the recipients in a source, which stays open; ``name`` is what messages call it.
 
-    Raises UsageError if the file is not text, or has no header or no phone column.
+    ``note`` tells the user of Windows-1252 at the end. Raises UsageError if the file is not text, or has no header or
+    no phone column.
     """
-    from msgctl.jobs import formats
-
     name = shorten(name)
     phones = phones or PhoneCells()
-    if head_of(source).startswith(_ZIP_MARK):
-        yield Table(name, UTF8, formats.of_workbook(source, name), phone_column, phones)
+    try:
+        head = source.peek(4)
+    except OSError as error:
+        raise formats.unreadable(name, error) from None
+    if head.startswith(formats.ZIP_MARK):
+        yield Table(name, formats.workbook_records(source, name), phone_column, phones)
         return
-    with decoded(source, name) as text:
-        first = next((line for line in text.lines() if not line.isspace()), None)
-        if first is None:
+    with closing(formats.Lines(source, name, head)) as lines:
+        if not lines.first:
             raise UsageError(f"{name} is empty", "It should hold recipients: CSV with a header, JSON Lines, or .xlsx.")
-        if first.lstrip().startswith("{"):
-            records: Callable[[], Records] = partial(formats.json_records, text)
+        if may_be_list and _is_phone(lines.first, least=1):
+            yield NumberList(lines, phones)
+        elif lines.first.lstrip().startswith("{"):
+            yield Table(name, formats.json_records(lines), phone_column, phones)
         else:
-            records = formats.of_csv(text, phone_column)
-        yield Table(name, text.encoding, records, phone_column, phones)
+            records = formats.csv_records(lines, lambda cells: _find_phone(cells, phone_column) is not None)
+            yield Table(name, records, phone_column, phones)
+        if lines.windows_1252:
+            note(f"{name} is not UTF-8; reading it as Windows-1252")
 
 
-def numbers_in(source: BinaryIO, name: str, country: str | None, phone_column: str | None = None) -> Iterator[str]:
+def numbers_in(
+    source: io.BufferedReader, name: str, country: str | None, phone_column: str | None = None
+) -> Iterator[str]:
     """Yield the numbers in a file: one per line, or any file of recipients.
 
     ``name`` is what messages call the file, ``country`` is that of national numbers. Raises UsageError for a number
     that is not valid.
     """
-    name = shorten(name)
-    lines = head_of(source).decode("latin-1").removeprefix("\u00ef\u00bb\u00bf").splitlines()
-    if not _NUMBER.fullmatch(next((line for line in lines if line.strip()), "")):
-        with opened(source, name, phone_column, PhoneCells(country)) as rows:
-            for row in rows:
-                if isinstance(row, InvalidRow):
-                    raise UsageError(f"Line {row.line} of {name}: {row.phone}: {row.reason}", "Fix or remove it.")
-                yield row.phone
-        return
-    reader = phones.Reader(country)
-    with decoded(source, name) as text:
-        for line, content in enumerate(text.lines(), 1):
-            digits = reader.quick(content)
-            if digits is None and content.strip():
-                try:
-                    digits = reader.read(content.strip()).digits
-                except InvalidPhoneError as error:
-                    raise UsageError(f"Line {line} of {name}: {error.what}", error.hint) from None
-            if digits is not None:
-                yield digits
+    with opened(source, name, phone_column, PhoneCells(country), may_be_list=True) as rows:
+        for row in rows:
+            if isinstance(row, InvalidRow):
+                raise UsageError(
+                    f"Line {row.line} of {shorten(name)}: {row.phone}: {row.reason}",
+                    "Fix or remove it. Name the country of national numbers with --country-code CO.",
+                )
+            yield row.phone
 
 
-def head_of(source: BinaryIO) -> bytes:
-    """Return the beginning of a source, which stays unread; nothing for a pipe without a buffer."""
-    with suppress(OSError):  # reading the source again says what is wrong
-        if isinstance(source, io.BufferedReader):
-            return source.peek(_HEAD)
-        if source.seekable():
-            place = source.tell()
-            head = source.read(_HEAD)
-            source.seek(place)
-            return head
-    return b""
+# --- columns, by the names that people type
+
+
+def find_column(name: str, columns: Sequence[str]) -> int | None:
+    """Return the index of the column of exactly this name, or else of the only one that differs only in case."""
+    if name in columns:
+        return columns.index(name) if name else None
+    return _only(_key(column) == _key(name) for column in columns)
+
+
+def listed(columns: Sequence[str]) -> str:
+    """Return the names of columns for a message: ``Columns: phone, name``."""
+    names = [shorten(column, _LONGEST_SHOWN) for column in columns if column]
+    rest = len(names) - _MOST_LISTED
+    more = f" and {rest} more" if rest > 0 else ""
+    return f"Columns: {', '.join(names[:_MOST_LISTED]) or 'none'}{more}"
+
+
+def _find_phone(columns: Sequence[str], asked: str | None, sample: Sequence[Sequence[str]] = ()) -> int | None:
+    """Return the index of the phone column; None if it is not certain.
+
+    If none was asked for, it is the one called "phone", or else the only one whose name, or all of whose values in the
+    ``sample`` rows, are those of phone numbers.
+    """
+    found = find_column("phone" if asked is None else asked.strip(), columns)
+    if found is None and asked is None:
+        found = _only(_key(name) in _PHONE_NAMES for name in columns)
+        if found is None:
+            found = _only(_are_phones([row[at] for row in sample if at < len(row)]) for at in range(len(columns)))
+    return found
+
+
+def _require_phone(columns: Sequence[str], asked: str | None, file: str, sample: Sequence[Sequence[str]]) -> int:
+    """Return the index of the phone column. Raises UsageError if it is not found or two columns share a name."""
+    index = _find_phone(columns, asked, sample)
+    if index is None:
+        if any(map(_is_phone, columns)):
+            raise UsageError(
+                f"the first line of {file} contains a phone number, but must name the columns",
+                "Add a header line, for example: phone,name",
+            )
+        raise UsageError(
+            f"{file} has no column {quote('phone' if asked is None else asked)}. {listed(columns)}",
+            "Name the column of the phone numbers: --phone-column NAME",
+        )
+    twice = next((name for name, count in Counter(columns).items() if name and count > 1), None)
+    if twice is not None:
+        raise UsageError(f"{file} has more than one column named {quote(twice)}", "Give each column its own name.")
+    return index
+
+
+def _only(found: Iterable[bool]) -> int | None:
+    """Return the index of the only true value."""
+    places = [place for place, is_found in enumerate(found) if is_found]
+    return places[0] if len(places) == 1 else None
+
+
+def _is_phone(text: str, least: int = LEAST_DIGITS) -> bool:
+    try:
+        return len(phones.as_typed(text).digits) >= least
+    except InvalidPhoneError:
+        return False
+
+
+def _are_phones(cells: Sequence[str]) -> bool:
+    filled = [cell for cell in cells if cell.strip()]
+    return bool(filled) and all(map(_is_phone, filled))
+
+
+def _key(name: str) -> str:
+    """Return a name in the form that is compared; systems may compose the same letters differently."""
+    return unicodedata.normalize("NFC", name).casefold()

@@ -13,6 +13,7 @@ from functools import cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgctl.errors import ConfigurationError, UsageError
+from msgctl.jobs.formats import INSTALL
 from msgctl.jobs.reader import RowError
 from msgctl.jobs.spec import JobSpec
 from msgctl.values import quote
@@ -31,7 +32,6 @@ _AT = re.compile(
 
 WRITE_WINDOW = "Write it like --window 08:00-19:00 --days mon-sat, or use --window co."
 WRITE_AT = 'Write it like --at "2026-12-01 09:00", or with an offset: "2026-12-01 09:00-05:00".'
-INSTALL = "Install it with: pip install 'msgctl[campaigns]'"
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from msgctl.errors import ConfigurationError, UsageError
+from msgctl.jobs.database import LEDGER
 from msgctl.jobs.ledger import facts
-from msgctl.jobs.schema import LEDGER
-from msgctl.storage import database, files
+from msgctl.storage import files
 from msgctl.values import quote
 
 SUFFIX = ".sqlite3"
@@ -104,7 +104,7 @@ class Store:
             # The ledger goes first: without its log it would lose what was in flight.
             self.path(job).unlink()
             files.sync(self.folder)
-            database.delete(self.path(job))
+            files.delete(self.path(job))
             self.remove_lock(job)
 
     def tidy(self) -> None:

@@ -11,9 +11,8 @@ from typing import NamedTuple, Protocol
 
 from msgctl import segments
 from msgctl.errors import UsageError
-from msgctl.jobs.columns import find, listed, nearest, shown_name
-from msgctl.jobs.reader import Nested, RecipientReader, Row, RowError
-from msgctl.values import quote
+from msgctl.jobs.reader import RecipientReader, Row, RowError, find_column, listed
+from msgctl.text import shorten
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _LITERAL_BRACES = "Write {{ and }} for braces in the text."
@@ -23,79 +22,63 @@ Parameters = Mapping[str, str | list[str]]
 
 
 class Placeholder(NamedTuple):
-    """A placeholder of a template, its column, and the text for an empty cell."""
+    """A column, and the text for an empty cell of it."""
 
-    piece: int
     column: int
+    name: str
     fallback: str | None = None
 
+    def fill(self, row: Row) -> str:
+        """Return the cell of a row. Raises RowError if it is empty."""
+        value = row.values[self.column]
+        if value and not value.isspace():
+            return value
+        if self.fallback is None:
+            raise RowError(f"column {shorten(self.name, 40)} is empty")
+        return self.fallback
 
-class Template:
-    """A text whose placeholders name columns that exist. There are no formats, attributes or expressions."""
 
-    def __init__(self, pieces: Sequence[str], placeholders: Sequence[Placeholder], columns: Sequence[str]) -> None:
-        self._pieces = pieces
-        self._placeholders = placeholders
-        self._columns = columns
+class Template(tuple[str | Placeholder, ...]):
+    """Texts, and placeholders whose columns exist. There are no formats, attributes or expressions."""
+
+    __slots__ = ()
 
     @classmethod
     def parse(cls, text: str, columns: Sequence[str]) -> Template:
         """Find the placeholders in a text; ``{{`` and ``}}`` are braces. Raises UsageError for an unknown column."""
-        pieces: list[str] = []
-        placeholders: list[Placeholder] = []
+        pieces: list[str | Placeholder] = []
         end = 0
         for token in _TOKEN.finditer(text):
             pieces.append(text[end : token.start()])
             end = token.end()
-            if token[0] in {"{{", "}}"}:
-                pieces.append(token[0][0])
-            elif token[1] is None:
-                raise _lone_brace(token)
+            if token[1] is not None:
+                pieces.append(_placeholder(token[1], columns))
+            elif token[0] in "{}":
+                raise UsageError(
+                    f"'{token[0]}' at position {token.start() + 1} of the message has no partner", _LITERAL_BRACES
+                )
             else:
-                name, bar, fallback = token[1].partition("|")
-                if find(token[1].strip(), columns) is not None:  # the name of a column may contain |
-                    name, bar = token[1], ""
-                column = _index(name.strip(), columns)
-                placeholders.append(Placeholder(len(pieces), column, fallback if bar else None))
-                pieces.append("")
-        return cls([*pieces, text[end:]], placeholders, columns)
-
-    @classmethod
-    def of_column(cls, name: str, columns: Sequence[str]) -> Template:
-        """Return a template that is one column and nothing else."""
-        return cls([""], [Placeholder(0, columns.index(name))], columns)
+                pieces.append(token[0][0])
+        return cls([*pieces, text[end:]])
 
     @property
-    def text(self) -> str:
-        """The text with its placeholders left out."""
-        return "".join(self._pieces)
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether the text is the same for every row."""
-        return not self._placeholders
+    def constant(self) -> str | None:
+        """The text, if it is the same for every row."""
+        texts = [piece for piece in self if isinstance(piece, str)]
+        return "".join(texts) if len(texts) == len(self) else None
 
     def fill(self, row: Row) -> str:
         """Return the text for a row. Raises RowError if a cell is empty."""
-        pieces = [*self._pieces]
-        for place, column, fallback in self._placeholders:
-            value = row.values[column]
-            if not value or value.isspace():
-                if fallback is not None and not isinstance(value, Nested):
-                    pieces[place] = fallback
-                    continue
-                why = "holds an object or a list, not text" if isinstance(value, Nested) else "is empty"
-                raise RowError(f"column {shown_name(self._columns[column])} {why}")
-            pieces[place] = value
-        return "".join(pieces)
+        return "".join([piece if isinstance(piece, str) else piece.fill(row) for piece in self])
 
 
 class Message(NamedTuple):
-    """The message of one recipient, its segments and its estimated credits."""
+    """The message of one recipient, its segments and its estimated credits, and those that GSM-7 would save."""
 
     parameters: Parameters
     segments: int
     cost: int
+    saved: int = 0
 
 
 class Renderer(Protocol):
@@ -123,57 +106,52 @@ class MessageRenderer:
         self._check = check
         self._by_segments = by_segments
         self._cost = cost
-        self._templates = {name: self._parse(text, reader) for name, text in texts.items()}
-        each = [template for _, templates in self._templates.values() for template in templates]
-        for template in each:
-            if template.is_constant:
-                check(template.text)  # before any row is read
-        self._is_constant = all(template.is_constant for template in each)
+        others = [
+            Template([Placeholder(index, name)])
+            for index, name in enumerate(reader.columns)
+            if name and name != reader.phone_column
+        ]
+        self._templates = {
+            name: [Template.parse(each, reader.columns) for each in ([text] if isinstance(text, str) else text)]
+            or others
+            for name, text in texts.items()
+        }
+        self._single = {name for name, text in texts.items() if isinstance(text, str)}
+        constants = [template.constant for templates in self._templates.values() for template in templates]
+        for text in constants:
+            if text is not None:
+                check(text)  # before any row is read
+        self._is_constant = None not in constants
         self._constant: Message | None = None
 
     def render(self, row: Row) -> Message:
         """Return the message of a row. Raises UsageError or RowError if the row cannot have one."""
         if self._constant is not None:
             return self._constant
-        parameters: dict[str, str | list[str]] = {}
-        count = 0
-        for name, (is_array, templates) in self._templates.items():
-            texts = [self._check(template.fill(row)) for template in templates]
-            parameters[name] = texts if is_array else texts[0]
-            if self._by_segments:
-                count += sum(segments.count(text).segments for text in texts)
-        message = Message(parameters, count, count if self._by_segments else self._cost)
+        filled = {
+            name: [self._check(template.fill(row)) for template in templates]
+            for name, templates in self._templates.items()
+        }
+        parameters = {name: texts[0] if name in self._single else texts for name, texts in filled.items()}
+        message = Message(parameters, 0, self._cost)
+        if self._by_segments:
+            texts = [text for texts in filled.values() for text in texts]
+            count = sum(segments.count(text).segments for text in texts)
+            message = Message(parameters, count, count, sum(map(segments.saved_by_gsm7, texts)))
         if self._is_constant:
             self._constant = message
         return message
 
-    @staticmethod
-    def _parse(text: str | Sequence[str], reader: RecipientReader) -> tuple[bool, list[Template]]:
-        if isinstance(text, str):
-            return False, [Template.parse(text, reader.columns)]
-        if text:
-            return True, [Template.parse(each, reader.columns) for each in text]
-        others = [name for name in reader.columns if name and name != reader.phone_column]
-        return True, [Template.of_column(name, reader.columns) for name in others]
 
-
-def _index(name: str, columns: Sequence[str]) -> int:
-    if not name:
+def _placeholder(inside: str, columns: Sequence[str]) -> Placeholder:
+    """Return the placeholder that is written in braces. Raises UsageError if its column does not exist."""
+    name, bar, fallback = inside.partition("|")
+    if not (name := name.strip()):
         raise UsageError("{} in the message names no column", f"Name one, as in {{name}}. {_LITERAL_BRACES}")
-    index = find(name, columns)
+    index = find_column(name, columns)
     if index is None:
-        near = nearest(name, columns)
         raise UsageError(
-            f"The message uses {{{shown_name(name)}}}, but the file has no such column. {listed(columns)}",
-            (f"Did you mean {{{near}}}? " if near else "") + _LITERAL_BRACES,
+            f"The message uses {{{shorten(name, 40)}}}, but the file has no such column. {listed(columns)}",
+            _LITERAL_BRACES,
         )
-    return index
-
-
-def _lone_brace(token: re.Match[str]) -> UsageError:
-    fault = "is not closed" if token[0] == "{" else "was never opened"
-    beginning = token.string[max(token.start() - 10, 0) : token.start() + 20]
-    return UsageError(
-        f"a brace in the message {fault}: '{token[0]}' at position {token.start() + 1}, in {quote(beginning)}",
-        _LITERAL_BRACES,
-    )
+    return Placeholder(index, columns[index], fallback if bar else None)

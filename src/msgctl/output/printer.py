@@ -33,11 +33,6 @@ class Screen(NamedTuple):
     width: int | None
     color: bool
 
-    @classmethod
-    def of(cls, stream: TextIO, color: bool) -> Screen:
-        """Return the screen of a stream; the caller decides about colour, which FORCE_COLOR forces upon pipes."""
-        return cls(stream, _terminal_width(stream) if stream.isatty() or color else None, color)
-
     def write_bytes(self, data: bytes) -> None:
         """Write UTF-8 bytes exactly, whatever the encoding of the stream. A text-only stream gets them decoded."""
         buffer = getattr(self.stream, "buffer", None)
@@ -50,7 +45,7 @@ class Screen(NamedTuple):
             left = left[buffer.write(left) :]
 
 
-def _terminal_width(stream: TextIO) -> int:
+def terminal_width(stream: TextIO) -> int:
     wanted = os.environ.get("COLUMNS", "")
     if wanted.isascii() and wanted.isdecimal() and len(wanted) < 6 and int(wanted) > 0:
         return int(wanted)

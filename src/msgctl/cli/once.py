@@ -1,0 +1,75 @@
+"""Send at most once under a key (--once), and give the same result to every later call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgctl import recipients
+from msgctl.cli.requests import SendOptions, Values, check_fields, judged, perform
+from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, RefusedError
+from msgctl.history import once
+from msgctl.history.store import phones_of
+from msgctl.http import request
+from msgctl.http.response import read as read_response
+from msgctl.jsontext import ShapeError, load_json
+from msgctl.operations import Operation
+from msgctl.output.result import ServiceResult
+
+if TYPE_CHECKING:
+    from msgctl.cli.context import Context
+
+
+def send(
+    context: Context, operation: Operation, values: Values, body: bytes | None, options: SendOptions
+) -> ServiceResult:
+    """Send unless it was done under the key. The key is free again if nothing can have been sent."""
+    request.build(operation, values, body)  # usage errors come before those of the profile
+    check_fields(context, operation)
+    account = f"{context.profile.base_url} {context.profile.client}"
+    wanted = once.fingerprint(operation.name, values, body)
+    key = once.check_key(options.once or "")
+    with once.reserved(account, key, wanted, now=context.clock(), resend_unknown=options.resend_unknown) as reservation:
+        if reservation.earlier is not None:
+            context.note("Nothing was sent: this key was used before. This is the earlier result.")
+            return _earlier(operation, values, body, reservation.earlier)
+        try:
+            result = perform(context, operation, values, body)
+        except MsgctlError as error:
+            if error.nothing_sent or isinstance(error, RefusedError):
+                reservation.release()
+            else:
+                body_text = error.body.encode() or None
+                stored = once.StoredResult(5, error.http_status, body_text, error.message, error.hint or "")
+                _settle(context, reservation, stored)
+            raise
+        sent = result.responses[0]
+        stored = once.StoredResult(recipients.exit_code(result.outcomes), sent.http_status, sent.body)
+        _settle(context, reservation, stored)
+        return result
+
+
+def _settle(context: Context, reservation: once.Reservation, result: once.StoredResult) -> None:
+    """Store a result. If that fails, later calls with the key say that the outcome is unknown."""
+    try:
+        reservation.settle(result)
+    except ConfigurationError as error:
+        context.warn(f"The result is not stored under --once: {error.message}.")
+
+
+def _earlier(operation: Operation, values: Values, body: bytes | None, earlier: once.StoredResult) -> ServiceResult:
+    """Return the result of an earlier call as it was. Raises OutcomeUnknownError if it is unknown."""
+    content = earlier.body or b""
+    if not earlier.what and earlier.http_status is not None:
+        response = read_response(operation, content, earlier.http_status)
+        return judged(operation, response, values, phones_of(values, body))
+    try:
+        document = load_json(content)
+    except ShapeError:
+        document = None
+    raise OutcomeUnknownError(
+        earlier.what,
+        earlier.hint or None,
+        http_status=earlier.http_status,
+        body=content.decode(errors="replace"),
+        document=document,
+    )

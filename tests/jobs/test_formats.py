@@ -1,0 +1,95 @@
+"""Files of recipients in their encodings, and from every kind of source."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from jobs.reading import ANA, LUIS, read, read_from, refused, source
+from msgctl.errors import UsageError
+from msgctl.jobs.reader import Row, opened
+
+# --- encodings
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_the_whole_file_has_one_encoding(codec: str) -> None:
+    rows = [f"{ANA},Ana {number}" for number in range(40_000)]
+    outcome = read("\n".join(["phone,señal", *rows, f"{LUIS},Íñigo €5"]).encode(codec))
+    assert outcome.notes == ["customers.csv is not UTF-8; reading it as Windows-1252"] * (codec == "cp1252")
+    assert outcome.columns == ("phone", "señal")
+    assert outcome.rows[-1] == Row(40_002, LUIS, (LUIS, "Íñigo €5"))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (f"phone\n{ANA}\n".encode("utf-16-le"), "UTF-16"),
+        (f"phone\n{ANA}\n".encode("utf-32"), "UTF-16"),
+        (f"phone\n{ANA}\n".encode("utf-16")[:-1], "not valid UTF-16"),
+        (b"phone\n" + b"57300\n" * 100_000 + b"\0", "NUL"),
+        (
+            b"phone,name\n" + b"57300,\xc3\xa9\n" * 60_000 + b"57300,\xe9\n",
+            "line 2 of customers.csv is UTF-8, but line 60002",
+        ),
+        (b"phone,name\n57300,\xe9\n" + b"57300,\xc3\xa9\n" * 2, "line 3 of customers.csv is UTF-8, but line 2 is not"),
+        (b"phone,name\r\n" + b"57300,\xe9\r\n" * 60_000 + b"57300,\x81\r\n", "line 60002"),
+        (b"\xef\xbb\xbfphone,name\n57300,\xe9\n", "line 2 is not"),
+        (b"\xef\xbb\xbfphone,name\n57300,\xc3", "line 2 is not"),
+    ],
+    ids=range(9),
+)
+def test_a_file_that_is_not_text_of_one_encoding_is_refused(content: bytes, said: str) -> None:
+    message = refused(content)
+    assert said in message
+    assert "Save it" in message or "save the file" in message
+
+
+# --- sources
+
+
+class Broken(io.RawIOBase):
+    """A file on a medium that fails after some bytes."""
+
+    def __init__(self, content: bytes, good: int) -> None:
+        self._content = io.BytesIO(content)
+        self._good = good
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object, /) -> int:
+        if self._content.tell() >= self._good:
+            raise OSError(5, "Input/output error")
+        return self._content.readinto(cast(bytearray, buffer))
+
+
+@pytest.mark.parametrize("good", [0, 1, 10_000, 100_000])
+def test_a_failed_read_refuses_the_file(good: int) -> None:
+    content = b"phone\n" + b"57300\n" * 20_000
+    with pytest.raises(UsageError, match=r"Cannot read customers\.csv: Input/output error"):
+        read_from(io.BufferedReader(Broken(content, good)))
+
+
+def test_an_endless_device_is_refused() -> None:
+    with Path("/dev/zero").open("rb") as source, pytest.raises(UsageError, match="not text"):
+        read_from(source)
+
+
+def test_a_pipe_without_a_phone_column_is_refused_while_it_is_still_written() -> None:
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, b"name,city\n" + b"Ana,Cali\n" * 51)
+        with open(reading, "rb") as source, pytest.raises(UsageError, match="no column"):  # noqa: PTH123
+            read_from(source)
+    finally:
+        os.close(writing)
+
+
+def test_a_file_name_cannot_control_the_terminal() -> None:
+    with pytest.raises(UsageError, match=r"a\\x1b\[2Jb is empty"), opened(source(b""), "a\x1b[2Jb", "phone"):
+        pass
