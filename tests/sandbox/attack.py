@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import requests
+import httpx
 import schemathesis
 
 
@@ -18,7 +18,7 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
 def after_call(context: Any, case: Any, response: Any) -> None:
     """Clear the faults that a request may have set: they would be found in every other response."""
     if case.operation.path == "/sandbox/fault":
-        requests.post(response.request.url, json={"faults": []}, timeout=10)
+        httpx.post(response.request.url, json={"faults": []}, timeout=10)
 
 
 schemathesis.hook(before_call)
