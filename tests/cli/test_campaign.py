@@ -275,12 +275,13 @@ def test_a_job_whose_process_was_killed_is_continued(service: Service, tool: Too
     killer = (
         "import os, signal, sys\n"
         "from msgctl.jobs.ledger import Ledger\n"
-        "from msgctl.cli import run\n"
+        "from msgctl.__main__ import main\n"
         "record = Ledger.record\n"
         "def killed(self, result):\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "Ledger.record = killed\n"
-        "run(['job', 'run-due'])\n"
+        "sys.argv[1:] = ['job', 'run-due']\n"
+        "main()\n"
     )
     assert subprocess.run([sys.executable, "-c", killer], check=False, timeout=60).returncode == -9
     before = len(sends(service))
