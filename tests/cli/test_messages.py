@@ -307,7 +307,7 @@ def test_the_messages_are_those_of_the_file(
         .replace(f"msgctl/{__version__}", "msgctl/VERSION")
         .replace(str(tmp_path), "FOLDER")
     )
-    shown = re.sub("[0-9]+ ms", "N ms", shown)
+    shown = re.sub("[0-9]+ ms", "N ms", re.sub(r"127\.0\.0\.1:[0-9]+", "127.0.0.1:PORT", shown))
     file = FOLDER / f"{room.__name__}.txt"
     if os.environ.get("WRITE_VIEWS"):
         file.write_text(shown)
