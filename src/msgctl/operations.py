@@ -106,74 +106,58 @@ PREMIUM_CATEGORIES = ("region", "city", "brand", "model", "browser", "lang")
 MOST_RETRIES = 3
 
 
-def _strings(*names: str) -> tuple[Member, ...]:
-    return tuple(Member(name) for name in names)
+def _members(*each: str | Member) -> tuple[Member, ...]:
+    """Return fields of a response; those given by name are strings."""
+    return tuple(Member(one) if isinstance(one, str) else one for one in each)
 
 
-def _clicks(category: str, *more: Member) -> Member:
-    return Member(category, Kind.OBJECT, (Member("property"), Member("clicks", Kind.INTEGER), *more))
-
-
-_PERCENT = Member("percent", Kind.NUMBER)
-_METRICS = (
-    _clicks("date"),
-    _clicks("hour", Member("date")),
-    _clicks("country"),
-    _clicks("region"),
-    _clicks("city", Member("countryIsoCode"), Member("region"), _PERCENT),
-    _clicks("device"),
-    _clicks("brand", _PERCENT),
-    _clicks("model", _PERCENT),
-    _clicks("operatingSystem"),
-    _clicks("browser"),
-    _clicks("lang"),
-)
 _CREDITS = Member("credits", Kind.INTEGER)
 _MINUTES = Member("minutes_to_expire", Kind.INTEGER)
-
-
-def _data(*entry: Member) -> Member:
-    return Member("data", Kind.ARRAY, entry)
-
-
-_SMS_DATA = _data(*_strings("id", "status"), _CREDITS, *_strings("sms", "phone"))
+_PERCENT = Member("percent", Kind.NUMBER)
+_CLICKS = _members("property", Member("clicks", Kind.INTEGER))
+_METRICS = {
+    "date": (),
+    "hour": _members("date"),
+    "country": (),
+    "region": (),
+    "city": _members("countryIsoCode", "region", _PERCENT),
+    "device": (),
+    "brand": (_PERCENT,),
+    "model": (_PERCENT,),
+    "operatingSystem": (),
+    "browser": (),
+    "lang": (),
+}
+_SMS_DATA = Member("data", Kind.ARRAY, _members("id", "status", _CREDITS, "sms", "phone"))
+_CALL_DATA = Member("data", Kind.ARRAY, _members("id", "state", _CREDITS, "message", "phone", "voice"))
+_CALL_2FA_DATA = Member("data", Kind.ARRAY, _members("id", "state", _CREDITS, Member("phone", Kind.NUMBER), "voice"))
 
 RESPONSE_BALANCE = Record("ResponseBalance", (Member("status", Kind.INTEGER),))
-RESPONSE_SECURITY = Record("ResponseSecurity", _strings("id", "status", "phone", "name"))
-RESPONSE_SMS = Record("ResponseSMS", (Member("id"), Member("status", Kind.INTEGER), _SMS_DATA))
-RESPONSE_CALL = Record(
-    "ResponseCall",
-    (*_strings("status", "id"), _data(*_strings("id", "state"), _CREDITS, *_strings("message", "phone", "voice"))),
-)
+RESPONSE_SECURITY = Record("ResponseSecurity", _members("id", "status", "phone", "name"))
+RESPONSE_SMS = Record("ResponseSMS", _members("id", Member("status", Kind.INTEGER), _SMS_DATA))
+RESPONSE_CALL = Record("ResponseCall", _members("status", "id", _CALL_DATA))
 RESPONSE_STATE = Record(
     "ResponseStatusSMS",
-    (
-        Member("state"),
-        _CREDITS,
-        Member("phone", Kind.INTEGER),
-        *_strings("created", "sms", "dispatch_id", "id"),
-    ),
+    _members("state", _CREDITS, Member("phone", Kind.INTEGER), "created", "sms", "dispatch_id", "id"),
 )
-RESPONSE_SMS_2FA = Record("ResponseSMS2fa", (*_strings("id", "status"), _MINUTES, _SMS_DATA))
-RESPONSE_CALL_2FA = Record(
-    "ResponseCALL2fa",
-    (
-        *_strings("status", "id"),
-        _MINUTES,
-        _data(*_strings("id", "state"), _CREDITS, Member("phone", Kind.NUMBER), Member("voice")),
-    ),
-)
-RESPONSE_SUCCESS = Record("ResponseSucces", _strings("status"))
-RESPONSE_URL_SHORT = Record("ResponseURLShort", _strings("urlShort", "urlLong", "msg"))
+RESPONSE_SMS_2FA = Record("ResponseSMS2fa", _members("id", "status", _MINUTES, _SMS_DATA))
+RESPONSE_CALL_2FA = Record("ResponseCALL2fa", _members("status", "id", _MINUTES, _CALL_2FA_DATA))
+RESPONSE_SUCCESS = Record("ResponseSucces", _members("status"))
+RESPONSE_URL_SHORT = Record("ResponseURLShort", _members("urlShort", "urlLong", "msg"))
 RESPONSE_STATISTIC = Record(
     "ResponseStatistic",
-    (
-        *_strings("urlShort", "urlLong"),
+    _members(
+        "urlShort",
+        "urlLong",
         Member("clicksNumber", Kind.INTEGER),
-        Member("metrics", Kind.ARRAY, _METRICS),
+        Member(
+            "metrics",
+            Kind.ARRAY,
+            tuple(Member(name, Kind.OBJECT, _CLICKS + more) for name, more in _METRICS.items()),
+        ),
     ),
 )
-RESPONSE_CHATAPP = Record("chat-app record", _strings("id", "status", "phone", "name"))
+RESPONSE_CHATAPP = Record("chat-app record", _members("id", "status", "phone", "name"))
 
 _COUNTRY_CODE = Field("country-code", "--country-code", "ISO 3166 country code, for example CO.", required=False)
 _PHONE = Field("phone", "PHONE", "Phone number, with its country code.")

@@ -60,17 +60,15 @@ def outcomes(operation: Operation, document: Mapping[str, Any], phones: Sequence
     An entry belongs to the number that it names, with or without country code, and else to the phone in its place.
     ``document`` is that of a `Response`: its ``data``, if any, is an array of objects.
     """
+    is_judged = operation.effect is Effect.SENDS
     if not operation.answer.entries:
-        return [_of(operation, phone, document) for phone in phones]
+        return [_of(phone, document, is_judged=is_judged) for phone in phones]
     entries = document.get("data")
     if entries is None:  # only the dispatch as a whole is acknowledged
-        outcome = _outcome(operation, document) if _text(document.get("id")) else UNKNOWN
+        outcome = _of(None, document, is_judged=is_judged).outcome if _text(document.get("id")) else UNKNOWN
         return [RecipientOutcome(phone, outcome) for phone in phones]
-    found = [None if place is None else entries[place] for place in _places(entries, phones)]
-    return [
-        RecipientOutcome(phone, UNKNOWN) if entry is None else _of(operation, phone, entry)
-        for phone, entry in zip(phones, found, strict=True)
-    ]
+    found = [{} if place is None else entries[place] for place in _places(entries, phones)]
+    return [_of(phone, entry, is_judged=is_judged) for phone, entry in zip(phones, found, strict=True)]
 
 
 def unclaimed(
@@ -80,7 +78,7 @@ def unclaimed(
     entries = (document.get("data") or []) if operation.answer.entries else []
     claimed = set(_places(entries, phones))
     rest = [entry for place, entry in enumerate(entries) if place not in claimed]
-    return [_of(operation, None, entry) for entry in rest[:MOST_UNCLAIMED]]
+    return [_of(None, entry, is_judged=operation.effect is Effect.SENDS) for entry in rest[:MOST_UNCLAIMED]]
 
 
 def exit_code(found: Sequence[RecipientOutcome]) -> int:
@@ -105,36 +103,33 @@ def words(text: str) -> list[str]:
     return re.findall(r"[^\W\d_]+", "".join(char for char in decomposed if not unicodedata.combining(char)))
 
 
-def _of(operation: Operation, phone: str | None, entry: Entry) -> RecipientOutcome:
-    status = entry.get("status")
+def _of(phone: str | None, entry: Entry, *, is_judged: bool) -> RecipientOutcome:
+    """Return what an entry says of its recipient; the status of a blocked number is not judged."""
+    name, status, state, price = entry.get("id"), entry.get("status"), entry.get("state"), entry.get("credits")
+    outcome = ACCEPTED if entry else UNKNOWN
+    if is_judged and (
+        (isinstance(status, str) and is_failure(status))
+        or (isinstance(state, str) and is_failure(state))
+        or (not name and entry.get("error"))
+    ):
+        outcome = REFUSED
+    if status is None:
+        status = state  # a call has a state, everything else a status
+    # Jobs read millions of entries, so there are no calls for what is plain.
     return RecipientOutcome(
         phone or _text(entry.get("phone")),
-        _outcome(operation, entry),
-        _text(entry.get("id")),
-        _text(entry.get("state") if status is None else status),  # a call has a state, everything else a status
-        _text(entry.get("credits")),
+        outcome,
+        name if isinstance(name, str) and name.isascii() else _text(name),
+        status if isinstance(status, str) and status.isascii() else _text(status),
+        price if isinstance(price, str) and price.isascii() else _text(price),
     )
-
-
-def _outcome(operation: Operation, entry: Entry) -> str:
-    """Return what an entry means for its recipient; the status of a blocked number is not judged."""
-    if not entry:
-        return UNKNOWN
-    if operation.effect is not Effect.SENDS:
-        return ACCEPTED
-    for said in (entry.get("status"), entry.get("state")):
-        if isinstance(said, str) and is_failure(said):
-            return REFUSED
-    return REFUSED if entry.get("error") and not entry.get("id") else ACCEPTED
 
 
 def _text(value: Any) -> str | None:
     """Return a plain JSON value as text that a database takes; a number is text already, anything else is None."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if not isinstance(value, str):
-        return None
-    return value if value.isascii() else storable(value)
+    return storable(value) if isinstance(value, str) else None
 
 
 def _places(entries: Sequence[Entry], phones: Sequence[str | None]) -> list[int | None]:

@@ -230,6 +230,9 @@ def responses(tell: Teller, service: Service) -> None:
         tell.run("-vv", "block", "add", PHONE, about="what -vv shows")
     service.always(answer({"error": "E1", "more": 1.50}, 500))
     tell.run("balance", "--json", about="500")
+    tell.run("sandbox", "fault", "520:next=2", "-p", "sandbox")
+    tell.run("-p", "sandbox", "balance")
+    tell.run("-p", "sandbox", "sms", "send", PHONE, "-m", "x")
     service.always(answer({"urlShort": "https://s.example/u/1", "metrics": [{"date": 7}]}))
     tell.run("url", "stats", "offers", "--since", "today", about="another shape")
 
@@ -307,7 +310,7 @@ def test_the_messages_are_those_of_the_file(
         .replace(f"msgctl/{__version__}", "msgctl/VERSION")
         .replace(str(tmp_path), "FOLDER")
     )
-    shown = re.sub("[0-9]+ ms", "N ms", shown)
+    shown = re.sub("[0-9]+ ms", "N ms", re.sub(r"127\.0\.0\.1:[0-9]+", "127.0.0.1:PORT", shown))
     file = FOLDER / f"{room.__name__}.txt"
     if os.environ.get("WRITE_VIEWS"):
         file.write_text(shown)

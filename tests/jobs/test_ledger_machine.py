@@ -259,7 +259,9 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def stored(self) -> list[object]:
         """Return all that the file says of recipients and requests."""
-        return [self.ledger.db.execute(f"SELECT * FROM {table}").fetchall() for table in ("recipient", "request")]
+        return [
+            self.ledger.db.execute(f"SELECT * FROM {table}").fetchall() for table in ("outcome", "request", "result")
+        ]
 
 
 TestLedger = LedgerMachine.TestCase
@@ -272,10 +274,10 @@ def test_intents_are_not_written_over_those_of_another_process(tmp_path: Path) -
         assert other.next_cost() == 1
         with one.transaction():
             assert one.intend(1) is not None
-        stored = one.db.execute("SELECT * FROM recipient").fetchall()
+        stored = one.db.execute("SELECT * FROM outcome").fetchall()
         with pytest.raises(ConfigurationError), other.transaction():
             other.intend(2)
-        assert one.db.execute("SELECT * FROM recipient").fetchall() == stored
+        assert one.db.execute("SELECT * FROM outcome").fetchall() == stored
         assert other.totals.states[State.PENDING] == 2
 
 

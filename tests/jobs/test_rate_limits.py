@@ -32,6 +32,7 @@ from jobs.making import (
     write,
 )
 from msgctl.errors import ConditionError, NotReachedError, OutcomeUnknownError, RefusedError
+from msgctl.jobs import workers
 from msgctl.jobs.rate_limits import RateLimiter
 from msgctl.jobs.reader import Row
 from msgctl.jobs.spec import JobSpec
@@ -103,7 +104,10 @@ def test_a_slow_rate_is_never_passed_by_more_than_one_recipient(rate: float) -> 
     ],
     ids=["refused", "unknown", "not reached"],
 )
-def test_five_failures_of_a_kind_stop_a_job(said: Reply, error: type[Exception], outcome: str, tmp_path: Path) -> None:
+def test_five_failures_of_a_kind_stop_a_job(
+    said: Reply, error: type[Exception], outcome: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "PAUSE", 0.0)
     service = Service(accept, *[said] * 4, accept, *[said] * 5)
     with closing(opened(write(tmp_path / "job.sqlite3", rows(20), one_by_one()))) as ledger:
         stopped_by = run(ledger, service)
@@ -113,7 +117,8 @@ def test_five_failures_of_a_kind_stop_a_job(said: Reply, error: type[Exception],
     assert found == {"accepted": 2, **({"pending": 18} if outcome == "pending" else {"pending": 9, str(outcome): 9})}
 
 
-def test_failures_of_several_kinds_are_not_in_a_row(tmp_path: Path) -> None:
+def test_failures_of_several_kinds_are_not_in_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "PAUSE", 0.0)
     service = Service(*[refuse] * 4, *[lose] * 4, *[miss] * 4, *[refuse] * 4)
     with closing(opened(write(tmp_path / "job.sqlite3", rows(20), one_by_one()))) as ledger:
         assert run(ledger, service) is None
@@ -162,13 +167,6 @@ def test_the_budget_is_never_exceeded(
         assert f"--max-credits {budget}" in stopped_by.message
     # The first message is sent where its estimate fits: nobody knows its price before.
     assert service.charged <= budget or [len(phones) for phones in service.asked] == [1]
-
-
-def test_one_thread_keeps_to_a_rate_until_the_end(tmp_path: Path) -> None:
-    spec = replace(SPEC, batch_size=1, concurrency=1, rate=40)
-    with closing(opened(write(tmp_path / "job.sqlite3", rows(12), spec))) as ledger:
-        assert run(ledger, Service()) is None
-        assert outcomes(ledger) == {"accepted": 12}
 
 
 def test_a_budget_is_used_up_to_its_limit(tmp_path: Path) -> None:

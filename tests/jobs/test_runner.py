@@ -45,16 +45,15 @@ from msgctl.jobs.spec import Intent
 from msgctl.jobs.states import Event, Outcome, State
 from msgctl.recipients import RecipientOutcome
 
-ANSWERS_REFUSED = "CREATE TRIGGER full BEFORE INSERT ON request BEGIN SELECT raise(ABORT, 'disk I/O error'); END"
-INTENTS_REFUSED = """CREATE TRIGGER full BEFORE UPDATE ON recipient WHEN NEW.state = 'sending'
-    BEGIN SELECT raise(ABORT, 'disk I/O error'); END"""
+ANSWERS_REFUSED = "CREATE TRIGGER full BEFORE INSERT ON result BEGIN SELECT raise(ABORT, 'disk I/O error'); END"
+INTENTS_REFUSED = ANSWERS_REFUSED.replace("result", "request")
 
 # A constraint that is looked at only by COMMIT.
 UNCOMMITTED = (
     "PRAGMA foreign_keys = ON",
     "CREATE TABLE another (number PRIMARY KEY)",
     "CREATE TABLE held (number REFERENCES another (number) DEFERRABLE INITIALLY DEFERRED)",
-    "CREATE TRIGGER full AFTER UPDATE ON recipient BEGIN INSERT INTO held VALUES (1); END",
+    "CREATE TRIGGER full AFTER INSERT ON request BEGIN INSERT INTO held VALUES (1); END",
 )
 
 
@@ -103,7 +102,7 @@ def test_an_intent_is_on_disk_before_its_request_is_sent(tmp_path: Path) -> None
 
     def look(phones: Sequence[str]) -> list[dict[str, Any]]:
         with closing(opened(path)) as found:
-            states = found.db.execute("SELECT state FROM recipient WHERE phone = ?", (phones[0],)).fetchall()
+            states = found.db.execute("SELECT state FROM outcome WHERE phone = ?", (phones[0],)).fetchall()
         seen.append(tuple(state for (state,) in states))
         return accept(phones)
 

@@ -11,15 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from msgctl import errors, reference
+from msgctl import errors
 from msgctl.cli import context
 from msgctl.cli.profile import SETTINGS
 from msgctl.reference import manual
+from msgctl.reference.__main__ import files
 from support.programs import program
 from support.tree import NODES, Node, name_of
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = {Path(name).name: text for name, text in reference.files().items() if name.startswith("man/")}
+PAGES = {Path(name).name: text for name, text in files().items() if name.startswith("man/")}
 OF_COMMANDS = [name for name in PAGES if name.removesuffix(".1") not in manual.TOPICS]
 
 each_page = pytest.mark.parametrize("name", PAGES)

@@ -21,8 +21,8 @@ from simulation.world import World
 BASE_URL = "https://service.example/api/v1"
 CLIENT, KEY = 12345, "simulated"
 
-FAULTS = ("no connection", "refused", "429", "bare", "lost", "slow", "503", "reset", "late", "html", "half", "no entry")
-HONEST = FAULTS[:4]
+FAULTS = ("no connection", "refused", "bare", "lost", "reset", "late", "half", "no entry")
+HONEST = FAULTS[:3]
 """Faults after which it is certain whether the request was carried out."""
 
 
@@ -67,7 +67,7 @@ class Service(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         world = self.world
         fault = world.random.choice(FAULTS) if world.random.random() < self.faults else ""
-        phones = parse_qs(request.content.decode()).get("phone", [""])[0].split(",")
+        phones = parse_qs(request.read().decode()).get("phone", [""])[0].split(",")
         world.point(f"request to {','.join(phones)} {fault}")
         if fault == "no connection":
             raise NotReachedError("No connection")
@@ -78,10 +78,8 @@ class Service(httpx.BaseTransport):
         if request.method == "POST":
             self.departures.append(Departure(process, phones, world.now, world.wall, is_doubtful))
         self._travel()
-        if fault in ("lost", "slow"):
-            self._fail(request, fault)
-        if fault in ("503", "429"):
-            return httpx.Response(int(fault), text="<html>Busy</html>")
+        if fault == "lost":
+            raise httpx.ReadError("connection reset")
         if fault == "refused":
             return httpx.Response(520, json={"error": "BUSY", "msg": "not now"})
         with world.outside():
@@ -92,10 +90,11 @@ class Service(httpx.BaseTransport):
         self.arrivals += [Arrival(process, entry["phone"], entry["id"], entry["credits"]) for entry in sent]
         world.point("carried out")
         self._travel()
-        if fault in ("reset", "late"):
-            self._fail(request, fault)
-        if fault == "html":
-            return httpx.Response(520, text="<html>Unknown error</html>")
+        if fault == "reset":
+            raise httpx.ReadError("connection reset")
+        if fault == "late":
+            world.sleep(request.extensions["timeout"]["read"])
+            raise httpx.ReadTimeout("timed out")
         if fault == "half":
             return httpx.Response(200, content=response.content[: len(response.content) // 2])
         if fault == "no entry" and entries:
@@ -107,12 +106,6 @@ class Service(httpx.BaseTransport):
     def _travel(self) -> None:
         if seconds := self.world.random.choice((0, 0, 0, 0.01, 0.3, 2.0)):
             self.world.sleep(seconds)
-
-    def _fail(self, request: httpx.Request, fault: str) -> None:
-        if fault in ("slow", "late"):
-            self.world.sleep(request.extensions["timeout"]["read"])
-            raise httpx.ReadTimeout("timed out")
-        raise httpx.ReadError("connection reset")
 
     # --- what it remembers itself
 

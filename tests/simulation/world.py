@@ -89,8 +89,6 @@ class World:
         self.disk = disk
         self.now = 0.0
         self.wall = BEGINNING + self.random.randrange(14 * 86400)
-        self.sets_clock = self.random.random() < 0.1
-        self.has_slow_disk = self.random.random() < 0.3
         self.trace: list[str] = []
         self.running: Task | None = None
         self.short_waits = 0
@@ -213,8 +211,6 @@ class World:
             until = max(until, self.now + self.random.uniform(60, 5400))
         self.wait(until - self.now)
         self.now = max(self.now, until)
-        if self.sets_clock and self.random.random() < 0.01:
-            self.wall += self.random.uniform(-3600, 6 * 3600)
 
     def _kill(self, process: Process) -> None:
         self.note("killed")
@@ -278,7 +274,7 @@ class SimpleQueue:
 
 
 class Connection(sqlite3.Connection):
-    """A connection whose process may die, whose disk may be full or slow, and which waits in the world's time."""
+    """A connection whose process may die, whose disk may be full, and which waits in the world's time."""
 
     def attach(self, process: Process, patience: float) -> None:
         process.connections.append(self)
@@ -309,8 +305,6 @@ class Connection(sqlite3.Connection):
         if sql == "COMMIT":
             world.short_waits = 0
             world.point("committed")
-            if world.has_slow_disk and world.random.random() < 0.1:
-                world.sleep(world.random.choice((0.01, 2, 3600)))
         return cursor
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import ssl
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property, partial
@@ -30,7 +30,6 @@ from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, NotReach
 from msgctl.http import request
 from msgctl.http.redaction import redact
 from msgctl.http.response import credits_left
-from msgctl.http.steps import Steps
 from msgctl.http.transport import CHECK_ADDRESS, look_up, proxy_for, root_cause
 from msgctl.operations import Effect
 from msgctl.output.result import Format, OwnResult
@@ -81,6 +80,40 @@ def doctor(context: Context) -> OwnResult:
     context.check_fields(FIELDS)
     failures: list[MsgctlError] = []
     return OwnResult(Doctor(context, failures).examine(), FIELDS, view="doctor", failures=failures)
+
+
+class Steps:
+    """Addresses, duration and certificate of the connection that a request made, as httpcore traces it.
+
+    ``local`` is the address that the connection leaves from, empty if there was none. ``through_proxy`` leaves out the
+    TLS connection to the proxy itself.
+    """
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._began = self.seconds = 0.0
+        self.through_proxy = self.tls_began = False
+        self.local = self.tls_version = ""
+        self.remote = ("", 0)
+        self.certificate: Mapping[str, Any] = {}
+
+    def note(self, event: str, info: Mapping[str, Any]) -> None:
+        """Note an event, such as ``connection.connect_tcp.complete``."""
+        source, _, step = event.partition(".")
+        if step == "connect_tcp.started":
+            self._began = self._monotonic()
+        elif step == "connect_tcp.complete":
+            self.seconds = self._monotonic() - self._began
+            self.local = str(info["return_value"].get_extra_info("client_addr")[0])
+            self.remote = info["return_value"].get_extra_info("server_addr")[:2]
+        elif self.through_proxy and source == "connection":
+            return
+        elif step == "start_tls.started":
+            self.tls_began = True
+        elif step == "start_tls.complete":
+            secured = info["return_value"].get_extra_info("ssl_object")
+            self.tls_version = secured.version()
+            self.certificate = secured.getpeercert()
 
 
 class Doctor:

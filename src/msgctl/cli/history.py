@@ -20,8 +20,8 @@ from msgctl.cli.tree import command, expanded, group
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.history.store import FIELDS, message_of, reading
 from msgctl.history.store import clear as clear_file
+from msgctl.jobs.database import LEDGER
 from msgctl.jobs.report import finished
-from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.store import Store
 from msgctl.jsontext import Number

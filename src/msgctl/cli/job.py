@@ -231,8 +231,8 @@ def resend(
     It makes a new job with the same messages. Check the delivery states first: msgctl job states.
     """
     from msgctl.cli import job_progress
+    from msgctl.jobs.importer import FormerRecipients
     from msgctl.jobs.report import Report
-    from msgctl.jobs.resend import FormerRecipients
 
     wanted = values.choice(only, ("undelivered", "refused"), "outcome")
     store = _store()

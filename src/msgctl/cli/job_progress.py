@@ -20,13 +20,12 @@ from msgctl.errors import (
     OutcomeUnknownError,
     ServiceError,
 )
-from msgctl.jobs import queries
+from msgctl.jobs import database
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.rate_limits import FAILURES_IN_A_ROW
 from msgctl.jobs.report import SUMMARY, summary
-from msgctl.jobs.runner import Runner
+from msgctl.jobs.runner import Runner, StatePoller
 from msgctl.jobs.spec import JobSpec, Totals
-from msgctl.jobs.state_poller import StatePoller
 from msgctl.jobs.states import Outcome
 from msgctl.output.result import OwnResult
 from msgctl.text import clean, plural
@@ -127,9 +126,9 @@ def poll_states(context: Context, job: str, ledger: Ledger, *, follow: bool = Fa
         poller = StatePoller(ledger, context.client.sibling, monotonic=context.monotonic)
         error, interrupted = _attend(context, poller, partial(_checked, poller), hint)
         is_over = error or interrupted or (poller.first_error and not poller.first_error.retryable)
-        if is_over or not follow or next(queries.to_check(ledger.db), None) is None:
+        if is_over or not follow or next(database.to_check(ledger.db), None) is None:
             break
-        if (found := queries.deliveries(ledger.db)) != known:
+        if (found := database.deliveries(ledger.db)) != known:
             known = found
             context.note(", ".join(f"{number:,} {clean(state)}" for state, number in found.items()))
         try:

@@ -24,10 +24,9 @@ from msgctl.errors import (
     OutcomeUnknownError,
     UsageError,
 )
-from msgctl.http.failure import check, outcome_unknown
 from msgctl.http.redaction import MASK, redact, redact_body
 from msgctl.http.request import Request, Value, build, encoded
-from msgctl.http.response import Response, parse
+from msgctl.http.response import Response, check, outcome_unknown, parse
 from msgctl.http.transport import Route, describe, finished
 from msgctl.operations import Effect, Operation
 
@@ -42,8 +41,8 @@ class Client:
     """Performs requests against one base URL with one credential, over a connection that is kept; for one thread.
 
     ``base_url`` has no slash at its end. ``timeout`` limits each attempt as a whole, in seconds. ``transport`` makes
-    the transports of the sandbox; without it the network is used. ``log`` gets a line for each request and response,
-    and from ``verbosity`` 2 on their headers and bodies. ``trace`` is called with the events of httpcore's trace
+    the transports of the sandbox; without it the network is used. From ``verbosity`` 1 on ``log`` gets a line for each
+    request and response, from 2 on their headers and bodies. ``trace`` is called with the events of httpcore's trace
     extension. The key is redacted in everything that comes out.
     """
 
@@ -69,7 +68,7 @@ class Client:
         self._is_sandbox = transport is not None
         self._credential = credential
         self._timeout = timeout
-        self._log = log
+        self._log = log if verbosity else lambda _: None
         self._verbosity = verbosity
         self._extensions: dict[str, Any] = {} if trace is None else {"trace": trace}
         self._sleep = sleep

@@ -43,7 +43,7 @@ def _may_hold(text: str, key: str) -> bool:
     """Tell cheaply whether a text can contain the key: it has the longest row of its letters and digits, or escapes."""
     if len(key) < LEAST_REDACTED:
         return False
-    return _longest_row(key) in text or _ESCAPED_ASCII.search(text) is not None
+    return _longest_row(key) in text or ("\\" in text and _ESCAPED_ASCII.search(text) is not None)
 
 
 @lru_cache(maxsize=4)

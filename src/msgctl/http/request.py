@@ -74,28 +74,34 @@ def build(operation: Operation, values: Mapping[str, Value], body: bytes | None 
     ``body`` is a whole JSON document in place of the JSON fields. Raises UsageError if a required parameter is missing
     or a value is empty: nothing is ever sent empty.
     """
-    given: dict[Place, dict[str, Value]] = {place: {} for place in Place}
+    pairs: dict[Place, list[tuple[str, str]]] = {Place.QUERY: [], Place.FORM: []}
+    document: dict[str, Value] = {}
     for field in operation.fields:
         value = values.get(field.name)
         if value == "":
             raise UsageError(f"{field.typed} is empty: give it a value, or leave it out if it is optional")
-        if value is not None:
-            given[field.place][field.name] = value
-        elif field.required and not (body is not None and field.place is Place.JSON):
-            raise UsageError(f"{field.typed} is missing")
-    if body is None and given[Place.JSON]:
-        body = json.dumps(given[Place.JSON], ensure_ascii=False, separators=(",", ":")).encode()
-    return Request(operation, _pairs(given[Place.QUERY]), _pairs(given[Place.FORM]), body)
+        if value is None:
+            if field.required and not (body is not None and field.place is Place.JSON):
+                raise UsageError(f"{field.typed} is missing")
+        elif field.place is Place.JSON:
+            document[field.name] = value
+        else:
+            if isinstance(value, bool):
+                value = "true" if value else "false"
+            text = value if isinstance(value, str) else ",".join(value)  # General rule 7
+            pairs[field.place].append((field.name, text))
+    if body is None and document:
+        body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    return Request(operation, tuple(pairs[Place.QUERY]), tuple(pairs[Place.FORM]), body)
 
 
 def encoded(pairs: Pairs) -> str:
     """Return pairs encoded as a query or a form (application/x-www-form-urlencoded)."""
-    return "&".join([f"{quote_plus(name)}={_quoted(value)}" for name, value in pairs])
-
-
-def _quoted(text: str) -> str:
     # A hundred phones are most of a request, and quoting them letter by letter is a tenth of what it costs.
-    return text.replace(",", "%2C") if _PHONES.fullmatch(text) else quote_plus(text)
+    return "&".join(
+        f"{quote_plus(name)}={value.replace(',', '%2C') if _PHONES.fullmatch(value) else quote_plus(value)}"
+        for name, value in pairs
+    )
 
 
 def _members(pairs: Pairs) -> dict[str, str | list[str]]:
@@ -104,14 +110,3 @@ def _members(pairs: Pairs) -> dict[str, str | list[str]]:
     for name, value in pairs:
         given.setdefault(name, []).append(value)
     return {name: found[0] if len(found) == 1 else found for name, found in given.items()}
-
-
-def _pairs(values: Mapping[str, Value]) -> Pairs:
-    return tuple((name, _text(value)) for name, value in values.items())
-
-
-def _text(value: Value) -> str:
-    """Return a value as a query or form spells it: JSON's booleans, commas between several values (General rule 7)."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value if isinstance(value, str) else ",".join(value or ())

@@ -60,7 +60,13 @@ class Route:
         self.host = ascii_host(parts.hostname or "")
         self.proxy = proxy_for(base_url)
         schemes = {parts.scheme, self.proxy.url.scheme if self.proxy else ""}
-        self.tls = _tls_context() if "https" in schemes else None  # 13 ms: it holds the certificates of all authorities
+        self.tls: ssl.SSLContext | None = None
+        if "https" in schemes:  # 13 ms: it reads the certificates of all authorities
+            try:
+                self.tls = ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or None)
+            except (OSError, ValueError) as error:
+                what = f"The certificates to trust cannot be read ({type(error).__name__})"
+                raise ConfigurationError(what, "Check the variable SSL_CERT_FILE.") from error
         if self.proxy is not None and self.proxy.url.scheme == "https":
             self.proxy.ssl_context = self.tls
 
@@ -128,7 +134,8 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
 
     def connect_tcp(self, host: str, port: int, timeout: float | None = None, *more: Any, **options: Any) -> _Stream:  # noqa: ARG002
         """Connect to the first address of a host that accepts; each has its share of the time that is left."""
-        self.peer = host
+        shown = f"[{host}]" if ":" in host else host
+        self.peer = host if port in (80, 443) else f"{shown}:{port}"
         addresses = look_up(host, port, self.left())
         for index, address in enumerate(addresses):
             share = self.left() / (len(addresses) - index)
@@ -289,8 +296,8 @@ def finished(
     status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes, extensions: dict[str, Any]
 ) -> httpx.Response:
     """Return a response whose body is there already, and stays encoded as it is."""
-    response = httpx.Response(status, content=body, extensions=extensions)
-    response.headers = httpx.Headers([*headers])  # given before, a Content-Encoding would be undone
+    response = httpx.Response(status, headers=[*headers], stream=httpx.ByteStream(body), extensions=extensions)
+    response._content = body  # `read` would decompress it
     return response
 
 
@@ -350,17 +357,6 @@ def proxy_for(base_url: str) -> httpx.Proxy | None:
             "The URL of the proxy cannot be used: it must begin with http://, https:// or socks5://", CHECK_VARIABLES
         )
     return proxy
-
-
-def _tls_context() -> ssl.SSLContext:
-    """Return the settings of TLS: the system's certificates, or those that the environment names."""
-    try:
-        return ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or None)
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(
-            f"The certificates to trust cannot be read ({type(error).__name__})",
-            "Check the variable SSL_CERT_FILE.",
-        ) from error
 
 
 def root_cause(error: BaseException) -> BaseException:

@@ -1,4 +1,4 @@
-"""Import a file of recipients into a new ledger, before anything is sent."""
+"""Import recipients into a new ledger, before anything is sent: those of a file or of an earlier job."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import hashlib
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from msgctl.errors import UsageError
-from msgctl.jobs import repeats
+from msgctl.jobs import database, repeats
+from msgctl.jobs.database import INDEX, LEDGER
+from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reader import InvalidRow, RecipientReader, Row, RowError
 from msgctl.jobs.repeats import Repeat
+from msgctl.jobs.report import COLUMNS, Report
 from msgctl.jobs.schedule import ZoneFinder
-from msgctl.jobs.schema import INDEX, LEDGER
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import LEFT_OUT, State
 from msgctl.jobs.store import Store
 from msgctl.jobs.template import Message, Renderer
+from msgctl.operations import SEND_SMS
 from msgctl.phones import country_of
 from msgctl.storage import files
 
@@ -115,28 +118,27 @@ class Importer:
                 if isinstance(row, InvalidRow):
                     self._leave_out(row, State.INVALID)
                     continue
-                self._add(row, renderer)
-                if own:
-                    cells = json.dumps([row.values[index] for index in own], ensure_ascii=False)
-                    self._db.execute("INSERT INTO cells VALUES (?, ?)", (row.line, cells))
+                cells = json.dumps([row.values[index] for index in own], ensure_ascii=False) if own else None
+                self._add(row, cells, renderer)
         self.tally.blank = rows.blank
         if self._zones:
             self._spec = replace(self._spec, zones=self._zones.found)
 
-    def _add(self, row: Row, renderer: Renderer) -> None:
+    def _add(self, row: Row, cells: str | None, renderer: Renderer) -> None:
         if reason := self._excluded(row.phone):
-            self._leave_out(InvalidRow(row.line, row.phone, reason), State.EXCLUDED)
+            self._leave_out(InvalidRow(row.line, row.phone, reason), State.EXCLUDED, cells)
             return
         try:
             message = renderer.render(row)
             zones = self._zones.zones(row.phone) if self._zones else ""
         except (RowError, UsageError) as error:
             why = error.message if isinstance(error, UsageError) else error.reason
-            self._leave_out(InvalidRow(row.line, row.phone, why), State.INVALID)
+            self._leave_out(InvalidRow(row.line, row.phone, why), State.INVALID, cells)
             return
         added = self._db.execute(
-            "INSERT OR IGNORE INTO recipient (line, phone, message, zones, state) VALUES (?, ?, ?, ?, 'pending')",
-            (row.line, row.phone, self._message(message), zones),
+            """INSERT OR IGNORE INTO recipient (line, phone, message, zones, state, cells)
+            VALUES (?, ?, ?, ?, 'pending', ?)""",
+            (row.line, row.phone, self._message(message), zones, cells),
         )
         if added.rowcount:
             self.tally.add(row, message)
@@ -144,7 +146,7 @@ class Importer:
         (line,) = self._db.execute(
             "SELECT line FROM recipient WHERE phone = ? AND message IS NOT NULL", (row.phone,)
         ).fetchone()
-        self._leave_out(InvalidRow(row.line, row.phone, f"duplicate of line {line}"), State.DUPLICATE)
+        self._leave_out(InvalidRow(row.line, row.phone, f"duplicate of line {line}"), State.DUPLICATE, cells)
 
     def _excluded(self, phone: str) -> str | None:
         """Return why a number is left out; None if it is not."""
@@ -174,9 +176,11 @@ class Importer:
             self._cached[text] = number
         return number
 
-    def _leave_out(self, row: InvalidRow, state: State) -> None:
+    def _leave_out(self, row: InvalidRow, state: State, cells: str | None = None) -> None:
         self.tally.leave_out(row, state)
-        self._db.execute("INSERT INTO recipient (line, phone, error, state) VALUES (?, ?, ?, ?)", (*row, state))
+        self._db.execute(
+            "INSERT INTO recipient (line, phone, error, state, cells) VALUES (?, ?, ?, ?, ?)", (*row, state, cells)
+        )
 
     def repeat(self, store: Store, now: float) -> Repeat | None:
         """Return a job that has sent, or will send, the same message to most of these recipients."""
@@ -210,3 +214,24 @@ class Importer:
             self._db.close()
         with suppress(OSError):
             self._new.unlink()
+
+
+class FormerRecipients(RecipientReader):
+    """The recipients in a report on a job; each gets the same message again (it is its own renderer)."""
+
+    phone_column = ""
+
+    def __init__(self, ledger: Ledger, report: Report) -> None:
+        self._ledger = ledger
+        self._report = report
+        self.columns = tuple(ledger.spec.columns)
+
+    def __iter__(self) -> Iterator[Row]:
+        for row in self._report:
+            values = [*row.values()][len(COLUMNS) :]
+            yield Row(row["line"], row["phone"], tuple(value or "" for value in values))
+
+    def render(self, row: Row) -> Message:
+        """Return the message of the recipient; an SMS costs one credit per segment."""
+        text, cost = database.message_of(self._ledger.db, row.line)
+        return Message(json.loads(text), cost if self._ledger.spec.performs is SEND_SMS else 0, cost)

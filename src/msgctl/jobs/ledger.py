@@ -17,28 +17,35 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgctl.jobs import queries
-from msgctl.jobs.schema import LEDGER
+from msgctl.jobs import database
+from msgctl.jobs.database import LEDGER
 from msgctl.jobs.spec import Intent, JobSpec, RequestResult, charged
-from msgctl.jobs.states import IN_FLIGHT, TRANSITIONS, Event, Outcome, State
+from msgctl.jobs.states import TRANSITIONS, Event, Outcome, State
 
 ENDED_EARLY = "msgctl ended before the response arrived"
 
-_READ_AHEAD = 2_000
+_READ_AHEAD = 5_000
 """Recipients that are read at once."""
 
 _PENDING = """SELECT json_group_array(json_array(message, state, lines, phones)) FROM (
     SELECT message, state, group_concat(line) AS lines, group_concat(phone) AS phones FROM (
-        SELECT message, state, line, phone FROM recipient WHERE state IN ('pending', 'again') AND zones = ?
-        ORDER BY message, line LIMIT ?)
+        SELECT message, coalesce(result.state, 'pending') AS state, line, phone
+        FROM recipient LEFT JOIN result USING (line)
+        WHERE message IS NOT NULL AND zones = ? AND {after} AND line NOT IN in_flight
+        AND coalesce(result.state, 'pending') IN ('pending', 'again') ORDER BY message, line LIMIT ?)
     GROUP BY message, state)"""
-_INTENDED = """UPDATE recipient SET state = ?, request = sent.value
-    FROM json_each(?) AS sent WHERE line = CAST(sent.key AS INTEGER) AND state IN ('pending', 'again')"""
-_ENDED = """UPDATE recipient SET state = ?, status = ?, credits = ?, lost = lost + ?, id = said.value
-    FROM json_each(?) AS said WHERE line = CAST(said.key AS INTEGER) AND state IN ('sending', 'sending again')"""
-_REQUESTED = """INSERT INTO request (number, updated, error, body)
-    SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
-    json_extract(value, '$[3]') FROM json_each(?)"""
+_REQUESTED = "INSERT INTO request (number, lines) SELECT CAST(key AS INTEGER), value FROM json_each(?)"
+_ENDED = """UPDATE request SET ended = ?, body = said.value
+    FROM json_each(?) AS said WHERE number = CAST(said.key AS INTEGER) AND ended IS NULL"""
+_NOT_SENT = "DELETE FROM request WHERE number IN (SELECT value FROM json_each(?)) AND ended IS NULL"
+_RESULT = """INSERT INTO result (line, id, state, status, credits, lost, error)
+    SELECT CAST(key AS INTEGER), value, ?, ?, ?, ?, ? FROM json_each(?) WHERE true
+    ON CONFLICT (line) DO UPDATE SET id = excluded.id, state = excluded.state, status = excluded.status,
+    credits = excluded.credits, lost = lost + excluded.lost, error = excluded.error"""
+_LOST = """INSERT INTO result (line, state, lost, error)
+    SELECT line, ?, cost, ? FROM in_flight JOIN recipient USING (line) JOIN message ON message.id = message
+    WHERE true ON CONFLICT (line) DO UPDATE SET state = excluded.state, lost = lost + excluded.lost,
+    error = excluded.error"""
 
 
 class _Group(NamedTuple):
@@ -52,12 +59,13 @@ class _Group(NamedTuple):
 
 
 class _Said(NamedTuple):
-    """The result of a request, for the recipients who share it."""
+    """What a request brought to the recipients who share it."""
 
     state: State
     status: str | None
     credits: int | str | None
     lost: int
+    error: str | None
 
 
 class Ledger:
@@ -79,17 +87,18 @@ class Ledger:
                     self.db.execute("PRAGMA synchronous = FULL")
                 self.spec = JobSpec.load(self.fact("spec") or "")
                 self.created = float(self.fact("created") or 0)
-                self.totals, self._number = queries.totals(self.db)
+                self.totals, self._number = database.totals(self.db)
             except BaseException:
                 self.db.close()
                 raise
         self.open_zones: Sequence[str] = self.spec.zones
         self._message: tuple[int | None, dict[str, Any], int] = (None, {}, 0)
         self._ahead: deque[_Group] = deque()
-        self._is_cut = False
-        self._intents: dict[State, dict[int, int]] = defaultdict(dict)
+        self._read_to: dict[str, tuple[int, int]] = {}
+        self._intents: dict[int, Sequence[int]] = {}
         self._results: dict[_Said, dict[int, str | None]] = defaultdict(dict)
-        self._requests: list[tuple[int, float, str | None, str | None]] = []
+        self._ended: dict[int, str | None] = {}
+        self._not_sent: list[int] = []
 
     def close(self) -> None:
         if self.is_in_use:  # by an abandoned thread, which ends with the process
@@ -109,8 +118,9 @@ class Ledger:
                 self.db.execute("COMMIT")
         except BaseException:
             self.totals, self._number = before, number
-            for unwritten in (self._ahead, self._intents, self._results, self._requests):
+            for unwritten in (self._intents, self._results, self._ended, self._not_sent):
                 unwritten.clear()
+            self._read_again()
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
             raise
@@ -146,17 +156,8 @@ class Ledger:
     def recover(self) -> None:
         """Mark requests left in flight by an earlier process as unknown, and those it should have sent again."""
         with self.transaction():
-            self.db.execute(
-                """INSERT INTO request (number, updated, error) SELECT DISTINCT request, ?, ? FROM recipient
-                WHERE state IN ('sending', 'sending again')""",
-                (self.clock(), ENDED_EARLY),
-            )
-            self.db.execute(
-                """UPDATE recipient SET lost = lost + (SELECT cost FROM message WHERE message.id = recipient.message)
-                WHERE state IN ('sending', 'sending again')"""
-            )
-            for state in IN_FLIGHT:
-                self._move_all(state, Event.LOST)
+            self.db.execute(_LOST, (TRANSITIONS[State.SENDING, Event.LOST], ENDED_EARLY))
+            self.db.execute("UPDATE request SET ended = ? WHERE ended IS NULL", (self.clock(),))
             self._move_all(State.AGAIN, Event.RUN_ENDED)
         self._recount()
 
@@ -165,19 +166,19 @@ class Ledger:
         with self.transaction():
             for each in outcomes:
                 self.db.execute(
-                    f"UPDATE recipient SET spent = spent + {queries.CHARGED}, credits = NULL WHERE state = ?",  # noqa: S608
+                    f"UPDATE result SET spent = spent + {database.CHARGED}, credits = NULL WHERE state = ?",  # noqa: S608
                     (State(each),),
                 )
                 self._move_all(State(each), Event.RESEND)
         self._recount()
 
     def _move_all(self, state: State, event: Event) -> None:
-        self.db.execute("UPDATE recipient SET state = ? WHERE state = ?", (TRANSITIONS[state, event], state))
+        self.db.execute("UPDATE result SET state = ? WHERE state = ?", (TRANSITIONS[state, event], state))
 
     def _recount(self) -> None:
         with LEDGER.explained(self.path):
-            self.totals, self._number = queries.totals(self.db)
-        self._ahead.clear()
+            self.totals, self._number = database.totals(self.db)
+        self._read_again()
 
     # --- sending, in a transaction
 
@@ -185,12 +186,12 @@ class Ledger:
         """Let only recipients in these time zones be sent to from now on."""
         if zones != self.open_zones:
             self.open_zones = zones
-            self._ahead.clear()
+            self._read_again()
 
     def pending_zones(self) -> list[str]:
         """Return the time zones of the pending recipients."""
         self._flush()
-        return queries.pending_zones(self.db, self.spec.zones)
+        return database.pending_zones(self.db, self.spec.zones)
 
     def next_cost(self) -> int | None:
         """Return the estimated credits of the next recipient; None if no recipient is pending."""
@@ -201,7 +202,7 @@ class Ledger:
 
         It counts from the commit of the surrounding transaction on.
         """
-        if not self._look_ahead(most):
+        if not self._look_ahead():
             return None
         message, state, lines, phones, zones = group = self._ahead.popleft()
         if len(lines) > most:
@@ -209,7 +210,7 @@ class Ledger:
         self._number += 1
         intent = Intent(self._number, state, lines[:most], phones[:most], *self._load(message), zones)
         after = TRANSITIONS[state, Event.INTENT]
-        self._intents[after].update(dict.fromkeys(intent.lines, self._number))
+        self._intents[self._number] = intent.lines
         self.totals.move(state, after, len(intent.lines))
         self.totals.requests += 1
         self.totals.promised += intent.estimate
@@ -227,48 +228,69 @@ class Ledger:
             after, credits_ = TRANSITIONS[before, event], charged(price)
             is_charge_unknown = event is Event.LOST or (event is Event.ACCEPTED and credits_ is None)
             lost = intent.cost if is_charge_unknown else 0
-            self._results[_Said(after, status, price if credits_ is None else credits_, lost)].update(ids)
+            if after is not State.PENDING:
+                said = _Said(after, status, price if credits_ is None else credits_, lost, _why(result))
+                self._results[said].update(ids)
             self.totals.move(before, after, len(ids))
             self.totals.credits += (credits_ or 0) * len(ids)
             self.totals.lost += lost * len(ids)
         self.totals.promised -= intent.estimate
         if result.was_sent:
-            self._requests.append((intent.number, self.clock(), _why(result), result.body))
+            self._ended[intent.number] = result.body
         else:
+            self._not_sent.append(intent.number)
             self.totals.requests -= 1
-            self._ahead.clear()  # they are pending again, and come first
+            if intent.state is State.PENDING and intent.zones in self.open_zones:
+                (message,) = self.db.execute(
+                    "SELECT message FROM recipient WHERE line = ?", intent.lines[:1]
+                ).fetchone()
+                self._ahead.appendleft(_Group(message, intent.state, [*intent.lines], [*intent.phones], intent.zones))
 
     def note_delivery(self, line: int, state: str | None) -> None:
         """Write the delivery state of a line; None keeps the one that is known."""
         self.db.execute(
-            "UPDATE recipient SET delivery = coalesce(?, delivery), checked = ? WHERE line = ?",
+            "UPDATE result SET delivery = coalesce(?, delivery), checked = ? WHERE line = ?",
             (state, self.clock(), line),
         )
 
-    def _look_ahead(self, most: int = 1) -> bool:
-        """Read the next recipients if necessary: a whole group, or enough of it. Return whether there are any."""
-        if not self._ahead or (self._is_cut and len(self._ahead) == 1 and len(self._ahead[0].lines) < most):
+    def _look_ahead(self) -> bool:
+        """Read the next recipients if there are none. Return whether there are any."""
+        if not self._ahead:
             self._flush()
-            self._ahead.clear()
-            for zones in self.open_zones:
-                (text,) = self.db.execute(_PENDING, (zones, _READ_AHEAD)).fetchone()
-                for message, state, lines, phones in json.loads(text):
-                    found = [*map(int, lines.split(","))], phones.split(",")
-                    self._ahead.append(_Group(message, State(state), *found, zones))
-                if self._ahead:
-                    break
-            self._is_cut = sum(len(group.lines) for group in self._ahead) == _READ_AHEAD
+            any(self._read(zones) for zones in self.open_zones)
         return bool(self._ahead)
 
+    def _read(self, zones: str) -> bool:
+        """Read the next recipients in some time zones, after those that were read. Return whether there are any."""
+        message, line = self._read_to.get(zones, (0, 0))
+        # Whole requests, if all get one message.
+        number = max(1, _READ_AHEAD // self.spec.batch_size) * self.spec.batch_size
+        for after, values in (("message = ? AND line > ?", (message, line)), ("message > ?", (message,))):
+            (text,) = self.db.execute(_PENDING.format(after=after), (zones, *values, number)).fetchone()
+            for message, state, lines, phones in json.loads(text):
+                group = _Group(message, State(state), [*map(int, lines.split(","))], phones.split(","), zones)
+                self._ahead.append(group)
+                self._read_to[zones] = max(self._read_to.get(zones, (0, 0)), (message, max(group.lines)))
+            if self._ahead:
+                return True
+        return False
+
+    def _read_again(self) -> None:
+        """Read from the beginning next time."""
+        self._ahead.clear()
+        self._read_to.clear()
+
     def _flush(self) -> None:
-        """Execute the changes, results first: a recipient who was not sent to can be in a new request already."""
+        """Execute the changes."""
         for said, ids in self._results.items():
-            self._change(_ENDED, said, ids)
-        if self._requests:
-            self._change(_REQUESTED, (), self._requests)
-        for state, numbers in self._intents.items():
-            self._change(_INTENDED, (state,), numbers)
-        for written in (self._intents, self._results, self._requests):
+            self._change(_RESULT, said, ids)
+        if self._ended:
+            self._change(_ENDED, (self.clock(),), self._ended)
+        if self._not_sent:
+            self._change(_NOT_SENT, (), self._not_sent)
+        if self._intents:
+            self._change(_REQUESTED, (), self._intents)
+        for written in (self._results, self._ended, self._not_sent, self._intents):
             written.clear()
 
     def _change(self, statement: str, values: Sequence[object], rows: Sized) -> None:

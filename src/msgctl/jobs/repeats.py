@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgctl import operations as ops
 from msgctl.errors import ConfigurationError
-from msgctl.jobs.schema import LEDGER
+from msgctl.jobs.database import LEDGER
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.store import Store
 
@@ -17,14 +17,14 @@ RECENT = 86400.0
 """Seconds after which a finished job may be repeated."""
 
 _COMMON_MESSAGE = "SELECT 1 FROM main.message JOIN old.message USING (digest) LIMIT 1"
-_UNFINISHED = "SELECT 1 FROM old.recipient WHERE state IN ('pending', 'sending', 'again', 'sending again') LIMIT 1"
-_UPDATED = """SELECT max(coalesce((SELECT max(updated) FROM old.request), 0),
+_UNFINISHED = "SELECT 1 FROM old.outcome WHERE state IN ('pending', 'sending', 'again', 'sending again') LIMIT 1"
+_ENDED = """SELECT max(coalesce((SELECT max(ended) FROM old.request), 0),
     (SELECT CAST(value AS REAL) FROM old.job WHERE name = 'created'))"""
 # A refused recipient did not get the message; every other one got it, may have got it, or will get it.
 _SAME = """SELECT count(*) FROM main.recipient AS new JOIN main.message AS new_message ON new_message.id = new.message
     JOIN old.recipient AS before ON before.phone = new.phone AND before.message IS NOT NULL
-    JOIN old.message AS message ON message.id = before.message
-    WHERE message.digest = new_message.digest AND before.state != 'refused'"""
+    JOIN old.message AS message ON message.id = before.message LEFT JOIN old.result ON result.line = before.line
+    WHERE message.digest = new_message.digest AND result.state IS NOT 'refused'"""
 
 
 class Repeat(NamedTuple):
@@ -61,7 +61,7 @@ def _compared(path: Path, db: sqlite3.Connection, spec: JobSpec, now: float) -> 
             if db.execute(_COMMON_MESSAGE).fetchone() is None:
                 return None
             is_finished = db.execute(_UNFINISHED).fetchone() is None
-            if is_finished and db.execute(_UPDATED).fetchone()[0] <= now - RECENT:
+            if is_finished and db.execute(_ENDED).fetchone()[0] <= now - RECENT:
                 return None
             return db.execute(_SAME).fetchone()[0], is_finished
         finally:

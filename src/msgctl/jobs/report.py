@@ -8,12 +8,11 @@ from contextlib import closing, suppress
 from typing import Any
 
 from msgctl.errors import ConfigurationError
-from msgctl.jobs import queries
+from msgctl.jobs import database
+from msgctl.jobs.database import LEDGER, Recipient
 from msgctl.jobs.ledger import ENDED_EARLY, Ledger, facts
-from msgctl.jobs.queries import Recipient
 from msgctl.jobs.schedule import SendingHours
-from msgctl.jobs.schema import LEDGER
-from msgctl.jobs.states import Outcome, State, outcome
+from msgctl.jobs.states import IN_FLIGHT, Outcome, State, outcome
 from msgctl.jobs.store import Store
 from msgctl.recipients import is_delivered, is_final
 from msgctl.text import timestamp
@@ -35,7 +34,7 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
     """Return a job in numbers, as ``job show`` prints it."""
     outcomes = ledger.totals.outcomes(running=running)
     with LEDGER.explained(ledger.path):
-        states, updated = queries.deliveries(ledger.db), queries.updated(ledger.db)
+        states, updated = database.deliveries(ledger.db), database.updated(ledger.db)
     state, until = _state(ledger, running=running, is_pending=bool(outcomes[Outcome.PENDING]))
     return {
         "job": job,
@@ -77,7 +76,7 @@ def _state(ledger: Ledger, *, running: bool, is_pending: bool) -> tuple[str, flo
     hours = SendingHours.of(ledger.spec, ledger.clock) if is_pending else None
     if hours is not None:
         with LEDGER.explained(ledger.path):
-            zones = queries.pending_zones(ledger.db, ledger.spec.zones)
+            zones = database.pending_zones(ledger.db, ledger.spec.zones)
         if zones and not {*hours.open_zones()} & {*zones}:
             return WAITING, hours.next_opening(zones)
     return RUNNING, None
@@ -105,7 +104,7 @@ class Report:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         with LEDGER.explained(self._ledger.path):
-            for recipient in queries.recipients(self._ledger.db, self._states):
+            for recipient in database.recipients(self._ledger.db, self._states):
                 is_accepted = recipient.state is State.ACCEPTED
                 if not (self._undelivered and is_accepted) or is_undelivered(recipient.delivery):
                     yield self._row(recipient)
@@ -128,10 +127,10 @@ def is_undelivered(state: str | None) -> bool:
 def _error(recipient: Recipient, found: Outcome) -> str | None:
     if found in (Outcome.ACCEPTED, Outcome.PENDING):
         return None
+    if recipient.state in IN_FLIGHT:
+        return ENDED_EARLY
     if recipient.error:
         return recipient.error
-    if recipient.state in (State.SENDING, State.SENDING_AGAIN):
-        return ENDED_EARLY
     if found is Outcome.REFUSED:
         return f"the service said {recipient.status}"
     return "the response does not mention this number"

@@ -5,10 +5,21 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from msgctl import reference
+from msgctl import cli
+from msgctl.reference import completions, manual
+from msgctl.reference.description import describe
+
+
+def files() -> dict[str, str]:
+    """Return the text of every file by its path: ``man/msgctl.1``."""
+    nodes = describe(cli.build())
+    pages = {f"man/{name}": text for name, text in manual.pages(nodes).items()}
+    scripts = {f"completions/{name}": completions.script(shell, nodes) for shell, name in completions.FILES.items()}
+    return {**pages, **scripts}
+
 
 if __name__ == "__main__":
-    for name, text in reference.files().items():
+    for name, text in files().items():
         path = Path(*sys.argv[1:2], name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -47,6 +47,8 @@ OWN_PATHS = ("/sandbox", "/u/")
 """What the paths of the sandbox's own endpoints and those of short URLs begin with."""
 FILES = ("/", "/openapi.json")
 """The inbox page, and the description of all endpoints."""
+CLOSING = frozenset({"drop", "reject", "garbage", "truncate"})
+"""Faults without a whole response, after which the connection is closed."""
 MAX_REQUESTS = 200
 MAX_SHOWN = 2000
 """Bytes of a request's body that the inbox page shows."""
@@ -304,14 +306,6 @@ def reset(path: Path) -> None:
             files.delete(path)
 
 
-_BROKEN = {
-    "drop": "Server disconnected without sending a response.",
-    "reject": "Server disconnected without sending a response.",
-    "truncate": "peer closed connection without sending complete message body",
-    "garbage": "illegal status line",
-}
-
-
 class SandboxTransport(httpx.BaseTransport):
     """Carries requests to an emulator in place of the network; several threads may use one.
 
@@ -335,7 +329,6 @@ class SandboxTransport(httpx.BaseTransport):
             self._sleep(min(response.delay, limit))
             if response.delay > limit:
                 raise httpx.ReadTimeout("timed out", request=request)
-        for kind in response.faults:
-            if kind in _BROKEN:
-                raise httpx.RemoteProtocolError(_BROKEN[kind], request=request)
+        if not CLOSING.isdisjoint(response.faults):
+            raise httpx.RemoteProtocolError("a fault that the sandbox has", request=request)
         return httpx.Response(response.status, headers=dict(response.headers), content=response.body, request=request)

@@ -89,7 +89,7 @@ def _endpoint(method: str, path: str, summary: str, *fields: Field, **returns: A
 
 _field = partial(Field, typed="")
 _optional = partial(Field, typed="", required=False)
-_number = partial(Field, typed="", required=False, kind=Kind.INTEGER, most=MAX_NUMBER)
+_number = partial(Field, typed="", required=False, kind=Kind.INTEGER, least=0, most=MAX_NUMBER)
 _WAIT = _optional("wait", help="seconds to wait if there is nothing new", kind=Kind.NUMBER, least=0, most=MAX_WAIT)
 
 
@@ -163,7 +163,7 @@ def click(emulator: Emulator, *, name: str, count: int = 1, days: int = 1, **vis
     "POST",
     "/credit",
     "Set the balance.",
-    _number("credits", help="the new balance", least=0),
+    _number("credits", help="the new balance"),
     _number("add", help="or a change of it", least=-MAX_NUMBER),
     status=int,
 )

@@ -11,7 +11,7 @@ from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import BASE_PATH, UNKNOWN_ERROR, Refusal, SandboxRequest, SandboxResponse, quoted
 
 MAX_DELAY = 3600.0
-MAX_NEXT = 1_000_000
+MAX_NEXT = 999_999
 KINDS = ("520", "503", "429", "html", "delay=", "drop", "reject", "truncate", "garbage")
 """The kinds of fault, as a SPEC begins."""
 
@@ -23,7 +23,7 @@ SYNTAX = (
 _PATHS = frozenset(operation.path for operation in OPERATIONS)
 _PROBABILITY = re.compile(r"0*(?:0?\.[0-9]{1,9}|[01](?:\.0*)?)")
 _SECONDS = re.compile(r"[0-9]{1,4}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}")
-_COUNT = re.compile(r"next=0*([1-9][0-9]{0,6})")
+_COUNT = re.compile(r"next=0*([1-9][0-9]{0,5})")
 _PAGE = (
     b"<!DOCTYPE html>\n<html><head><title>520: unknown error</title></head>"
     b"<body><h1>Error 520</h1><p>The web server returned an unknown error.</p></body></html>\n"
@@ -68,7 +68,7 @@ def parse(spec: str) -> Fault:
         raise malformed(f"the delay must be a number of seconds up to {MAX_DELAY:g}, not {quoted(seconds)}")
     how_often = rest.pop(0) if rest and not rest[0].startswith("/") else "1"
     count = _COUNT.fullmatch(how_often)
-    if how_often.startswith("next=") and not (count and int(count[1]) <= MAX_NEXT):
+    if how_often.startswith("next=") and not count:
         raise malformed(f"next must be a whole number from 1 to {MAX_NEXT}, not {quoted(how_often[5:])}")
     if not count and not _PROBABILITY.fullmatch(how_often):
         raise malformed(f"the probability must be between 0 and 1, not {quoted(how_often)}")
@@ -95,25 +95,14 @@ def stored(emulator: Emulator) -> list[str]:
 
 
 def respond(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
-    """Carry out an operation with the faults that the state has."""
-    met = _met(emulator, request.path.removeprefix(BASE_PATH))
+    """Carry out a request with the faults that it meets, in the order they were set."""
+    path, met = request.path.removeprefix(BASE_PATH), list[Fault]()
+    with emulator.writing() as db:
+        for number, spec in db.execute("SELECT number, spec FROM faults").fetchall() if path in _PATHS else ():
+            fault = parse(spec)
+            if fault.path in (None, path) and emulator.chance.random() < fault.probability:
+                met.append(fault)
+                db.execute("UPDATE faults SET remaining = remaining - 1 WHERE number = ?", (number,))
+        db.execute("DELETE FROM faults WHERE remaining = 0")
     response = next((INSTEAD[fault.kind] for fault in met if fault.kind in INSTEAD), None) or emulator.operate(request)
     return response._replace(faults=tuple(fault.kind for fault in met), delay=sum(fault.seconds for fault in met))
-
-
-def _met(emulator: Emulator, path: str) -> list[Fault]:
-    """Return the faults that a request for a path meets, in the order they were set."""
-    if path not in _PATHS:
-        return []
-    met = []
-    with emulator.writing() as db:
-        for number, spec, remaining in db.execute("SELECT number, spec, remaining FROM faults").fetchall():
-            fault = parse(spec)
-            if fault.path not in (None, path) or emulator.chance.random() >= fault.probability:
-                continue
-            met.append(fault)
-            if remaining == 1:
-                db.execute("DELETE FROM faults WHERE number = ?", (number,))
-            elif remaining:
-                db.execute("UPDATE faults SET remaining = remaining - 1 WHERE number = ?", (number,))
-    return met

@@ -10,7 +10,7 @@ from typing import Any, get_origin
 from msgctl import __version__
 from msgctl.operations import OPERATIONS, Field, Kind, Member, Operation, Place
 from msgctl.sandbox.endpoints import ENDPOINTS, Endpoint
-from msgctl.sandbox.protocol import BASE_PATH, CREDENTIALS, FORM_TYPE, JSON_TYPE, SandboxResponse, bounds, format_of
+from msgctl.sandbox.protocol import BASE_PATH, CREDENTIALS, FORM_TYPE, FORMATS, JSON_TYPE, MOST, SandboxResponse
 
 Schema = dict[str, Any]
 
@@ -109,16 +109,15 @@ def _field(field: Field) -> Schema:
         return {"type": "array", "items": {"type": "string"}}
     if field.kind is Kind.BOOLEAN:
         return {"type": "boolean"}
-    if field.kind in (Kind.INTEGER, Kind.NUMBER) or field.least is not None:
-        least, most = bounds(field)
+    if field.least is not None:
         kind = "number" if field.kind is Kind.NUMBER else "integer"
-        return {"type": kind, "minimum": least, "maximum": most}
+        return {"type": kind, "minimum": field.least, "maximum": MOST if field.most is None else field.most}
     schema: Schema = {"type": "string", "minLength": 1}
     if field.choices:
         schema["enum"] = list(field.choices)
     if field.name in _FORMATS:
         schema["format"] = _FORMATS[field.name]
-    elif form := format_of(field):
+    elif field.typed and (form := FORMATS.get(field.name)):
         schema["pattern"] = f"^{form.pattern}(,{form.pattern})*$" if field.several else f"^{form.pattern}$"
     return schema
 

@@ -22,6 +22,9 @@ BASE_PATH = "/api/v1"
 UNKNOWN_ERROR = 520
 """The status of a refused operation (interface, "Errors")."""
 
+MOST = 10**9 - 1
+"""The largest value of a number for which the interface gives no limit."""
+
 MAX_BODY = 1024 * 1024
 """The largest request body, in bytes."""
 
@@ -139,7 +142,7 @@ _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 
 CREDENTIALS = {
     place: (
-        Field("client", "", "Client (account) identifier.", place, Kind.INTEGER),
+        Field("client", "", "Client (account) identifier.", place, Kind.INTEGER, least=-(2**63), most=2**63 - 1),
         Field("key", "", "Account key.", place),
     )
     for place in (Place.QUERY, Place.FORM)
@@ -176,12 +179,7 @@ FORMATS = {
         lambda url: urlsplit(url).port,
     ),
 }
-"""The formats of the interface's parameters by their names."""
-
-
-def format_of(field: Field) -> Format | None:
-    """Return the format of a field; parameters of the sandbox's own, which nobody types, have none."""
-    return FORMATS.get(field.name) if field.typed else None
+"""The formats of the interface's parameters by their names. The sandbox's own, which nobody types, have none."""
 
 
 def read(fields: Iterable[Field], request: SandboxRequest, account: tuple[int, str] | None = None) -> dict[str, Any]:
@@ -247,14 +245,13 @@ def _checked(field: Field, value: Any) -> Any:
         if not isinstance(value, list):
             raise invalid(name, "must be an array of strings")
         return [_checked(field._replace(kind=Kind.STRING), each) for each in value]
-    is_number = kind in (Kind.INTEGER, Kind.NUMBER) or field.least is not None
-    if is_number and type(value) in (int, float):  # in JSON
+    if field.least is not None and type(value) in (int, float):  # in JSON
         value = str(value)
     # JSON can hold half of a surrogate pair.
     if not isinstance(value, str) or (not value.isascii() and _SURROGATE.search(value)):
         raise invalid(name, "must be a string of Unicode text")
-    if is_number:
-        return _number(field, value)
+    if field.least is not None:
+        return _number(field, value, field.least)
     if kind is Kind.BOOLEAN:
         if value not in _BOOLEANS:
             raise invalid(name, f"must be true or false, not {quoted(value)}")
@@ -262,7 +259,7 @@ def _checked(field: Field, value: Any) -> Any:
     if field.choices and value not in field.choices:
         raise invalid(name, f"must be one of {', '.join(field.choices)}, not {quoted(value)}")
     parts = value.split(",") if field.several else [value]
-    if form := format_of(field):
+    if field.typed and (form := FORMATS.get(name)):
         for part in parts:
             if not form.fits(part):
                 raise invalid(name, f"must be {form.rule}, not {quoted(part)}")
@@ -271,19 +268,14 @@ def _checked(field: Field, value: Any) -> Any:
     return parts if field.several else parts[0]
 
 
-def _number(field: Field, value: str) -> float:
+def _number(field: Field, value: str, least: int) -> float:
     """Return a number within its bounds."""
     try:
         number = float(value) if field.kind is Kind.NUMBER else int(value) if _INTEGER.fullmatch(value) else nan
     except ValueError:
         number = nan
-    least, most = bounds(field)
+    most = MOST if field.most is None else field.most
     if not least <= number <= most:
         what = "a number" if field.kind is Kind.NUMBER else "a whole number"
         raise invalid(field.name, f"must be {what} from {least} to {most}, not {quoted(value)}")
     return number
-
-
-def bounds(field: Field) -> tuple[int, int]:
-    """Return the smallest and the largest value of a number: those of 64 bits if the field says nothing."""
-    return -(2**63) if field.least is None else field.least, 2**63 - 1 if field.most is None else field.most

@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterable
 from email.utils import formatdate
 from functools import lru_cache
 from http.client import responses
-from typing import Any
 
 from msgctl.errors import ConfigurationError
-from msgctl.sandbox.emulator import SECONDS_BETWEEN_CHECKS
+from msgctl.sandbox.emulator import CLOSING, SECONDS_BETWEEN_CHECKS
 from msgctl.sandbox.protocol import MAX_BODY, Refusal, SandboxRequest, SandboxResponse, masked
 from msgctl.text import shorten
 
@@ -34,9 +33,6 @@ MAX_DRAINED = 8 * MAX_BODY
 """Bytes of a body over the limit that are read and discarded, so that its sender gets to read the response."""
 
 GARBAGE = b"\x00\xff\x00garbage\r\n\r\n\x1b[2J\xfe" * 8
-
-CLOSING = {"drop", "reject", "garbage", "truncate"}
-"""Faults after which the connection is closed."""
 
 _SINGLE = ("host", "content-length", "transfer-encoding")
 
@@ -80,14 +76,10 @@ class Server:
     def close(self) -> None:
         self.socket.close()
 
-    def _failed(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        if not self.is_stopping:  # connections are cancelled then
-            self.log(f"a connection failed: {context['message']}")
-
     async def _serve(self, respond: Respond) -> None:
         loop, stopped = asyncio.get_running_loop(), asyncio.Event()
         self._wake = lambda: loop.call_soon_threadsafe(stopped.set)
-        loop.set_exception_handler(self._failed)
+        loop.set_exception_handler(lambda _loop, _context: None)  # connections are cancelled at the end
         await asyncio.start_server(
             lambda reader, writer: _Connection(self, respond, reader, writer).serve(),
             sock=self.socket,
@@ -144,7 +136,7 @@ class _Connection:
             body = await self._body(headers)
             response = await self._response(SandboxRequest(method, path, query, headers, body))
             closes = version == "HTTP/1.0" or "close" in headers.get("connection", "").lower()
-            stays_open = not closes and len(body) <= MAX_BODY and not CLOSING & {*response.faults}
+            stays_open = not closes and len(body) <= MAX_BODY and CLOSING.isdisjoint(response.faults)
         except asyncio.LimitOverrunError:
             response = _malformed("the headers are too long").response()
         except ConfigurationError as error:

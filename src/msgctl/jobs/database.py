@@ -1,0 +1,163 @@
+"""The tables of a ledger, and what is read from them from beginning to end.
+
+What the file says is written once; each request adds its intent and its results. Neither memory nor time of a query
+grow with what was read before.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator
+from fractions import Fraction
+from typing import NamedTuple
+
+from msgctl.jobs.spec import Totals
+from msgctl.jobs.states import TRANSITIONS, Event, State
+from msgctl.recipients import is_final
+from msgctl.storage.files import FileFormat, transaction
+
+_SCHEMA = (
+    # Facts about the whole job: its spec (as JSON, without credentials), when it was created and is due.
+    "CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    # What recipients get: the parameters from their row (as JSON), and the estimated credits of one recipient.
+    """CREATE TABLE message (
+        id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, parameters TEXT NOT NULL, cost INTEGER NOT NULL)""",
+    # The rows of the file, which do not change. `cells` are their columns but the phone's, as a JSON array, `zones`
+    # the recipient's time zones, if the job has a window. A row that is not sent to has no message, but an `error`.
+    """CREATE TABLE recipient (
+        line INTEGER PRIMARY KEY, phone TEXT NOT NULL, message INTEGER, zones TEXT, state TEXT NOT NULL, error TEXT,
+        cells TEXT)""",
+    "CREATE UNIQUE INDEX recipient_phone ON recipient (phone) WHERE message IS NOT NULL",
+    # One row per request: its recipients (a JSON array of lines), and when it ended; it is in flight until then.
+    # `body` is kept if the response leaves the outcome in doubt: a message id in it must not be lost.
+    "CREATE TABLE request (number INTEGER PRIMARY KEY, lines TEXT NOT NULL, ended REAL, body TEXT)",
+    "CREATE INDEX request_in_flight ON request (number) WHERE ended IS NULL",
+    # What the newest request of a recipient brought. `credits` are its own, `spent` those of earlier ones; `lost` are
+    # estimated credits that may have been charged without a response that says so. `delivery` is the newest delivery
+    # state, asked for at the time `checked`.
+    """CREATE TABLE result (
+        line INTEGER PRIMARY KEY, state TEXT NOT NULL, id TEXT, status TEXT, credits, spent INTEGER NOT NULL DEFAULT 0,
+        lost INTEGER NOT NULL DEFAULT 0, error TEXT, delivery TEXT, checked REAL)""",
+    """CREATE VIEW in_flight AS
+        SELECT lines.value AS line FROM request, json_each(request.lines) AS lines WHERE ended IS NULL""",
+    # The rows of the file as they are now.
+    """CREATE VIEW outcome AS
+        SELECT recipient.line, phone, message, zones, id, status, credits, delivery, cells,
+        coalesce(result.error, recipient.error) AS error,
+        CASE WHEN recipient.line NOT IN in_flight THEN coalesce(result.state, recipient.state)
+            WHEN result.state = 'again' THEN 'sending again' ELSE 'sending' END AS state
+        FROM recipient LEFT JOIN result ON result.line = recipient.line""",
+)
+
+LEDGER = FileFormat(
+    name="the ledger",
+    application=0x6D73676A,  # "msgj"
+    version=5,
+    fix="Restore it from a backup, or move it away; nothing else records what the job sent.",
+    schema=_SCHEMA,
+)
+
+# Made when all rows are in: the order in which recipients are sent to. The line comes last in every index.
+INDEX = "CREATE INDEX recipient_order ON recipient (zones, message) WHERE message IS NOT NULL"
+
+CHARGED = "CASE typeof(credits) WHEN 'integer' THEN credits ELSE 0 END"
+
+
+class Recipient(NamedTuple):
+    """A row of the file with its state, and what is known of its message."""
+
+    line: int
+    phone: str
+    state: State
+    id: str | None
+    status: str | None
+    delivery: str | None
+    credits: int | str | None
+    error: str | None
+    cells: str | None
+
+
+def totals(db: sqlite3.Connection) -> tuple[Totals, int]:
+    """Return the totals of a ledger, and the highest number of a request."""
+    found = Totals()
+    with transaction(db, "BEGIN"):
+        for state, number in db.execute("SELECT state, count(*) FROM recipient GROUP BY state"):
+            found.states[State(state)] = number
+        for state, number, charged, lost in db.execute(
+            f"SELECT state, count(*), sum({CHARGED} + spent), sum(lost) FROM result GROUP BY state"  # noqa: S608
+        ):
+            found.move(State.PENDING, State(state), number)
+            found.credits += charged
+            found.lost += lost
+        for state, number, promised in db.execute(
+            """SELECT coalesce(result.state, 'pending') AS before, count(*), sum(cost)
+            FROM in_flight JOIN recipient USING (line) JOIN message ON message.id = message
+            LEFT JOIN result USING (line) GROUP BY before"""
+        ):
+            found.move(State(state), TRANSITIONS[State(state), Event.INTENT], number)
+            found.promised += promised
+        found.requests, highest = db.execute("SELECT count(*), coalesce(max(number), 0) FROM request").fetchone()
+    return found, highest
+
+
+def updated(db: sqlite3.Connection) -> float:
+    """Return when the last request ended, in seconds since 1970; 0 before the first."""
+    (latest,) = db.execute("SELECT coalesce(max(ended), 0) FROM request").fetchone()
+    return float(latest)
+
+
+def pending_zones(db: sqlite3.Connection, zones: Iterable[str]) -> list[str]:
+    """Return those of some time zones that pending recipients have."""
+    one = "SELECT 1 FROM outcome WHERE message IS NOT NULL AND zones = ? AND state IN ('pending', 'again') LIMIT 1"
+    return [each for each in zones if db.execute(one, (each,)).fetchone()]
+
+
+def recipients(db: sqlite3.Connection, states: Collection[State]) -> Iterator[Recipient]:
+    """Read the rows in some states, in the order of the file."""
+    marks = ",".join("?" * len(states))
+    for row in db.execute(
+        f"""SELECT line, phone, state, id, status, delivery, credits, error, cells FROM outcome
+        WHERE state IN ({marks}) ORDER BY line""",  # noqa: S608
+        tuple(states),
+    ):
+        yield Recipient(*row)._replace(state=State(row[2]))
+
+
+def message_of(db: sqlite3.Connection, line: int) -> tuple[str, int]:
+    """Return the parameters (as JSON) and the estimated credits of a recipient's message."""
+    found: tuple[str, int] = db.execute(
+        "SELECT parameters, cost FROM recipient JOIN message ON message.id = message WHERE line = ?", (line,)
+    ).fetchone()
+    return found
+
+
+def to_check(db: sqlite3.Connection) -> Iterator[tuple[int, str]]:
+    """Read line and message id of accepted messages whose delivery state is not final, the longest unchecked first."""
+    for line, message, delivery in db.execute(
+        """SELECT line, id, delivery FROM result WHERE state = 'accepted' AND id IS NOT NULL
+        ORDER BY coalesce(checked, 0), line"""
+    ):
+        if not is_final(delivery or ""):
+            yield line, message
+
+
+def deliveries(db: sqlite3.Connection) -> dict[str, int]:
+    """Count messages by delivery state, the most frequent first."""
+    return dict(
+        db.execute(
+            """SELECT delivery, count(*) FROM result WHERE delivery IS NOT NULL GROUP BY delivery
+            ORDER BY count(*) DESC, delivery"""
+        )
+    )
+
+
+def highest_price(db: sqlite3.Connection) -> Fraction | None:
+    """Return the most that was charged for a recipient, as a multiple of its estimate; None before the first charge."""
+    highest: Fraction | None = None
+    for most, cost in db.execute(
+        f"""SELECT max({CHARGED}), cost FROM result JOIN recipient USING (line) JOIN message ON message.id = message
+        WHERE result.state = 'accepted' AND cost > 0 GROUP BY cost"""  # noqa: S608
+    ):
+        if most:
+            highest = max(highest or Fraction(0), Fraction(most, cost))
+    return highest
