@@ -202,7 +202,9 @@ def test_a_job_does_not_continue_at_another_service(
         if not words:
             monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url + "/v2")
         for command in ("resume", "states"):
-            refused(jobs("job", command, mixed, *words), 3, f"The job uses client 12345 of {service.base_url}, but profile")
+            refused(
+                jobs("job", command, mixed, *words), 3, f"The job uses client 12345 of {service.base_url}, but profile"
+            )
         monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url)
     assert len(service.received) == asked
 
