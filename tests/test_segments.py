@@ -170,19 +170,3 @@ def test_refusal_names_each_character_once_with_code_and_first_position() -> Non
         to_gsm7("sí Ж, 😀 Ж")
     assert refused.value.message == "GSM-7 has no letter close to Ж (U+0416, position 4), 😀 (U+1F600, position 7)"
     assert refused.value.hint == "Send it without --gsm7, or remove the characters."
-
-
-@pytest.mark.parametrize(
-    ("char", "shown"),
-    [
-        ("\x1b", r"\x1b (U+001B"),
-        ("\u202e", r"\u202e (U+202E"),
-        ("\ud83d", r"\ud83d (U+D83D"),
-        ("\u0336", "◌\u0336 (U+0336"),
-    ],
-)
-def test_a_refusal_shows_invisible_characters(char: str, shown: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        to_gsm7(f"a{char}")
-    assert shown in refused.value.message
-    assert refused.value.message.isprintable()

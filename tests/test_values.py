@@ -109,13 +109,6 @@ def ranged(text: str) -> object:
 @pytest.mark.parametrize(
     ("convert", "typed", "message", "hint"),
     [
-        (
-            lambda text: values.choice(text, VOICE.choices, "voice"),
-            "miah",
-            'Unknown voice "miah": choose from .* Mia, ',
-            "mean Mia?",
-        ),
-        (lambda text: values.of(RETRIES, text), "4", '^--retries must be 1 to 3, not "4"$', None),
         (lambda text: values.whole_number(text, "--port"), "x", '^--port must be 0 or more, not "x"$', None),
         (lambda text: values.whole_number(text, "--port"), "9" * 20, r"^--port .* \(at most 19 digits\), not ", None),
         (lambda text: values.decimal(text, "--rate", 0.5, 9), "0.4", '^--rate must be 0.5 to 9, not "0.4"$', None),

@@ -172,16 +172,6 @@ def test_skip_invalid_exits_with_0_if_all_others_are_accepted(broken: str, jobs:
     ]
 
 
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [((), "is empty"), (("phone,name",), "has no recipients"), (("phone", "x"), "no valid rows")],
-    ids=["empty", "header", "invalid"],
-)
-def test_a_file_without_recipients(lines: tuple[str, ...], said: str, jobs: Jobs, service: Service, home: Path) -> None:
-    refused(jobs.sms(table(home, *lines), "--yes", "--skip-invalid"), 2, said, "nothing was sent")
-    assert (service.received, files(home)) == ([], [])
-
-
 # --- templates and options
 
 

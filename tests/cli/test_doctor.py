@@ -300,6 +300,11 @@ def test_refused_credentials_exit_with_1_and_name_the_address_to_allow(
     assert report.statuses["clock"] == "skipped"
 
 
+def test_another_service_at_the_base_url_is_found(tool: Tool, service: Service) -> None:
+    service.will(answer(b"[1, 2]"))
+    Report(tool).failed("credentials", 1, "it is JSON, but not an object", "base URL")
+
+
 # --- how it is shown
 
 

@@ -110,13 +110,3 @@ def test_a_lost_read_does_not_say_that_it_may_have_been_carried_out(
 def test_balance_check_compares_exactly(status: bytes, minimum: str, code: int, service: Service, tool: Tool) -> None:
     service.will(answer(b'{"status": %s}' % status))
     assert tool("balance", "check", "--min", minimum).code == code
-
-
-def test_balance_check_names_both_numbers(service: Service, tool: Tool) -> None:
-    service.will(answer({"status": 12}), answer({"status": 12}))
-    outcome = tool("balance", "check", "--min", "500", "--json")
-    error = json.loads(outcome.err)
-    assert (outcome.code, error["kind"], error["exit_code"]) == (6, "condition_not_met", 6)
-    assert outcome.document == {"status": 12}
-    person = tool("balance", "check", "--min", "500")
-    assert all(number in person.err for number in ("12", "500"))

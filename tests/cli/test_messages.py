@@ -230,6 +230,9 @@ def responses(tell: Teller, service: Service) -> None:
         tell.run("-vv", "block", "add", PHONE, about="what -vv shows")
     service.always(answer({"error": "E1", "more": 1.50}, 500))
     tell.run("balance", "--json", about="500")
+    tell.run("sandbox", "fault", "520:next=2", "-p", "sandbox")
+    tell.run("-p", "sandbox", "balance")
+    tell.run("-p", "sandbox", "sms", "send", PHONE, "-m", "x")
     service.always(answer({"urlShort": "https://s.example/u/1", "metrics": [{"date": 7}]}))
     tell.run("url", "stats", "offers", "--since", "today", about="another shape")
 

@@ -165,6 +165,57 @@ def test_a_connection_that_was_idle_for_long_is_not_used_again(
     assert keeper.connections == 2
 
 
+class _Clock:
+    now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"), [(b"", 4), (b"Keep-Alive: timeout=3\r\n", 2), (b"keep-alive: TIMEOUT=60", 4)]
+)
+def test_a_connection_is_used_again_until_the_service_may_close_it(
+    header: bytes, seconds: float, keeper: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four seconds, since many services close after five; or a second less than the service says."""
+    clock = _Clock()
+    monkeypatch.setattr(transport, "time", clock)
+    head = b"HTTP/1.1 200 OK\r\n" + (header.strip() + b"\r\n" if header else b"")
+    keeper.always(raw(head + b"Content-Length: 11\r\n\r\n" + BODY))
+    with calling(keeper.base_url) as client:
+        for wait, connections in ((0, 1), (seconds - 0.1, 1), (seconds, 2)):
+            clock.now += wait
+            perform(client, SEND)
+            assert keeper.connections == connections
+
+
+def test_a_response_may_have_16_mib_and_not_a_byte_more(keeper: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "MOST_BYTES", len(BODY))
+    keeper.will(WHOLE, WHOLE)
+    with calling(keeper.base_url) as client:
+        assert perform(client, SEND).body == BODY
+        monkeypatch.setattr(transport, "MOST_BYTES", len(BODY) - 1)
+        with pytest.raises(OutcomeUnknownError, match="it is over"):
+            perform(client, SEND)
+
+
+@pytest.mark.parametrize(("errno", "tries"), [(socket.EAI_AGAIN, 3), (socket.EAI_NONAME, 1)])
+def test_a_name_is_looked_up_again_only_if_its_server_may_answer_later(
+    errno: int, tries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def fail(host: str, *_: Any, **__: Any) -> NoReturn:
+        asked.append(host)
+        raise socket.gaierror(errno, "no")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    with calling("https://service.invalid/api/v1") as client, pytest.raises(NotReachedError):
+        client.fetch(SEND)
+    assert asked == ["service.invalid"] * tries
+
+
 @pytest.mark.parametrize(
     "meanwhile", [hang_up, raw(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 2\r\n\r\n{}")], ids=["end", "bytes"]
 )

@@ -6,7 +6,7 @@ import signal
 from collections import Counter
 
 from jobs.bulk import CONCURRENCY, Bulk, NewBulk, Running, assert_true
-from support.counting import CountingServer, Fault
+from support.counting import CountingServer
 
 BATCH = 10
 UNDER_WAY = CONCURRENCY * BATCH
@@ -50,35 +50,6 @@ def test_the_second_signal_stops_at_once(counter: CountingServer, new_bulk: NewB
     assert assert_true(bulk, counter) == {"unknown": UNDER_WAY, "pending": 220}
     assert bulk.resume().end().code == 6
     assert assert_true(bulk, counter) == {"unknown": UNDER_WAY, "accepted": 220}
-
-
-def test_the_budget_holds_if_messages_cost_more_than_estimated(counter: CountingServer, new_bulk: NewBulk) -> None:
-    most = 299
-    counter.price = 3
-    bulk = new_bulk(200, "--batch-size", str(BATCH), "--max-credits", str(most))
-    done = bulk.begin().end()
-    assert done.code == 6
-    assert f"--max-credits {most}" in done.err
-    assert most - 3 < counter.charged <= most
-    assert bulk.shown()["credits"] == counter.charged
-    assert bulk.resume().end().code == 6
-    assert counter.charged <= most
-    assert bulk.resume("--max-credits", "600").end().code == 0
-    assert counter.charged == 600
-
-
-def test_the_budget_counts_possible_charges(counter: CountingServer, new_bulk: NewBulk) -> None:
-    counter.price = 3
-    counter.decide = lambda number, _: Fault.CUT_AFTER if number % 3 == 0 else Fault.NONE
-    bulk = new_bulk(200, "--batch-size", str(BATCH), "--max-credits", "300")
-    done = bulk.begin().end()
-    assert done.code == 6
-    assert "300" in done.err
-    assert counter.charged <= 300
-    running = bulk.resume("--max-credits", "400")
-    running.end()
-    assert 300 < counter.charged <= 400
-    assert_true(bulk, counter)
 
 
 def test_checking_states_can_be_killed_and_continued(counter: CountingServer, new_bulk: NewBulk) -> None:

@@ -12,7 +12,6 @@ import pytest
 from msgctl.errors import ConfigurationError
 from msgctl.storage import files
 from msgctl.storage.files import BrokenError, FileFormat
-from support.disks import Disk, mounted
 
 NOTES = FileFormat(
     name="the notes",
@@ -101,21 +100,6 @@ def test_a_file_open_to_others_or_behind_a_link_is_refused(path: Path, tmp_path:
     path.chmod(0o640)
     with pytest.raises(ConfigurationError, match="readable by other users"):
         NOTES.connect(path)
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Disk]:
-    with mounted(tmp_path / "disk", "4m") as disk:
-        yield disk
-
-
-def test_a_file_on_a_read_only_disk_can_be_read(disk: Disk) -> None:
-    path = disk.path / "notes.sqlite3"
-    with NOTES.opened(path, create=True) as db:
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("INSERT INTO notes VALUES ('a note')")
-    with disk.read_only(), closing(NOTES.connect(path, read_only=True)) as db:
-        assert db.execute("SELECT note FROM notes").fetchall() == [("a note",)]
 
 
 def test_reading_sees_what_another_process_has_just_written(path: Path, db: sqlite3.Connection) -> None:
