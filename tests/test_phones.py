@@ -58,7 +58,7 @@ def test_the_example_of_every_region_is_read_in_national_and_international_form(
 
 
 def test_a_number_of_another_country_than_the_known_one_names_that_country() -> None:
-    assert phones.read("12025550123", "CO") == ("12025550123", "United States")
+    assert phones.read("12025550123", "CO") == ("12025550123", "the United States")
     assert phones.read("+12025550123", "CO") == ("12025550123", "")
     assert phones.read("12025550123") == ("12025550123", "")
 
@@ -72,7 +72,7 @@ def test_a_number_of_another_country_than_the_known_one_names_that_country() -> 
         ("+57 300 123 45678", None, "too long for Colombia"),
         ("1234567890", "CO", "no such number exists in Colombia"),
         ("+383 44", None, "too short for XK"),
-        ("5550123", "US", "too short for United States"),
+        ("5550123", "US", "too short for the United States"),
         ("+999 1234567", None, "its country code does not exist"),
         ("Hola", "CO", '"H" cannot be part of one'),
         ("", None, "it has no digits"),

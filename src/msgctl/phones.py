@@ -28,6 +28,7 @@ NAME_COUNTRY = "If it is a national number, name its country with --country-code
 WRITE_IN_FULL = "Write it with + and its country code, for example '+57 300 123 4567'."
 UNCHECKED = "To send to it anyway, add --no-number-check."
 
+_WITH_ARTICLE = re.compile(r"United |Bahamas|Comoros|Gambia|Maldives|Netherlands|Philippines|.*(Islands|Rep)")
 _NEVER = "(?!)"
 _PUNCTUATION = str.maketrans("", "", " .-()\u00a0")
 
@@ -242,8 +243,9 @@ def _fault(number: PhoneNumber | None, country: str | None) -> str:
 
 
 def _country_name(region: str | None) -> str:
-    """Return a country's name; libphonenumber's regions without one are services that no country runs."""
-    return country_names().get(region or "") or (region if region and region.isalpha() else "an international service")
+    """Return a country's name in a sentence; libphonenumber's regions without one are services of no country."""
+    name = country_names().get(region or "") or (region if region and region.isalpha() else "an international service")
+    return f"the {name}" if _WITH_ARTICLE.match(name) else name
 
 
 @cache

@@ -60,6 +60,14 @@ def whole_number(text: str, name: str, least: int = 0, most: int | None = None) 
     return number
 
 
+def client(text: str) -> int:
+    """Return a client identifier (int64)."""
+    number = int(text) if _INTEGER.fullmatch(text) else -1
+    if not 0 <= number < 2**63:
+        raise UsageError(f"--client must be the number of an account, such as 12345, not {quote(text)}")
+    return number
+
+
 def of(field: Field, text: str) -> str:
     """Return the value of a field that is a choice, a number (sent as text), or a short text."""
     if field.choices:

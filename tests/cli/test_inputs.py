@@ -56,7 +56,7 @@ def test_a_number_of_another_country_is_sent_with_a_note(tool: Tool, service: Se
     service.will(answer(ANSWER))
     done = tool("call", "send", "12025550123", "-m", "Hola", "--voice", "Mia", "--country-code", "CO")
     assert dict(service.received[0].form)["phone"] == "12025550123"
-    assert "12025550123 is a number in United States" in done.err
+    assert "12025550123 is a number in the United States" in done.err
 
 
 def test_an_sms_to_a_fixed_line_is_refused_and_a_call_is_not(tool: Tool, service: Service) -> None:

@@ -345,6 +345,44 @@ def test_other_profiles_stay_unknown(service: Service, tool: Tool) -> None:
     talk(conversation, *SANDBOX, "mcp")
 
 
+def test_jobs_of_other_profiles_stay_unknown(service: Service, tool: Tool, home: Path) -> None:
+    (home / "team.csv").write_text(f"phone\n{PHONE}\n")
+    service.always(answer(ACCEPTED))
+    job = tool("sms", "bulk", str(home / "team.csv"), "-m", "A secret", "--yes", "--json").document["job"]
+
+    async def unknown(client: Client) -> None:
+        for name in ("job_show", "job_report", "job_states"):
+            assert (await client.call(name, job=job)).message == f'There is no job "{job}"'
+
+    async def known(client: Client) -> None:
+        assert (await client.call("job_show", job=job)).document["job"] == job
+
+    talk(unknown, *SANDBOX, "mcp")
+    talk(known, "mcp")
+
+
+def test_the_client_hears_of_a_send_that_passed_the_limit(service: Service) -> None:
+    entry = {**ACCEPTED["data"][0], "credits": 3}  # type: ignore[index]
+    service.always(answer({**ACCEPTED, "data": [entry]}))
+
+    async def conversation(client: Client) -> None:
+        reply = await client.sms()
+        assert "3 credits are used today, more than --max-credits 2" in reply.whole.content[1].text  # type: ignore[union-attr]
+        assert "(3 used today)" in (await client.sms()).message
+
+    talk(conversation, "mcp", "--max-credits", "2")
+
+
+def test_no_hint_names_an_option_that_the_tool_does_not_offer(tool: Tool) -> None:
+    assert tool("optout", "add", PHONE).code == 0
+
+    async def conversation(client: Client) -> None:
+        assert "hint" not in (await client.sms()).document
+        assert "hint" not in (await client.sms(phone="300")).document
+
+    talk(conversation, *SANDBOX, "mcp", "--max-credits", "2")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

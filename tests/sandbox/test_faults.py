@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 
+import httpx
 import pytest
 
 from msgctl.errors import UsageError
-from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.emulator import BASE_URL, Emulator, SandboxTransport
 from msgctl.sandbox.faults import Fault, parse
 from msgctl.sandbox.protocol import SandboxRequest
 
@@ -97,3 +99,25 @@ def test_an_unreadable_fault_leaves_the_others_set(emulator: Emulator) -> None:
         admin.fault("520", "nonsense")
     assert admin.faults() == ["503:next=2"]
     assert admin.fault() == []
+
+
+# --- in place of the network
+
+
+@pytest.fixture
+def client(emulator: Emulator) -> Iterator[httpx.Client]:
+    with httpx.Client(transport=SandboxTransport(emulator), base_url=BASE_URL) as client:
+        yield client
+
+
+@pytest.mark.parametrize("fault", ["drop", "reject", "truncate", "garbage"])
+def test_a_broken_response_is_a_protocol_error(fault: str, client: httpx.Client, emulator: Emulator) -> None:
+    Controls(emulator).fault(fault)
+    with pytest.raises(httpx.RemoteProtocolError):
+        client.get("/balance", params={"client": "1", "key": "sandbox"})
+
+
+def test_a_delay_longer_than_the_timeout_is_a_timeout(client: httpx.Client, emulator: Emulator) -> None:
+    Controls(emulator).fault("delay=3600")
+    with pytest.raises(httpx.ReadTimeout):
+        client.get("/balance", params={"client": "1", "key": "sandbox"}, timeout=0.05)

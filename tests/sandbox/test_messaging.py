@@ -1,4 +1,4 @@
-"""Balance, SMS, calls, chat-app messages: recipients, costs, and delivery states."""
+"""Balance, SMS, calls, chat-app messages: recipients, costs, delivery states, and what the phones received."""
 
 from __future__ import annotations
 
@@ -97,3 +97,51 @@ def journey(world: World, message_id: str) -> list[str]:
         world.now = NOON + seconds
         states.append(world.state_of(message_id))
     return states
+
+
+# --- the inbox
+
+
+def test_an_sms_is_shown_whole(world: World) -> None:
+    message_id = world.sms(text="Hola\n¿qué tal?")["data"][0]["id"]
+    world.now += 1
+
+    assert world.admin.inbox() == [
+        {
+            "number": 1,
+            "time": "2026-11-21T12:00:00Z",
+            "kind": "sms",
+            "phone": PHONE,
+            "state": "sent",
+            "text": "Hola\n¿qué tal?",
+            "code": None,
+            "id": message_id,
+            "credits": 1,
+            "history": [
+                {"state": "queued", "time": "2026-11-21T12:00:00Z"},
+                {"state": "sent", "time": "2026-11-21T12:00:01Z"},
+            ],
+            "segments": 1,
+        }
+    ]
+
+
+def test_only_a_long_number_without_plus_may_lack_its_country_code(world: World) -> None:
+    world.sms(f"{PHONE},34567,3001234567")
+
+    def phones(phone: str) -> list[str]:
+        return [message["phone"] for message in world.admin.inbox(phone=phone)]
+
+    assert phones("34567") == ["34567"]
+    assert phones("300 123 4567") == [PHONE, "3001234567"]
+    assert phones("+57 (300) 123-4567") == phones("0057 300 1234567") == [PHONE]
+    assert phones("+3001234567") == ["3001234567"]
+
+
+def test_the_inbox_is_filtered_by_phone_and_kind(world: World) -> None:
+    world.sms(f"{PHONE},{OTHER}")
+    world.post("/call/send", phone=PHONE, message="Hola", voice="Mia")
+
+    assert [message["kind"] for message in world.admin.inbox(phone=f"+{PHONE}")] == ["sms", "call"]
+    assert [message["phone"] for message in world.admin.inbox(kind="sms")] == [PHONE, OTHER]
+    assert world.admin.inbox(phone=OTHER, kind="call") == []

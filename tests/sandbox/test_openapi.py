@@ -12,7 +12,7 @@ import pytest
 from msgctl.operations import OPERATIONS, Place
 from msgctl.sandbox import openapi
 from msgctl.sandbox.endpoints import ENDPOINTS
-from msgctl.sandbox.protocol import BASE_PATH
+from msgctl.sandbox.protocol import BASE_PATH, SandboxRequest
 
 from .world import PHONE, World, record
 
@@ -24,10 +24,12 @@ def test_it_is_a_valid_openapi_3_1_document() -> None:
     assert DOCUMENT["openapi"].startswith("3.1")
 
 
-def test_it_describes_every_operation_and_endpoint() -> None:
+def test_it_describes_every_operation_and_endpoint(world: World) -> None:
     described = {(method.upper(), path) for path, item in DOCUMENT["paths"].items() for method in item}
     operations = {(operation.method, BASE_PATH + operation.path) for operation in OPERATIONS}
     assert described == operations | {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
+    listed = json.loads(world.emulator.respond(SandboxRequest("GET", "/sandbox")).body)["endpoints"]
+    assert {(each["method"], each["path"]) for each in listed} == described - operations
     ids = [each["operationId"] for item in DOCUMENT["paths"].values() for each in item.values()]
     assert len(ids) == len(set(ids))
 

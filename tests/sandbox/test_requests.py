@@ -1,4 +1,4 @@
-"""Which requests are accepted: paths, credentials, and where and how parameters are sent."""
+"""Which requests are accepted: paths, credentials, where and how parameters are sent, and the rule of each one."""
 
 from __future__ import annotations
 
@@ -6,16 +6,25 @@ import json
 
 import pytest
 
+from msgctl.operations import OPERATIONS, Operation, Place
 from msgctl.sandbox.protocol import SandboxRequest
 
 from .world import ACCOUNT, FORM, JSON, PHONE, World, encoded, refusal
 
 SMS = {"phone": PHONE, "sms": "Hola"}
+CALL = {"phone": PHONE, "message": "Hola", "voice": "Mia"}
+SPOKEN_CODE = {"phone": PHONE, "app-name": "Shop", "voice": "Mariana", "retries": "1"}
+URL = {"name": "sale", "url-long": "https://shop.example/sale"}
+STATISTIC = {"name-url": "sale", "since": "2026-11-01", "until": "2026-11-30"}
+SENT = {**SMS, **SPOKEN_CODE, **URL, **STATISTIC, "code": "123456"}
+"""A right value for each parameter that a form requires."""
 
-
-def form(world: World, path: str, body: str | bytes, content_type: str = FORM["content-type"]) -> tuple[str, str]:
-    raw = body if isinstance(body, bytes) else body.encode()
-    return refusal(world.answer(SandboxRequest("POST", path, "", {"content-type": content_type}, raw)))
+REQUIRED = [
+    (operation, field.name)
+    for operation in OPERATIONS
+    for field in operation.fields
+    if field.required and field.place is Place.FORM
+]
 
 
 @pytest.mark.parametrize("path", ["", "/balance/", "/api/v2/balance", "/\x1b[31m\udc80"])
@@ -58,40 +67,20 @@ def test_credentials_belong_to_the_place_that_the_interface_has_for_them(world: 
 
 def test_a_parameter_sent_twice_is_refused(world: World) -> None:
     body = encoded({**SMS}) + "&phone=573001234568"
-
-    assert form(world, "/send-sms", body) == ("INVALID_PARAMETER", "phone must not be sent more than once")
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "client=1&key=k&sms=%zz",
-        b"phone=%ff",
-        b"key=\xff",
-    ],
-)
-def test_a_form_must_be_percent_encoded_utf8(world: World, body: str | bytes) -> None:
-    error, msg = form(world, "/send-sms", body)
-
-    assert error == "INVALID_PARAMETER"
-    assert msg.startswith("the body ")
+    reply = world.answer(SandboxRequest("POST", "/send-sms", "", FORM, body.encode()))
+    assert refusal(reply) == ("INVALID_PARAMETER", "phone must not be sent more than once")
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"[]",
-        b"\xff",
-        b"[" * 100_000,
-    ],
-)
+@pytest.mark.parametrize("body", [b"client=1&key=k&sms=%zz", b"phone=%ff", b"key=\xff"])
+def test_a_form_must_be_percent_encoded_utf8(world: World, body: bytes) -> None:
+    reply = world.answer(SandboxRequest("POST", "/send-sms", "", FORM, body))
+    assert refusal(reply) == ("INVALID_PARAMETER", "the body must be percent-encoded UTF-8")
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"\xff", b"[" * 100_000])
 def test_a_template_send_takes_a_json_object(world: World, body: bytes) -> None:
     reply = world.answer(SandboxRequest("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
-
-    error, msg = refusal(reply)
-    assert error == "INVALID_PARAMETER"
-    assert msg.startswith("the body")
+    assert refusal(reply) == ("INVALID_PARAMETER", "the body must be a JSON object")
 
 
 @pytest.mark.parametrize(
@@ -110,3 +99,64 @@ def test_the_json_fields_have_their_types(world: World, document: object, name: 
 
     assert error == "INVALID_PARAMETER"
     assert msg.startswith(f"{name} ")
+
+
+# --- the rule of each parameter
+
+
+@pytest.mark.parametrize(("operation", "name"), REQUIRED, ids=lambda each: getattr(each, "name", each))
+@pytest.mark.parametrize("value", [None, ""])
+def test_a_required_parameter_must_be_there_and_not_empty(
+    world: World, operation: Operation, name: str, value: str | None
+) -> None:
+    required = {each: SENT[each] for other, each in REQUIRED if other is operation}
+    error, msg = refusal(world.post(operation.path, **{**required, name: value}))
+    assert error == "MISSING_PARAMETER"
+    assert name in msg.split()
+
+
+@pytest.mark.parametrize(
+    ("path", "parameters", "name", "value"),
+    [
+        ("/send-sms", SMS, "phone", "1234"),
+        ("/send-sms", SMS, "phone", "٥٧٣٠٠١٢٣٤٥٦٧"),
+        ("/send-sms", SMS, "phone", "573001234567,"),
+        ("/send-sms", SMS, "country-code", "COL"),
+        ("/block-phone", {}, "phone", "573001234567,573001234568"),
+        ("/call/send", CALL, "voice", "Mariana"),
+        ("/call/send", CALL, "retries", "0"),
+        ("/call/send", CALL, "retries", "4"),
+        ("/call/send", CALL, "leave-voicemail", "yes"),
+        ("/call/2fa/send-call", SPOKEN_CODE, "voice", "Marian"),
+        ("/call/2fa/send-call", SPOKEN_CODE, "retries", "-1"),
+        ("/url/short", URL, "is-premium", "TRUE"),
+        ("/url/short", URL, "expiration-time-statistics", "-1"),
+        ("/url/short", URL, "alias", "a b"),
+        ("/url/short", URL, "domain-name", "a..b"),
+        ("/url/short", URL, "url-long", "shop.example"),
+        ("/url/short", URL, "url-long", "https://shop.example/\r\nSet-Cookie: a=b"),
+        ("/url/short-statistic", STATISTIC, "since", "2026-02-29"),
+        ("/url/short-statistic", STATISTIC, "category", "operatingsystem"),
+    ],
+)
+def test_a_value_that_breaks_a_rule_is_refused_by_its_name(
+    world: World, path: str, parameters: dict[str, str], name: str, value: str
+) -> None:
+    error, msg = refusal(world.post(path, **{**parameters, name: value}))
+
+    assert error == "INVALID_PARAMETER"
+    assert msg.split()[0] == name
+    assert world.credits == 1000
+
+
+def test_an_empty_optional_parameter_counts_as_not_sent(world: World) -> None:
+    assert world.post("/send-sms", **SMS, country_code="").status == 200
+
+
+@pytest.mark.parametrize("extra", [{"message": "Hola"}, {"voice": "Mia"}, {"message": "Hola", "voice": "Mia"}])
+def test_an_audio_excludes_message_and_voice(world: World, extra: dict[str, str]) -> None:
+    error, msg = refusal(world.post("/call/send", phone=PHONE, audio_code="a1", **extra))
+
+    assert error == "INVALID_PARAMETER"
+    assert msg == f"audio-code must not be combined with {' and '.join(extra)}"
+    assert world.credits == 1000

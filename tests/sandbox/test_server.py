@@ -14,7 +14,6 @@ import pytest
 
 from msgctl.sandbox import server
 from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.endpoints import ENDPOINTS
 from msgctl.sandbox.protocol import MAX_BODY, SandboxRequest
 from msgctl.sandbox.server import Server
 
@@ -175,11 +174,3 @@ def test_a_header_that_arrives_too_slowly_ends_the_connection(served: Served, mo
                 connection.sendall(b"x")
                 time.sleep(0.01)
     assert status_of(served.raw(as_http(BALANCE))) == 200
-
-
-def test_the_list_of_endpoints_names_them_all(served: Served) -> None:
-    document = json.loads(served.answer(SandboxRequest("GET", "/sandbox")).body)
-    listed = {(each["method"], each["path"]) for each in document["endpoints"]}
-    assert {path for _, path in listed} == {endpoint.path for endpoint in ENDPOINTS}
-    for method, path in listed:
-        assert served.answer(SandboxRequest(method, path)).status in (200, 400)

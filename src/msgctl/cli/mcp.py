@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -23,9 +24,10 @@ from msgctl.cli import bulk_options
 from msgctl.cli.bulk_options import MOST_CREDITS
 from msgctl.cli.context import Context
 from msgctl.cli.errors import report
+from msgctl.cli.history import read_jobs
 from msgctl.cli.requests import Country
 from msgctl.cli.tree import HELP, command, group
-from msgctl.errors import ConfigurationError, UsageError
+from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Format
 from msgctl.recipients import REFUSED, RecipientOutcome
@@ -48,6 +50,8 @@ WITHHELD = frozenset(
 """Options that name files or servers, lift a check, do not end, or look at any profile. Every send has a key anyway."""
 WITHHELD_FROM_SENDS = frozenset({"--wait", "--max-wait"})
 """They keep a send busy after its request; `state watch` does the same."""
+
+_OPTION = re.compile(r"--[a-z][a-z0-9-]*")
 
 DRY_RUN_HELP = "Return the request instead of making it."
 ONCE_HELP = "Key of this send: another call with the same key sends nothing. Give one if you may have to repeat a call."
@@ -168,7 +172,13 @@ class ToolContext(Context):
             most=self._allowance.credits,
             day=self.today(),
         ) as settle:
-            yield lambda outcomes: settle(sum(_charged(outcome, each) for outcome in outcomes))
+            yield lambda outcomes: self._check_spent(settle(sum(_charged(outcome, each) for outcome in outcomes)))
+
+    def _check_spent(self, used: int) -> None:
+        """Tell the client if a send cost so much more than the last one that it passed the limit."""
+        if self._allowance and used > self._allowance.credits:
+            what = f"This send cost more than expected: {used} credits are used today, more than --max-credits"
+            self.say(json.dumps({"kind": "note", "message": f"{what} {self._allowance.credits}."}))
 
 
 class Toolbox:
@@ -201,19 +211,20 @@ class Toolbox:
         key = str(given.pop("once", f"mcp-{uuid5(self._session, repr(request))}"))
         dry_run = given.pop("dry_run", False) is not False or (self._context.options.dry_run and self.finishes(name))
         context = ToolContext(self._context, self._allowance, key, dry_run=dry_run)
+        tool, job = self.tools.get(name), str(given.get("job", ""))
         try:
-            words = self._tool(name).words(given, key)
-        except UsageError as error:
+            if tool is None:
+                hint = f"{ONLY_READS}." if self._allowance is None else f"Choose from {', '.join(self.tools)}."
+                raise UsageError(f"Unknown tool {quote(name)}", hint)
+            words = tool.words(given, key)
+            if job and not read_jobs(job, context.profile.name, lambda *_: [True], context.warn):
+                raise UsageError(f"There is no job {quote(job)}", "List the jobs with job_list.")
+        except MsgctlError as error:
             code = report(error, context)
         else:
             code = run(words, context)
-        return _result(code, *context.printed, dry_run=dry_run)
-
-    def _tool(self, name: str) -> Tool:
-        if name not in self.tools:
-            hint = f"{ONLY_READS}." if self._allowance is None else f"Choose from {', '.join(self.tools)}."
-            raise UsageError(f"Unknown tool {quote(name)}", hint)
-        return self.tools[name]
+        out, err = context.printed
+        return _result(code, out, _without_others(err, tool.properties()) if tool else err, dry_run=dry_run)
 
 
 app = group("")
@@ -362,6 +373,18 @@ def _texts(name: str, parameter: Parameter, given: Any) -> list[str]:
         raise UsageError(f"{name} must be {kind}, not {quote(json.dumps(given))}")
     option = _long(parameter)
     return [f"{option}={each}" if option.startswith("-") else str(each) for each in items]
+
+
+def _without_others(err: str, offered: Iterable[str]) -> str:
+    """Return errors, one line of JSON each, without hints that name an option that the tool does not offer."""
+    lines = []
+    for line in err.splitlines():
+        error = json.loads(line)
+        named = {_name(option) for option in _OPTION.findall(error.get("hint", ""))}
+        if not named.issubset(offered):
+            del error["hint"]
+        lines.append(json.dumps(error) if named else line)
+    return "\n".join(lines)
 
 
 def _result(code: int, out: str, err: str, *, dry_run: bool) -> types.CallToolResult:

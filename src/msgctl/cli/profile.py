@@ -66,7 +66,7 @@ class Settings:
             raise UsageError(f"Use either --key-command or {other}, not both")
         given = {
             "base_url": self.base_url,
-            "client": None if self.client is None else _client(self.client),
+            "client": None if self.client is None else values.client(self.client),
             "country_code": None if self.country_code is None else values.country_code(self.country_code),
             "app_name": optional(self.app_name, "--app-name"),
             "voice": None if self.voice is None else values.choice(self.voice, _VOICES, "voice"),
@@ -189,10 +189,6 @@ def _base_url(text: str, *, allow_http: bool) -> str:
     return text
 
 
-def _client(text: str) -> int:
-    return values.whole_number(text, "--client", most=profiles.LARGEST_CLIENT)
-
-
 def _time_zone(text: str) -> str:
     if not profiles.is_time_zone(text):
         raise UsageError(f"Unknown time zone {quote(text)}", "Use a name such as America/Bogota.")
@@ -212,7 +208,7 @@ def _check_new(config: ConfigFile, name: str, *, force: bool) -> None:
 def _ask_for_missing(context: Context, settings: Document) -> None:
     """Ask on the terminal for what a profile needs and was not given, until it is usable. Raises Cancelled."""
     base_url = partial(_base_url, allow_http=settings.get("allow_http", False))
-    questions: dict[str, Callable[[str], str | int]] = {"Base URL": base_url, "Client": _client}
+    questions: dict[str, Callable[[str], str | int]] = {"Base URL": base_url, "Client": values.client}
     for question, convert in questions.items():
         setting = question.lower().replace(" ", "_")
         while setting not in settings:

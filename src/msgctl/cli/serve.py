@@ -138,7 +138,7 @@ def serve(
     from msgctl.sandbox.protocol import BASE_PATH
     from msgctl.sandbox.recording import replayer
 
-    client = values.whole_number(account.client, "--client", most=profiles.LARGEST_CLIENT)
+    client = values.client(account.client)
     if key_fault := profiles.key_fault(account.key):
         raise UsageError(f"--key {key_fault}", "Choose any other text.")
     allowed = [_network(text) for text in allow_ip or []]

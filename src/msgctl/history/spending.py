@@ -49,11 +49,12 @@ class LimitError(ConditionError):
 @contextmanager
 def reserved(
     account: str, key: str, *, operation: str, estimate: int, most: int, day: date
-) -> Iterator[Callable[[int], None]]:
+) -> Iterator[Callable[[int], int]]:
     """Reserve credits for the send that the block makes under a key; the block calls what is yielded with its cost.
 
-    Until then the estimate counts, or more if earlier sends of the operation cost more than theirs. Raises LimitError
-    if more than ``most`` credits could be charged on this day, and UsageError if the key was used before.
+    That returns the credits used on this day. Until then the estimate counts, or more if earlier sends of the operation
+    cost more than theirs. Raises LimitError if more than ``most`` credits could be charged on this day, and UsageError
+    if the key was used before.
     """
     path = files.state("mcp.sqlite3")
     with SENDS.opened(path, create=True) as db:
@@ -80,8 +81,12 @@ def reserved(
         with suppress(ConfigurationError), SENDS.opened(path) as db:  # else the reserved credits count
             db.execute(f"{statement} WHERE account = ? AND key = ?", [*values, account, key])
 
+    def settle(cost: int) -> int:
+        change("UPDATE sends SET credits = ?", cost)
+        return int(spent) + cost
+
     try:
-        yield lambda cost: change("UPDATE sends SET credits = ?", cost)
+        yield settle
     except MsgctlError as error:
         if error.nothing_sent or isinstance(error, RefusedError):
             change("DELETE FROM sends")

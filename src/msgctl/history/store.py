@@ -141,7 +141,7 @@ class History:
             self._insert(number, [RecipientOutcome(phone, UNKNOWN) for phone in phones])
         return number
 
-    def finish(self, number: int, entries: Iterable[RecipientOutcome], response: str = "") -> None:
+    def finish(self, number: int, entries: Iterable[RecipientOutcome], response: str) -> None:
         """Store the result of a send, unless it was cleared meanwhile."""
         with self._transaction():
             self._db.execute("DELETE FROM entries WHERE dispatch = ?", [number])
@@ -227,7 +227,7 @@ class Result:
 
 @contextmanager
 def recorded(
-    send: Send, phones: Sequence[str | None], warn: Callable[[ConfigurationError], None], *, is_kept: bool = True
+    send: Send, phones: Sequence[str | None], warn: Callable[[ConfigurationError], None], *, is_kept: bool
 ) -> Iterator[Result]:
     """Record one send before the block, and its result after it. A send that cannot be recorded is sent anyway.
 

@@ -197,6 +197,8 @@ class Printer:
         self._write(clean(line) + "\n" for line in result.head)
         if not (result.body and self._screen.stream.isatty()):
             self._screen.write_bytes(result.body)
+            if self._format is Format.JSON and result.body and not result.body.endswith(b"\n"):
+                self._screen.write_bytes(b"\n")
             return
         try:
             load_json(result.body)
