@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from msgctl import jsontext
-from msgctl.cli.context import Context, is_terminal
+from msgctl.cli.context import Context
 from msgctl.cli.tree import children_of
 from msgctl.errors import Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.operations import Effect
@@ -26,7 +26,7 @@ def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) 
     """Print an error on standard error and return its exit code."""
     error.consequence = error.consequence or _consequence(error, context)
     as_json = context.options.format is Format.JSON or (not context.is_understood and _asks_for_json(arguments))
-    if isinstance(error, Interrupted) and is_terminal(context.stderr):
+    if isinstance(error, Interrupted) and context.stderr.isatty():
         context.say("")  # away from ^C, and from a prompt
     context.say(_json_line(error) if as_json else _lines(error, context))
     return error.exit_code
@@ -51,7 +51,7 @@ def _json_line(error: MsgctlError) -> str:
 def _lines(error: MsgctlError, context: Context) -> str:
     if isinstance(error, Cancelled):
         return " ".join(f"{part[0].upper()}{part[1:]}." for part in (error.what, error.consequence) if part)
-    if not is_terminal(context.stderr):
+    if not context.stderr.isatty():
         return "\n".join(filter(None, (f"Error: {error.message}", error.hint)))
     red, dim, plain = ("\x1b[31m", "\x1b[2m", "\x1b[0m") if context.screen(context.stderr).color else ("", "", "")
     lines = [f"{red}✗{plain} {context.wrapped(error.message, indent=2)}"]

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgctl.cli import signals_handled_by
-from msgctl.cli.context import Context, is_terminal
+from msgctl.cli.context import Context
 from msgctl.config import profiles
 from msgctl.errors import (
     ConditionError,
@@ -294,7 +294,7 @@ class _Display:
         self._context = context
         self._next_line = context.monotonic() + MINUTE
         self._bar: JobProgress | None = None
-        if is_terminal(context.stderr) and context.environ.get("TERM", "") not in ("", "dumb", "unknown"):
+        if context.stderr.isatty() and context.environ.get("TERM", "") not in ("", "dumb", "unknown"):
             from msgctl.output.progress import JobProgress
 
             self._bar = JobProgress(

@@ -7,7 +7,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import prompts, requests
-from msgctl.cli.context import Context, is_terminal
+from msgctl.cli.context import Context
 from msgctl.cli.requests import Numbers, Phone, option
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
@@ -111,7 +111,7 @@ def verify(
 
     Without --code, msgctl asks for the code on a terminal.
     """
-    if code is None and not is_terminal(context.stdin):
+    if code is None and not context.stdin.isatty():
         if to.app_name is None and context.profile.app_name is None:
             raise UsageError("--app-name and --code are missing", "Give --app-name NAME and --code CODE.")
         raise UsageError("--code is missing", "Give --code CODE, or --code - to read it from standard input.")
