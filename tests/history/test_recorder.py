@@ -15,7 +15,7 @@ from msgctl.recipients import RecipientOutcome
 @pytest.mark.parametrize(("command", "stored"), [("sms send", "480615"), ("2fa send-sms", "******")])
 def test_codes_are_masked_in_a_stored_response(command: str, stored: str) -> None:
     send = Send("2026-11-21T09:00:00Z", "main", "https://a.example", command, "")
-    with recorded(send, ["1"], warn=lambda error: pytest.fail(str(error))) as result:
+    with recorded(send, ["1"], warn=lambda error: pytest.fail(str(error)), is_kept=True) as result:
         result.entries = [RecipientOutcome("1", "unknown")]
         result.response = f'{{"sms": "480615 is your Shop code.", "more": "{"x" * 10_000}"}}'
     with reading() as history:

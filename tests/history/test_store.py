@@ -53,7 +53,7 @@ def test_a_result_after_a_clear_is_not_stored(path: Path, history: History) -> N
     late = history.begin(send(), [PHONE])
     clear()
     history.begin(send(), ["1"])
-    history.finish(late, [RecipientOutcome(PHONE, "accepted")])
+    history.finish(late, [RecipientOutcome(PHONE, "accepted")], "")
     assert [each["phone"] for each in found(path)] == ["1"]
 
 

@@ -5,9 +5,9 @@
 
 mutmut makes the mutants and runs the tests; its settings are in pyproject.toml. Of the mutants of http, jobs, history
 and phones that mypy accepts, a seeded sample is tried. mutmut leaves out decorated functions and the constants of
-modules and classes. Set aside, and counted, are mutants that change nothing but the case of words in an SQL statement,
-outside of quotes and parameters: SQLite does not distinguish them, so no test can. `mutmut show NAME` prints a mutant
-that survived, `mutmut run NAME` tries it again.
+modules and classes. Set aside, and counted, are mutants that change nothing but the case of words in SQL, outside of
+quotes and parameters: SQLite does not distinguish them, so no test can. `mutmut show NAME` prints a mutant that
+survived, `mutmut run NAME` tries it again.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ import os
 import random
 import re
 from collections import Counter
+from copy import deepcopy
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 MUTANTS = Path("mutants", "src")
 KILLED = "killed", "timeout"
-STATEMENT = r"\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|ATTACH|DETACH|BEGIN|COMMIT|ROLLBACK)\b"
+SQL = r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|ATTACH|DETACH|BEGIN|COMMIT|ROLLBACK|AND|ORDER BY|COLLATE)\b"
+"""Words in capitals that no text for people has."""
 PRESERVED_OR_WORD = r"""('[^']*'|"[^"]*"|:\w+)|\w+"""
 
 
@@ -35,29 +37,38 @@ def verdicts() -> dict[str, int | None]:
     return {name: code for each in every for name, code in each.items()}
 
 
-class Folded(ast.NodeTransformer):
-    """Mark SQL statements, and write their words in lower case but for what is in quotes and names of parameters."""
+def folded(text: str) -> str:
+    """Return a text in lower case, but for what is in quotes and names of parameters."""
+    return re.sub(PRESERVED_OR_WORD, lambda word: word[1] or word[0].lower(), text)
 
-    def __init__(self, statement: str) -> None:
-        self._statement = statement
+
+class Folder(ast.NodeTransformer):
+    """Fold the texts of a function that are some SQL but for their case."""
+
+    def __init__(self, sql: set[str]) -> None:
+        self._sql = sql
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
-        if isinstance(node.value, str) and re.match(self._statement, node.value):
-            node.value = "SQL: " + re.sub(PRESERVED_OR_WORD, lambda word: word[1] or word[0].lower(), node.value)
+        if isinstance(node.value, str) and folded(node.value) in self._sql:
+            node.value = folded(node.value)
         return node
 
 
 def unchanged(names: list[str]) -> set[str]:
-    """Return the mutants of functions that differ from the original only in the case of words in SQL statements."""
-    bodies: dict[str, list[str]] = {}
+    """Return the mutants of functions that differ from the original only in the case of words in SQL."""
+    functions: dict[str, ast.FunctionDef] = {}
     for module in {name.rpartition(".")[0] for name in names}:
         tree = ast.parse(MUTANTS.joinpath(*module.split(".")).with_suffix(".py").read_text())
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef):
-                is_original = node.name.endswith("__mutmut_orig")
-                Folded(STATEMENT if is_original else f"{STATEMENT}|{STATEMENT.lower()}").visit(node)
-                bodies[f"{module}.{node.name}"] = [ast.dump(each) for each in (node.args, *node.body)]
-    return {name for name in names if bodies[name] == bodies[re.sub("[0-9]+$", "orig", name)]}
+        functions |= {f"{module}.{node.name}": node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    found: set[str] = set()
+    for name in names:
+        pair = deepcopy(functions[re.sub("[0-9]+$", "orig", name)]), functions[name]
+        texts = [node.value for node in ast.walk(pair[0]) if isinstance(node, ast.Constant)]
+        sql = {folded(text) for text in texts if isinstance(text, str) and re.search(SQL, text)}
+        bodies = [[ast.dump(Folder(sql).visit(each)) for each in (node.args, *node.body)] for node in pair]
+        if bodies[0] == bodies[1]:
+            found.add(name)
+    return found
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from msgctl import operations as ops
-from msgctl.cli import bulk, bulk_options, requests
+from msgctl.cli import bulk_options, requests
 from msgctl.cli.context import Context
 from msgctl.cli.requests import MessageOptions, Numbers, Phones, TemplateOptions, option
 from msgctl.cli.tree import command, group
@@ -100,6 +100,8 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a call twice.
     """
+    from msgctl.cli import bulk
+
     fixed = {**call.values(context, message), "country-code": numbers.code(context)}
-    messages = bulk.Messages({"message": message.read(context)} if call.audio_code is None else {})
-    return bulk.start(context, "call bulk", ops.SEND_CALL, source, numbers, limits, fixed, messages, rules)
+    texts = {"message": message.read(context)} if call.audio_code is None else {}
+    return bulk.start(context, ops.SEND_CALL, source, numbers, limits, fixed, texts, rules=rules)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import queue
+import select
 import shlex
 import tempfile
-import threading
 import webbrowser
 from collections.abc import Mapping
 from contextlib import closing, suppress
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
     from msgctl.sandbox.emulator import Network
     from msgctl.sandbox.protocol import SandboxRequest
     from msgctl.sandbox.server import Respond, Server
-
-MAX_LINES = 10_000
-"""Lines of the log that may wait for a reader; more are dropped."""
 
 FAULT_HELP = (
     "KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]. Kinds: 520, 503, 429, html, delay=SECONDS, drop, reject, "
@@ -67,7 +63,7 @@ class Listening:
         from msgctl.sandbox.server import Server
 
         port = values.whole_number(self.port, "--port", most=65535)
-        log = (lambda _: None) if context.options.quiet else _Log()
+        log = (lambda _: None) if context.options.quiet else _log
         try:
             server = Server(self.host, port, log, self.allow_host or ())
         except (OSError, UnicodeError) as error:
@@ -279,18 +275,8 @@ def _network(text: str) -> Network:
         ) from None
 
 
-class _Log:
-    """Writes lines to standard error in its own thread, so that requests do not wait for a reader."""
-
-    def __init__(self) -> None:
-        self._lines: queue.Queue[str] = queue.Queue(MAX_LINES)
-        threading.Thread(target=self._write, name="log", daemon=True).start()
-
-    def __call__(self, line: str) -> None:
-        with suppress(queue.Full):
-            self._lines.put_nowait(line)
-
-    def _write(self) -> None:
-        with suppress(OSError):
-            while True:
-                os.write(2, f"{self._lines.get()}\n".encode(errors="backslashreplace"))
+def _log(line: str) -> None:
+    """Write a line to standard error; it is lost if the reader is behind, since requests do not wait for it."""
+    with suppress(OSError, ValueError):
+        if select.select([], [2], [], 0)[1]:
+            os.write(2, f"{line}\n".encode(errors="backslashreplace"))

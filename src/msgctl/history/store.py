@@ -142,7 +142,7 @@ class History:
             self._db.executemany(query, [(number, place, phone, UNKNOWN) for place, phone in enumerate(phones)])
         return number
 
-    def finish(self, number: int, entries: Iterable[RecipientOutcome], response: str = "") -> None:
+    def finish(self, number: int, entries: Iterable[RecipientOutcome], response: str) -> None:
         """Store the result of a send, unless it was cleared meanwhile."""
         with self._transaction():
             self._db.execute("DELETE FROM entries WHERE dispatch = ?", [number])
@@ -223,7 +223,7 @@ class Result:
 
 @contextmanager
 def recorded(
-    send: Send, phones: Sequence[str | None], warn: Callable[[ConfigurationError], None], *, is_kept: bool = True
+    send: Send, phones: Sequence[str | None], warn: Callable[[ConfigurationError], None], *, is_kept: bool
 ) -> Iterator[Result]:
     """Record one send before the block, and its result after it. A send that cannot be recorded is sent anyway.
 

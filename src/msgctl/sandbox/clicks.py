@@ -59,17 +59,15 @@ def add(db: sqlite3.Connection, url: sqlite3.Row, visits: Iterable[tuple[float, 
     db.executemany(query, (row(*visit) for visit in visits))
 
 
-def total(db: sqlite3.Connection, url: int, days: Days) -> int:
-    """Return the number of clicks on a URL."""
-    query = "SELECT count(*) FROM clicks WHERE url = ? AND NOT is_bot AND date BETWEEN ? AND ?"
-    return int(db.execute(query, (url, *days)).fetchone()[0])
-
-
-def metrics(
+def statistic(
     db: sqlite3.Connection, url: int, days: Days, categories: Iterable[str]
-) -> list[dict[str, dict[str, object]]]:
-    """Return one element for each property of each category: days and hours by time, the others by clicks."""
-    of = total(db, url, days)
+) -> tuple[int, list[dict[str, dict[str, object]]]]:
+    """Return the clicks on a URL, and one element for each property of each category.
+
+    Days and hours are in the order of time, the others in that of their clicks.
+    """
+    query = "SELECT count(*) FROM clicks WHERE url = ? AND NOT is_bot AND date BETWEEN ? AND ?"
+    (total,) = db.execute(query, (url, *days)).fetchone()
     found = []
     for category in categories:
         fields = [member.name for member in CATEGORIES[category].of]
@@ -83,9 +81,9 @@ def metrics(
         )
         for clicks, *values in db.execute(query, (url, *days)):
             facts = dict(zip(("property", *more), values, strict=True))
-            facts |= {"clicks": clicks, "percent": round(100 * clicks / of, 1)}
+            facts |= {"clicks": clicks, "percent": round(100 * clicks / total, 1)}
             found.append({category: {name: facts[name] for name in fields}})
-    return found
+    return total, found
 
 
 # --- visitors, from the headers of their requests

@@ -336,12 +336,8 @@ def statistic(scope: Scope, given: Given) -> dict[str, object]:
     available = [each for each in clicks.CATEGORIES if url["premium"] or each not in PREMIUM_CATEGORIES]
     if category is not None and category not in available:
         raise Refusal("NOT_PREMIUM", f"category: {category} is available for premium URLs only", parameter="category")
-    return {
-        "urlShort": url["url_short"],
-        "urlLong": url["url_long"],
-        "clicksNumber": clicks.total(scope.db, url["number"], days),
-        "metrics": clicks.metrics(scope.db, url["number"], days, [category] if category else available),
-    }
+    total, metrics = clicks.statistic(scope.db, url["number"], days, [category] if category else available)
+    return {"urlShort": url["url_short"], "urlLong": url["url_long"], "clicksNumber": total, "metrics": metrics}
 
 
 def _is_taken(scope: Scope, column: str, value: str) -> bool:
