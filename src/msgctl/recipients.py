@@ -67,8 +67,8 @@ def outcomes(operation: Operation, document: Mapping[str, Any], phones: Sequence
     if entries is None:  # only the dispatch as a whole is acknowledged
         outcome = _of(None, document, is_judged=is_judged).outcome if _text(document.get("id")) else UNKNOWN
         return [RecipientOutcome(phone, outcome) for phone in phones]
-    found = [{} if place is None else entries[place] for place in _places(entries, phones)]
-    return [_of(phone, entry, is_judged=is_judged) for phone, entry in zip(phones, found, strict=True)]
+    own = _own_entries(entries, phones)
+    return [_of(phone, entry, is_judged=is_judged) for phone, entry in zip(phones, own, strict=True)]
 
 
 def unclaimed(
@@ -76,8 +76,8 @@ def unclaimed(
 ) -> list[RecipientOutcome]:
     """Return the entries that belong to none of the phones, so that their ids can be stored too."""
     entries = (document.get("data") or []) if operation.answer.entries else []
-    claimed = set(_places(entries, phones))
-    rest = [entry for place, entry in enumerate(entries) if place not in claimed]
+    claimed = set(map(id, _own_entries(entries, phones)))
+    rest = [entry for entry in entries if id(entry) not in claimed]
     return [_of(None, entry, is_judged=operation.effect is Effect.SENDS) for entry in rest[:MOST_UNCLAIMED]]
 
 
@@ -132,10 +132,10 @@ def _text(value: Any) -> str | None:
     return storable(value) if isinstance(value, str) else None
 
 
-def _places(entries: Sequence[Entry], phones: Sequence[str | None]) -> list[int | None]:
-    """Return the place of each phone's entry, None for a phone without one."""
+def _own_entries(entries: Sequence[Entry], phones: Sequence[str | None]) -> Sequence[Entry]:
+    """Return the entry of each phone, an empty one for a phone without."""
     if [entry.get("phone") for entry in entries] == [*phones]:  # as nearly always
-        return [*range(len(phones))]
+        return entries
     named = [_digits(entry.get("phone")) for entry in entries]
     exact = {name: place for place, name in reversed([*enumerate(named)]) if name}
     tails = _by_last_digits(named, {phone for phone in phones if phone})
@@ -145,7 +145,7 @@ def _places(entries: Sequence[Entry], phones: Sequence[str | None]) -> list[int 
         by_name = exact.get(phone, _only_near(tails, phone)) if phone else None
         meant.append(unnamed if by_name is None else by_name)
     times = Counter(meant)
-    return [place if times[place] == 1 else None for place in meant]
+    return [{} if place is None or times[place] > 1 else entries[place] for place in meant]
 
 
 def _digits(phone: Any) -> str:

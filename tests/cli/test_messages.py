@@ -20,7 +20,7 @@ import trustme
 
 from msgctl import __version__
 from support.names import know_no_names
-from support.proxy import proxying
+from support.proxy import Proxy, proxying
 from support.service import Service, answer, drop, raw, running
 from support.tool import Tool
 
@@ -241,6 +241,14 @@ def _refuse(_: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
 
 
+class Mute(Proxy):
+    """Ends every connection without a response."""
+
+    def opens(self, client: socket.socket) -> bool:
+        client.recv(65536)
+        return False
+
+
 def _greet(listener: socket.socket) -> None:
     """Speak first, as no server of TLS does."""
     with suppress(OSError):
@@ -261,6 +269,11 @@ def network(tell: Teller, service: Service) -> None:
         with proxying(service.port, 407) as proxy:
             patch.setenv("HTTPS_PROXY", proxy.url)
             tell.run("balance", about="a proxy that refuses")
+        patch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+        tell.run("balance", about="no proxy there")
+        with proxying(service.port, proxy=Mute(service.port)) as proxy:
+            patch.setenv("HTTPS_PROXY", proxy.url)
+            tell.run("balance", about="a proxy that hangs up")
         patch.delenv("HTTPS_PROXY")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         authority = trustme.CA()
@@ -272,6 +285,8 @@ def network(tell: Teller, service: Service) -> None:
             patch.setenv("SSL_CERT_FILE", "ca.pem")
             tell.run("balance", about="the certificate of another")
             assert secured.connections == 2, "a certificate is not tried again"
+            secured.hang_up(3)
+            tell.run("balance", about="an end within the handshake")
         with socket.create_server(("127.0.0.1", 0)) as plain:
             threading.Thread(target=_greet, args=(plain,), daemon=True).start()
             patch.setenv("MSGCTL_BASE_URL", f"https://127.0.0.1:{plain.getsockname()[1]}")

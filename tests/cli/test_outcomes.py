@@ -13,7 +13,6 @@ from support.tool import Tool
 
 OTHER = "573007654321"
 SEND = ("sms", "send", PHONE, OTHER, "-m", "Hola")
-VERIFY = ("2fa", "verify", PHONE, "--app-name", "Shop", "--code", "480615")
 
 
 def entry(phone: str, status: str = "sent") -> dict[str, Any]:

@@ -7,7 +7,6 @@ import json
 import os
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import termios
@@ -19,7 +18,7 @@ from urllib.parse import unquote_plus
 import pytest
 
 from support.commands import PHONE, SENDS
-from support.service import Service, answer, silent
+from support.service import Service, answer, running, silent, then
 from support.tool import Outcome, process
 
 MSGCTL = f"{shlex.quote(sys.executable)} -m msgctl"
@@ -175,17 +174,9 @@ def test_a_non_blocking_pipe_is_read_to_its_end(
 
 def test_ctrl_c_before_the_request_has_left(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     reached = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as mute:
-        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://127.0.0.1:{mute.getsockname()[1]}/api/v1")
-
-        def accept() -> None:
-            connection, _ = mute.accept()
-            with connection:
-                connection.recv(1)  # the TLS handshake has begun, and is never answered
-                reached.set()
-                silent(connection)
-
-        threading.Thread(target=accept, daemon=True).start()
+    with running(blind=True) as mute:
+        monkeypatch.setenv("MSGCTL_BASE_URL", mute.base_url.replace("http:", "https:"))
+        mute.always(then(lambda _: reached.set(), silent))  # the TLS handshake has begun, and is never answered
         with subprocess.Popen([sys.executable, "-m", "msgctl", *SEND.split()], stderr=subprocess.PIPE) as child:
             assert reached.wait(30)
             child.send_signal(signal.SIGINT)

@@ -12,13 +12,11 @@ from conftest import KEY
 from msgctl.cli.context import Context
 from msgctl.config import credential
 from msgctl.config.file import load
-from support.files import URL, credentials, table, write_config
+from support.files import credentials, table, write_config
 from support.leaks import shows_key
 from support.service import Service
 from support.terminal import Terminal, in_a_terminal
 from support.tool import Tool
-
-ACCOUNT = ("--base-url", URL, "--client", "12345")
 
 
 def test_no_object_shows_the_key(service: Service) -> None:

@@ -20,8 +20,6 @@ JSON = "application/json"
 ERROR_FIELDS = ("error", "msg")
 """The fields of every error record, with status 520."""
 
-TODAY = "2026-09-21"
-"""The day on which the command lines are typed."""
 PHONE = "573001234567"
 
 CALL_VOICES = ("Marian", "Penelope", "Conchita", "Mia", "Lucia", "Enrique", "Miguel")

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import datetime
-import socket
 import ssl
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,7 +13,7 @@ import trustme
 from conftest import KEY
 from hostile.holding import FORMS, Verdict, hold, ran
 from support.asking import Line
-from support.service import PATIENCE, Behaviour, drop, raw, reset, running
+from support.service import Behaviour, drop, raw, reset, running
 from support.tool import Tool
 
 pytestmark = pytest.mark.usefixtures("trusted")
@@ -84,37 +81,12 @@ HANDSHAKES: dict[str, Behaviour] = {
 def test_a_handshake_that_fails_gets_no_request(
     name: str, lines: list[Line], tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with answering(HANDSHAKES[name]) as (port, read):
-        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://127.0.0.1:{port}/api/v1")
+    with running(blind=True) as service:
+        service.always(HANDSHAKES[name])
+        monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url.replace("http:", "https:"))
         nothing_leaves(name, lines, tool)
-    assert read
-    assert all(b"HTTP/1.1" not in first for first in read)
-
-
-@contextmanager
-def answering(behaviour: Behaviour) -> Iterator[tuple[int, list[bytes]]]:
-    """A port that responds to the first data like this; yields what it received."""
-    read: list[bytes] = []
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def accept() -> None:
-            while True:
-                try:
-                    connection, _ = listener.accept()
-                except OSError:
-                    return
-                connection.settimeout(PATIENCE)
-                with ExitStack() as stack:
-                    stack.enter_context(connection)
-                    stack.push(lambda kind, *_: kind is not None and issubclass(kind, OSError))
-                    read.append(connection.recv(65536))
-                    behaviour(connection)
-
-        thread = threading.Thread(target=accept, daemon=True)
-        thread.start()
-        yield listener.getsockname()[1], read
-        listener.shutdown(socket.SHUT_RDWR)
-        thread.join(PATIENCE)
+    assert service.received
+    assert all(b"HTTP/1.1" not in first.body for first in service.received)
 
 
 # --- a proxy that is to open a tunnel

@@ -177,10 +177,10 @@ def test_a_country_of_one_zone_is_known_without_parsing_the_number() -> None:
     [
         ("2026-12-01 09:00", BOGOTA, "2026-12-01T14:00"),
         ("2026-12-01T09:00:30", MADRID, "2026-12-01T08:00:30"),
-        ("2026-12-01 9:00", KOLKATA, "2026-12-01T03:30"),
+        ("2026-12-01 09:00", KOLKATA, "2026-12-01T03:30"),
         ("2026-12-01 09:00-05:00", MADRID, "2026-12-01T14:00"),
-        ("2026-12-01 09:00 +0530", None, "2026-12-01T03:30"),
-        ("2026-12-01T09:00z", None, "2026-12-01T09:00"),
+        ("2026-12-01 09:00+0530", None, "2026-12-01T03:30"),
+        ("2026-12-01T09:00Z", None, "2026-12-01T09:00"),
         ("2027-11-07 01:30", NEW_YORK, "2027-11-07T05:30"),  # comes twice: the first
     ],
 )
@@ -203,15 +203,9 @@ def test_at_without_a_zone_is_the_time_of_this_machine(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("2026-12-01 25:00", "exists"),
-        ("2027-03-14 02:30", "exists"),  # skipped in New York
-        ("9999-12-31 23:59", "exists"),
-        ("2026-12-01", "must be a date and time"),
-        ("09:00", "must be a date and time"),
-    ],
+    "text",
+    ["2026-12-01 25:00", "2027-03-14 02:30", "9999-12-31 23:59", "2026-12-01", "09:00"],  # New York skips the second
 )
-def test_at_refuses_other_texts(text: str, why: str) -> None:
-    with pytest.raises(UsageError, match=why):
+def test_at_refuses_other_texts(text: str) -> None:
+    with pytest.raises(UsageError, match="must be a date and time that exists"):
         parse_at(text, NEW_YORK, NOW)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64encode, urlsafe_b64encode
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -34,32 +33,11 @@ def spellings_of(key: str) -> dict[str, str]:
     }
 
 
-def forms_of(key: str) -> dict[str, bytes]:
-    """Return a key in all forms that are searched for: its spellings, and encodings for programs."""
-    encoded = {f"in {coding}": key.encode(coding) for coding in ("utf-8", "utf-16-le", "utf-16-be")}
-    return {
-        **{name: spelled.encode("utf-8") for name, spelled in spellings_of(key).items()},
-        **encoded,
-        "in hexadecimal": key.encode().hex().encode(),
-        **{f"in base64, {number}": core for number, core in enumerate(sorted(_in_base64(key)))},
-    }
-
-
-def _in_base64(key: str) -> set[bytes]:
-    """Return the base64 forms of a key at any position in a text: without the ends, which depend on its neighbours."""
-    shifted = [bytes(shift) + spelled.encode() for shift in range(3) for spelled in (key, quote_plus(key))]
-    return {encode(text)[4:-4] for text in shifted for encode in (b64encode, urlsafe_b64encode)}
-
-
-_NEEDLES = tuple(
-    {trace.encode(coding) for trace in TRACES for coding in ("ascii", "utf-16-le", "utf-16-be")}
-    | {trace.encode().hex().encode() for trace in TRACES}
-    | set(forms_of(KEY).values())
-)
+_NEEDLES = tuple({each.encode() for each in (*TRACES, *spellings_of(KEY).values())})
 
 
 def shows_key(text: str | bytes) -> bool:
-    """Return whether a text holds the key of the tests in any form, or its part that no escaping changes."""
+    """Return whether a text holds the key of the tests in any spelling, or its part that no escaping changes."""
     content = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
     return any(needle in content for needle in _NEEDLES)
 

@@ -110,11 +110,13 @@ class Service:
     """Answers requests with ``answers`` in turn; with the last behaviour of `otherwise` when they are used up.
 
     One that ``keeps`` its connections reads the next request where an answer left one open, whatever the answer said.
+    One that is ``blind`` takes the first bytes for a request, whatever they are.
     """
 
-    def __init__(self, tls: ssl.SSLContext | None = None, *, keeps: bool = False) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None, *, keeps: bool = False, blind: bool = False) -> None:
         self._tls = tls
         self._keeps = keeps
+        self._next = _first_bytes if blind else _read
         self._answers: deque[Behaviour] = deque()
         self._otherwise: Behaviour | None = None
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -182,7 +184,7 @@ class Service:
             stack.callback(connection.close)
             if self._tls is not None:
                 connection = stack.enter_context(self._tls.wrap_socket(connection, server_side=True))
-            while (request := _read(connection)) is not None:
+            while (request := self._next(connection)) is not None:
                 self.received.append(request)
                 behave = self.behaviour(request)
                 if behave is not None:
@@ -193,6 +195,10 @@ class Service:
     def behaviour(self, request: Received) -> Behaviour | None:
         """Return what is done after a request; a server that is more than prepared responses does it otherwise."""
         return self._answers.popleft() if self._answers else self._otherwise
+
+
+def _first_bytes(connection: socket.socket) -> Received | None:
+    return Received("", "", {}, connection.recv(65536))
 
 
 def _read(connection: socket.socket) -> Received | None:
@@ -212,9 +218,9 @@ def _read(connection: socket.socket) -> Received | None:
 
 
 @contextlib.contextmanager
-def running(tls: ssl.SSLContext | None = None, *, keeps: bool = False) -> Iterator[Service]:
+def running(tls: ssl.SSLContext | None = None, *, keeps: bool = False, blind: bool = False) -> Iterator[Service]:
     """A server for the time of a test. Prepared responses that are not requested fail the test."""
-    service = Service(tls, keeps=keeps)
+    service = Service(tls, keeps=keeps, blind=blind)
     service.start()
     try:
         yield service

@@ -1,12 +1,13 @@
 """`msgctl block`: block numbers from receiving messages."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk, bulk_options, requests
+from msgctl.cli import bulk_options, requests
 from msgctl.cli.context import Context
 from msgctl.cli.requests import Numbers, Phone, option, optional
 from msgctl.cli.tree import command, group
@@ -56,7 +57,9 @@ def bulk_add(
 
     You see a summary and must confirm. In scripts, use --yes. After a crash, `msgctl job resume` continues.
     """
+    from msgctl.cli import bulk
+
     template = optional(name, "--name")
     texts = {} if template is None else {"name": template}
-    messages = bulk.Messages(texts, lambda text: values.words(text, "--name"), cost=0)
-    return bulk.start(context, "block bulk", ops.BLOCK_PHONE, source, numbers, limits, {}, messages)
+    check = partial(values.words, name="--name")
+    return bulk.start(context, ops.BLOCK_PHONE, source, numbers, limits, {}, texts, check)

@@ -1,68 +1,63 @@
-"""What the bulk commands share: they make a job from a file of recipients and send it."""
+"""Make a job from a file of recipients: its summary, the question whether to send it, and its start."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
+from urllib.parse import urlsplit
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk_options
+from msgctl.cli import bulk_options, job_progress, prompts, requests
 from msgctl.cli.bulk_options import Pace, Rules, Source
 from msgctl.cli.context import Context
 from msgctl.cli.requests import Numbers
-from msgctl.errors import Interrupted, MsgctlError, UsageError
+from msgctl.errors import Interrupted, MsgctlError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
+from msgctl.history import optouts
 from msgctl.http.request import Value
+from msgctl.http.response import credits_left
+from msgctl.jobs import report
+from msgctl.jobs.importer import Importer, Tally
+from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.reader import PhoneCells, numbers_in, opened
+from msgctl.jobs.spec import JobSpec
+from msgctl.jobs.states import State
+from msgctl.jobs.store import Store
+from msgctl.jobs.template import Message, MessageRenderer
 from msgctl.operations import Operation
-from msgctl.output.result import OwnResult
+from msgctl.output.result import Format, OwnResult
 from msgctl.storage import files
-from msgctl.text import plural
+from msgctl.text import plural, shorten
 
-if TYPE_CHECKING:
-    from msgctl.jobs.importer import Importer
-    from msgctl.jobs.ledger import Ledger
-    from msgctl.jobs.schedule import ZoneFinder
-    from msgctl.jobs.spec import JobSpec
-    from msgctl.jobs.store import Store
-
+SUMMARY = (
+    *("command", "file", "recipients", "invalid", "duplicate", "excluded", "blank"),
+    *("messages", "segments", "credits", "balance", "first"),
+)
 NO_RULES = Rules()
-OPTED_OUT = "opted out"
-
-
-@dataclass(frozen=True, slots=True)
-class Messages:
-    """What recipients get: templates by wire name (see `MessageRenderer`), and how their text is checked."""
-
-    texts: Mapping[str, str | Sequence[str]]
-    check: Callable[[str], str] = values.prose
-    by_segments: bool = False
-    cost: int = 1
 
 
 def start(
     context: Context,
-    command: str,
     operation: Operation,
     source: Source,
     numbers: Numbers,
     limits: Pace,
     fixed: Mapping[str, Value],
-    messages: Messages,
+    texts: Mapping[str, str | Sequence[str]],
+    check: Callable[[str], str] = values.prose,
     rules: Rules = NO_RULES,
 ) -> OwnResult:
     """Make a job from a file, show its summary, ask, send it, and return the job as ``job show`` does.
 
-    ``fixed`` are the parameters that all requests have. Raises UsageError if something is wrong with the file.
+    ``fixed`` are the parameters that all requests have, ``texts`` and ``check`` those of `MessageRenderer`. Raises
+    UsageError if something is wrong with the file.
     """
-    from msgctl.jobs.reader import PhoneCells, opened
-    from msgctl.jobs.spec import JobSpec
-    from msgctl.jobs.template import MessageRenderer
-
+    is_sms = operation is ops.SEND_SMS
     spec = JobSpec(
-        command=command,
+        command=f"{operation.name.split()[0]} bulk",
         operation=operation.name,
         file=source.file,
         profile=context.profile.name,
@@ -72,17 +67,15 @@ def start(
         client=context.profile.client,
     )
     spec = rules.apply(context, limits.apply(spec))
-    cells = PhoneCells(numbers.code(context), sms=operation is ops.SEND_SMS, check=not numbers.no_number_check)
+    cells = PhoneCells(numbers.code(context), sms=is_sms, check=not numbers.no_number_check)
+    cost = 0 if operation is ops.BLOCK_PHONE else 1
 
     def read(importer: Importer) -> None:
         with (
             bulk_options.opened(context, source.file) as (file, name),
             opened(file, name, source.phone_column, cells, note=context.note) as reader,
         ):
-            renderer = MessageRenderer(
-                reader, messages.texts, messages.check, by_segments=messages.by_segments, cost=messages.cost
-            )
-            importer.read(reader, renderer)
+            importer.read(reader, MessageRenderer(reader, texts, check, by_segments=is_sms, cost=cost))
 
     return make(context, spec, read, rules, numbers, skip_invalid=source.skip_invalid)
 
@@ -97,74 +90,59 @@ def make(
     skip_invalid: bool = False,
 ) -> OwnResult:
     """Make a job of the recipients that ``read`` imports, show its summary, ask, and send it."""
-    from msgctl.cli import confirmation, history, job_progress
-    from msgctl.jobs.ledger import Ledger
-    from msgctl.jobs.report import SUMMARY
-    from msgctl.jobs.store import Store
-
     context.enable_gc()
-    context.check_fields(confirmation.SUMMARY if context.options.dry_run else SUMMARY)
+    context.check_fields(SUMMARY if context.options.dry_run else report.SUMMARY)
     is_sms = spec.performs is ops.SEND_SMS
     test_to = None if rules.test_to is None else numbers.one(context, rules.test_to, sms=is_sms)
+    zones = bulk_options.zone_finder(context, spec)
     store = Store(files.state("jobs"))
     job = store.new_id(context.clock())
-    zones = bulk_options.zone_finder(context, spec)
     with store.locked(job):
         store.tidy()
-        with _importer(context, store, job, spec, zones) as importer:
+        importer = Importer(store.path(job), spec, created=context.clock(), zones=zones)
+        try:
             if spec.performs is not ops.BLOCK_PHONE:  # everyone can be blocked
-                _exclude(context, importer, rules, numbers.code(context))
+                _exclude(context, importer, rules.exclude or (), numbers.code(context))
             read(importer)
-            _refuse_repeat(context, store, importer, rules)
-            summary = confirmation.approve(context, spec, importer.tally, test_to, skip_invalid=skip_invalid)
+            if not rules.again:
+                _refuse_repeat(context, store, importer)
+            summary = _approve(context, spec, importer.tally, test_to, skip_invalid=skip_invalid)
             if context.options.dry_run:
                 return summary
             with store.starting():
-                _refuse_repeat(context, store, importer, rules)  # another job may have begun meanwhile
+                if not rules.again:
+                    _refuse_repeat(context, store, importer)  # another job may have begun meanwhile
                 importer.finish()
-        history.delete_old(context)
+        finally:
+            if not importer.is_finished:
+                importer.discard()
+                store.remove_lock(job)
         with closing(Ledger(store.path(job), clock=context.clock)) as ledger:
             context.note(f"Job {job}. Check it with: msgctl job show {job}")
             if spec.at is not None:
+                time = job_progress.local_time(spec.at)
                 if not rules.foreground:
-                    return _scheduled(context, job, ledger)
+                    context.note(
+                        f"Scheduled for {time}. `msgctl job run-due` sends it; run that from cron every minute."
+                    )
+                    return job_progress.result(report.summary(job, ledger, running=False))
+                context.note(f"Waiting until {time}. Ctrl-C leaves the job to `msgctl job run-due`.")
                 _wait_until(context, job, spec.at)
             return job_progress.send(context, job, ledger)
 
 
-@contextmanager
-def _importer(context: Context, store: Store, job: str, spec: JobSpec, zones: ZoneFinder | None) -> Iterator[Importer]:
-    """Yield a new ledger, which is deleted unless the block finishes it."""
-    from msgctl.jobs.importer import Importer
-
-    importer = Importer(store.path(job), spec, created=context.clock(), zones=zones)
-    try:
-        yield importer
-    except MsgctlError as error:
-        if importer.is_finished:
-            error.consequence = f"job {job} exists and has sent nothing"
-        raise
-    finally:
-        if not importer.is_finished:
-            importer.discard()
-            store.remove_lock(job)
-
-
-def _exclude(context: Context, importer: Importer, rules: Rules, country: str | None) -> None:
-    """Leave out the numbers that opted out, and those of --exclude. Raises UsageError."""
-    from msgctl.history import optouts
-    from msgctl.jobs.reader import numbers_in
-
+def _exclude(context: Context, importer: Importer, excluded: Iterable[str], country: str | None) -> None:
+    """Leave out the numbers that opted out, and those in the ``excluded`` files. Raises UsageError."""
     if files.state(files.OPTOUTS).exists():
-        importer.exclude((each.phone for each in optouts.every()), OPTED_OUT)
-    for file in rules.exclude or []:
+        importer.exclude((each.phone for each in optouts.every()), "opted out")
+    for file in excluded:
         with bulk_options.opened(context, file) as (source, name):
             importer.exclude(numbers_in(source, name, country), f"excluded by {Path(file).name}")
 
 
-def _refuse_repeat(context: Context, store: Store, importer: Importer, rules: Rules) -> None:
+def _refuse_repeat(context: Context, store: Store, importer: Importer) -> None:
     """Raise UsageError if another job sends, or has just sent, the same message to most of the same people."""
-    repeat = None if rules.again else importer.repeat(store, context.clock())
+    repeat = importer.repeat(store, context.clock())
     if repeat is None:
         return
     people = f"{repeat.recipients:,} of {plural(importer.tally.messages, 'recipient')}"
@@ -179,21 +157,8 @@ def _refuse_repeat(context: Context, store: Store, importer: Importer, rules: Ru
     )
 
 
-def _scheduled(context: Context, job: str, ledger: Ledger) -> OwnResult:
-    """Return a job that `msgctl job run-due` is to send."""
-    from msgctl.cli import job_progress
-    from msgctl.jobs.report import summary
-
-    time = job_progress.local_time(ledger.due or 0)
-    context.note(f"Scheduled for {time}. `msgctl job run-due` sends it; run that from cron every minute.")
-    return job_progress.result(summary(job, ledger, running=False))
-
-
 def _wait_until(context: Context, job: str, due: float) -> None:
     """Wait here until a job is due. Raises Interrupted at Ctrl-C."""
-    from msgctl.cli.job_progress import local_time
-
-    context.note(f"Waiting until {local_time(due)}. Ctrl-C leaves the job to `msgctl job run-due`.")
     try:
         while (rest := due - context.clock()) > 0:
             context.sleep(min(rest, 1.0))  # the clock may be set
@@ -201,3 +166,118 @@ def _wait_until(context: Context, job: str, due: float) -> None:
         raise Interrupted(
             f"Job {job} remains scheduled", "Send it now: msgctl job resume " + job, consequence="nothing was sent"
         ) from None
+
+
+# --- before it is sent
+
+
+def _approve(
+    context: Context, spec: JobSpec, tally: Tally, test_to: str | None = None, *, skip_invalid: bool = False
+) -> OwnResult:
+    """Show a job's summary and ask whether to send it. Return the summary, for a dry run.
+
+    The message of the first row is sent to ``test_to`` before the question. Raises UsageError, or Cancelled if the
+    answer is not yes.
+    """
+    options = context.options
+    invalid = _invalid(shorten(spec.file, 60), tally, skip_invalid=skip_invalid)
+    balance = None if invalid or spec.performs is ops.BLOCK_PHONE else _balance(context)
+    document = _summary(spec, tally, balance)
+    for state, rows in tally.examples.items():
+        for row in rows:
+            context.note(f"Line {row.line}: {row.phone + ': ' if row.phone else ''}{row.reason}")
+        if (more := tally.counts[state] - len(rows)) > 0:
+            context.note(f"… and {more:,} more")
+    if tally.saved:
+        context.note(f"--gsm7 would save {plural(tally.saved, 'credit')}")
+    if not options.dry_run:
+        if invalid:
+            raise invalid
+        if not (options.yes and (options.quiet or options.format is Format.JSON)):
+            from msgctl.output import jobs  # Rich
+
+            host = urlsplit(context.profile.base_url).hostname or ""
+            context.printer.explain(jobs.plan_parts(document, (context.profile.name, host)))
+        _ask(context, spec, tally, test_to)
+    if balance is not None and balance < tally.credits and (options.quiet or options.dry_run):
+        context.warn(f"about {plural(tally.credits, 'credit')} needed, {balance:,} left")
+    columns = [name for name in SUMMARY if name != "blank" or tally.blank]
+    return OwnResult(document, columns, view="job summary", failures=[invalid] if invalid else [])
+
+
+def _ask(context: Context, spec: JobSpec, tally: Tally, test_to: str | None) -> None:
+    otherwise = "nothing was sent"
+    if test_to and tally.first:
+        prompts.require_terminal(context, otherwise)
+        _send_test(context, spec, tally.first, test_to)
+        otherwise = "only the test message was sent"
+    cost = f" for about {plural(tally.credits, 'credit')}" if tally.credits else ""
+    is_block = spec.performs is ops.BLOCK_PHONE
+    question = f"Block {plural(tally.messages, 'number')}" if is_block else f"Send {plural(tally.messages, 'message')}"
+    prompts.confirm(context, f"{question}{cost}?", otherwise)
+
+
+def _send_test(context: Context, spec: JobSpec, message: Message, phone: str) -> None:
+    """Send a message to one phone. Raises what keeps it from being accepted."""
+    operation = spec.performs
+    to = [phone] if operation.field("phone").several else phone
+    result = requests.perform(context, operation, {**spec.fixed, **message.parameters, "phone": to})
+    for failure in result.failures:
+        failure.hint = "The job was not started."
+        raise failure
+    context.note(f"Test message sent to {phone}.")
+
+
+def _invalid(file: str, tally: Tally, *, skip_invalid: bool) -> MsgctlError | None:
+    """Return why a file cannot be sent to as it is. Raises UsageError if it has no rows."""
+    if not tally.recipients:
+        raise UsageError(f"{file} has no recipients, only a header", "Add one line per recipient.")
+    invalid = tally.counts[State.INVALID]
+    if invalid and not skip_invalid:
+        line, _, reason = tally.examples[State.INVALID][0]
+        rows = f"{invalid:,} of {plural(tally.recipients, 'row')} of {file} {'is' if invalid == 1 else 'are'}"
+        return UsageError(
+            f"{rows} invalid, starting with line {line}: {reason}",
+            f"{'Fix it, or skip it' if invalid == 1 else 'Fix them, or skip them'} with --skip-invalid.",
+            consequence="nothing was sent",
+        )
+    if tally.messages:
+        return None
+    what = f"All recipients in {file} are excluded" if tally.counts[State.EXCLUDED] else f"{file} has no valid rows"
+    return UsageError(what, consequence="nothing was sent")
+
+
+def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None) -> dict[str, Any]:
+    """Return what is about to be sent, in numbers; segments if the service charges by them."""
+    whole = balance is not None and balance == balance.to_integral_value()
+    costly = None
+    if tally.most_expensive is not None:
+        row, message = tally.most_expensive
+        costly = {"line": row.line, "phone": row.phone, "segments": message.segments, "credits": message.cost}
+        costly |= message.parameters
+    return {
+        "command": spec.command,
+        "file": spec.file,
+        "recipients": tally.recipients,
+        **{str(state): tally.counts[state] for state in tally.examples},
+        "blank": tally.blank,
+        "messages": tally.messages,
+        "segments": tally.segments if spec.performs is ops.SEND_SMS else None,
+        "credits": tally.credits,
+        "balance": None if balance is None else int(balance) if whole else float(balance),
+        "first": dict(tally.first.parameters) if tally.first else None,
+        "countries": dict(tally.countries.most_common()) if tally.credits else {},
+        "most_expensive": costly,
+        **{f"{state}_rows": [row._asdict() for row in rows] for state, rows in tally.examples.items()},
+    }
+
+
+def _balance(context: Context) -> Decimal | None:
+    """Return the credits left; None, with a note, if the service does not say. Raises NotReachedError."""
+    try:
+        return credits_left(context.client.send(ops.BALANCE, {}))
+    except (NotReachedError, ServiceError, OutcomeUnknownError) as error:
+        if isinstance(error, NotReachedError) and not context.options.dry_run:
+            raise
+        context.note(f"Balance not checked: {error.message}")
+        return None

@@ -1,12 +1,13 @@
 """`msgctl chatapp`: send chat-app messages from templates."""
 
+from functools import partial
 from typing import Annotated, NamedTuple
 
 import typer
 
 from msgctl import operations as ops
 from msgctl import values as checks
-from msgctl.cli import bulk, bulk_options, requests
+from msgctl.cli import bulk_options, requests
 from msgctl.cli.context import Context
 from msgctl.cli.requests import Numbers, json_body, option
 from msgctl.cli.tree import command, group
@@ -88,9 +89,12 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
     """
+    from msgctl.cli import bulk
+
     fixed = {"template": checks.words(template, "--template")}
-    messages = bulk.Messages({"body": value or ()}, lambda text: checks.prose(text, "a VALUE"))
-    return bulk.start(context, "chatapp bulk", ops.CHATAPP_SEND, source, numbers, limits, fixed, messages, rules)
+    texts = {"body": value or ()}
+    check = partial(checks.prose, name="a VALUE")
+    return bulk.start(context, ops.CHATAPP_SEND, source, numbers, limits, fixed, texts, check, rules)
 
 
 def _send(

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, time
 from operator import itemgetter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk, prompts
+from msgctl.cli import prompts
 from msgctl.cli.bulk_options import Limits, Pace, Rules
 from msgctl.cli.context import Context
 from msgctl.cli.requests import Numbers
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
+from msgctl.jobs.ledger import Ledger, facts
+from msgctl.jobs.report import SUMMARY, UNDELIVERED, Report, finished, summary
+from msgctl.jobs.states import Outcome, State
+from msgctl.jobs.store import Store
 from msgctl.output.result import OwnResult
 from msgctl.storage import files
-
-if TYPE_CHECKING:
-    from msgctl.jobs.ledger import Ledger
-    from msgctl.jobs.store import Store
+from msgctl.text import plural
 
 app = group("Check, resume and report on bulk sends.")
 
-OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate", "excluded")
+OUTCOMES = tuple(map(str, Outcome))
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="Job ID or name.")]
 
 
@@ -52,9 +53,6 @@ class Which:
 @command(app, "list", "msgctl job list", "msgctl job list -o csv --fields job,state,pending")
 def list_jobs(context: Context) -> OwnResult:
     """List the jobs, oldest first."""
-    from msgctl.jobs.ledger import facts
-    from msgctl.jobs.report import SUMMARY
-
     context.check_fields(SUMMARY)
     jobs: list[tuple[float, dict[str, Any]]] = []
     failures: list[MsgctlError] = []
@@ -72,7 +70,6 @@ def list_jobs(context: Context) -> OwnResult:
 def show(context: Context, which: Which) -> OwnResult:
     """Show a job's status: accepted, refused and unknown counts."""
     from msgctl.cli import job_progress
-    from msgctl.jobs.report import SUMMARY
 
     context.check_fields(SUMMARY)
     store = _store()
@@ -104,13 +101,11 @@ def resume(
     Pending messages are sent. Unknown and refused ones are sent again only if you ask for it.
     """
     from msgctl.cli import job_progress
-    from msgctl.jobs.report import SUMMARY, summary
-    from msgctl.jobs.states import Outcome, State
 
     context.check_fields(SUMMARY)
     job = which.found(_store())
     with _locked(context, job) as ledger:
-        job_progress.check_account(context, ledger, job)
+        job_progress.check_account(context, ledger.spec)
         spec = limits.apply(ledger.spec)
         if context.options.dry_run:
             return job_progress.result(summary(job, ledger, running=False))
@@ -120,10 +115,11 @@ def resume(
         ledger.change(spec)
         ledger.recover()
         asked = {Outcome.UNKNOWN: resend_unknown, Outcome.REFUSED: resend_refused}
-        again = {str(each): ledger.totals.states[State(each)] for each, is_asked in asked.items() if is_asked}
-        if any(again.values()):
-            prompts.confirm(context, _question(again), "nothing was sent")
-        ledger.resend(*map(Outcome, again))
+        again = {each: ledger.totals.states[State(each)] for each, is_asked in asked.items() if is_asked}
+        if numbers := " and ".join(f"{number:,} {each}" for each, number in again.items() if number):
+            risk = " Some people may get it twice." if again.get(Outcome.UNKNOWN) else ""
+            prompts.confirm(context, f"Resend the message to {numbers}?{risk}", "nothing was sent")
+        ledger.resend(*again)
         if not ledger.totals.unsent:
             context.note(f"Job {job} has nothing pending")
         return job_progress.send(context, job, ledger)
@@ -143,14 +139,13 @@ def run_due(context: Context) -> OwnResult | None:
     Run it from cron: it prints nothing if nothing is due, and two calls at once never send the same job. It also
     resumes jobs whose process was killed. It leaves a job outside its sending window for the next call.
     """
-    from msgctl.cli import due
-    from msgctl.jobs.report import SUMMARY
+    from msgctl.cli import job_progress
 
     if context.options.dry_run:
         raise UsageError("job run-due has no dry run", "See what is scheduled: msgctl job list")
     context.check_fields(SUMMARY)
     context.enable_gc()
-    return due.run(context, _store())
+    return job_progress.run_due(context, _store())
 
 
 @command(
@@ -172,13 +167,11 @@ def report(
     ] = None,
 ) -> OwnResult:
     """List every recipient and the result, in the order of the file."""
-    from msgctl.jobs.report import UNDELIVERED, Report
-
     typed = [word for text in only or () for word in text.split(",")]
     wanted = [values.choice(word.strip(), (*OUTCOMES, UNDELIVERED), "outcome") for word in typed]
     store = _store()
     job = which.found(store)
-    ledger = context.stack.enter_context(closing(_opened(context, store, job, read_only=True)))
+    ledger = context.stack.enter_context(_reading(context, store, job))
     found = Report(ledger, wanted, running=store.is_running(job))
     context.check_fields(found.columns)
     return OwnResult(
@@ -200,12 +193,11 @@ def states(
     You can interrupt it and run it again. Messages in a final state, such as delivered, are not checked again.
     """
     from msgctl.cli import job_progress
-    from msgctl.jobs.report import SUMMARY, summary
 
     context.check_fields(SUMMARY)
     job = which.found(_store())
     with _locked(context, job) as ledger:
-        job_progress.check_account(context, ledger, job)
+        job_progress.check_account(context, ledger.spec)
         if ledger.spec.performs not in (ops.SEND_SMS, ops.SEND_CALL):
             raise UsageError(
                 f"{ledger.spec.command} has no delivery states", "Only SMS and calls have delivery states."
@@ -230,15 +222,14 @@ def resend(
 
     It makes a new job with the same messages. Check the delivery states first: msgctl job states.
     """
-    from msgctl.cli import job_progress
+    from msgctl.cli import bulk, job_progress
     from msgctl.jobs.importer import FormerRecipients
-    from msgctl.jobs.report import Report
 
     wanted = values.choice(only, ("undelivered", "refused"), "outcome")
     store = _store()
     job = which.found(store)
-    with closing(_opened(context, store, job, read_only=True)) as ledger:
-        job_progress.check_account(context, ledger, job)
+    with _reading(context, store, job) as ledger:
+        job_progress.check_account(context, ledger.spec)
         found = Report(ledger, [wanted], running=store.is_running(job))
         if not len(found):
             context.note(f"No recipient of job {job} is {wanted}; nothing was sent")
@@ -258,7 +249,12 @@ def remove(context: Context, job: JobName) -> None:
     """Delete a job and its recipients."""
     store = _store()
     job = store.find(job)
-    prompts.confirm(context, f"Delete job {job} and its recipient list?{_open_ends(context, store, job)}")
+    ends = ""
+    with suppress(ConfigurationError):  # a damaged one can be deleted, too
+        document = _summary(context, store, job)
+        ends = " and ".join(f"{document[name]:,} {name}" for name in ("unknown", "pending") if document[name])
+    lost = f" Its recipients include {ends}." if ends else ""
+    prompts.confirm(context, f"Delete job {job} and its recipient list?{lost}")
     store.remove(job)
     context.note(f"Deleted job {job}.")
 
@@ -272,8 +268,6 @@ def prune(
     ],
 ) -> None:
     """Delete old jobs and their recipients, except unfinished ones."""
-    from msgctl.jobs.report import finished
-
     since = datetime.combine(values.day(before, context.today()), time()).astimezone().timestamp()
     store = _store()
     context.enable_gc()
@@ -281,56 +275,33 @@ def prune(
     if not old:
         context.note("No finished jobs are that old.")
         return
-    jobs = "1 job" if len(old) == 1 else f"{len(old):,} jobs"
+    jobs = plural(len(old), "job")
     prompts.confirm(context, f"Delete {jobs} and their recipient lists?")
     for job in old:
         store.remove(job)
     context.note(f"Deleted {jobs}.")
 
 
-def _open_ends(context: Context, store: Store, job: str) -> str:
-    """Return what will never be known if a job is deleted."""
-    with suppress(ConfigurationError):  # a damaged one can be deleted, too
-        document = _summary(context, store, job)
-        ends = [f"{document[name]:,} {name}" for name in ("unknown", "pending") if document[name]]
-        return f" Its recipients include {' and '.join(ends)}." if ends else ""
-    return ""
-
-
 def _store() -> Store:
-    from msgctl.jobs.store import Store
-
     return Store(files.state("jobs"))
 
 
-def _opened(context: Context, store: Store, job: str, *, read_only: bool) -> Ledger:
+def _reading(context: Context, store: Store, job: str) -> closing[Ledger]:
     """Open the ledger of a job. Raises ConfigurationError."""
-    from msgctl.jobs.ledger import Ledger
-
     context.enable_gc()
-    return Ledger(store.path(job), clock=context.clock, read_only=read_only)
+    return closing(Ledger(store.path(job), clock=context.clock, read_only=True))
 
 
 @contextmanager
 def _locked(context: Context, job: str) -> Iterator[Ledger]:
     """Open the ledger of a job to run it. Raises ConfigurationError if another process runs it."""
+    context.enable_gc()
     store = _store()
-    with store.locked(job), closing(_opened(context, store, job, read_only=False)) as ledger:
+    with store.locked(job), closing(Ledger(store.path(job), clock=context.clock)) as ledger:
         yield ledger
 
 
 def _summary(context: Context, store: Store, job: str) -> dict[str, Any]:
-    from msgctl.jobs.report import summary
-
     running = store.is_running(job)
-    with closing(_opened(context, store, job, read_only=True)) as ledger:
-        document = summary(job, ledger, running=running)
-    if running and not store.is_running(job):  # it ended meanwhile, and what was in flight is known now
-        return _summary(context, store, job)
-    return document
-
-
-def _question(again: Mapping[str, int]) -> str:
-    numbers = " and ".join(f"{number:,} {outcome}" for outcome, number in again.items() if number)
-    risk = " Some people may get it twice." if again.get("unknown") else ""
-    return f"Resend the message to {numbers}?{risk}"
+    with _reading(context, store, job) as ledger:
+        return summary(job, ledger, running=running)

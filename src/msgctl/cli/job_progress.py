@@ -1,15 +1,17 @@
-"""Run a job in front of a person: its progress, Ctrl-C, and how it ends."""
+"""Run a job in front of a person: its progress, Ctrl-C, and how it ends. `run_due` runs those whose time has come."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing, suppress
+from copy import copy
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any
 
 from msgctl.cli import signals_handled_by
-from msgctl.cli.context import Context, is_terminal
+from msgctl.cli.context import Context
+from msgctl.cli.history import delete_old
 from msgctl.config import profiles
 from msgctl.errors import (
     ConditionError,
@@ -21,17 +23,17 @@ from msgctl.errors import (
     ServiceError,
 )
 from msgctl.jobs import database
-from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.ledger import Ledger, facts
 from msgctl.jobs.rate_limits import FAILURES_IN_A_ROW
 from msgctl.jobs.report import SUMMARY, summary
 from msgctl.jobs.runner import Runner, StatePoller
-from msgctl.jobs.spec import JobSpec, Totals
+from msgctl.jobs.schedule import SendingHours
+from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import Outcome
-from msgctl.output.result import OwnResult
+from msgctl.jobs.store import Store
+from msgctl.jobs.workers import Workers
+from msgctl.output.result import Document, Format, OwnResult
 from msgctl.text import clean, plural
-
-if TYPE_CHECKING:
-    from msgctl.output.progress import JobProgress
 
 REFRESH = 0.2
 """Seconds between two refreshes."""
@@ -39,32 +41,15 @@ MINUTE = 60.0
 STATES_INTERVAL = 10.0
 """Seconds between two checks of delivery states with --follow."""
 
-VARIABLES = ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY")
-"""The variables that can take the place of a profile."""
-
 FINISHING = (
     "Stopping: waiting for requests in flight. Press Ctrl-C again to stop at once; their outcome will be unknown."
 )
 
-
-class Progress(NamedTuple):
-    """The progress of a run, and the counts to show beside it."""
-
-    done: int
-    of: int
-    counts: list[tuple[str, int]]
+Progress = tuple[int, int, Sequence[tuple[str, int]]]
+"""What is done, of how much, and the counts to show beside it."""
 
 
-class Work(Protocol):
-    """Something that runs in threads of its own: a `Runner` or a `StatePoller`."""
-
-    def start(self) -> None: ...
-    def wait(self, seconds: float) -> bool: ...
-    def stop(self) -> None: ...
-    def finish(self) -> MsgctlError | None: ...
-
-
-def result(document: Mapping[str, Any], failure: MsgctlError | None = None, view: str = "job") -> OwnResult:
+def result(document: Document, failure: MsgctlError | None = None, view: str = "job") -> OwnResult:
     """Return a job's summary, without the fields that it does not have yet."""
     columns = [name for name in SUMMARY if name in document]
     return OwnResult(document, columns, view=view, failures=[failure] if failure else [])
@@ -75,44 +60,34 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
 
     Without ``waits`` it ends when its window closes, and the next `msgctl job run-due` continues it.
     """
+    delete_old(context)
     runner = Runner(ledger, context.client.sibling, clock=context.clock, monotonic=context.monotonic, waits=waits)
     if waits and ledger.due is not None:
         ledger.end_schedule()
     before = ledger.totals.requests
-    hint = resume_hint(job, ledger.spec)
+    hint = _resume_hint(job, ledger.spec)
+
+    def progress() -> Progress:
+        outcomes = runner.totals.outcomes(running=True)
+        counts = [(str(each), outcomes[each]) for each in (Outcome.ACCEPTED, Outcome.REFUSED, Outcome.UNKNOWN)]
+        of = runner.totals.sendable
+        return of - outcomes[Outcome.PENDING], of, [*counts, ("credits", runner.totals.credits)]
+
     try:
-        error, interrupted = _attend(
-            context, runner, lambda: _sent(runner.totals), hint, lambda: _waiting(runner.waits_until)
-        )
+        error, interrupted = _attend(context, runner, progress, hint, lambda: runner.waits_until)
     finally:
         sent = runner.totals.requests > before
         context.carried_out |= sent
-    outcomes = ledger.totals.outcomes(running=False)
     canary, done = ledger.spec.canary, ledger.totals.sent
-    is_canary = canary is not None and not (error or interrupted) and (waits or done >= canary)
-    is_canary = is_canary and outcomes[Outcome.PENDING] > 0
-    is_for_later = not interrupted and not is_canary and (error is None or isinstance(error, NotReachedError))
-    if ledger.due is not None and not (is_for_later and outcomes[Outcome.PENDING]):
+    is_pending = ledger.totals.outcomes(running=False)[Outcome.PENDING] > 0
+    is_canary = canary is not None and done >= canary and is_pending and not (error or interrupted)
+    is_for_later = is_pending and not (interrupted or is_canary) and isinstance(error, NotReachedError | None)
+    if ledger.due is not None and not is_for_later:
         ledger.end_schedule()
-    if error:
-        error = _stopped(error, job, ledger, sent=sent)
-    elif interrupted and outcomes[Outcome.PENDING]:
-        error = Interrupted("interrupted", hint, consequence=_told(ledger.totals))
-    else:
-        error = _not_accepted(outcomes, job)
+    error = _failure(job, ledger, error, interrupted=interrupted and is_pending, sent=sent)
     if is_canary:
         context.note(f"Paused after {plural(done, 'recipient')}, because of --canary. {hint}")
     return result(summary(job, ledger, running=False), error, "job end")
-
-
-def _not_accepted(outcomes: Mapping[Outcome, int], job: str) -> MsgctlError | None:
-    found = [outcome for outcome in (Outcome.UNKNOWN, Outcome.REFUSED) if outcomes[outcome]]
-    if not found:
-        return None
-    counts = ", ".join(f"{outcomes[outcome]:,} {outcome}" for outcome in found)
-    return ConditionError(
-        f"Not all recipients were accepted: {counts}", f"List them: msgctl job report {job} --only {found[0]}"
-    )
 
 
 def poll_states(context: Context, job: str, ledger: Ledger, *, follow: bool = False) -> OwnResult:
@@ -142,56 +117,103 @@ def poll_states(context: Context, job: str, ledger: Ledger, *, follow: bool = Fa
     elif interrupted:
         error = Interrupted(f"Interrupted after checking {plural(poller.checked, 'message')}", hint)
     elif error := poller.first_error:
-        states = "delivery state" if poller.failed == 1 else "delivery states"
-        error.what = f"{poller.failed:,} {states} could not be checked. The first: {error.what}"
+        error.what = f"{plural(poller.failed, 'delivery state')} could not be checked. The first: {error.what}"
     return result(summary(job, ledger, running=False), error)
 
 
 def _checked(poller: StatePoller) -> Progress:
-    return Progress(poller.checked, poller.due, [("failed", poller.failed)])
-
-
-def resume_hint(job: str, spec: JobSpec) -> str:
-    """Return how to resume a job; variables that held its account must be set again."""
-    variables = ", with MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY set" * (spec.profile == profiles.ENVIRONMENT)
-    return f"Resume{variables}: msgctl job resume {job}"
+    return poller.checked, poller.due, [("failed", poller.failed)]
 
 
 def _attend(
     context: Context,
-    work: Work,
+    work: Workers,
     progress: Callable[[], Progress],
     hint: str,
-    waiting: Callable[[], str] = str,
+    waits_until: Callable[[], float | None] = lambda: None,
 ) -> tuple[MsgctlError | None, bool]:
     """Run something to its end and show its progress. Return its error, and whether a person stopped it.
 
-    ``waiting`` says what it waits for, if it does. The first Ctrl-C (or SIGTERM, or SIGHUP) lets requests in flight
-    finish; the second raises Interrupted.
+    Progress is a bar on a terminal, one line a minute elsewhere. The first Ctrl-C (or SIGTERM, or SIGHUP) lets requests
+    in flight finish; the second raises Interrupted.
     """
-    interrupted = False
-    told = ""
+    received: list[int] = []
+
+    def receive(number: int, _: object) -> None:
+        received.append(number)
+        if len(received) > 1:
+            raise KeyboardInterrupt
+
+    def tell(text: str) -> None:
+        if bar:
+            bar.stop()
+        context.note(text)
+
+    bar = None
+    if context.stderr.isatty() and context.environ.get("TERM", "") not in ("", "dumb", "unknown"):
+        from msgctl.output.progress import JobProgress
+
+        bar = JobProgress(context.stderr, color=context.screen(context.stderr).color, monotonic=context.monotonic)
+    next_line = context.monotonic() + MINUTE
+    told, interrupted = None, False
     try:
-        with _signals() as received, _Display(context) as display:
+        with signals_handled_by(receive), ExitStack() as stack:
+            if bar:
+                stack.callback(bar.stop)
             work.start()
             while not work.wait(REFRESH):
-                display.show(progress())
-                if (wait := waiting()) != told:
-                    told = wait or told
-                    display.clear()
-                    context.note(told)
+                done, of, counts = progress()
+                if bar and of and not context.options.quiet:
+                    bar.show(done, of, counts)
+                elif of and (now := context.monotonic()) >= next_line:
+                    next_line = now + MINUTE
+                    context.note(f"{done:,} of {of:,}{''.join(f', {number:,} {name}' for name, number in counts)}")
+                if (until := waits_until()) not in (None, told):
+                    told = until
+                    tell(f"Waiting for the sending window until {local_time(until)}. Ctrl-C pauses the job.")
                 if received and not interrupted:
                     interrupted = True
                     work.stop()
-                    display.clear()
-                    context.note(FINISHING)
+                    tell(FINISHING)
             return work.finish(), interrupted
     except KeyboardInterrupt:
         raise Interrupted("Interrupted; the outcome of requests in flight is unknown", hint) from None
 
 
-def _waiting(until: float | None) -> str:
-    return "" if until is None else f"Waiting for the sending window until {local_time(until)}. Ctrl-C pauses the job."
+def _failure(
+    job: str, ledger: Ledger, error: MsgctlError | None, *, interrupted: bool, sent: bool
+) -> MsgctlError | None:
+    """Return the error that a run ends with: what stopped it, or that some recipients were not accepted."""
+    totals, outcomes = ledger.totals, ledger.totals.outcomes(running=False)
+    found = [each for each in (Outcome.REFUSED, Outcome.UNKNOWN, Outcome.PENDING) if outcomes[each]]
+    told = ", ".join(
+        [f"{outcomes[Outcome.ACCEPTED]:,} of {plural(totals.sendable, 'recipient')} accepted"]
+        + [f"{outcomes[each]:,} {each}" for each in found]
+    )
+    hints = {
+        Outcome.PENDING: _resume_hint(job, ledger.spec) + " --max-credits N" * isinstance(error, ConditionError),
+        Outcome.REFUSED: f"Send to refused recipients again: msgctl job resume {job} --resend-refused",
+        Outcome.UNKNOWN: f"List unknown recipients: msgctl job report {job} --only unknown",
+    }
+    if error is None:
+        if interrupted:
+            return Interrupted("interrupted", hints[Outcome.PENDING], consequence=told)
+        bad = next((each for each in (Outcome.UNKNOWN, Outcome.REFUSED) if each in found), None)
+        return ConditionError(told, f"List them: msgctl job report {job} --only {bad}") if bad else None
+    what = error.message
+    if isinstance(error, ServiceError | NotReachedError | OutcomeUnknownError):
+        what = f"Stopped after {FAILURES_IN_A_ROW} failed requests in a row. The last: {what}"
+    if isinstance(error, OutcomeUnknownError) or (isinstance(error, NotReachedError) and sent):
+        error = ConditionError(what, error.hint)
+    error.what, error.consequence = f"{what.rstrip('.')}. {told}", ""
+    error.hint = "\n".join([*filter(None, [error.hint]), *(hint for each, hint in hints.items() if each in found)])
+    return error
+
+
+def _resume_hint(job: str, spec: JobSpec) -> str:
+    """Return how to resume a job; variables that held its account must be set again."""
+    variables = ", with MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY set" * (spec.profile == profiles.ENVIRONMENT)
+    return f"Resume{variables}: msgctl job resume {job}"
 
 
 def local_time(seconds: float) -> str:
@@ -199,125 +221,75 @@ def local_time(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M}"
 
 
-def check_account(context: Context, ledger: Ledger, job: str) -> None:
-    """Use the profile of the job. Raises ConfigurationError if it leads to another account."""
-    spec = ledger.spec
-    if spec.profile == profiles.ENVIRONMENT and not (
-        context.options.profile or all(map(context.environ.get, VARIABLES))
-    ):
-        raise ConfigurationError(
-            f"Job {job} was started with the environment variables {', '.join(VARIABLES)}",
-            "Set them again, or choose a profile for the same service with -p.",
-        )
-    named = spec.profile != profiles.ENVIRONMENT and not _is_of_environment(context, spec)
-    if context.options.profile is None and named:
+def check_account(context: Context, spec: JobSpec) -> None:
+    """Use the profile of a job, unless another is named. Raises ConfigurationError if it leads to another account.
+
+    Variables that name the job's account override its profile, as they did when it was started.
+    """
+    account = {"MSGCTL_BASE_URL": spec.base_url, "MSGCTL_CLIENT": str(spec.client)}
+    given = {name: context.environ[name].rstrip("/") for name in account if context.environ.get(name)}
+    is_of_environment = spec.profile == profiles.ENVIRONMENT or (given and given.items() <= account.items())
+    if context.options.profile is None and not is_of_environment:
         context.options.profile = spec.profile
     profile = context.profile
-    if (profile.base_url, profile.client) == (spec.base_url, spec.client):
-        return
-    if profile.base_url == spec.base_url:
-        ours, theirs = f"client {spec.client}", f"client {profile.client}"
-    else:
-        ours, theirs = clean(spec.base_url), clean(profile.base_url)
-    raise ConfigurationError(
-        f"The job uses {ours}, but profile {clean(profile.name)} uses {theirs}",
-        "Choose a profile of the job's account with -p, or set the environment variables it was started with."
-        if profile.name == spec.profile
-        else f"Choose the job's profile: -p {clean(spec.profile)}",
-    )
+    if (profile.base_url, profile.client) != (spec.base_url, spec.client):
+        raise ConfigurationError(
+            f"The job uses client {spec.client} of {clean(spec.base_url)}, but profile {clean(profile.name)} uses "
+            f"client {profile.client} of {clean(profile.base_url)}",
+            "Choose a profile of the job's account with -p, or set the environment variables it was started with.",
+        )
 
 
-def _is_of_environment(context: Context, spec: JobSpec) -> bool:
-    """Tell whether the environment names the account of the job, and nothing else."""
-    named = {"MSGCTL_BASE_URL": spec.base_url, "MSGCTL_CLIENT": str(spec.client)}
-    given = {name: context.environ[name].rstrip("/") for name in named if context.environ.get(name)}
-    return bool(given) and all(named[name] == value for name, value in given.items())
+# --- msgctl job run-due
 
 
-def _sent(totals: Totals) -> Progress:
-    outcomes = totals.outcomes(running=True)
-    counts = [(str(each), outcomes[each]) for each in (Outcome.ACCEPTED, Outcome.REFUSED, Outcome.UNKNOWN)]
-    return Progress(
-        totals.sendable - outcomes[Outcome.PENDING], totals.sendable, [*counts, ("credits", totals.credits)]
-    )
+def run_due(context: Context, store: Store) -> OwnResult | None:
+    """Send the jobs that are due, one by one. Return None without any, or if another process sends them."""
+    documents: list[Any] = []
+    failures: list[MsgctlError] = []
+    jobs = [job for job in store.ids() if _is_due(context, store, job)]
+    if jobs:
+        with suppress(ConfigurationError), store.locked("run-due"):
+            for job in jobs:
+                try:
+                    if ended := _run(context, store, job):
+                        documents.append(ended.documents)
+                        failures += ended.failures
+                except MsgctlError as error:
+                    error.what = f"Job {job}: {error.what}"
+                    failures.append(error)
+                if any(isinstance(failure, Interrupted) for failure in failures):
+                    break
+    if not (documents or failures or context.options.format is Format.JSON):
+        return None
+    return OwnResult(documents, SUMMARY, view="jobs", failures=failures)
 
 
-def _stopped(error: MsgctlError, job: str, ledger: Ledger, *, sent: bool) -> MsgctlError:
-    """Return the error for a job that was stopped, with the outcomes of its recipients."""
-    totals, outcomes = ledger.totals, ledger.totals.outcomes(running=False)
-    resume = resume_hint(job, ledger.spec)
-    what = error.message
-    if isinstance(error, (ServiceError, NotReachedError, OutcomeUnknownError)):
-        what = f"Stopped after {FAILURES_IN_A_ROW} failed requests in a row. The last: {error.message}"
-    elif isinstance(error, ConditionError):
-        resume += " --max-credits N"
-    hints = [error.hint, resume if outcomes[Outcome.PENDING] else None]
-    if outcomes[Outcome.REFUSED]:
-        hints.append(f"Send to refused recipients again: msgctl job resume {job} --resend-refused")
-    if outcomes[Outcome.UNKNOWN]:
-        hints.append(f"List unknown recipients: msgctl job report {job} --only unknown")
-    if isinstance(error, OutcomeUnknownError) or (isinstance(error, NotReachedError) and sent):
-        error = ConditionError(what)
-    error.what, error.consequence = f"{what.rstrip('.')}. {_told(totals)}", ""
-    error.hint = "\n".join(hint for hint in hints if hint)
-    return error
+def _is_due(context: Context, store: Store, job: str) -> bool:
+    with suppress(ConfigurationError):  # a damaged one must not keep the others from being sent; `job list` reports it
+        _, _, due = facts(store.path(job))
+        return due is not None and due <= context.clock() and not store.is_running(job)
+    return False
 
 
-def _told(totals: Totals) -> str:
-    """Return the outcomes of all recipients in words."""
-    outcomes = totals.outcomes(running=False)
-    others = [each for each in (Outcome.REFUSED, Outcome.UNKNOWN, Outcome.PENDING) if outcomes[each]]
-    return ", ".join(
-        [f"{outcomes[Outcome.ACCEPTED]:,} of {plural(totals.sendable, 'recipient')} accepted"]
-        + [f"{outcomes[each]:,} {each}" for each in others]
-    )
-
-
-@contextmanager
-def _signals() -> Iterator[list[int]]:
-    """Collect the signals that ask to stop; from the second on they interrupt."""
-    received: list[int] = []
-
-    def receive(number: int, _: Any) -> None:
-        received.append(number)
-        if len(received) > 1:
-            raise KeyboardInterrupt
-
-    with signals_handled_by(receive):
-        yield received
-
-
-class _Display:
-    """Shows progress on standard error: a bar on a terminal, one line a minute elsewhere."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._next_line = context.monotonic() + MINUTE
-        self._bar: JobProgress | None = None
-        if is_terminal(context.stderr) and context.environ.get("TERM", "") not in ("", "dumb", "unknown"):
-            from msgctl.output.progress import JobProgress
-
-            self._bar = JobProgress(
-                context.stderr, color=context.screen(context.stderr).color, monotonic=context.monotonic
-            )
-
-    def __enter__(self) -> _Display:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.clear()
-
-    def show(self, progress: Progress) -> None:
-        if self._context.options.quiet or not progress.of:
-            return
-        if self._bar:
-            self._bar.show(*progress)
-        elif (now := self._context.monotonic()) >= self._next_line:
-            self._next_line = now + MINUTE
-            counts = "".join(f", {number:,} {name}" for name, number in progress.counts)
-            self._context.say(f"{progress.done:,} of {progress.of:,}{counts}")
-
-    def clear(self) -> None:
-        """Remove the bar before something else is printed."""
-        if self._bar:
-            self._bar.stop()
+def _run(context: Context, store: Store, job: str) -> OwnResult | None:
+    """Send a job, or continue one whose process was killed. Return None if its window is closed."""
+    with store.locked(job), closing(Ledger(store.path(job), clock=context.clock)) as ledger:
+        if context.options.profile not in (None, ledger.spec.profile) or ledger.due is None:
+            return None
+        ledger.check()
+        ledger.recover()
+        hours = SendingHours.of(ledger.spec, context.clock)
+        if hours is not None and not {*hours.open_zones()} & {*ledger.pending_zones()}:
+            return None
+        if not ledger.totals.unsent:
+            ledger.end_schedule()
+            return result(summary(job, ledger, running=False))
+        own = copy(context)  # with a profile and a client of its own
+        own.options, own.stack = copy(context.options), ExitStack()
+        with own.stack:
+            check_account(own, ledger.spec)
+            try:
+                return send(own, job, ledger, waits=False)
+            finally:
+                context.carried_out |= own.carried_out

@@ -8,7 +8,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import segments as counting
 from msgctl import values
-from msgctl.cli import bulk, bulk_options, requests
+from msgctl.cli import bulk_options, requests
 from msgctl.cli.context import Context
 from msgctl.cli.requests import MessageFile, MessageOptions, Numbers, Phones, TemplateOptions, read_message
 from msgctl.cli.tree import command, group
@@ -81,6 +81,8 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
     """
+    from msgctl.cli import bulk
+
     template = message.read(context)
 
     def checked(filled: str) -> str:
@@ -88,8 +90,7 @@ def bulk_send(
         return _in_gsm7(text) if gsm7 else text
 
     fixed = {"country-code": numbers.code(context)}
-    messages = bulk.Messages({"sms": template}, checked, by_segments=True)
-    return bulk.start(context, "sms bulk", ops.SEND_SMS, source, numbers, limits, fixed, messages, rules)
+    return bulk.start(context, ops.SEND_SMS, source, numbers, limits, fixed, {"sms": template}, checked, rules)
 
 
 @command(app, "segments", "msgctl sms segments 'Mañana a las 8'", "msgctl sms segments --json < notice.txt")

@@ -19,19 +19,10 @@ from msgctl.jobs.spec import JobSpec
 from msgctl.values import quote
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-COLOMBIA = "co"
-"""The window of Colombia's Ley 2300 of 2023."""
 HORIZON = timedelta(days=366)
 """How far ahead an opening is looked for."""
 
-_CLOCK = r"([01]?[0-9]|2[0-4]):([0-5][0-9])"
-_HOURS = re.compile(rf"{_CLOCK}-{_CLOCK}", re.ASCII)
-_AT = re.compile(
-    r"(\d{4}-\d{2}-\d{2})[ T](\d{1,2}):(\d{2})(?::(\d{2}))? ?(Z|[+-]\d{2}:?\d{2})?", re.ASCII | re.IGNORECASE
-)
-
-WRITE_WINDOW = "Write it like --window 08:00-19:00 --days mon-sat, or use --window co."
-WRITE_AT = 'Write it like --at "2026-12-01 09:00", or with an offset: "2026-12-01 09:00-05:00".'
+_HOURS = re.compile(r"([01]?[0-9]|2[0-4]):([0-5][0-9])-([01]?[0-9]|2[0-4]):([0-5][0-9])", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -51,7 +42,7 @@ class Window:
 
         Raises UsageError, and ConfigurationError if the holidays of ``co`` are not installed.
         """
-        if hours.lower() == COLOMBIA:
+        if hours.lower() == "co":  # Colombia's Ley 2300 of 2023
             if days is not None:
                 raise UsageError("--window co sets the days itself", "Leave out --days.")
             return cls([*[_hours("07:00-19:00")] * 5, _hours("08:00-15:00"), None], _colombian_holidays())
@@ -182,33 +173,42 @@ def _only_zone(code: str) -> str:
 def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:
     """Return the instant that ``--at`` names.
 
-    Without an offset it is a local time of ``local_zone`` or, for None, of this machine. Raises UsageError if it does
-    not exist or is in the past, and ConfigurationError if the zone does not exist.
+    Without an offset it is a local time of ``local_zone`` or, for None, of this machine; if it comes twice, the first.
+    Raises UsageError if it does not exist or is in the past, and ConfigurationError if the zone does not exist.
     """
-    written = _AT.fullmatch(text.strip())
-    if written is None:
-        raise UsageError(f"--at must be a date and time, not {quote(text)}", WRITE_AT)
-    day, hour, minute, second, offset = written.groups()
-    try:
-        zoned = f"{day}T{int(hour):02}:{minute}:{second or '00'}{(offset or '').upper()}"
-        named = datetime.fromisoformat(zoned)
-        moment = named.astimezone(UTC) if offset else _local(named, local_zone)
-    except (ValueError, OverflowError):
-        raise UsageError(f"--at {quote(text)} is not a time that exists", WRITE_AT) from None
+    moment = _instant(text.strip(), local_zone) if ":" in text else None
+    if moment is None:
+        raise UsageError(
+            f"--at must be a date and time that exists, not {quote(text)}",
+            'Write it like --at "2026-12-01 09:00", or with an offset: "2026-12-01 09:00-05:00".',
+        )
     if moment <= now:
         raise UsageError(f"--at {quote(text)} is in the past", "Leave out --at to send now.")
     return moment
 
 
+def _instant(text: str, local_zone: str | None) -> datetime | None:
+    try:
+        named = datetime.fromisoformat(text)
+        if named.tzinfo is not None:
+            return named.astimezone(UTC)
+        wall = named.astimezone() if local_zone is None else named.replace(tzinfo=zone_of(local_zone))
+        moment = wall.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return moment if moment.astimezone(wall.tzinfo).replace(tzinfo=None) == named else None  # or the clocks skip it
+
+
 def _hours(text: str) -> tuple[int, int]:
-    written = _HOURS.fullmatch(text.strip())
-    if written is None:
-        raise UsageError(f"--window must be two times such as 08:00-19:00, or co, not {quote(text)}", WRITE_WINDOW)
-    first, first_minute, last, last_minute = map(int, written.groups())
-    start, end = first * 60 + first_minute, last * 60 + last_minute
-    if not start < end <= 24 * 60:
-        raise UsageError(f"--window {quote(text)} must begin before it ends, on the same day", WRITE_WINDOW)
-    return start, end
+    if written := _HOURS.fullmatch(text.strip()):
+        first, first_minute, last, last_minute = map(int, written.groups())
+        start, end = first * 60 + first_minute, last * 60 + last_minute
+        if start < end <= 24 * 60:
+            return start, end
+    raise UsageError(
+        f"--window must be two times of one day, such as 08:00-19:00, or co, not {quote(text)}",
+        "Write it like --window 08:00-19:00 --days mon-sat, or use --window co.",
+    )
 
 
 def _days(text: str) -> set[int]:
@@ -241,15 +241,3 @@ def zone_of(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ConfigurationError(f"Unknown time zone {quote(name)}", "Use a name like America/Bogota.") from None
-
-
-def _local(named: datetime, zone: str | None) -> datetime:
-    """Return the instant of a time on a wall clock, the first one if it comes twice.
-
-    Raises ValueError if the clocks skip it.
-    """
-    wall = named.astimezone() if zone is None else named.replace(tzinfo=zone_of(zone))
-    moment = wall.astimezone(UTC)
-    if moment.astimezone(wall.tzinfo).replace(tzinfo=None) != named:
-        raise ValueError
-    return moment
