@@ -215,9 +215,9 @@ def address(about: Any) -> tuple[str, int]:
     return host, int(port)
 
 
-def one_request(path: str, body: bytes = b"", **headers: str) -> bytes:
+def one_request(path: str, body: bytes = b"", agent: str = "") -> bytes:
     """Return the bytes of a request, after which the server closes the connection."""
-    sent = {"connection": "close", **(FORM if body else {}), **headers}
+    sent = {"connection": "close", "user-agent": agent, **(FORM if body else {})}
     return as_http(SandboxRequest("POST" if body else "GET", path, "", sent, body))
 
 
@@ -228,7 +228,7 @@ def test_a_seed_and_a_stopped_clock_give_the_same_bytes_in_two_runs() -> None:
         one_request("/api/v1/send-sms", account + b"&phone=573001234567,573001230002&sms=Hola"),
         one_request("/api/v1/2fa/send-sms", account + b"&phone=573001234567&app-name=Shop"),
         one_request("/api/v1/url/short", account + b"&name=x&url-long=https://a.example&alias=fixed"),
-        one_request("/u/fixed", **{"user-agent": "curl/8"}),
+        one_request("/u/fixed", agent="curl/8"),
         one_request("/api/v1/url/short-statistic", account + b"&name-url=x" + days),
         *[one_request("/api/v1/balance?" + account.decode())] * 10,
         one_request("/sandbox/inbox"),
