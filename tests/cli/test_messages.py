@@ -21,7 +21,7 @@ import trustme
 from msgctl import __version__
 from support.names import know_no_names
 from support.proxy import Proxy, proxying
-from support.service import Service, answer, drop, raw, running
+from support.service import Service, answer, drop, raw, reset, running
 from support.tool import Tool
 
 FOLDER = Path(__file__).parent / "messages"
@@ -212,6 +212,7 @@ RESPONSES = {
     "compressed": answer(b"x", 200, headers={"Content-Encoding": "gzip"}),
     "too large": answer(b" " * (2**24 + 1), 200),
     "dropped": drop,
+    "reset": reset,
     "not HTTP": raw(b"hello\r\n\r\n"),
     "cut": raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"),
 }
