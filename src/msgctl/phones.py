@@ -65,8 +65,14 @@ def read(text: str, country: str | None = None, *, sms: bool = False) -> Phone:
     national = _parsed(digits, home) if home else None
     number = _parsed(f"+{digits}", None)
     for meant in (national, number):
-        if meant is not None and phonenumbers.is_valid_number(meant):
-            return _checked(text, meant, home, sms=sms)
+        if meant is None or not phonenumbers.is_valid_number(meant):
+            continue
+        if sms and phonenumbers.number_type(meant) == phonenumbers.PhoneNumberType.FIXED_LINE:
+            raise InvalidPhoneError(text, "it is a fixed line, which cannot receive an SMS", UNCHECKED)
+        e164 = phonenumbers.format_number(meant, phonenumbers.PhoneNumberFormat.E164)[1:]
+        if home is None or phonenumbers.is_valid_number_for_region(meant, home):
+            return Phone(e164)
+        return Phone(e164, _country_name(phonenumbers.region_code_for_number(meant)))
     if home:
         raise InvalidPhoneError(text, _fault(national, home), f"{WRITE_IN_FULL} {UNCHECKED}")
     hint = WRITE_IN_FULL if international or len(digits) > LONGEST_NATIONAL else NAME_COUNTRY
@@ -213,18 +219,6 @@ def _parsed(text: str, country: str | None) -> PhoneNumber | None:
         return phonenumbers.parse(text, country)
     except phonenumbers.NumberParseException:
         return None
-
-
-def _checked(text: str, number: PhoneNumber, expected: str | None, *, sms: bool) -> Phone:
-    """Return a valid number. ``expected`` is the country that its writer lives in, if known."""
-    import phonenumbers
-
-    if sms and phonenumbers.number_type(number) == phonenumbers.PhoneNumberType.FIXED_LINE:
-        raise InvalidPhoneError(text, "it is a fixed line, which cannot receive an SMS", UNCHECKED)
-    digits = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)[1:]
-    if expected is None or phonenumbers.is_valid_number_for_region(number, expected):
-        return Phone(digits)
-    return Phone(digits, _country_name(phonenumbers.region_code_for_number(number)))
 
 
 def _fault(number: PhoneNumber | None, country: str | None) -> str:

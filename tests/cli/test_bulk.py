@@ -9,7 +9,7 @@ import pytest
 from support.jobs import ANA, EVA, LUIS, REFUSAL, Jobs, accepting, files, phones, sends, table
 from support.names import know_no_names
 from support.service import Service, answer
-from support.tool import Outcome, Tool
+from support.tool import Tool
 
 COMMANDS = {
     "sms bulk": ("-m", "Hello {name}"),
@@ -34,12 +34,6 @@ def customers(home: Path) -> str:
 @pytest.fixture
 def broken(home: Path) -> str:
     return table(home, "phone,name", f"{ANA},Ana", "nobody,Luis", f"{EVA},", name="broken.csv")
-
-
-def refused(done: Outcome, code: int, *parts: str) -> None:
-    """Check for one message with these parts, and nothing on standard output."""
-    assert (done.code, done.out) == (code, "")
-    assert all(part in done.err for part in parts), done.err
 
 
 # --- dry run
@@ -127,7 +121,7 @@ def test_an_unreachable_service_leaves_no_job(
 ) -> None:
     monkeypatch.setenv("MSGCTL_BASE_URL", "https://service.example/api/v1")
     know_no_names(monkeypatch)
-    refused(jobs.sms(customers, "--yes"), 4, "nothing was sent")
+    jobs.sms(customers, "--yes").refused(4, "nothing was sent")
     assert files(home) == []
 
 
@@ -139,7 +133,7 @@ def test_invalid_rows_stop_a_job(
     command: str, more: tuple[str, ...], broken: str, jobs: Jobs, service: Service, home: Path
 ) -> None:
     done = jobs(*command.split(), broken, *COMMANDS[command], "--yes", *more)
-    refused(done, 2, "2 of 3 rows of", "are invalid, starting with line 3", "--skip-invalid")
+    done.refused(2, "2 of 3 rows of", "are invalid, starting with line 3", "--skip-invalid")
     if not more:
         assert "Line 3: nobody: not a valid phone number" in done.err
         assert f"Line 4: {EVA}: column name is empty" in done.err
@@ -187,7 +181,7 @@ def test_an_unknown_column_is_found_before_anything(
     command: str, options: tuple[str, ...], customers: str, jobs: Jobs, service: Service, home: Path
 ) -> None:
     done = jobs(*command.split(), customers, *options, "--yes", "--skip-invalid")
-    refused(done, 2, "{nmae}", "Columns: phone, name")
+    done.refused(2, "{nmae}", "Columns: phone, name")
     assert (service.received, files(home)) == ([], [])
 
 
@@ -208,14 +202,14 @@ def test_an_unknown_column_is_found_before_anything(
 def test_options_that_cannot_be_used(
     options: tuple[str, ...], said: str, customers: str, jobs: Jobs, service: Service, home: Path
 ) -> None:
-    refused(jobs("sms", "bulk", customers, *SMS, "--yes", *options), 2, said)
+    jobs("sms", "bulk", customers, *SMS, "--yes", *options).refused(2, said)
     assert (service.received, files(home)) == ([], [])
 
 
 @pytest.mark.parametrize("command", ["sms bulk", "call bulk"])
 def test_the_message_is_needed(command: str, customers: str, jobs: Jobs, service: Service) -> None:
     done = jobs(*command.split(), customers, "--yes", stdin="of another program")
-    refused(done, 2, "The message")
+    done.refused(2, "The message")
     assert done.unread == b"of another program"
 
 
@@ -227,7 +221,7 @@ def test_a_message_in_gsm7_needs_fewer_segments(jobs: Jobs, service: Service, ho
     assert done.document["segments"] == 1
     assert "--gsm7 would save 1 credit\n" in jobs("sms", "bulk", file, "-m", text, "--dry-run").err
     assert done.document["first"] == {"sms": 'Mañana, "José": ' + "a" * 100}
-    refused(jobs("sms", "bulk", table(home, "phone,name", f"{ANA},☺"), "-m", "{name}", "--gsm7", "-y"), 2, "☺")
+    jobs("sms", "bulk", table(home, "phone,name", f"{ANA},☺"), "-m", "{name}", "--gsm7", "-y").refused(2, "☺")
 
 
 # --- asking
@@ -239,7 +233,7 @@ def test_without_a_terminal_yes_is_needed(
 ) -> None:
     service.always(accepting(service))
     done = jobs(*command.split(), "-", *COMMANDS[command], stdin=f"phone,name\n{ANA},Ana\n")
-    refused(done, 2, "Cannot ask for confirmation: this is not a terminal", "nothing was sent", "--yes")
+    done.refused(2, "Cannot ask for confirmation: this is not a terminal", "nothing was sent", "--yes")
     assert (sends(service), files(home)) == ([], [])
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from support.jobs import ANA, EVA, LUIS, REFUSAL, Jobs, accepting, counts, files, of_phones, phones, sends, table
 from support.service import Service
-from support.tool import Outcome, Tool, process
+from support.tool import Tool, process
 
 MONDAY_MORNING = datetime(2026, 11, 23, 15, 0, tzinfo=UTC).timestamp()  # 10:00 in Bogota
 OFFICE = ("--window", "08:00-19:00", "--days", "mon-sat")
@@ -31,11 +31,6 @@ def everyone(home: Path) -> str:
 
 def sent_to(service: Service) -> list[str]:
     return sorted(phone for request in sends(service) for phone in phones(request))
-
-
-def usage_error(outcome: Outcome, *words: str) -> None:
-    assert (outcome.code, outcome.out) == (2, ""), outcome.err
-    assert [word for word in words if word not in outcome.err] == [], outcome.err
 
 
 # --- numbers
@@ -61,7 +56,7 @@ def test_a_wrong_number_stops_the_job_with_its_line_and_reason(
     number: str, reason: str, jobs: Jobs, service: Service, home: Path
 ) -> None:
     file = of_phones(home, [ANA, number])
-    usage_error(jobs.sms(file, "--yes", "--country-code", "CO"), "line 3", reason)
+    jobs.sms(file, "--yes", "--country-code", "CO").refused(2, "line 3", reason)
     assert sends(service) == []
     jobs.send(file, "--country-code", "CO", "--skip-invalid")
     assert sent_to(service) == [ANA]
@@ -104,8 +99,8 @@ def test_a_wrong_line_in_a_file_of_exclusions_stops_the_job(
 ) -> None:
     excluded = home / "stop.txt"
     excluded.write_text(f"{LUIS}\n57300\n")
-    usage_error(jobs.sms(everyone, "--yes", "--exclude", str(excluded)), "Line 2", "too short for Colombia")
-    usage_error(jobs.sms(everyone, "--yes", "--exclude", "nowhere.txt"), "Cannot read")
+    jobs.sms(everyone, "--yes", "--exclude", str(excluded)).refused(2, "Line 2", "too short for Colombia")
+    jobs.sms(everyone, "--yes", "--exclude", "nowhere.txt").refused(2, "Cannot read")
     assert (sends(service), files(home)) == ([], [])
 
 
@@ -115,11 +110,11 @@ def test_a_wrong_line_in_a_file_of_exclusions_stops_the_job(
 def test_the_same_job_is_refused_for_a_day(jobs: Jobs, service: Service, tool: Tool, home: Path, everyone: str) -> None:
     job = jobs.send(everyone)
     shuffled = table(home, "name;phone", f"x;+{EVA}", f"y;{ANA}", "z;+57 300 765 4321", "w;573001111111", name="2.csv")
-    usage_error(jobs.sms(shuffled, "--yes"), f"Job {job} sent this message to 3 of 4 recipients", "--again")
+    jobs.sms(shuffled, "--yes").refused(2, f"Job {job} sent this message to 3 of 4 recipients", "--again")
     half = table(home, "phone", EVA, ANA, "573001111111", "573002222222", name="half.csv")
     assert jobs.sms(half, "--dry-run").code == 0
     tool.clock.now += 86_399
-    usage_error(jobs.sms(everyone, "--yes"), job)
+    jobs.sms(everyone, "--yes").refused(2, job)
     assert len(files(home)) == len(set(files(home))) > 0
     assert sent_to(service) == sorted([ANA, LUIS, EVA])
     jobs.send(everyone, "--again")
@@ -136,8 +131,8 @@ def test_the_same_people_may_get_another_template(jobs: Jobs, everyone: str) -> 
 def test_an_unfinished_job_counts_however_old_it_is(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
     job = jobs.send(everyone, "--at", "2026-12-24 09:00-05:00")
     tool.clock.now += 20 * 86_400
-    usage_error(jobs.sms(everyone, "--yes"), f"Job {job} already sends this message to 3 of 3 recipients", "job resume")
-    usage_error(jobs.sms(everyone, "--dry-run"), job)
+    jobs.sms(everyone, "--yes").refused(2, f"Job {job} already sends this message to 3 of 3 recipients", "job resume")
+    jobs.sms(everyone, "--dry-run").refused(2, job)
     assert sends(service) == []
 
 
@@ -156,7 +151,7 @@ def test_of_the_same_job_started_twice_at_once_one_is_refused(service: Service, 
 
 def test_a_number_that_can_never_be_sent_to_is_an_invalid_row(jobs: Jobs, home: Path) -> None:
     done = jobs.sms(of_phones(home, [ANA, "80012345678"]), "--yes", *OFFICE)
-    usage_error(done, "line 3", "time zone is unknown")
+    done.refused(2, "line 3", "time zone is unknown")
 
 
 def test_a_job_outside_its_window_waits_and_says_until_when(

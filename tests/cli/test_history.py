@@ -102,7 +102,9 @@ def test_a_verification_message_is_recorded_without_its_code(
 ) -> None:
     sandbox.done(*SENDS[command].line)
     code = sandbox.code()
-    sandbox.done("2fa", "verify", PHONE, "--app-name", "Shop", "--code", code)
+    verify = ("2fa", "verify", PHONE, "--app-name", "Shop", "--code", code)
+    sandbox.done(*verify)
+    sandbox(*verify).refused(1, "INVALID_CODE")  # it is used up
     (entry,) = recorded(tool)
     assert (entry["command"], entry["message"]) == (command, "verification code for Shop")
     assert code.encode() not in path.read_bytes()

@@ -20,8 +20,8 @@ import trustme
 
 from msgctl import __version__
 from support.names import know_no_names
-from support.proxy import proxying
-from support.service import Service, answer, drop, raw, running
+from support.proxy import Proxy, proxying
+from support.service import Service, answer, drop, raw, reset, running
 from support.tool import Tool
 
 FOLDER = Path(__file__).parent / "messages"
@@ -212,6 +212,7 @@ RESPONSES = {
     "compressed": answer(b"x", 200, headers={"Content-Encoding": "gzip"}),
     "too large": answer(b" " * (2**24 + 1), 200),
     "dropped": drop,
+    "reset": reset,
     "not HTTP": raw(b"hello\r\n\r\n"),
     "cut": raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"),
 }
@@ -241,6 +242,14 @@ def _refuse(_: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
 
 
+class Mute(Proxy):
+    """Ends every connection without a response."""
+
+    def opens(self, client: socket.socket) -> bool:
+        client.recv(65536)
+        return False
+
+
 def _greet(listener: socket.socket) -> None:
     """Speak first, as no server of TLS does."""
     with suppress(OSError):
@@ -261,6 +270,11 @@ def network(tell: Teller, service: Service) -> None:
         with proxying(service.port, 407) as proxy:
             patch.setenv("HTTPS_PROXY", proxy.url)
             tell.run("balance", about="a proxy that refuses")
+        patch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+        tell.run("balance", about="no proxy there")
+        with proxying(service.port, proxy=Mute(service.port)) as proxy:
+            patch.setenv("HTTPS_PROXY", proxy.url)
+            tell.run("balance", about="a proxy that hangs up")
         patch.delenv("HTTPS_PROXY")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         authority = trustme.CA()
@@ -272,6 +286,8 @@ def network(tell: Teller, service: Service) -> None:
             patch.setenv("SSL_CERT_FILE", "ca.pem")
             tell.run("balance", about="the certificate of another")
             assert secured.connections == 2, "a certificate is not tried again"
+            secured.hang_up(3)
+            tell.run("balance", about="an end within the handshake")
         with socket.create_server(("127.0.0.1", 0)) as plain:
             threading.Thread(target=_greet, args=(plain,), daemon=True).start()
             patch.setenv("MSGCTL_BASE_URL", f"https://127.0.0.1:{plain.getsockname()[1]}")

@@ -20,7 +20,7 @@ from msgctl.config.profiles import Credential
 from msgctl.errors import Interrupted, NotReachedError, OutcomeUnknownError, RefusedError
 from msgctl.http import request, transport
 from msgctl.http.client import Client
-from msgctl.http.response import Response
+from msgctl.http.response import CHECK_A_SEND, Response
 from support.commands import PHONE, SENDS
 from support.proxy import proxying
 from support.service import Behaviour, Service, answer, drip, drop, hang_up, raw, running, silent, then
@@ -68,11 +68,32 @@ def test_ctrl_c_before_a_request_leaves_sends_nothing_whatever_the_last_one_did(
     client = Client(keeper.base_url, Credential(1, KEY), log=log)
     with contextlib.closing(client):
         client.fetch(SEND)
-        with pytest.raises(Interrupted, match="nothing was sent") as stopped:
+        with pytest.raises(Interrupted, match=r"^Interrupted; nothing was sent$") as stopped:
             client.fetch(SEND)
     assert stopped.value.nothing_sent
     assert len(keeper.received) == 1
     assert re.fullmatch(r"< 200 POST /api/v1/send-sms \d{1,4} ms", said[1])
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (SEND, ("Interrupted after the request was sent", "it may have been carried out", CHECK_A_SEND)),
+        (BALANCE, ("Interrupted", "", None)),
+    ],
+)
+def test_ctrl_c_after_a_request_left_says_what_may_have_happened(
+    made: request.Request, said: tuple[str, str, str], keeper: Service
+) -> None:
+    def log(line: str) -> None:
+        if line.startswith("<"):
+            raise KeyboardInterrupt
+
+    keeper.always(WHOLE)
+    client = Client(keeper.base_url, Credential(1, KEY), log=log)
+    with contextlib.closing(client), pytest.raises(Interrupted) as stopped:
+        client.fetch(made)
+    assert (stopped.value.what, stopped.value.consequence, stopped.value.hint) == said
 
 
 def test_the_log_says_how_many_milliseconds_a_request_took(keeper: Service) -> None:

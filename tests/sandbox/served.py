@@ -33,19 +33,24 @@ class Served:
 
     def raw(self, data: bytes) -> bytes:
         """Return everything that the server sends for these bytes until it closes."""
-        with self.connect() as connection:
-            connection.sendall(data)
-            connection.shutdown(socket.SHUT_WR)
-            received = b""
-            while chunk := connection.recv(65536):
-                received += chunk
-            return received
+        return raw(("127.0.0.1", self.port), data)
 
     def answer(self, call: SandboxRequest) -> SandboxResponse:
         """Send a request on a connection of its own and read the response."""
         with self.connect() as connection:
             connection.sendall(as_http(call))
             return read_reply(connection, call.method)
+
+
+def raw(address: tuple[str, int], data: bytes) -> bytes:
+    """Send bytes and return everything that a server sends back until it closes."""
+    with socket.create_connection(address, PATIENCE) as connection:
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        received = b""
+        while chunk := connection.recv(65536):
+            received += chunk
+        return received
 
 
 def as_http(call: SandboxRequest) -> bytes:

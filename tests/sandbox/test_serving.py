@@ -22,10 +22,12 @@ import pytest
 
 from msgctl import text
 from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.protocol import SandboxRequest
 from support.service import Service, answer
 from support.tool import Tool
 
-from .world import Controls
+from .served import as_http, raw
+from .world import FORM, Controls
 
 PHONE = "573001234567"
 PATIENCE = 30.0
@@ -213,20 +215,10 @@ def address(about: Any) -> tuple[str, int]:
     return host, int(port)
 
 
-def raw(about: Any, request: bytes) -> bytes:
-    """Return everything that a server sends back for the bytes of a request, until it closes."""
-    with socket.create_connection(address(about), PATIENCE) as connection:
-        connection.sendall(request)
-        received = b""
-        while chunk := connection.recv(65536):
-            received += chunk
-    return received
-
-
-def one_request(path: str, body: bytes = b"", host: str = "127.0.0.1", more: str = "") -> bytes:
-    method, form = ("POST", "Content-Type: application/x-www-form-urlencoded\r\n") if body else ("GET", "")
-    head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{form}{more}"
-    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+def one_request(path: str, body: bytes = b"", agent: str = "") -> bytes:
+    """Return the bytes of a request, after which the server closes the connection."""
+    sent = {"connection": "close", "user-agent": agent, **(FORM if body else {})}
+    return as_http(SandboxRequest("POST" if body else "GET", path, "", sent, body))
 
 
 def test_a_seed_and_a_stopped_clock_give_the_same_bytes_in_two_runs() -> None:
@@ -236,7 +228,7 @@ def test_a_seed_and_a_stopped_clock_give_the_same_bytes_in_two_runs() -> None:
         one_request("/api/v1/send-sms", account + b"&phone=573001234567,573001230002&sms=Hola"),
         one_request("/api/v1/2fa/send-sms", account + b"&phone=573001234567&app-name=Shop"),
         one_request("/api/v1/url/short", account + b"&name=x&url-long=https://a.example&alias=fixed"),
-        one_request("/u/fixed", more="User-Agent: curl/8\r\n"),
+        one_request("/u/fixed", agent="curl/8"),
         one_request("/api/v1/url/short-statistic", account + b"&name-url=x" + days),
         *[one_request("/api/v1/balance?" + account.decode())] * 10,
         one_request("/sandbox/inbox"),
@@ -246,7 +238,7 @@ def test_a_seed_and_a_stopped_clock_give_the_same_bytes_in_two_runs() -> None:
     def run(port: str) -> tuple[str, list[bytes]]:
         options = ("--seed", "7", "--clock", "2026-12-01T09:00:00", "--fault", "520:0.5:/balance", "--port", port)
         with serving(*options) as (_, about):
-            return about["page"].strip("/").rpartition(":")[2], [raw(about, request) for request in requests]
+            return about["page"].strip("/").rpartition(":")[2], [raw(address(about), request) for request in requests]
 
     port, first = run("0")
     assert run(port) == (port, first)

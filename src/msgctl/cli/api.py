@@ -127,8 +127,7 @@ def _parameter(text: str, option: str) -> tuple[str, str]:
     """Return name and value, split at the first ``=``."""
     name, equals, value = text.partition("=")
     if not equals:
-        advice = "For api, -q means --query; --quiet has no short form." if option == "-q" else None
-        raise UsageError(f"{quote(re.split('[: ]', text)[0])} has no value: give {option} NAME=VALUE", advice)
+        raise UsageError(f"{quote(re.split('[: ]', text)[0])} has no value: give {option} NAME=VALUE")
     if not name.strip():
         raise UsageError(f"A parameter has no name: give {option} NAME=VALUE")
     if name in ("client", "key"):

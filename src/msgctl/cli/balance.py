@@ -1,6 +1,5 @@
 """`msgctl balance`: credits left."""
 
-from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -11,7 +10,7 @@ from msgctl.cli import requests
 from msgctl.cli.context import Context
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConditionError, MsgctlError, UnreadableError
-from msgctl.http.response import Response, credits_left
+from msgctl.http.response import credits_left
 from msgctl.output.result import Result, ServiceResult
 
 app = group("Show the credits left in the account.")
@@ -48,17 +47,14 @@ def check(
     """
     least = values.whole_number(minimum, "--min")
     result = requests.run(context, ops.BALANCE, {})
-    if isinstance(result, ServiceResult):
-        return result._replace(failures=[*_shortage(result.responses[0], least)])
-    return result
-
-
-def _shortage(response: Response, least: int) -> Iterator[MsgctlError]:
-    left = credits_left(response)
+    if not isinstance(result, ServiceResult):
+        return result
+    left = credits_left(result.responses[0])
+    failures: list[MsgctlError] = []
     if left is None:
-        yield UnreadableError("The response to balance cannot be read: its status is not a number", http_status=200)
+        what = "The response to balance cannot be read: its status is not a number"
+        failures = [UnreadableError(what, http_status=200)]
     elif left < least:
-        yield ConditionError(
-            f"Balance is {left:,} {'credit' if left == 1 else 'credits'}, below {least:,}",
-            "Top up before sending more.",
-        )
+        what = f"Balance is {left:,} {'credit' if left == 1 else 'credits'}, below {least:,}"
+        failures = [ConditionError(what, "Top up before sending more.")]
+    return result._replace(failures=failures)

@@ -6,7 +6,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl.cli import bulk_options, requests
-from msgctl.cli.context import Context, is_terminal
+from msgctl.cli.context import Context
 from msgctl.cli.requests import MessageOptions, Numbers, Phones, TemplateOptions, option
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
@@ -39,10 +39,6 @@ class CallOptions(NamedTuple):
         typed = {"retries": self.retries, "audio-code": self.audio_code}
         given: dict[str, Value] = {"leave-voicemail": self.leave_voicemail, **requests.checked(ops.SEND_CALL, typed)}
         if self.audio_code is None:
-            is_read = isinstance(message, MessageOptions) and not is_terminal(context.stdin)
-            if message == (None, None) and not is_read and self.voice is None and context.profile.voice is None:
-                hint = "Give -m TEXT and --voice NAME, or --audio-code ID."
-                raise UsageError("The message and --voice are missing", hint)
             return {**given, "voice": requests.voice(context, self.voice, ops.SEND_CALL.field("voice"))}
         excluded = {"--message": message.text, "--message-file": message.message_file, "--voice": self.voice}
         if named := [name for name, value in excluded.items() if value is not None]:
@@ -106,6 +102,6 @@ def bulk_send(
     """
     from msgctl.cli import bulk
 
-    fixed = {**call.values(context, message), "country-code": numbers.code(context)}
     texts = {"message": message.read(context)} if call.audio_code is None else {}
+    fixed = {**call.values(context, message), "country-code": numbers.code(context)}
     return bulk.start(context, ops.SEND_CALL, source, numbers, limits, fixed, texts, rules=rules)

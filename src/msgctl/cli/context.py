@@ -118,14 +118,6 @@ def global_options() -> tuple[Any, ...]:
     return parameters
 
 
-def is_terminal(stream: TextIO | None) -> bool:
-    """Tell whether a stream is a terminal; false for a closed one."""
-    try:
-        return stream is not None and stream.isatty()
-    except ValueError:
-        return False
-
-
 class Context:
     """Creates profile, client, printer and emulator when they are first needed, and closes them at the end.
 
@@ -255,7 +247,7 @@ class Context:
     @property
     def shows_tables(self) -> bool:
         """Whether results are tables for a person at a terminal."""
-        return self.options.format is Format.TABLE and is_terminal(self.stdout)
+        return self.options.format is Format.TABLE and self.stdout.isatty()
 
     def check_fields(self, columns: Iterable[str]) -> None:
         """Check --fields before anything is done. Raises UsageError."""
@@ -270,7 +262,7 @@ class Context:
         """Return what a stream shows. --no-color, NO_COLOR, FORCE_COLOR and TERM decide about colour, in this order."""
         from msgctl.output.printer import Screen, terminal_width
 
-        is_drawn = is_terminal(stream)
+        is_drawn = stream.isatty()
         color = is_drawn and self.environ.get("TERM", "") not in ("", "dumb", "unknown")
         color = not (self.options.no_color or self.environ.get("NO_COLOR")) and (
             color or bool(self.environ.get("FORCE_COLOR"))
@@ -298,7 +290,7 @@ class Context:
 
     def wrapped(self, text: str, *, indent: int = 0) -> str:
         """Return a text wrapped at words if standard error is a terminal; lines after the first are indented."""
-        if not is_terminal(self.stderr):
+        if not self.stderr.isatty():
             return text
         from textwrap import TextWrapper
 

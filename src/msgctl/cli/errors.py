@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from msgctl import jsontext
-from msgctl.cli.context import Context, is_terminal
+from msgctl.cli.context import Context
 from msgctl.cli.tree import children_of
 from msgctl.errors import Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.operations import Effect
@@ -26,7 +26,7 @@ def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) 
     """Print an error on standard error and return its exit code."""
     error.consequence = error.consequence or _consequence(error, context)
     as_json = context.options.format is Format.JSON or (not context.is_understood and _asks_for_json(arguments))
-    if isinstance(error, Interrupted) and is_terminal(context.stderr):
+    if isinstance(error, Interrupted) and context.stderr.isatty():
         context.say("")  # away from ^C, and from a prompt
     context.say(_json_line(error) if as_json else _lines(error, context))
     return error.exit_code
@@ -51,7 +51,7 @@ def _json_line(error: MsgctlError) -> str:
 def _lines(error: MsgctlError, context: Context) -> str:
     if isinstance(error, Cancelled):
         return " ".join(f"{part[0].upper()}{part[1:]}." for part in (error.what, error.consequence) if part)
-    if not is_terminal(context.stderr):
+    if not context.stderr.isatty():
         return "\n".join(filter(None, (f"Error: {error.message}", error.hint)))
     red, dim, plain = ("\x1b[31m", "\x1b[2m", "\x1b[0m") if context.screen(context.stderr).color else ("", "", "")
     lines = [f"{red}✗{plain} {context.wrapped(error.message, indent=2)}"]
@@ -86,16 +86,6 @@ SYNONYMS = {
 }
 """Words that other tools use for commands, and what they may mean here, in any group."""
 CANCEL = "To stop a running job press Ctrl-C in its terminal; to delete one: msgctl job remove JOB."
-OPTION_SYNONYMS = {
-    **dict.fromkeys(("--text", "--body", "--msg"), "-m/--message"),
-    **dict.fromkeys(("--to", "--phone", "--number"), "PHONE, without an option"),
-    "--format": "-o/--output",
-    "--debug": "-v/--verbose",
-    "--force": "-y/--yes",
-    "--account": "-p/--profile",
-    "--file": "--message-file",
-}
-"""Options that users of other tools type, and those of msgctl."""
 
 
 def usage_error(error: typer.TyperException) -> UsageError:
@@ -146,15 +136,12 @@ def _told(error: typer.TyperException, ctx: Any) -> tuple[str, str]:
 
 
 def _meant(option: str, ctx: Any) -> list[str]:
-    """Return suggestions: a longer option, else a synonym, else the nearest, else an option of a command below."""
+    """Return suggestions: a longer option, else the nearest, else an option of a command below."""
     if ctx is None or not option.startswith("--"):
         return []
     known = list(_options(ctx.command))
-    synonym = OPTION_SYNONYMS.get(option.lower(), "")
-    is_synonym = synonym and (synonym[0] != "-" or synonym.split("/")[-1] in known)
     return (
         [name for name in known if name.startswith(option)]
-        or ([synonym] if is_synonym else [])
         or get_close_matches(option.lower(), known, n=1, cutoff=LEAST_LIKENESS)
         or [f"{ctx.command_path} {n} {option}" for n, each in children_of(ctx.command) if option in _options(each)]
     )

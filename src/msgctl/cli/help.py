@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from msgctl import __version__, values
-from msgctl.cli.context import PANEL, Context, is_terminal
+from msgctl.cli.context import PANEL, Context
 from msgctl.cli.tree import HELP, PARTS, command, group
 from msgctl.output.result import Format, OwnResult, TextResult
 
@@ -41,7 +41,7 @@ def show(ctx: typer.Context) -> None:
         )
     command.params = [_shown(each, command, is_root=is_root) for each in command.params]
     ctx.command = command
-    if is_terminal(context.stdout) or context.environ.get("FORCE_COLOR"):
+    if context.stdout.isatty() or context.environ.get("FORCE_COLOR"):
         _show_rich(ctx, context, is_root=is_root)
         return
     ctx.max_content_width = WIDTH

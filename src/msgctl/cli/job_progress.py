@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from msgctl.cli import signals_handled_by
-from msgctl.cli.context import Context, is_terminal
+from msgctl.cli.context import Context
 from msgctl.cli.history import delete_old
 from msgctl.config import profiles
 from msgctl.errors import (
@@ -150,7 +150,7 @@ def _attend(
         context.note(text)
 
     bar = None
-    if is_terminal(context.stderr) and context.environ.get("TERM", "") not in ("", "dumb", "unknown"):
+    if context.stderr.isatty() and context.environ.get("TERM", "") not in ("", "dumb", "unknown"):
         from msgctl.output.progress import JobProgress
 
         bar = JobProgress(context.stderr, color=context.screen(context.stderr).color, monotonic=context.monotonic)

@@ -10,7 +10,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import prompts, requests
-from msgctl.cli.context import Context, is_terminal
+from msgctl.cli.context import Context
 from msgctl.cli.requests import optional
 from msgctl.cli.tree import command, group
 from msgctl.config import credential, profiles
@@ -133,7 +133,7 @@ def add(
     settings = options.given({})
     if context.options.dry_run and not options.check:
         raise UsageError("profile add makes no request without --check")
-    if is_terminal(context.stdin):
+    if context.stdin.isatty():
         _ask_for_missing(context, settings)
     else:
         _refuse_missing(settings, has_key=options.has_key)

@@ -7,12 +7,11 @@ import signal
 import warnings
 from typing import TYPE_CHECKING
 
-from msgctl.cli.context import is_terminal
 from msgctl.config import profiles
 from msgctl.errors import Cancelled, UsageError
 
 if TYPE_CHECKING:
-    from msgctl.cli.context import Context, is_terminal
+    from msgctl.cli.context import Context
 
 
 LONGEST_LINE = 4096
@@ -30,7 +29,7 @@ def confirm(context: Context, question: str, otherwise: str = "nothing was chang
 
 def require_terminal(context: Context, otherwise: str) -> None:
     """Raise UsageError if a question can neither be asked nor be skipped with --yes."""
-    if not (context.options.yes or is_terminal(context.stdin)):
+    if not (context.options.yes or context.stdin.isatty()):
         raise UsageError(
             "Cannot ask for confirmation: this is not a terminal", "Confirm with --yes.", consequence=otherwise
         )
@@ -52,7 +51,7 @@ def ask(context: Context, prompt: str) -> str:
 
 def read_line(context: Context, most: int, what: str) -> str:
     """Return the first line of standard input, and leave the rest unread."""
-    line = b"" if context.stdin is None else context.stdin.buffer.readline(most + 1)
+    line = context.stdin.buffer.readline(most + 1)
     if len(line) > most:
         raise UsageError(f"{what[0].upper()}{what[1:]} on standard input is longer than {most} bytes")
     return line.decode("utf-8", "surrogateescape").rstrip("\r\n")
@@ -60,7 +59,7 @@ def read_line(context: Context, most: int, what: str) -> str:
 
 def read_key(context: Context, *, from_stdin: bool) -> str:
     """Return the key of an account, asked for without echo or read. Raises UsageError and Cancelled."""
-    if is_terminal(context.stdin):  # even with --key-stdin, since the terminal would show what is typed
+    if context.stdin.isatty():  # even with --key-stdin, since the terminal would show what is typed
         key = _ask_key()
     elif from_stdin:
         key = read_line(context, profiles.LONGEST_KEY * 4, "the key")

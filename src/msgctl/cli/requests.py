@@ -10,7 +10,7 @@ import typer
 
 from msgctl import operations, phones, recipients
 from msgctl import values as checks
-from msgctl.cli.context import Context, is_terminal
+from msgctl.cli.context import Context
 from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, OutcomeUnknownError, UsageError
 from msgctl.http import request
 from msgctl.http.request import Value
@@ -64,7 +64,7 @@ def read_message(context: Context, text: str | None, path: str | None, typed: st
     hint = f"Give it with {typed}, with --message-file PATH, or on standard input."
     if text is not None and text != "-":
         return checks.prose(text, "The message", hint)
-    if text is None and path is None and is_terminal(context.stdin):
+    if text is None and path is None and context.stdin.isatty():
         raise UsageError("The message is missing", hint)
     content = read(context, path or "-", MOST_MESSAGE_BYTES, "the message")
     name = "Standard input" if path in (None, "-") else Path(str(path)).name
@@ -112,7 +112,7 @@ def read(context: Context, path: str, most: int, what: str) -> bytes:
     name = "standard input" if path == "-" else quote(path)
     try:
         if path == "-":
-            content = context.stdin.buffer.read(most + 1) if context.stdin is not None else b""
+            content = context.stdin.buffer.read(most + 1)
         else:
             with Path(path).open("rb") as file:
                 content = file.read(most + 1)

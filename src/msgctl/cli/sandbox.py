@@ -247,7 +247,7 @@ class _Sandbox:
     """
 
     def __init__(self, context: Context, base_url: str | None) -> None:
-        """Reach a sandbox. Raises ConfigurationError if there is none, and NotReachedError."""
+        """Reach a sandbox. Raises ConfigurationError if another server responds, and NotReachedError."""
         from msgctl.http.transport import Route
         from msgctl.sandbox.emulator import SandboxTransport
         from msgctl.sandbox.endpoints import NAME

@@ -7,7 +7,7 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import prompts, requests
-from msgctl.cli.context import Context, is_terminal
+from msgctl.cli.context import Context
 from msgctl.cli.requests import Numbers, Phone, option
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
@@ -68,8 +68,6 @@ def send_call(
     numbers: Numbers,
 ) -> Result:
     """Send a verification code by voice call."""
-    if to.app_name is None and voice is None and context.profile.app_name is None and context.profile.voice is None:
-        raise UsageError("--app-name and --voice are missing", "Give --app-name NAME and --voice NAME.")
     given = to.values(context, numbers) | requests.checked(ops.CALL_2FA, {"retries": retries})
     given["voice"] = requests.voice(context, voice, ops.CALL_2FA.field("voice"))
     return requests.run(context, ops.CALL_2FA, given)
@@ -111,9 +109,7 @@ def verify(
 
     Without --code, msgctl asks for the code on a terminal.
     """
-    if code is None and not is_terminal(context.stdin):
-        if to.app_name is None and context.profile.app_name is None:
-            raise UsageError("--app-name and --code are missing", "Give --app-name NAME and --code CODE.")
+    if code is None and not context.stdin.isatty():
         raise UsageError("--code is missing", "Give --code CODE, or --code - to read it from standard input.")
     given = to.values(context, numbers)
     if code is None:

@@ -138,7 +138,8 @@ class History:
         with self._transaction():
             query = "INSERT INTO dispatches (time, profile, base_url, command, message) VALUES (?, ?, ?, ?, ?)"
             number = self._db.execute(query, [storable(text) for text in send]).lastrowid or 0
-            self._insert(number, [RecipientOutcome(phone, UNKNOWN) for phone in phones])
+            query = "INSERT INTO entries (dispatch, position, phone, outcome) VALUES (?, ?, ?, ?)"
+            self._db.executemany(query, [(number, place, phone, UNKNOWN) for place, phone in enumerate(phones)])
         return number
 
     def finish(self, number: int, entries: Iterable[RecipientOutcome], response: str) -> None:
@@ -147,7 +148,11 @@ class History:
             self._db.execute("DELETE FROM entries WHERE dispatch = ?", [number])
             found = self._db.execute("UPDATE dispatches SET response = ? WHERE number = ?", [response or None, number])
             if found.rowcount:
-                self._insert(number, entries)
+                rows = [
+                    (number, place, *(None if value is None else storable(value) for value in entry))
+                    for place, entry in enumerate(entries)
+                ]
+                self._db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, NULL)", rows)
 
     def learn(self, states: Mapping[str, str]) -> None:
         """Store the newest delivery states, by message id."""
@@ -197,15 +202,6 @@ class History:
             )
             deleted = self._db.execute("DELETE FROM entries WHERE dispatch NOT IN (SELECT number FROM dispatches)")
             return deleted.rowcount
-
-    def _insert(self, number: int, entries: Iterable[RecipientOutcome]) -> None:
-        self._db.executemany(
-            "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
-            [
-                (number, position, *(None if value is None else storable(value) for value in entry))
-                for position, entry in enumerate(entries)
-            ],
-        )
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -191,7 +191,10 @@ class Client:
             headers["Content-Length"] = str(len(content))
         extensions = {**self._extensions, "timeout": {"read": seconds}, "sent": self._is_sandbox}
         stream = httpx.ByteStream(content)  # given as content it would cost five times as much
-        return httpx.Request(request.operation.method, self._url, headers=headers, stream=stream, extensions=extensions)
+        method = request.operation.method
+        outgoing = httpx.Request(method, self._url, headers=headers, stream=stream, extensions=extensions)
+        outgoing.read()
+        return outgoing
 
     def _redacted(self, response: httpx.Response) -> httpx.Response:
         """Return a response without the key, if the service repeats it: from here on nothing can show or store it."""
@@ -211,6 +214,6 @@ class Client:
         lines = [f"{name.decode('latin-1')}: {value.decode('latin-1')}" for name, value in message.headers.raw]
         if isinstance(message, httpx.Request) and message.url.query:
             lines.append(f"?{message.url.query.decode()}")
-        for line in (*lines, *message.read().decode(errors="replace").splitlines()):
+        for line in (*lines, *message.content.decode(errors="replace").splitlines()):
             shown = _CLIENT.sub(rf"\1{MASK}", line) if sign == ">" else line
             self._log(f"{sign} {redact(shown, key)}")

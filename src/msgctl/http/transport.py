@@ -63,7 +63,7 @@ class Route:
         self.tls: ssl.SSLContext | None = None
         if "https" in schemes:  # 13 ms: it reads the certificates of all authorities
             try:
-                self.tls = ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or None)
+                self.tls = ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE"))
             except (OSError, ValueError) as error:
                 what = f"The certificates to trust cannot be read ({type(error).__name__})"
                 raise ConfigurationError(what, "Check the variable SSL_CERT_FILE.") from error
@@ -140,7 +140,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         for index, address in enumerate(addresses):
             share = self.left() / (len(addresses) - index)
             try:
-                self._latest = super().connect_tcp(address, port, share, *more, **options)
+                self._latest = super().connect_tcp(address, port, share)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
             else:
@@ -314,7 +314,7 @@ def look_up(host: str, port: int, seconds: float) -> list[str]:
 
     def look() -> None:
         try:
-            entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            entries = socket.getaddrinfo(host, port)
             found.put(list(dict.fromkeys(str(address[0]) for _, _, _, _, address in entries)))
         except (OSError, UnicodeError) as error:
             found.put(error)

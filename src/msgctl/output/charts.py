@@ -14,7 +14,7 @@ from rich.text import Text
 
 from msgctl.operations import PLAIN_CATEGORIES, PREMIUM_CATEGORIES
 from msgctl.output.fields import Row, cell, metrics_of, text_of
-from msgctl.output.theme import Flow
+from msgctl.output.tables import Flow
 from msgctl.text import plural, shorten
 
 MOST_WIDTH = 120

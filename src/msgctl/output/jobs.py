@@ -10,8 +10,7 @@ from rich.text import Text
 
 from msgctl.output.fields import cell
 from msgctl.output.result import Document
-from msgctl.output.tables import Column, FieldList, local_time, time_ago
-from msgctl.output.theme import Flow, state
+from msgctl.output.tables import Column, FieldList, Flow, local_time, state, time_ago
 from msgctl.segments import count
 from msgctl.text import plural, shorten
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from msgctl import jsontext, operations
 from msgctl.jsontext import ShapeError, load_json
-from msgctl.output import fields, plain
+from msgctl.output import fields
 from msgctl.output.fields import reach, text_of
 from msgctl.output.result import Document, Format, OwnResult, RawResult, Result, ServiceResult, StreamResult, TextResult
 from msgctl.text import clean
@@ -121,19 +121,19 @@ class Printer:
     # --- tables
 
     def _show(self, result: ServiceResult | OwnResult | StreamResult) -> None:
-        from msgctl.output import theme, views
+        from msgctl.output import tables, views
 
         out, errors = _console(self._screen), _console(self._errors)
         view = views.view_of(result, self._clock, out.width, with_verdict=self.shows_verdicts)
         if view.verdict:
-            errors.print(theme.verdict(*view.verdict, aside=self.aside))
+            errors.print(tables.verdict(*view.verdict, aside=self.aside))
             self.aside = ""
         for part in view.parts:
             out.print(part)
         if view.hints:
             out.print()
             for hint in view.hints:
-                errors.print(theme.hint(hint), soft_wrap=True)
+                errors.print(tables.hint(hint), soft_wrap=True)
 
     def _service(self, result: ServiceResult, chosen: Sequence[str]) -> None:
         responses = result.responses
@@ -147,9 +147,10 @@ class Printer:
         if self._format is Format.TABLE and not chosen:
             columns = sorted(columns, key=lambda name: (name != "phone", name in ("sms", "message")))
             for response in responses if is_statistic else ():
-                self._write(plain.listing([name for name in response.document if name != "metrics"], response.document))
+                names = [name for name in response.document if name != "metrics"]
+                self._write(fields.listing(names, response.document))
             if len(responses) == 1 and not answer.entries and not is_statistic:
-                self._write(plain.listing(columns, rows[0]))
+                self._write(fields.listing(columns, rows[0]))
                 return
         self._rows(columns, rows)
 
@@ -163,12 +164,12 @@ class Printer:
         elif self._is_drawn:
             self._show(OwnResult(documents, columns))
         elif isinstance(documents, Mapping):
-            self._write(plain.listing(columns, documents))
+            self._write(fields.listing(columns, documents))
         elif rows:
-            self._write(plain.aligned(columns, rows))
+            self._write(fields.aligned(columns, rows))
 
     def _delimited(self, columns: Sequence[str], documents: Iterable[Document]) -> Iterator[str]:
-        line = plain.csv_line if self._format is Format.CSV else plain.tsv_line
+        line = fields.csv_line if self._format is Format.CSV else fields.tsv_line
         if self._header:
             yield line(columns)
         for document in documents:
@@ -180,8 +181,8 @@ class Printer:
             lines = (jsontext.escape(jsontext.dump(self._selected(each))) + "\n" for each in result.documents)
         elif self._format is Format.TABLE:
             widths = [FOLLOWED_WIDTH] * len(columns)
-            rows = (plain.cells(columns, document) for document in result.documents)
-            lines = (plain.padded(row, widths) for row in chain([columns], rows))
+            rows = (fields.cells(columns, document) for document in result.documents)
+            lines = (fields.padded(row, widths) for row in chain([columns], rows))
         else:
             lines = self._delimited(columns, result.documents)
         for line in lines:
@@ -246,7 +247,7 @@ class Printer:
 
 
 def _console(screen: Screen) -> Console:
-    from msgctl.output.theme import console
+    from msgctl.output.tables import console
 
     return console(screen.stream, width=screen.width or UNFOLDED, color=screen.color)
 

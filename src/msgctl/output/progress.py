@@ -13,7 +13,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from msgctl.output.theme import Flow, console, state
+from msgctl.output.tables import Flow, console, state
 from msgctl.text import clean, plural
 
 NARROW = 70

@@ -16,9 +16,19 @@ from msgctl.operations import Effect
 from msgctl.output import fields, jobs
 from msgctl.output.fields import Row, cell, reach
 from msgctl.output.result import OwnResult, ServiceResult, StreamResult
-from msgctl.output.tables import Column, FieldList, card, listing, number, shown, title
-from msgctl.output.tables import kind_of as kind_of_field
-from msgctl.output.theme import kind_of, signed, verdict
+from msgctl.output.tables import (
+    Column,
+    FieldList,
+    card,
+    kind_of,
+    kind_of_field,
+    listing,
+    number,
+    shown,
+    signed,
+    title,
+    verdict,
+)
 from msgctl.recipients import ACCEPTED, is_failure
 from msgctl.text import plural
 

@@ -179,10 +179,6 @@ def credit(emulator: Emulator, *, credits: int | None = None, add: int | None = 
 
 
 @_endpoint("GET", "/fault", "Return the faults.", faults=list[str])
-def faults(emulator: Emulator) -> Document:
-    return {"faults": stored(emulator)}
-
-
 @_endpoint(
     "POST",
     "/fault",
@@ -190,8 +186,9 @@ def faults(emulator: Emulator) -> Document:
     _field("faults", help="each KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]; none clears", kind=Kind.ARRAY),
     faults=list[str],
 )
-def set_faults(emulator: Emulator, *, faults: list[str]) -> Document:
-    replace_all(emulator, *faults)
+def fault(emulator: Emulator, *, faults: list[str] | None = None) -> Document:
+    if faults is not None:
+        replace_all(emulator, *faults)
     return {"faults": stored(emulator)}
 
 

@@ -179,7 +179,7 @@ FORMATS = {
         lambda url: urlsplit(url).port,
     ),
 }
-"""The formats of the interface's parameters by their names. The sandbox's own, which nobody types, have none."""
+"""The formats of the interface's parameters by their names. They do not hold for the sandbox's own endpoints."""
 
 
 def read(fields: Iterable[Field], request: SandboxRequest, account: tuple[int, str] | None = None) -> dict[str, Any]:

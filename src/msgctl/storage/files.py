@@ -13,7 +13,7 @@ import shlex
 import stat
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -307,15 +307,21 @@ class FileFormat:
             with suppress(FileExistsError):
                 path.touch(0o600, exist_ok=False)  # SQLite would make it readable for all
         db = self.connect(path, read_only=read_only)
-        try:
+        with ExitStack() as stack:
+            stack.callback(db.close)
             if create and db.execute("PRAGMA application_id").fetchone() == (0,):
                 with transaction(db):
                     if db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):  # no process was faster
                         self.build(db)
-            self.check(db, path)
-        except BaseException:
-            db.close()
-            raise
+            (application,) = db.execute("PRAGMA application_id").fetchone()
+            if application != self.application:
+                raise ConfigurationError(f"{shown(path)} is a database, but not {self.name}", "Move it away.")
+            (version,) = db.execute("PRAGMA user_version").fetchone()
+            if version != self.version:
+                age = "a newer" if version > self.version else "an older"
+                what = f"{self.name} {shown(path)} was written by {age} msgctl (schema {version})"
+                raise BrokenError(what, self.fix)
+            stack.pop_all()
         return db
 
     @contextmanager
@@ -327,17 +333,6 @@ class FileFormat:
                 yield db
             finally:
                 db.close()
-
-    def check(self, db: sqlite3.Connection, path: Path) -> None:
-        """Check that a file is of this kind and version. Raises ConfigurationError and sqlite3.Error."""
-        (application,) = db.execute("PRAGMA application_id").fetchone()
-        if application != self.application:
-            raise ConfigurationError(f"{shown(path)} is a database, but not {self.name}", "Move it away.")
-        (version,) = db.execute("PRAGMA user_version").fetchone()
-        if version != self.version:
-            age = "a newer" if version > self.version else "an older"
-            what = f"{self.name} {shown(path)} was written by {age} msgctl (schema {version})"
-            raise BrokenError(what, self.fix)
 
     def verify(self, db: sqlite3.Connection, path: Path) -> None:
         """Check a file for damage (``PRAGMA quick_check``). Raises BrokenError and sqlite3.Error."""
