@@ -14,7 +14,6 @@ from phonenumbers import timezone as phone_zones
 
 from msgctl.errors import UsageError
 from msgctl.jobs import schedule
-from msgctl.jobs.reader import RowError
 from msgctl.jobs.schedule import Window, ZoneFinder, parse_at, zones_of
 
 BOGOTA, NEW_YORK, MADRID = "America/Bogota", "America/New_York", "Europe/Madrid"
@@ -151,7 +150,7 @@ def test_recipients_have_the_zones_of_their_numbers() -> None:
     [("18005550123", "08:00-12:00", "never open"), ("80012345678", "08:00-19:00", "time zone is unknown")],
 )
 def test_a_number_that_can_never_be_sent_to_is_refused(phone: str, hours: str, why: str) -> None:
-    with pytest.raises(RowError, match=why):
+    with pytest.raises(UsageError, match=why):
         ZoneFinder(Window.parse(hours), None, NOW.timestamp()).zones(phone)
 
 

@@ -14,7 +14,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs.formats import INSTALL
-from msgctl.jobs.reader import RowError
 from msgctl.jobs.spec import JobSpec
 from msgctl.values import quote
 
@@ -98,14 +97,14 @@ class ZoneFinder:
         return [" ".join(names) for names, is_ever_open in self._known.items() if is_ever_open]
 
     def zones(self, phone: str) -> str:
-        """Return the zones of a phone. Raises RowError."""
+        """Return the zones of a phone. Raises UsageError."""
         names = zones_of(phone) or ((self._default,) if self._default else ())
         if not names:
-            raise RowError("its time zone is unknown; set timezone in the profile")
+            raise UsageError("its time zone is unknown; set timezone in the profile")
         if names not in self._known:
             self._known[names] = self._window.next_open(names, self._now) is not None
         if not self._known[names]:
-            raise RowError("the window is never open in all of its time zones at once")
+            raise UsageError("the window is never open in all of its time zones at once")
         return " ".join(names)
 
 
