@@ -27,7 +27,7 @@ from support.tool import Clock
 
 HOURS = replace(SPEC, window="08:00-19:00", days="mon-sat", batch_size=3, concurrency=1)
 ZONES = {"57": "America/Bogota", "81": "Asia/Tokyo", "44": "Europe/London"}
-COLOMBIAN, JAPANESE, BRITISH = "57300{:07}", "8190{:08}", "447400{:06}"
+COLOMBIAN, JAPANESE, BRITISH = "57300{:07}", "81901{:07}", "447400{:06}"
 
 
 @pytest.fixture(autouse=True)

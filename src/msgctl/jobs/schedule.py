@@ -144,29 +144,13 @@ class SendingHours:
 
 def zones_of(digits: str) -> tuple[str, ...]:
     """Return the time zones in which the owner of an international number may be; empty if it has none."""
-    import phonenumbers
-    from phonenumbers import timezone as phone_zones
+    from phonenumbers import NumberParseException, parse, timezone
 
-    for length in (1, 2, 3):
-        if zone := _only_zone(digits[:length]):
-            return (zone,)
     try:
-        zones = phone_zones.time_zones_for_number(phonenumbers.parse(f"+{digits}"))
-    except phonenumbers.NumberParseException:
+        zones = timezone.time_zones_for_number(parse(f"+{digits}"))
+    except NumberParseException:
         return ()
-    return tuple(name for name in zones if name != phone_zones.UNKNOWN_TIMEZONE)
-
-
-@cache
-def _only_zone(code: str) -> str:
-    """Return the zone of a country calling code that has one zone only; else an empty text."""
-    import phonenumbers
-    from phonenumbers.tzdata import TIMEZONE_DATA
-
-    if not code.isdecimal() or int(code) not in phonenumbers.COUNTRY_CODE_TO_REGION_CODE:
-        return ""
-    zones = {zone for prefix, names in TIMEZONE_DATA.items() if prefix.startswith(code) for zone in names}
-    return zones.pop() if len(zones) == 1 else ""
+    return tuple(name for name in zones if name != timezone.UNKNOWN_TIMEZONE)
 
 
 def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:
