@@ -361,6 +361,6 @@ def proxy_for(base_url: str) -> httpx.Proxy | None:
 
 def root_cause(error: BaseException) -> BaseException:
     """Return the first exception of a chain: what the system said."""
-    while cause := error.__cause__ or error.__context__:
-        error = cause
+    while error.__cause__ is not None:
+        error = error.__cause__
     return error
