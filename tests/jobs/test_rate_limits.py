@@ -170,11 +170,12 @@ def test_the_budget_is_never_exceeded(
 
 
 def test_a_budget_is_used_up_to_its_limit(tmp_path: Path) -> None:
-    spec = replace(SPEC, batch_size=4, concurrency=1, max_credits=33)
-    service = Service(otherwise=charging(3))
-    with closing(opened(write(tmp_path / "job.sqlite3", rows(20), spec))) as ledger:
+    spec = replace(SPEC, batch_size=4, concurrency=1, max_credits=66)
+    service = Service(otherwise=charging(6))
+    two_segments = [Row(line, phone(line), ("x" * 200,)) for line in range(2, 22)]
+    with closing(opened(write(tmp_path / "job.sqlite3", two_segments, spec))) as ledger:
         assert isinstance(run(ledger, service), ConditionError)
-        assert (ledger.totals.credits, outcomes(ledger)["accepted"]) == (33, 11)
+        assert (ledger.totals.credits, outcomes(ledger)["accepted"]) == (66, 11)
     assert [len(phones) for phones in service.asked] == [1, 4, 4, 2]
 
 

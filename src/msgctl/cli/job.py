@@ -238,7 +238,7 @@ def resend(
         return bulk.make(
             context,
             replace(ledger.spec, max_credits=None, at=None, canary=None),
-            lambda importer: importer.read(former, former),
+            lambda importer: importer.read(former, former.render),
             Rules(again=True),
             Numbers(),
         )

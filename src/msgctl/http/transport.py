@@ -354,6 +354,6 @@ def _tls_context(file: str | None) -> ssl.SSLContext:
 
 def root_cause(error: BaseException) -> BaseException:
     """Return the first exception of a chain: what the system said."""
-    while cause := error.__cause__ or error.__context__:
-        error = cause
+    while error.__cause__ is not None:
+        error = error.__cause__
     return error
