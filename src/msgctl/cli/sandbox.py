@@ -116,7 +116,6 @@ def inbox(
         raise UsageError("Use either --follow or --wait, not both")
     context.check_fields((*INBOX_COLUMNS, *INBOX_MORE))
     sandbox = _Sandbox(context, base_url)
-    context.enable_gc()
     if follow:
         return StreamResult(_arriving(context, sandbox, wanted), INBOX_COLUMNS, view="inbox")
     found = sandbox.ask("GET", "/inbox", **wanted)["messages"]

@@ -255,7 +255,6 @@ def _serve_until_stopped(
             raise KeyboardInterrupt
         server.stop()
 
-    context.enable_gc()
     with signals_handled_by(stop, also_ignored=True), suppress(KeyboardInterrupt):
         context.printer.print(announcement)
         unwritten = fault_of(context.stdout)
