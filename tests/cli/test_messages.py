@@ -86,6 +86,7 @@ def files(tell: Teller, service: Service) -> None:
 ROWS = [
     "12,x",
     "Ana,x",
+    f"{'Ana ' * 12},x",
     ",x",
     "5.73E+11,x",
     f"{PHONE}.0,x",

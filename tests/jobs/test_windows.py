@@ -21,7 +21,7 @@ from msgctl.jobs.reader import Row
 from msgctl.jobs.report import summary
 from msgctl.jobs.runner import Runner
 from msgctl.jobs.schedule import Window, ZoneFinder
-from msgctl.jobs.template import MessageRenderer
+from msgctl.jobs.template import renderer
 from support.jobs import Rows
 from support.tool import Clock
 
@@ -45,7 +45,7 @@ def made(path: Path, phones: Sequence[str], now: float, text: str = "Hola") -> P
     window = Window.parse(HOURS.window or "", HOURS.days)
     importer = Importer(path, HOURS, created=now, zones=ZoneFinder(window, None, now))
     reader = Rows([Row(line, phone, (text,)) for line, phone in enumerate(phones, 2)])
-    importer.read(reader, MessageRenderer(reader, {"sms": "{text}"}, str, by_segments=True))
+    importer.read(reader, renderer(reader, {"sms": "{text}"}, str, by_segments=True))
     importer.finish()
     return path
 

@@ -11,7 +11,7 @@ from typing import Any
 from msgctl.jobs.importer import Importer
 from msgctl.jobs.reader import InvalidRow, RecipientReader, Row
 from msgctl.jobs.spec import JobSpec
-from msgctl.jobs.template import MessageRenderer
+from msgctl.jobs.template import renderer
 from support.service import Behaviour, Received, Service, answer
 from support.tool import Outcome, Tool
 
@@ -104,7 +104,7 @@ def write_ledger(path: Path, recipients: Iterable[Row | InvalidRow], spec: JobSp
     """Make a job that has not begun."""
     importer = Importer(path, spec, created=NOW)
     reader = Rows(recipients)
-    importer.read(reader, MessageRenderer(reader, {"sms": template}, str, by_segments=True))
+    importer.read(reader, renderer(reader, {"sms": template}, str, by_segments=True))
     importer.finish()
     return path
 

@@ -22,7 +22,7 @@ from msgctl.jobs.schedule import ZoneFinder
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import LEFT_OUT, State
 from msgctl.jobs.store import Store
-from msgctl.jobs.template import Message, Renderer
+from msgctl.jobs.template import Message, Render
 from msgctl.operations import SEND_SMS
 from msgctl.phones import country_of
 from msgctl.storage import files
@@ -107,7 +107,7 @@ class Importer:
         with LEDGER.explained(self._new):
             self._db.executemany("INSERT INTO aside.excluded VALUES (?, ?)", ((phone, reason) for phone in phones))
 
-    def read(self, rows: RecipientReader, renderer: Renderer) -> None:
+    def read(self, rows: RecipientReader, render: Render) -> None:
         """Write every row. Raises UsageError if the file cannot be read to its end, and ConfigurationError."""
         own = [index for index, name in enumerate(rows.columns) if name and name != rows.phone_column]
         self._spec = replace(self._spec, columns=[rows.columns[index] for index in own])
@@ -118,18 +118,18 @@ class Importer:
                 if isinstance(row, InvalidRow):
                     self._leave_out(row, State.INVALID)
                     continue
-                cells = json.dumps([row.values[index] for index in own], ensure_ascii=False) if own else None
-                self._add(row, cells, renderer)
+                cells = json.dumps([row.values[index] for index in own]) if own else None
+                self._add(row, cells, render)
         self.tally.blank = rows.blank
         if self._zones:
             self._spec = replace(self._spec, zones=self._zones.found)
 
-    def _add(self, row: Row, cells: str | None, renderer: Renderer) -> None:
+    def _add(self, row: Row, cells: str | None, render: Render) -> None:
         if reason := self._excluded(row.phone):
             self._leave_out(InvalidRow(row.line, row.phone, reason), State.EXCLUDED, cells)
             return
         try:
-            message = renderer.render(row)
+            message = render(row)
             zones = self._zones.zones(row.phone) if self._zones else ""
         except (RowError, UsageError) as error:
             why = error.message if isinstance(error, UsageError) else error.reason
@@ -162,7 +162,7 @@ class Importer:
         return self._last[1]
 
     def _number(self, message: Message) -> int:
-        text = json.dumps(message.parameters, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(message.parameters)
         number = self._cached.get(text)
         if number is None:
             digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
@@ -217,7 +217,7 @@ class Importer:
 
 
 class FormerRecipients(RecipientReader):
-    """The recipients in a report on a job; each gets the same message again (it is its own renderer)."""
+    """The recipients in a report on a job; each gets the same message again."""
 
     phone_column = ""
 

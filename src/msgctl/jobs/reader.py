@@ -31,12 +31,8 @@ _PHONE_NAMES = frozenset(
     phone phones telephone tel mobile cell cellphone msisdn whatsapp telefono teléfono celular movil móvil telefone
     """.split()
 )
-_MOST_LISTED = 12
 _LONGEST_SHOWN = 40
-_ROUNDED = "a spreadsheet has rounded the number; format the phone column as text and enter it again"
-_EXPONENT = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?[eE][+-]?[0-9]+", re.ASCII)
-# Dots in a number are ignored, so 573001234567.0 would become a number ten times as long.
-_DECIMAL = re.compile(r"\+?[0-9]{5,}\.(?:0+|[0-9]{1,2})", re.ASCII)
+_DECIMAL = re.compile(r"\+?[0-9]{5,}\.(?:0+|[0-9]{1,2})|[0-9]+(?:[.,][0-9]+)?[eE]\+?[0-9]+", re.ASCII)
 
 
 class Row(NamedTuple):
@@ -83,12 +79,9 @@ class PhoneCells:
             return digits
         if not text or text.isspace():
             raise RowError("no phone number")
-        if _EXPONENT.fullmatch(text.strip()):
-            raise RowError(_ROUNDED, text)
-        if isinstance(text, Number) and not text.isdigit():  # a sign or a point in a JSON number is an error
-            raise RowError("the phone is not a whole number", text)
-        if "." in text and _DECIMAL.fullmatch(text.strip()):
-            raise RowError("the phone is a decimal number; format the phone column as text in the spreadsheet", text)
+        # Dots in a phone are ignored, so 573001234567.0 would become a number ten times as long.
+        if _DECIMAL.fullmatch(text.strip()) or (isinstance(text, Number) and not text.isdigit()):
+            raise RowError("the phone is not a whole number; format the phone column as text in the spreadsheet", text)
         try:
             found = self._reader.read(text) if self._check else phones.as_typed(text)
         except InvalidPhoneError as error:
@@ -250,10 +243,7 @@ def find_column(name: str, columns: Sequence[str]) -> int | None:
 
 def listed(columns: Sequence[str]) -> str:
     """Return the names of columns for a message: ``Columns: phone, name``."""
-    names = [shorten(column, _LONGEST_SHOWN) for column in columns if column]
-    rest = len(names) - _MOST_LISTED
-    more = f" and {rest} more" if rest > 0 else ""
-    return f"Columns: {', '.join(names[:_MOST_LISTED]) or 'none'}{more}"
+    return f"Columns: {shorten(', '.join(filter(None, columns))) or 'none'}"
 
 
 def _find_phone(columns: Sequence[str], asked: str | None, sample: Sequence[Sequence[str]] = ()) -> int | None:
