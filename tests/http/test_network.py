@@ -276,6 +276,8 @@ def test_no_cookie_is_kept(service: Service, tool: Tool) -> None:
     [
         b"HTTP/1.0 200 OK\r\n",
         b"HTTP/1.1 200\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: Identity\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding:\r\n",
         b"HTTP/1.1 200 \xff\xfe\r\nX-Odd: \xff\x80\r\nSet-Cookie: =;;;=\xff; expires=never\r\n",
     ],
 )

@@ -90,7 +90,6 @@ def make(
     skip_invalid: bool = False,
 ) -> OwnResult:
     """Make a job of the recipients that ``read`` imports, show its summary, ask, and send it."""
-    context.enable_gc()
     context.check_fields(SUMMARY if context.options.dry_run else report.SUMMARY)
     is_sms = spec.performs is ops.SEND_SMS
     test_to = None if rules.test_to is None else numbers.one(context, rules.test_to, sms=is_sms)

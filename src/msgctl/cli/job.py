@@ -145,7 +145,6 @@ def run_due(context: Context) -> OwnResult | None:
     if context.options.dry_run:
         raise UsageError("job run-due has no dry run", "See what is scheduled: msgctl job list")
     context.check_fields(SUMMARY)
-    context.enable_gc()
     return job_progress.run_due(context, _store())
 
 
@@ -270,7 +269,6 @@ def prune(
     """Delete old jobs and their recipients, except unfinished ones."""
     since = datetime.combine(values.day(before, context.today()), time()).astimezone().timestamp()
     store = _store()
-    context.enable_gc()
     old = [document["job"] for document in finished(store, since, context.clock)]
     if not old:
         context.note("No finished jobs are that old.")
@@ -288,14 +286,12 @@ def _store() -> Store:
 
 def _reading(context: Context, store: Store, job: str) -> closing[Ledger]:
     """Open the ledger of a job. Raises ConfigurationError."""
-    context.enable_gc()
     return closing(Ledger(store.path(job), clock=context.clock, read_only=True))
 
 
 @contextmanager
 def _locked(context: Context, job: str) -> Iterator[Ledger]:
     """Open the ledger of a job to run it. Raises ConfigurationError if another process runs it."""
-    context.enable_gc()
     store = _store()
     with store.locked(job), closing(Ledger(store.path(job), clock=context.clock)) as ledger:
         yield ledger

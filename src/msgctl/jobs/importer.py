@@ -120,7 +120,7 @@ class Importer:
                 elif isinstance(row, InvalidRow):
                     self._leave_out(row, State.INVALID)
                 else:
-                    cells = json.dumps([row.values[index] for index in own], ensure_ascii=False) if own else None
+                    cells = json.dumps([row.values[index] for index in own]) if own else None
                     self._add(row, cells, render)
         if self._zones:
             self._spec = replace(self._spec, zones=self._zones.found)
@@ -162,7 +162,7 @@ class Importer:
         return self._last[1]
 
     def _number(self, message: Message) -> int:
-        text = json.dumps(message.parameters, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(message.parameters)
         number = self._cached.get(text)
         if number is None:
             digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
