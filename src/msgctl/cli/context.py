@@ -214,7 +214,7 @@ class Context:
             self.profile.base_url,
             credential,
             timeout=self.options.timeout,
-            log=self.trace if self.options.verbose else lambda _: None,
+            log=self.trace,
             verbosity=self.options.verbose,
             trace=self.on_network_event,
             sleep=self.sleep,

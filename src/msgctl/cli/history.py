@@ -48,9 +48,9 @@ MOST_LISTED = 1_000_000
 
 _COLUMNS = ("time", "phone", "outcome", "id", "status", "state", "credits", "parameters", RESPONSE)
 _OF_JOB = """
-    SELECT strftime('%Y-%m-%dT%H:%M:%SZ', request.updated, 'unixepoch') AS time, phone, state, recipient.id, status,
-    delivery, credits, parameters, request.body
-    FROM recipient JOIN request ON number = recipient.request JOIN message ON message.id = message
+    SELECT strftime('%Y-%m-%dT%H:%M:%SZ', ended, 'unixepoch') AS time, phone, result.state, result.id, status,
+    delivery, credits, parameters, body
+    FROM recipient JOIN result USING (line) JOIN request ON number = request JOIN message ON message.id = message
     WHERE time >= coalesce(:since, '') AND time < coalesce(:until, '9')
     AND (:state IS NULL OR delivery = :state COLLATE NOCASE) {}
     ORDER BY number DESC, line DESC LIMIT :limit
