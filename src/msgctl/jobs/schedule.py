@@ -69,7 +69,7 @@ class Window:
         # A window opens at the minutes where it begins, at midnight, or where clocks change. All offsets from UTC are
         # whole quarters of an hour, and so are the times of the changes.
         begins = {0, *(hours[0] % 15 for hours in self.week if hours)}
-        quarter = moment.replace(minute=moment.minute // 15 * 15, second=0, microsecond=0)
+        quarter = moment.replace(minute=0, second=0, microsecond=0)
         while quarter <= moment + HORIZON:
             for minutes in sorted(begins):
                 found = quarter + timedelta(minutes=minutes)
