@@ -204,16 +204,6 @@ def test_the_2fa_script_accepts_the_right_code(shell: Shell) -> None:
         child.close()
 
 
-def test_the_first_command_sends_an_sms(shell: Shell) -> None:
-    (line,) = block("first").text.splitlines()
-    *preparation, command = line.split(" && ")
-    assert preparation == ["python3 -m venv .venv", ".venv/bin/pip install --quiet ."]
-    assert command.startswith(".venv/bin/msgctl -p sandbox sms send ")
-    code, printed = shell.run(command.removeprefix(".venv/bin/"))
-    assert code == 0
-    assert re.search(r"^573001234567  .* queued ", printed, re.MULTILINE)
-
-
 def test_the_profile_file_is_valid(tool: Tool, home: Path) -> None:
     (text,) = (each.text for each in BLOCKS if each.language == "toml")
     file = home / "config" / "msgctl" / "config.toml"
