@@ -132,6 +132,7 @@ def rows(tell: Teller, service: Service) -> None:
     for text in (
         "{nam}",
         "{zzz}",
+        f"{{{'z' * 50}}}",
         "{}",
         "{name",
         "name}",
