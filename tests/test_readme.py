@@ -122,7 +122,7 @@ def stable(text: str) -> str:
     text = re.sub(r"\b[0-9a-f]{16}\b", "IDENTIFIER", text)
     text = re.sub(r"\b[0-9]{6}\b", "CODE", text)
     text = re.sub(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T|\b)[0-9]{2}:[0-9]{2}(:[0-9]{2}Z?)?\b", "TIME", text)
-    text = re.sub(r"TIME +([0-9]+ s ago|now)", "TIME", text)
+    text = re.sub(r"TIME +([0-9]+ (s|min) ago|now)", "TIME", text)
     text = re.sub(r" {2,}|─+", "  ", text)  # widths follow the times
     return re.sub(r"/u/\w{7}\b", "/u/ALIAS", text)
 
