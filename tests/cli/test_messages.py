@@ -329,7 +329,7 @@ def network(tell: Teller, service: Service) -> None:
         patch.setenv("SSL_CERT_FILE", "/nowhere")
         tell.run("balance")
         patch.setenv("MSGCTL_BASE_URL", "http://127.0.0.1:9")
-        tell.run("balance")
+        tell.run("-v", "balance")
         patch.setenv("MSGCTL_BASE_URL", service.base_url.replace("http:", "https:"))
         patch.delenv("SSL_CERT_FILE")
         tell.run("--timeout", "0.2", "balance")
