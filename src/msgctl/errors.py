@@ -171,8 +171,11 @@ def no_more(what: str) -> ConfigurationError:
 def unexpected(error: Exception) -> MsgctlError:
     """Return the error for a bug in msgctl, or for a resource of the system that is used up."""
     may_be_sent = "If it was sending, the message may have been sent."
-    if what := _exhausted(error):
-        return OutcomeUnknownError(f"msgctl ran out of {what} and stopped", f"{may_be_sent} {RAISE_LIMIT}.")
+    number = error.errno if isinstance(error, OSError) else None
+    has_no_thread = isinstance(error, RuntimeError) and "start new thread" in str(error)
+    if isinstance(error, MemoryError) or number in (errno.ENOMEM, errno.EMFILE, errno.ENFILE) or has_no_thread:
+        what = "msgctl ran out of memory, open files or threads and stopped"
+        return OutcomeUnknownError(what, f"{may_be_sent} {RAISE_LIMIT}.")
     import traceback  # only a run that fails needs it
     from pathlib import Path
 
@@ -181,13 +184,3 @@ def unexpected(error: Exception) -> MsgctlError:
     place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
     what = f"msgctl stopped because of a bug ({type(error).__name__}{place})"
     return OutcomeUnknownError(what, f"{may_be_sent} Please report it.")
-
-
-def _exhausted(error: Exception) -> str | None:
-    """Return the resource that ran out, if that is the error."""
-    number = error.errno if isinstance(error, OSError) else None
-    if isinstance(error, MemoryError) or number == errno.ENOMEM:
-        return "memory"
-    if number in (errno.EMFILE, errno.ENFILE):
-        return "open files"
-    return "threads" if isinstance(error, RuntimeError) and "start new thread" in str(error) else None

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,18 +26,23 @@ CONNECTIONS = 64
 TEXT = "Hola, su pedido sale hoy"
 WRK_SECONDS = 6
 MIB = 1024
+OPTIONS = ("--batch-size", str(BATCH), "--concurrency", str(CONNECTIONS), "--yes", "--quiet", "--json")
+PEAK = """
+import os, sys
+quiet = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in (0, 1)]
+child = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=quiet)
+_, status, usage = os.wait4(child, 0)
+print(usage.ru_maxrss)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+"""Runs a command from a small process, since a child is credited with the memory of its parent."""
 
 
 class Arrivals(NamedTuple):
-    """Requests that reached the server: when each came, in seconds, and to how many it was."""
+    """Messages that reached the server, and the requests a second that brought them, from the first to the last."""
 
-    times: list[float]
-    sizes: list[int]
-
-    @property
-    def rate(self) -> float:
-        """Requests a second, from the first to the last."""
-        return (len(self.times) - 1) / (self.times[-1] - self.times[0])
+    messages: int
+    rate: float
 
 
 class Server:
@@ -53,84 +58,11 @@ class Server:
         self._process.stdin.write("\n")
         self._process.stdin.flush()
         found = json.loads(self._line())
-        return Arrivals([when for when, _ in found], [size for _, size in found])
+        return Arrivals(sum(size for _, size in found), (len(found) - 1) / (found[-1][0] - found[0][0]))
 
     def _line(self) -> str:
         assert self._process.stdout
         return self._process.stdout.readline()
-
-
-class Ended(NamedTuple):
-    """A process that ended well: its highest memory in KiB, and how long it ran, in seconds."""
-
-    peak: int
-    seconds: float
-
-
-class Bench:
-    """A folder for everything, and ways to run the tool in it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._state = 0
-
-    def recipients(self, number: int) -> Path:
-        """A file of so many recipients."""
-        path = self.folder / f"{number}.csv"
-        if not path.exists():
-            with path.open("w", encoding="ascii") as file:
-                file.write("phone\n")
-                file.writelines(f"{57_300_000_0000 + 7 * each}\n" for each in range(number))
-        return path
-
-    def bulk(self, server: Server, number: int) -> Ended:
-        """Send to so many recipients as a new job."""
-        self._state += 1
-        file = str(self.recipients(number))
-        options = ("--batch-size", str(BATCH), "--concurrency", str(CONNECTIONS), "--yes", "--quiet", "--json")
-        return self._run(server, *MSGCTL, "sms", "bulk", file, "-m", TEXT, *options)
-
-    def report(self, server: Server) -> Ended:
-        """Read the whole report of the last job."""
-        (job,) = self._state_folder.rglob("*.sqlite3")
-        return self._run(server, *MSGCTL, "job", "report", job.stem, "-o", "csv")
-
-    def forget(self) -> None:
-        shutil.rmtree(self._state_folder, ignore_errors=True)
-
-    @property
-    def _state_folder(self) -> Path:
-        return self.folder / f"state{self._state}"
-
-    def _run(self, server: Server, *command: str) -> Ended:
-        environ = {name: value for name, value in os.environ.items() if not name.startswith(("MSGCTL_", "PYTHOND"))}
-        environ |= {
-            "HOME": str(self.folder),
-            "XDG_STATE_HOME": str(self._state_folder),
-            "MSGCTL_BASE_URL": f"http://127.0.0.1:{server.port}/api/v1",
-            "MSGCTL_CLIENT": "1",
-            "MSGCTL_KEY": "key",
-        }
-        began = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "-S", "-c", PEAK, *command], env=environ, stdout=subprocess.PIPE, check=False
-        )
-        if done.returncode:
-            raise SystemExit(f"{' '.join(command)} ended with {done.returncode}")
-        return Ended(int(done.stdout), time.monotonic() - began)
-
-
-PEAK = """
-import os, sys
-quiet = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in (0, 1)]
-child = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=quiet)
-_, status, usage = os.wait4(child, 0)
-print(usage.ru_maxrss)
-sys.exit(os.waitstatus_to_exitcode(status))
-"""
-"""Runs a command from a small process, since a child is credited with the memory of its parent."""
-
-MSGCTL = (sys.executable, "-m", "msgctl")
 
 
 @contextlib.contextmanager
@@ -141,78 +73,82 @@ def answering(seconds: float = 0.0) -> Iterator[Server]:
         process.kill()
 
 
-def wrk(bench: Bench, server: Server) -> float | None:
-    """Requests a second of `wrk` with the body of a request of msgctl; None where there is no wrk."""
-    if not shutil.which("wrk"):
-        print("  wrk is not installed: no ceiling")
-        return None
+@contextlib.contextmanager
+def job(server: Server, number: int) -> Iterator[tuple[Path, float, float]]:
+    """Send to so many recipients; the folder of the job, its highest memory in MiB, and its time in seconds."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with (folder / "people.csv").open("w", encoding="ascii") as file:
+            file.write("phone\n")
+            file.writelines(f"{57_300_000_0000 + 7 * each}\n" for each in range(number))
+        yield folder, *run(server, folder, "sms", "bulk", str(folder / "people.csv"), "-m", TEXT, *OPTIONS)
+
+
+def run(server: Server, folder: Path, *words: str) -> tuple[float, float]:
+    """Run the tool; its highest memory in MiB, and its time in seconds."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("MSGCTL_", "PYTHOND"))}
+    environ |= {
+        "HOME": str(folder),
+        "XDG_STATE_HOME": str(folder),
+        "MSGCTL_BASE_URL": f"http://127.0.0.1:{server.port}/api/v1",
+        "MSGCTL_CLIENT": "1",
+        "MSGCTL_KEY": "key",
+    }
+    command = [sys.executable, "-S", "-c", PEAK, sys.executable, "-m", "msgctl", *words]
+    began = time.monotonic()
+    done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, check=True)
+    return int(done.stdout) / MIB, time.monotonic() - began
+
+
+def wrk(server: Server) -> float:
+    """Requests a second of `wrk` with the body of a request of msgctl."""
     phones = "%2C".join(str(573_000_000_000 + each) for each in range(BATCH))
-    script = bench.folder / "post.lua"
-    script.write_text(
-        f'wrk.method = "POST"\nwrk.body = "client=1&key=key&phone={phones}&sms={TEXT.replace(" ", "+")}"\n'
-        'wrk.headers["Content-Type"] = "application/x-www-form-urlencoded"\n'
-    )
-    options = ("-t", "1", "-c", str(CONNECTIONS), "-d", str(WRK_SECONDS), "-s", str(script))
-    url = f"http://127.0.0.1:{server.port}/api/v1/send-sms"
-    subprocess.run(["wrk", *options, url], check=True, stdout=subprocess.DEVNULL)
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+        script.write(
+            f'wrk.method = "POST"\nwrk.body = "client=1&key=key&phone={phones}&sms={TEXT.replace(" ", "+")}"\n'
+            'wrk.headers["Content-Type"] = "application/x-www-form-urlencoded"\n'
+        )
+        script.flush()
+        options = ("-t", "1", "-c", str(CONNECTIONS), "-d", str(WRK_SECONDS), "-s", script.name)
+        url = f"http://127.0.0.1:{server.port}/api/v1/send-sms"
+        subprocess.run(["wrk", *options, url], check=True, stdout=subprocess.DEVNULL)
     return server.arrivals().rate
 
 
-def latency(bench: Bench) -> None:
-    with answering(0.05) as server:
-        print(f"50 ms before each answer, {CONNECTIONS} at once, {BATCH} numbers a request:")
-        _against_wrk(bench, server, 600_000, "wanted: 85 %")
+def speed(seconds: float) -> None:
+    """Compare a job with `wrk` before and after it, if the server waits so long before each answer."""
+    print(f"{seconds * 1000:.0f} ms before each answer, {CONNECTIONS} at once, {BATCH} numbers a request:")
+    has_ceiling = shutil.which("wrk") is not None
+    with answering(seconds) as server:
+        ceilings = [wrk(server)] if has_ceiling else []
+        with job(server, 600_000):
+            arrivals = server.arrivals()
+        ceilings += [wrk(server)] if has_ceiling else []
+    print(f"  msgctl {arrivals.rate:6.0f} requests a second, {arrivals.messages:,} messages")
+    for ceiling in ceilings:
+        print(f"  wrk    {ceiling:6.0f}, msgctl / wrk = {arrivals.rate / ceiling:.0%}")
 
 
-def bare(bench: Bench) -> None:
-    with answering() as server:
-        print(f"no latency, {CONNECTIONS} at once, {BATCH} numbers a request (wanted: 1,000 requests a second):")
-        _against_wrk(bench, server, 600_000, "for comparison")
-
-
-def _against_wrk(bench: Bench, server: Server, number: int, wanted: str) -> None:
-    before = wrk(bench, server)
-    bench.bulk(server, number)
-    arrivals = server.arrivals()
-    assert sum(arrivals.sizes) == number
-    bench.forget()
-    after = wrk(bench, server)
-    print(f"  msgctl {arrivals.rate:6.0f} requests a second, {sum(arrivals.sizes):,} messages")
-    if before and after:
-        ceiling = (before + after) / 2
-        print(f"  wrk    {ceiling:6.0f} ({before:.0f} before, {after:.0f} after)")
-        print(f"  msgctl / wrk = {arrivals.rate / ceiling:.0%} ({wanted})")
-
-
-def memory(bench: Bench) -> None:
+def memory() -> None:
     print("highest memory of a process (wanted: under 64 MiB, and at most 10 MiB more than for 100,000):")
-    peaks = {}
     with answering() as server:
         for number in (100_000, 1_000_000):
-            sent = bench.bulk(server, number)
-            server.arrivals()
-            told = bench.report(server)
-            bench.forget()
-            peaks[number] = max(sent.peak, told.peak)
+            with job(server, number) as (folder, sent, seconds):
+                (ledger,) = folder.rglob("*.sqlite3")
+                told, reading = run(server, folder, "job", "report", ledger.stem, "-o", "csv")
             print(
-                f"  {number:9,} recipients: {sent.peak / MIB:.1f} MiB reading and sending in {sent.seconds:.1f} s, "
-                f"{told.peak / MIB:.1f} MiB for the report in {told.seconds:.1f} s"
+                f"  {number:9,} recipients: {sent:.1f} MiB reading and sending in {seconds:.1f} s, "
+                f"{told:.1f} MiB for the report in {reading:.1f} s"
             )
-    print(f"  a million takes {(peaks[1_000_000] - peaks[100_000]) / MIB:.1f} MiB more")
-
-
-BENCHMARKS: dict[str, Callable[[Bench], None]] = {
-    "latency": latency,
-    "bare": bare,
-    "memory": memory,
-}
 
 
 def main(names: Sequence[str]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores")
-        for name in names or BENCHMARKS:
-            BENCHMARKS[name](Bench(Path(folder)))
+    print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores")
+    for name in names or ("latency", "bare", "memory"):
+        if name == "memory":
+            memory()
+        else:
+            speed({"latency": 0.05, "bare": 0.0}[name])
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def test_three_spellings_of_a_number_are_one_person(jobs: Jobs, service: Service
         ("300123456", "too short for Colombia"),
         ("601 234 5678", "fixed line"),
         ("34612345678", "valid only in Spain; if that is right, write it with +"),
-        ("573001234567.0", "decimal number"),
+        ("573001234567.0", "not a whole number"),
     ],
 )
 def test_a_wrong_number_stops_the_job_with_its_line_and_reason(

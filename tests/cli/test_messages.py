@@ -21,7 +21,7 @@ import trustme
 from msgctl import __version__
 from support.names import know_no_names
 from support.proxy import Proxy, proxying
-from support.service import Service, answer, drop, raw, running
+from support.service import Service, answer, drop, raw, reset, running
 from support.tool import Tool
 
 FOLDER = Path(__file__).parent / "messages"
@@ -86,6 +86,7 @@ def files(tell: Teller, service: Service) -> None:
 ROWS = [
     "12,x",
     "Ana,x",
+    f"{'Ana ' * 12},x",
     ",x",
     "5.73E+11,x",
     f"{PHONE}.0,x",
@@ -131,6 +132,7 @@ def rows(tell: Teller, service: Service) -> None:
     for text in (
         "{nam}",
         "{zzz}",
+        f"{{{'z' * 50}}}",
         "{}",
         "{name",
         "name}",
@@ -212,6 +214,7 @@ RESPONSES = {
     "compressed": answer(b"x", 200, headers={"Content-Encoding": "gzip"}),
     "too large": answer(b" " * (2**24 + 1), 200),
     "dropped": drop,
+    "reset": reset,
     "not HTTP": raw(b"hello\r\n\r\n"),
     "cut": raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"),
 }

@@ -84,3 +84,10 @@ def test_a_file_of_recipients_can_be_imported(content: bytes, tool: Tool, tmp_pa
     assert (done.code, done.err) == (0, "Added 2 numbers.\n")
     assert listed(tool) == [ANA, LUIS]
     assert tool("optout", "import", "-", "--country-code", "CO", stdin=content).code == 0
+
+
+def test_the_column_of_the_numbers_can_be_named(tool: Tool, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text(f"phone,boss\n{ANA},+{LUIS}\n")
+    assert tool("optout", "import", str(file), "--phone-column", "Boss").code == 0
+    assert listed(tool) == [LUIS]

@@ -36,7 +36,7 @@ def test_commands_that_need_no_profile_ignore_the_file(tool: Tool, words: tuple[
 BROKEN = [
     (b'[profiles.main]\nbase_url = "x"\nkey "hidden-word"\n', "line 3, column 5"),
     (b'[profiles.main]\nkey = "hidden-word\n', "line 2"),
-    (b"[profiles.main]\nclient = 1\nclient = 2\n", "line 3"),
+    (b'[profiles.main]\nkey = "hidden-word"\nkey = "hidden-word"\n', "line 3"),
     (b"x = " + b"[" * 5000 + b"]" * 5000, "not valid TOML"),
     (b'[profiles.main]\n# \xff\nkey = "hidden-word"\n', "line 2 is not UTF-8"),
     ('key = "hidden-word"'.encode("utf-16"), "line 1"),

@@ -7,8 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import date
-from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from contract import interface
 from contract.interface import ENDPOINTS, Endpoint, Parameter
@@ -25,36 +24,16 @@ def faults(request: Received) -> list[str]:
     if endpoint is None or not path.startswith(interface.BASE_PATH):
         return [f"there is no {request.method} {path}"]
     try:
-        query = _pairs(urlsplit(request.target).query)
-        form = _pairs(request.body.decode("ascii")) if endpoint.content_type == interface.FORM else []
-        document = json.loads(request.body) if endpoint.content_type == interface.JSON else {}
-    except ValueError as error:  # no ASCII, no UTF-8 behind a percent sign, no JSON
+        query = request.query if "?" in request.target else []
+        form = request.form if endpoint.content_type == interface.FORM else []
+        if endpoint.content_type == interface.JSON and not isinstance(json.loads(request.body), dict):
+            return ["a body that is no object"]
+    except ValueError as error:  # no pairs, no ASCII, no JSON
         return [f"its parameters cannot be read: {error}"]
-    return [*_of_form(endpoint, request, query, form, document), *_of_values(endpoint, dict(query) | dict(form))]
-
-
-def _pairs(text: str) -> list[tuple[str, str]]:
-    return parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text), errors="strict")
-
-
-def _of_form(
-    endpoint: Endpoint, request: Received, query: list[tuple[str, str]], form: list[tuple[str, str]], document: Any
-) -> Iterator[str]:
-    """Return parameters that are in the wrong place, repeated, or malformed."""
-    for place, pairs in (("query", query), ("form", form)):
-        known = {each.name for each in endpoint.parameters if each.place == place}
-        yield from (f"{name} in the {place}" for name, _ in pairs if name not in known)
-        yield from (
-            f"{name} {number} times" for name, number in Counter(name for name, _ in pairs).items() if number > 1
-        )
-    if not isinstance(document, dict):
-        yield "a body that is no object"
-    if endpoint.content_type is None and request.body:
-        yield "a body"
-    if request.headers.get("content-type") != endpoint.content_type:
-        yield f"the content type {request.headers.get('content-type')}"
-    if request.headers.get("accept") != interface.JSON:
-        yield f"it accepts {request.headers.get('accept')}"
+    names = [name for name, _ in (*query, *form)]
+    unknown = [f"{name} is unknown" for name in {*names} - {each.name for each in endpoint.parameters}]
+    twice = [f"{name} {number} times" for name, number in Counter(names).items() if number > 1]
+    return [*unknown, *twice, *_of_values(endpoint, dict(query) | dict(form))]
 
 
 def _of_values(endpoint: Endpoint, given: dict[str, str]) -> Iterator[str]:

@@ -14,9 +14,10 @@ import pytest
 import trustme
 
 from conftest import KEY
+from msgctl.http.transport import proxy_for
 from support.commands import READS, SENDS, Command, each
 from support.files import table, write_config
-from support.proxy import proxying
+from support.proxy import Proxy, proxying
 from support.service import Service, answer, raw, running
 from support.tool import Tool
 
@@ -159,6 +160,40 @@ def test_https_goes_through_the_proxy_which_does_not_see_the_key(
         assert b"awkward" not in b"".join(proxy.asked)
 
 
+@pytest.mark.usefixtures("trusted")
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_a_proxy_behind_tls_needs_a_certificate_to_trust(
+    is_trusted: bool, certified: Service, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    (authority if is_trusted else trustme.CA()).issue_cert("127.0.0.1").configure_cert(context)
+    with proxying(certified.port, proxy=Proxy(certified.port, tls=context)) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
+        certified.will(*[answer({"status": 1})] * is_trusted)
+        assert tool("balance").code == (0 if is_trusted else 4)
+        assert proxy.targets == [f"CONNECT {HOST}:443 HTTP/1.1"] * is_trusted
+
+
+@pytest.mark.parametrize(
+    ("base_url", "exception", "is_direct"),
+    [
+        ("https://service.example/api/v1", "service.example:443", True),
+        ("https://service.example/api/v1", "service.example:80", False),
+        ("http://service.example/api/v1", "service.example:80", True),
+        ("https://service.example:8443/api/v1", "service.example:8443", True),
+        ("https://service.example:8443/api/v1", "service.example:443", False),
+    ],
+)
+def test_no_proxy_may_name_a_port_and_a_proxy_needs_no_scheme(
+    base_url: str, exception: str, is_direct: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "proxy.example:3128")
+    monkeypatch.setenv("NO_PROXY", exception)
+    proxy = proxy_for(base_url)
+    assert (None if proxy is None else str(proxy.url)) == (None if is_direct else "http://proxy.example:3128")
+
+
 def test_a_proxy_that_is_not_there_is_4(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
     with proxying(service.port) as gone:
         url = gone.url
@@ -241,6 +276,8 @@ def test_no_cookie_is_kept(service: Service, tool: Tool) -> None:
     [
         b"HTTP/1.0 200 OK\r\n",
         b"HTTP/1.1 200\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: Identity\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding:\r\n",
         b"HTTP/1.1 200 \xff\xfe\r\nX-Odd: \xff\x80\r\nSet-Cookie: =;;;=\xff; expires=never\r\n",
     ],
 )

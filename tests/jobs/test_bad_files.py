@@ -16,8 +16,8 @@ from msgctl.jobs.reader import InvalidRow, Row
 @pytest.mark.parametrize(
     ("row", "shown", "reason"),
     [
-        ('"5,73E+11",x', "5,73E+11", "spreadsheet has rounded"),
-        (f"{ANA}.00,x", f"{ANA}.00", "decimal"),
+        ('"5,73E+11",x', "5,73E+11", "not a whole number"),
+        (f"{ANA}.00,x", f"{ANA}.00", "not a whole number"),
         ("\x1b[2J\u202e,x", "\\x1b[2J\\u202e", "not a valid phone number"),
     ],
 )

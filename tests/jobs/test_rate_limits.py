@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -33,9 +34,9 @@ from jobs.making import (
 )
 from msgctl.errors import ConditionError, NotReachedError, OutcomeUnknownError, RefusedError
 from msgctl.jobs import workers
-from msgctl.jobs.rate_limits import RateLimiter
+from msgctl.jobs.rate_limits import Budget, RateLimiter
 from msgctl.jobs.reader import Row
-from msgctl.jobs.spec import JobSpec
+from msgctl.jobs.spec import JobSpec, Totals
 from msgctl.jobs.states import Outcome
 
 SHORTLY = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -170,12 +171,35 @@ def test_the_budget_is_never_exceeded(
 
 
 def test_a_budget_is_used_up_to_its_limit(tmp_path: Path) -> None:
-    spec = replace(SPEC, batch_size=4, concurrency=1, max_credits=33)
-    service = Service(otherwise=charging(3))
-    with closing(opened(write(tmp_path / "job.sqlite3", rows(20), spec))) as ledger:
+    spec = replace(SPEC, batch_size=4, concurrency=1, max_credits=66)
+    service = Service(otherwise=charging(6))
+    two_segments = [Row(line, phone(line), ("x" * 200,)) for line in range(2, 22)]
+    with closing(opened(write(tmp_path / "job.sqlite3", two_segments, spec))) as ledger:
         assert isinstance(run(ledger, service), ConditionError)
-        assert (ledger.totals.credits, outcomes(ledger)["accepted"]) == (33, 11)
+        assert (ledger.totals.credits, outcomes(ledger)["accepted"]) == (66, 11)
     assert [len(phones) for phones in service.asked] == [1, 4, 4, 2]
+
+
+def test_credits_of_a_request_that_came_back_unsent_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job does not end while a request in flight may still give its credits back."""
+    monkeypatch.setattr(workers, "PAUSE", 0.0)
+    allows, is_used_up = Budget.allows, Event()
+
+    def noticed(self: Budget, cost: int, size: int, totals: Totals) -> int | None:
+        found = allows(self, cost, size, totals)
+        if found == 0:
+            is_used_up.set()
+        return found
+
+    def late(phones: Sequence[str]) -> list[dict[str, Any]]:
+        assert is_used_up.wait(10)
+        return miss(phones)
+
+    monkeypatch.setattr(Budget, "allows", noticed)
+    spec = replace(SPEC, batch_size=1, concurrency=2, max_credits=2)
+    with closing(opened(write(tmp_path / "job.sqlite3", rows(3), spec))) as ledger:
+        assert isinstance(run(ledger, Service(accept, late)), ConditionError)
+        assert outcomes(ledger) == {"accepted": 2, "pending": 1}
 
 
 def test_resent_messages_keep_to_the_limits_of_that_run(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jobs.reading import ANA, LUIS, read
 from msgctl.errors import UsageError
-from msgctl.jobs.reader import Row, RowError
+from msgctl.jobs.reader import Row
 from msgctl.jobs.template import Template
 
 # --- round trips
@@ -178,5 +178,5 @@ def test_columns_are_the_fields_of_the_first_object() -> None:
 @pytest.mark.parametrize("value", ["{}", "[]", '{"street": "Calle 1"}', '["a"]'])
 def test_a_nested_value_is_not_text(value: str) -> None:
     (row,) = read(f'{{"phone": "{ANA}", "address": {value}}}').rows
-    with pytest.raises(RowError, match="column address is empty"):
+    with pytest.raises(UsageError, match="column address is empty"):
         Template.parse("{address}", ["phone", "address"]).fill(row)

@@ -15,7 +15,6 @@ import pytest
 from conftest import KEY
 from msgctl import operations as ops
 from support.examples import FIRST, Example, write_files
-from support.files import write_config
 from support.leaks import files_with_key, shows_key
 from support.service import Received, Service, answer
 from support.tool import Outcome, Tool
@@ -92,40 +91,6 @@ def test_no_command_shows_or_stores_the_key(
 def key_of(received: Received) -> str | None:
     """Return the key that was sent with a request."""
     return dict(received.query).get("key") or dict(received.form).get("key")
-
-
-# --- where it is in the wrong place
-
-MISPLACED = {
-    "a string without its end": 'key = "{key}',
-    "an array": 'key = ["{key}"]',
-    "twice": 'key = "{key}"\nkey = "{key}"',
-    "another name": 'kye = "{key}"',
-    "in the base URL": 'base_url = "https://service.example/api/v1?key={key}"',
-    "as a password": 'base_url = "https://me:{key}@service.example/api/v1"',
-    "in a file that is not UTF-8": 'key = "{key}\udcff"',
-}
-
-
-@pytest.mark.parametrize("members", MISPLACED.values(), ids=MISPLACED)
-def test_a_key_in_the_wrong_place_of_the_file_is_not_shown(tool: Tool, members: str, home: Path) -> None:
-    rest = {"base_url": '"https://service.example/api/v1"', "client": "1"}
-    lines = ["[profiles.main]", *(f"{name} = {value}" for name, value in rest.items() if f"{name} =" not in members)]
-    text = "\n".join([*lines, members.format(key="k3y-awkward")])
-    write_config(text.encode("utf-8", "surrogateescape"))
-    account = ("--base-url", "https://service.example/api/v1", "--client", "1", "--key-stdin", "--force")
-    for words in (
-        ["balance", "-p", "main", "-n"],
-        ["profile", "list"],
-        ["profile", "show", "main"],
-        ["profile", "use", "main"],
-        ["profile", "add", "other", *account],
-        ["doctor", "-p", "main", "-n"],
-    ):
-        for flags in (["-v"], ["--json"]):
-            done = tool(*words, *flags, stdin="another-key")
-            assert not shows_key(done.stdout + done.stderr), words
-    assert files_with_key(home) == {"config.toml"}
 
 
 # --- when msgctl itself makes a mistake

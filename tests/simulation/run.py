@@ -16,10 +16,9 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from functools import lru_cache, partial
+from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import NamedTuple
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -30,16 +29,6 @@ from msgctl import cli
 from simulation.history import History
 from simulation.service import Service
 from simulation.world import patches
-
-
-class _Route(NamedTuple):
-    """In place of the way to a base URL."""
-
-    service: Service
-    base_url: str
-
-    def transport(self) -> Service:
-        return self.service
 
 
 @contextmanager
@@ -55,8 +44,8 @@ def simulation() -> Iterator[tuple[Path, Service]]:
         stack.enter_context(mock.patch.dict(os.environ, variables))
         time.tzset()
         build = lru_cache(cli.build)  # once: it takes longer than most commands
-        route = partial(_Route, service)
-        own = mock.patch.object(cli, "build", build), mock.patch.object(msgctl.http.client, "Route", route)
+        network = mock.patch.object(msgctl.http.client, "NetworkTransport", return_value=service)
+        own = mock.patch.object(cli, "build", build), network
         for patch in (*own, *patches()):
             stack.enter_context(patch)
         cli.build()

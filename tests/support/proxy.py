@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 
@@ -13,16 +14,17 @@ from support.service import PATIENCE
 class Proxy:
     """Connects every tunnel to ``port`` of this machine, whatever the requested host; ``asked`` holds the requests."""
 
-    def __init__(self, port: int, status: int = 200) -> None:
+    def __init__(self, port: int, status: int = 200, tls: ssl.SSLContext | None = None) -> None:
         self._port = port
         self._status = status
+        self._tls = tls
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.connections = 0
         self.asked: list[bytes] = []
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        return f"http{'s' if self._tls else ''}://127.0.0.1:{self._listener.getsockname()[1]}"
 
     @property
     def targets(self) -> list[str]:
@@ -48,9 +50,11 @@ class Proxy:
 
     def _serve(self, client: socket.socket) -> None:
         client.settimeout(PATIENCE)
-        with contextlib.suppress(OSError), client:
-            if self.opens(client):
-                self._tunnel(client)
+        with contextlib.suppress(OSError):
+            secured = self._tls.wrap_socket(client, server_side=True) if self._tls else client
+            with secured:
+                if self.opens(secured):
+                    self._tunnel(secured)
 
     def opens(self, client: socket.socket) -> bool:
         """Read what a client asks for, answer it, and return whether the answer was yes."""

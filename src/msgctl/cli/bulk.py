@@ -26,7 +26,7 @@ from msgctl.jobs.reader import PhoneCells, numbers_in, opened
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import State
 from msgctl.jobs.store import Store
-from msgctl.jobs.template import Message, MessageRenderer
+from msgctl.jobs.template import Message, renderer
 from msgctl.operations import Operation
 from msgctl.output.result import Format, OwnResult
 from msgctl.storage import files
@@ -52,7 +52,7 @@ def start(
 ) -> OwnResult:
     """Make a job from a file, show its summary, ask, send it, and return the job as ``job show`` does.
 
-    ``fixed`` are the parameters that all requests have, ``texts`` and ``check`` those of `MessageRenderer`. Raises
+    ``fixed`` are the parameters that all requests have, ``texts`` and ``check`` those of `renderer`. Raises
     UsageError if something is wrong with the file.
     """
     is_sms = operation is ops.SEND_SMS
@@ -75,7 +75,7 @@ def start(
             bulk_options.opened(context, source.file) as (file, name),
             opened(file, name, source.phone_column, cells, note=context.note) as reader,
         ):
-            importer.read(reader, MessageRenderer(reader, texts, check, by_segments=is_sms, cost=cost))
+            importer.read(reader, renderer(reader, texts, check, by_segments=is_sms, cost=cost))
 
     return make(context, spec, read, rules, numbers, skip_invalid=source.skip_invalid)
 
@@ -90,7 +90,6 @@ def make(
     skip_invalid: bool = False,
 ) -> OwnResult:
     """Make a job of the recipients that ``read`` imports, show its summary, ask, and send it."""
-    context.enable_gc()
     context.check_fields(SUMMARY if context.options.dry_run else report.SUMMARY)
     is_sms = spec.performs is ops.SEND_SMS
     test_to = None if rules.test_to is None else numbers.one(context, rules.test_to, sms=is_sms)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -20,11 +21,14 @@ if TYPE_CHECKING:
     from msgctl.jobs.schedule import ZoneFinder
     from msgctl.jobs.spec import JobSpec
 
-MOST_CONCURRENCY = 256
-MOST_BATCH = 1000
-LEAST_RATE, MOST_RATE = 0.001, 100_000.0
 MOST_CREDITS = 10**15
 MOST_CANARY = 10**9
+_LIMITS: dict[str, Callable[[str, str], Any]] = {
+    "concurrency": partial(values.whole_number, least=1, most=256),
+    "rate": partial(values.decimal, least=0.001, most=100_000.0),
+    "max_credits": partial(values.whole_number, least=0, most=MOST_CREDITS),
+    "batch_size": partial(values.whole_number, least=1, most=1000),
+}
 
 PhoneColumn = Annotated[
     str | None,
@@ -60,10 +64,10 @@ class Pace:
 
     def apply(self, spec: JobSpec) -> JobSpec:
         """Return a spec with the limits that were given. Raises UsageError."""
-        concurrency = self.concurrency or str(spec.concurrency)
-        rate = spec.rate if self.rate is None else values.decimal(self.rate, "--rate", LEAST_RATE, MOST_RATE)
-        most = values.whole_number(concurrency, "--concurrency", 1, MOST_CONCURRENCY)
-        return replace(spec, concurrency=most, rate=rate)
+        given = {name: text for name in _LIMITS if (text := getattr(self, name, None)) is not None}
+        return replace(
+            spec, **{name: _LIMITS[name](text, f"--{name.replace('_', '-')}") for name, text in given.items()}
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -74,12 +78,6 @@ class Limits(Pace):
         str | None, typer.Option("--max-credits", metavar="N", help="Stop before the job costs more than N credits.")
     ] = None
 
-    def apply(self, spec: JobSpec) -> JobSpec:
-        spec = super().apply(spec)
-        if self.max_credits is None:
-            return spec
-        return replace(spec, max_credits=values.whole_number(self.max_credits, "--max-credits", 0, MOST_CREDITS))
-
 
 @dataclass(eq=False, repr=False)
 class BatchLimits(Limits):
@@ -89,11 +87,6 @@ class BatchLimits(Limits):
         str,
         typer.Option("--batch-size", metavar="N", help="Maximum numbers per request, for recipients of the same text."),
     ] = "100"
-
-    def apply(self, spec: JobSpec) -> JobSpec:
-        return replace(
-            super().apply(spec), batch_size=values.whole_number(self.batch_size, "--batch-size", 1, MOST_BATCH)
-        )
 
 
 @dataclass(eq=False, repr=False)
@@ -148,25 +141,19 @@ class Rules:
 
     def apply(self, context: Context, spec: JobSpec) -> JobSpec:
         """Return a spec that keeps to these rules. Raises UsageError."""
+        from msgctl.jobs.schedule import parse_at
+
+        if self.foreground and self.at is None:
+            raise UsageError("--foreground needs --at TIME")
+        now = datetime.fromtimestamp(context.clock(), UTC)
         return replace(
             spec,
             name=None if self.name is None else values.words(self.name, "--name"),
             window=self.window,
             days=self.days,
-            at=self._due(context),
+            at=None if self.at is None else parse_at(self.at, context.profile.timezone, now).timestamp(),
             canary=None if self.canary is None else values.whole_number(self.canary, "--canary", 1, MOST_CANARY),
         )
-
-    def _due(self, context: Context) -> float | None:
-        """Return when the job is to be sent, in seconds since 1970; None for now. Raises UsageError."""
-        if self.at is None:
-            if self.foreground:
-                raise UsageError("--foreground needs --at TIME")
-            return None
-        from msgctl.jobs.schedule import parse_at
-
-        now = datetime.fromtimestamp(context.clock(), UTC)
-        return parse_at(self.at, context.profile.timezone, now).timestamp()
 
 
 def zone_finder(context: Context, spec: JobSpec) -> ZoneFinder | None:

@@ -1,6 +1,5 @@
 """One run of msgctl: its global options, and the factory of what commands work with."""
 
-import gc
 import os
 import sys
 import time
@@ -215,7 +214,7 @@ class Context:
             self.profile.base_url,
             credential,
             timeout=self.options.timeout,
-            log=self.trace if self.options.verbose else lambda _: None,
+            log=self.trace,
             verbosity=self.options.verbose,
             trace=self.on_network_event,
             sleep=self.sleep,
@@ -237,10 +236,6 @@ class Context:
         from datetime import datetime
 
         return datetime.fromtimestamp(self.clock()).astimezone().date()
-
-    def enable_gc(self) -> None:
-        """Turn on garbage collection, which short runs do not need."""
-        gc.enable()
 
     # --- printing
 

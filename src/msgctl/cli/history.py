@@ -19,7 +19,6 @@ from msgctl.cli.requests import Country, CountryCode, optional
 from msgctl.cli.tree import command, expanded, group
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.history.store import FIELDS, message_of, reading
-from msgctl.history.store import clear as clear_file
 from msgctl.jobs.database import LEDGER
 from msgctl.jobs.report import finished
 from msgctl.jobs.spec import JobSpec
@@ -49,9 +48,9 @@ MOST_LISTED = 1_000_000
 
 _COLUMNS = ("time", "phone", "outcome", "id", "status", "state", "credits", "parameters", RESPONSE)
 _OF_JOB = """
-    SELECT strftime('%Y-%m-%dT%H:%M:%SZ', request.updated, 'unixepoch') AS time, phone, state, recipient.id, status,
-    delivery, credits, parameters, request.body
-    FROM recipient JOIN request ON number = recipient.request JOIN message ON message.id = message
+    SELECT strftime('%Y-%m-%dT%H:%M:%SZ', ended, 'unixepoch') AS time, phone, result.state, result.id, status,
+    delivery, credits, parameters, body
+    FROM recipient JOIN result USING (line) JOIN request ON number = request JOIN message ON message.id = message
     WHERE time >= coalesce(:since, '') AND time < coalesce(:until, '9')
     AND (:state IS NULL OR delivery = :state COLLATE NOCASE) {}
     ORDER BY number DESC, line DESC LIMIT :limit
@@ -178,12 +177,9 @@ def clear(
     profile = context.options.profile
     whose = "" if profile is None else f" of profile {values.quote(profile)}"
     prompts.confirm(context, f"Delete the history{whose}{'' if before is None else f' before {before}'}?")
-    deleted = clear_file(profile, start)
-    context.note(
-        "The history was damaged; it is empty now."
-        if deleted is None
-        else f"Deleted {plural(deleted, 'entry', 'entries')}{whose}."
-    )
+    with reading() as history:
+        deleted = 0 if history is None else history.clear(profile, start)
+    context.note(f"Deleted {plural(deleted, 'entry', 'entries')}{whose}.")
 
 
 def read_jobs(
@@ -233,7 +229,9 @@ def delete_old(context: Context) -> None:
     before = max(0, now - profile.keep_days * DAY)
     store = Store(files.state("jobs"))
     try:
-        clear_file(profile.name, timestamp(before))
+        with reading() as history:
+            if history is not None:
+                history.clear(profile.name, timestamp(before))
         for job in finished(store, before, context.clock):
             if job["profile"] == profile.name and job["updated"] < timestamp(before):
                 with suppress(ConfigurationError):  # someone is resuming it

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, time
+from functools import partial
 from operator import itemgetter
 from typing import Annotated, Any
 
@@ -144,7 +145,6 @@ def run_due(context: Context) -> OwnResult | None:
     if context.options.dry_run:
         raise UsageError("job run-due has no dry run", "See what is scheduled: msgctl job list")
     context.check_fields(SUMMARY)
-    context.enable_gc()
     return job_progress.run_due(context, _store())
 
 
@@ -223,7 +223,7 @@ def resend(
     It makes a new job with the same messages. Check the delivery states first: msgctl job states.
     """
     from msgctl.cli import bulk, job_progress
-    from msgctl.jobs.importer import FormerRecipients
+    from msgctl.jobs.importer import former_message, former_recipients
 
     wanted = values.choice(only, ("undelivered", "refused"), "outcome")
     store = _store()
@@ -234,11 +234,10 @@ def resend(
         if not len(found):
             context.note(f"No recipient of job {job} is {wanted}; nothing was sent")
             return None
-        former = FormerRecipients(ledger, found)
         return bulk.make(
             context,
             replace(ledger.spec, max_credits=None, at=None, canary=None),
-            lambda importer: importer.read(former, former),
+            lambda importer: importer.read(former_recipients(ledger, found), partial(former_message, ledger)),
             Rules(again=True),
             Numbers(),
         )
@@ -270,7 +269,6 @@ def prune(
     """Delete old jobs and their recipients, except unfinished ones."""
     since = datetime.combine(values.day(before, context.today()), time()).astimezone().timestamp()
     store = _store()
-    context.enable_gc()
     old = [document["job"] for document in finished(store, since, context.clock)]
     if not old:
         context.note("No finished jobs are that old.")
@@ -288,14 +286,12 @@ def _store() -> Store:
 
 def _reading(context: Context, store: Store, job: str) -> closing[Ledger]:
     """Open the ledger of a job. Raises ConfigurationError."""
-    context.enable_gc()
     return closing(Ledger(store.path(job), clock=context.clock, read_only=True))
 
 
 @contextmanager
 def _locked(context: Context, job: str) -> Iterator[Ledger]:
     """Open the ledger of a job to run it. Raises ConfigurationError if another process runs it."""
-    context.enable_gc()
     store = _store()
     with store.locked(job), closing(Ledger(store.path(job), clock=context.clock)) as ledger:
         yield ledger

@@ -273,7 +273,6 @@ def mcp(
         raise ConfigurationError(
             "msgctl mcp needs the mcp package, which is not installed", "pip install 'msgctl[mcp]'"
         ) from None
-    context.enable_gc()
     _serve(context, Toolbox(context, allowance))
 
 

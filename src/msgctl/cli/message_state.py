@@ -198,7 +198,6 @@ class StateWatcher:
     def run(self, ids: Sequence[str]) -> None:
         """Poll until each message is done or the time is over; then poll once more."""
         context = self._context
-        context.enable_gc()
         with ExitStack() as stack:
             stack.callback(lambda: _learn(context, self.latest.values()))
             if context.printer.shows_verdicts and not context.options.verbose:

@@ -77,7 +77,6 @@ def import_(
     """Add the numbers of a file to the opt-out list, all or none."""
     from msgctl.history import optouts
 
-    context.enable_gc()
     numbers = _read(context, file, country.known(context), phone_column)
     given, new = optouts.add(numbers, context.clock())
     _tell_added(context, given, new)

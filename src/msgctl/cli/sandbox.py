@@ -116,7 +116,6 @@ def inbox(
         raise UsageError("Use either --follow or --wait, not both")
     context.check_fields((*INBOX_COLUMNS, *INBOX_MORE))
     sandbox = _Sandbox(context, base_url)
-    context.enable_gc()
     if follow:
         return StreamResult(_arriving(context, sandbox, wanted), INBOX_COLUMNS, view="inbox")
     found = sandbox.ask("GET", "/inbox", **wanted)["messages"]
@@ -248,13 +247,13 @@ class _Sandbox:
 
     def __init__(self, context: Context, base_url: str | None) -> None:
         """Reach a sandbox. Raises ConfigurationError if another server responds, and NotReachedError."""
-        from msgctl.http.transport import Route
+        from msgctl.http.transport import NetworkTransport
         from msgctl.sandbox.emulator import SandboxTransport
         from msgctl.sandbox.endpoints import NAME
 
         served = _served_at(context, base_url)
         own = SandboxTransport(context.emulator, context.sleep) if served is None else None
-        self._transport = context.stack.enter_context(closing(own or Route(str(served)).transport()))
+        self._transport = context.stack.enter_context(closing(own or NetworkTransport(str(served))))
         parts = urlsplit(served or profiles.SANDBOX_URL)
         self._origin = f"{parts.scheme}://{parts.netloc}"
         self._seconds = context.options.timeout

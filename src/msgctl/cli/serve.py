@@ -192,14 +192,14 @@ def record(
     `msgctl sandbox serve --replay FILE` then replays the responses.
     """
     from msgctl.http.redaction import redact_body
-    from msgctl.http.transport import Route
+    from msgctl.http.transport import NetworkTransport
     from msgctl.sandbox.protocol import BASE_PATH
     from msgctl.sandbox.recording import recorder
 
     profile = context.profile
     if profile.is_sandbox:
         raise UsageError("The sandbox itself cannot be recorded", "Choose the profile of a service with -p.")
-    transport = context.stack.enter_context(closing(Route(profile.base_url).transport()))
+    transport = context.stack.enter_context(closing(NetworkTransport(profile.base_url)))
 
     def forward(request: SandboxRequest) -> httpx.Response:
         url = profile.base_url + request.path.removeprefix(BASE_PATH) + (f"?{request.query}" if request.query else "")
@@ -255,7 +255,6 @@ def _serve_until_stopped(
             raise KeyboardInterrupt
         server.stop()
 
-    context.enable_gc()
     with signals_handled_by(stop, also_ignored=True), suppress(KeyboardInterrupt):
         context.printer.print(announcement)
         unwritten = fault_of(context.stdout)

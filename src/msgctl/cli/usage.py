@@ -21,9 +21,9 @@ MOST_DAYS = 31
 """The longest period that is summed by day unless --by says otherwise."""
 
 _OF_JOB = """
-    SELECT strftime('%Y-%m-%dT%H:%M:%SZ', request.updated, 'unixepoch') AS time, :of AS profile, :by AS command,
-    :job AS job, phone, state AS outcome, coalesce(CAST(credits AS NUMERIC), 0) + spent AS credits
-    FROM recipient JOIN request ON number = recipient.request
+    SELECT strftime('%Y-%m-%dT%H:%M:%SZ', ended, 'unixepoch') AS time, :of AS profile, :by AS command, :job AS job,
+    phone, result.state AS outcome, coalesce(CAST(credits AS NUMERIC), 0) + spent AS credits
+    FROM recipient JOIN result USING (line) JOIN request ON number = request
 """
 
 

@@ -11,6 +11,7 @@ import copy
 import re
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,7 +28,7 @@ from msgctl.errors import (
 from msgctl.http.redaction import MASK, redact, redact_body
 from msgctl.http.request import Request, Value, build, encoded
 from msgctl.http.response import Response, check, outcome_unknown, parse
-from msgctl.http.transport import Route, describe, finished
+from msgctl.http.transport import NetworkTransport, describe, finished
 from msgctl.operations import Effect, Operation
 
 LONGEST_URL = 65_000
@@ -73,7 +74,7 @@ class Client:
         self._extensions: dict[str, Any] = {} if trace is None else {"trace": trace}
         self._sleep = sleep
         self._clock = clock
-        self._new_transport = transport or Route(base_url).transport
+        self._new_transport = transport or partial(NetworkTransport, base_url)
         self._transport = self._new_transport()
         self._latest: httpx.Request | None = None
 

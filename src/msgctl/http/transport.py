@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -49,40 +50,22 @@ _FAILURES = (httpcore.TimeoutException, httpcore.NetworkError, httpcore.Protocol
 """What httpcore raises; httpx has an exception of the same name for each."""
 
 
-class Route:
-    """The way to the service at a base URL, shared by the transports of several threads.
+class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
+    """Carries requests to the service at a base URL over a connection that is kept; for one thread at a time.
 
-    Raises ConfigurationError if the proxy or the certificates that the environment names cannot be used.
+    Nothing is retried here. As httpcore's network backend it opens its connections itself: each step gets what is left
+    of the request's time. Raises ConfigurationError if the proxy or the certificates that the environment names cannot
+    be used.
     """
 
     def __init__(self, base_url: str) -> None:
         parts = urlsplit(base_url)
-        self.host = ascii_host(parts.hostname or "")
-        self.proxy = proxy_for(base_url)
-        schemes = {parts.scheme, self.proxy.url.scheme if self.proxy else ""}
-        self.tls: ssl.SSLContext | None = None
-        if "https" in schemes:  # 13 ms: it reads the certificates of all authorities
-            try:
-                self.tls = ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or None)
-            except (OSError, ValueError) as error:
-                what = f"The certificates to trust cannot be read ({type(error).__name__})"
-                raise ConfigurationError(what, "Check the variable SSL_CERT_FILE.") from error
-        if self.proxy is not None and self.proxy.url.scheme == "https":
-            self.proxy.ssl_context = self.tls
-
-    def transport(self) -> NetworkTransport:
-        """Return a transport, for one thread at a time."""
-        return NetworkTransport(self)
-
-
-class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
-    """Carries requests to one service over a connection that is kept; nothing is retried here.
-
-    As httpcore's network backend it opens its connections itself: each step gets what is left of the request's time.
-    """
-
-    def __init__(self, route: Route) -> None:
-        self._route = route
+        self._host = ascii_host(parts.hostname or "")
+        self._proxy = proxy_for(base_url)
+        schemes = {parts.scheme, self._proxy.url.scheme if self._proxy else ""}
+        self._tls = _tls_context(os.environ.get("SSL_CERT_FILE") or None) if "https" in schemes else None
+        if self._proxy is not None and self._proxy.url.scheme == "https":
+            self._proxy.ssl_context = self._tls
         self._connection: httpcore.ConnectionInterface | None = None
         self._latest: httpcore.NetworkStream | None = None
         self._good_until = 0.0
@@ -93,7 +76,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         Raises NotReachedError if it was never sent, httpx.HTTPError if it was and no response came, and
         ConfigurationError.
         """
-        self.request, self.write_failed, self.peer = request, False, self._route.host
+        self.request, self.write_failed, self.peer = request, False, self._host
         self._seconds = float(request.extensions["timeout"]["read"])
         started = time.monotonic()
         self._end = started + self._seconds
@@ -110,7 +93,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         except BaseException as error:
             self.close()
             # socksio has errors of its own.
-            is_of_proxy = self._route.proxy and isinstance(error, Exception) and not isinstance(error, MsgctlError)
+            is_of_proxy = self._proxy and isinstance(error, Exception) and not isinstance(error, MsgctlError)
             if is_of_proxy and not request.extensions.get("sent"):
                 raise self._not_reached(error) from error
             raise
@@ -140,7 +123,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         for index, address in enumerate(addresses):
             share = self.left() / (len(addresses) - index)
             try:
-                self._latest = super().connect_tcp(address, port, share, *more, **options)
+                self._latest = super().connect_tcp(address, port, share)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
             else:
@@ -171,9 +154,9 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
 
     def _new_connection(self, origin: httpcore.Origin) -> httpcore.ConnectionInterface:
         """Return a connection as httpx configures it, with or without a proxy."""
-        verify: Any = self._route.tls  # for plain http None, which saves making a context: 1 ms
+        verify: Any = self._tls  # for plain http None, which saves making a context: 1 ms
         try:
-            pool = httpx.HTTPTransport(verify=verify, proxy=self._route.proxy)._pool
+            pool = httpx.HTTPTransport(verify=verify, proxy=self._proxy)._pool
         except ImportError:
             raise ConfigurationError(
                 "A SOCKS proxy needs the package socksio", "Install it with: pip install 'msgctl[socks]'"
@@ -216,13 +199,13 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         if isinstance(cause, ssl.SSLError):
             reason = cause.reason or "the handshake failed"
             return NotReachedError(f"No TLS connection to {peer} ({reason})", "Check that the port is for https.")
-        if isinstance(error, httpcore.ConnectError) or self._route.proxy is None:
+        if isinstance(error, httpcore.ConnectError) or self._proxy is None:
             reason = f": {cause.strerror}" if isinstance(cause, OSError) and cause.strerror else ""
             return NotReachedError(f"No connection to {peer}{reason}", CHECK_ADDRESS)
         said = re.match("[0-9]{3}", str(error)) if isinstance(error, httpcore.ProxyError) else None
         response = f" and responded with {said[0]}" if said else ""
         return NotReachedError(
-            f"The proxy did not open a connection to {self._route.host}{response}", CHECK_PROXY, retryable=False
+            f"The proxy did not open a connection to {self._host}{response}", CHECK_PROXY, retryable=False
         )
 
 
@@ -314,7 +297,7 @@ def look_up(host: str, port: int, seconds: float) -> list[str]:
 
     def look() -> None:
         try:
-            entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            entries = socket.getaddrinfo(host, port)
             found.put(list(dict.fromkeys(str(address[0]) for _, _, _, _, address in entries)))
         except (OSError, UnicodeError) as error:
             found.put(error)
@@ -359,8 +342,18 @@ def proxy_for(base_url: str) -> httpx.Proxy | None:
     return proxy
 
 
+@lru_cache(maxsize=4)  # 13 ms: it reads the certificates of all authorities
+def _tls_context(file: str | None) -> ssl.SSLContext:
+    """Return the settings of TLS: the system's certificates, or those in a file."""
+    try:
+        return ssl.create_default_context(cafile=file)
+    except (OSError, ValueError) as error:
+        what = f"The certificates to trust cannot be read ({type(error).__name__})"
+        raise ConfigurationError(what, "Check the variable SSL_CERT_FILE.") from error
+
+
 def root_cause(error: BaseException) -> BaseException:
     """Return the first exception of a chain: what the system said."""
-    while cause := error.__cause__ or error.__context__:
-        error = cause
+    while error.__cause__ is not None:
+        error = error.__cause__
     return error

@@ -36,8 +36,8 @@ _SCHEMA = (
     # estimated credits that may have been charged without a response that says so. `delivery` is the newest delivery
     # state, asked for at the time `checked`.
     """CREATE TABLE result (
-        line INTEGER PRIMARY KEY, state TEXT NOT NULL, id TEXT, status TEXT, credits, spent INTEGER NOT NULL DEFAULT 0,
-        lost INTEGER NOT NULL DEFAULT 0, error TEXT, delivery TEXT, checked REAL)""",
+        line INTEGER PRIMARY KEY, request INTEGER NOT NULL, state TEXT NOT NULL, id TEXT, status TEXT, credits,
+        spent INTEGER NOT NULL DEFAULT 0, lost INTEGER NOT NULL DEFAULT 0, error TEXT, delivery TEXT, checked REAL)""",
     """CREATE VIEW in_flight AS
         SELECT lines.value AS line FROM request, json_each(request.lines) AS lines WHERE ended IS NULL""",
     # The rows of the file as they are now.

@@ -38,14 +38,14 @@ _REQUESTED = "INSERT INTO request (number, lines) SELECT CAST(key AS INTEGER), v
 _ENDED = """UPDATE request SET ended = ?, body = said.value
     FROM json_each(?) AS said WHERE number = CAST(said.key AS INTEGER) AND ended IS NULL"""
 _NOT_SENT = "DELETE FROM request WHERE number IN (SELECT value FROM json_each(?)) AND ended IS NULL"
-_RESULT = """INSERT INTO result (line, id, state, status, credits, lost, error)
-    SELECT CAST(key AS INTEGER), value, ?, ?, ?, ?, ? FROM json_each(?) WHERE true
-    ON CONFLICT (line) DO UPDATE SET id = excluded.id, state = excluded.state, status = excluded.status,
+_RESULT = """INSERT INTO result (line, id, request, state, status, credits, lost, error)
+    SELECT CAST(key AS INTEGER), value, ?, ?, ?, ?, ?, ? FROM json_each(?) WHERE true ON CONFLICT (line) DO UPDATE
+    SET id = excluded.id, request = excluded.request, state = excluded.state, status = excluded.status,
     credits = excluded.credits, lost = lost + excluded.lost, error = excluded.error"""
-_LOST = """INSERT INTO result (line, state, lost, error)
-    SELECT line, ?, cost, ? FROM in_flight JOIN recipient USING (line) JOIN message ON message.id = message
-    WHERE true ON CONFLICT (line) DO UPDATE SET state = excluded.state, lost = lost + excluded.lost,
-    error = excluded.error"""
+_LOST = """INSERT INTO result (line, request, state, lost, error) SELECT recipient.line, number, ?, cost, ?
+    FROM request, json_each(request.lines) AS lines JOIN recipient ON recipient.line = lines.value
+    JOIN message ON message.id = message WHERE ended IS NULL ON CONFLICT (line) DO UPDATE
+    SET request = excluded.request, state = excluded.state, lost = lost + excluded.lost, error = excluded.error"""
 
 
 class _Group(NamedTuple):
@@ -59,8 +59,9 @@ class _Group(NamedTuple):
 
 
 class _Said(NamedTuple):
-    """What a request brought to the recipients who share it."""
+    """What a request brought to some of its recipients."""
 
+    request: int
     state: State
     status: str | None
     credits: int | str | None
@@ -96,7 +97,7 @@ class Ledger:
         self._ahead: deque[_Group] = deque()
         self._read_to: dict[str, tuple[int, int]] = {}
         self._intents: dict[int, Sequence[int]] = {}
-        self._results: dict[_Said, dict[int, str | None]] = defaultdict(dict)
+        self._results: dict[_Said, dict[int, str | None]] = {}
         self._ended: dict[int, str | None] = {}
         self._not_sent: list[int] = []
 
@@ -229,8 +230,8 @@ class Ledger:
             is_charge_unknown = event is Event.LOST or (event is Event.ACCEPTED and credits_ is None)
             lost = intent.cost if is_charge_unknown else 0
             if after is not State.PENDING:
-                said = _Said(after, status, price if credits_ is None else credits_, lost, _why(result))
-                self._results[said].update(ids)
+                price_ = price if credits_ is None else credits_
+                self._results[_Said(intent.number, after, status, price_, lost, _why(result))] = ids
             self.totals.move(before, after, len(ids))
             self.totals.credits += (credits_ or 0) * len(ids)
             self.totals.lost += lost * len(ids)

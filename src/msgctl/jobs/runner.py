@@ -96,22 +96,15 @@ class Runner(Workers):
 
         At 0 the job is stopped.
         """
-        totals = self._ledger.totals
-        most = self._size
-        if self._ledger.spec.canary is not None:
-            most = min(most, self._ledger.spec.canary - totals.sent)
-            if most <= 0:
-                if any(totals.states[each] for each in IN_FLIGHT):  # they may come back unsent
-                    raise WaitError(None)
-                self.stop()
-                return 0
-        cost = None if self._budget.most is None else self._ledger.next_cost()
+        totals, spec = self._ledger.totals, self._ledger.spec
+        most = self._size if spec.canary is None else min(self._size, spec.canary - totals.sent)
+        cost = None if self._budget.most is None or most <= 0 else self._ledger.next_cost()
         size = most if cost is None else self._budget.allows(cost, most, totals)
-        if size is None:
+        if size is None or (size <= 0 and any(totals.states[each] for each in IN_FLIGHT)):  # they may come back unsent
             raise WaitError(None)
-        if size == 0:
-            self.stop(self._budget.used_up(totals))
-        return size
+        if size <= 0:
+            self.stop(self._budget.used_up(totals) if most > 0 else None)
+        return max(size, 0)
 
 
 def send(client: Client, spec: JobSpec, intent: Intent) -> RequestResult:

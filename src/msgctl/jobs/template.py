@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgctl import segments
 from msgctl.errors import UsageError
-from msgctl.jobs.reader import RecipientReader, Row, RowError, find_column, listed
+from msgctl.jobs.reader import Recipients, Row, find_column, listed
 from msgctl.text import shorten
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -29,12 +29,12 @@ class Placeholder(NamedTuple):
     fallback: str | None = None
 
     def fill(self, row: Row) -> str:
-        """Return the cell of a row. Raises RowError if it is empty."""
+        """Return the cell of a row. Raises UsageError if it is empty."""
         value = row.values[self.column]
         if value and not value.isspace():
             return value
         if self.fallback is None:
-            raise RowError(f"column {shorten(self.name, 40)} is empty")
+            raise UsageError(f"column {shorten(self.name, 40)} is empty")
         return self.fallback
 
 
@@ -68,7 +68,7 @@ class Template(tuple[str | Placeholder, ...]):
         return "".join(texts) if len(texts) == len(self) else None
 
     def fill(self, row: Row) -> str:
-        """Return the text for a row. Raises RowError if a cell is empty."""
+        """Return the text for a row. Raises UsageError if a cell is empty."""
         return "".join([piece if isinstance(piece, str) else piece.fill(row) for piece in self])
 
 
@@ -81,66 +81,51 @@ class Message(NamedTuple):
     saved: int = 0
 
 
-class Renderer(Protocol):
-    """Renders the message of each row. Raises UsageError or RowError if the row cannot have one."""
-
-    def render(self, row: Row) -> Message: ...
+Render = Callable[[Row], Message]
+"""Returns the message of a row. Raises UsageError if the row cannot have one."""
 
 
-class MessageRenderer:
-    """Renders the message of each row.
+def renderer(
+    recipients: Recipients,
+    texts: Mapping[str, str | Sequence[str]],
+    check: Callable[[str], str],
+    *,
+    by_segments: bool = False,
+    cost: int = 1,
+) -> Render:
+    """Return what renders the message of each row. Raises UsageError for templates that no row can fill.
 
     ``texts`` are templates by wire name; a sequence of them makes an array (an empty one: all columns but the phone's).
     ``check`` returns the text to send or raises UsageError. ``by_segments`` estimates one credit per segment.
     """
+    others = [
+        Template([Placeholder(index, name)])
+        for index, name in enumerate(recipients.columns)
+        if name and name != recipients.phone_column
+    ]
+    templates = {
+        name: [Template.parse(each, recipients.columns) for each in ([text] if isinstance(text, str) else text)]
+        or others
+        for name, text in texts.items()
+    }
 
-    def __init__(
-        self,
-        reader: RecipientReader,
-        texts: Mapping[str, str | Sequence[str]],
-        check: Callable[[str], str],
-        *,
-        by_segments: bool = False,
-        cost: int = 1,
-    ) -> None:
-        self._check = check
-        self._by_segments = by_segments
-        self._cost = cost
-        others = [
-            Template([Placeholder(index, name)])
-            for index, name in enumerate(reader.columns)
-            if name and name != reader.phone_column
-        ]
-        self._templates = {
-            name: [Template.parse(each, reader.columns) for each in ([text] if isinstance(text, str) else text)]
-            or others
-            for name, text in texts.items()
-        }
-        self._single = {name for name, text in texts.items() if isinstance(text, str)}
-        constants = [template.constant for templates in self._templates.values() for template in templates]
-        for text in constants:
-            if text is not None:
-                check(text)  # before any row is read
-        self._is_constant = None not in constants
-        self._constant: Message | None = None
+    def render(row: Row) -> Message:
+        filled = {name: [check(template.fill(row)) for template in each] for name, each in templates.items()}
+        parameters = {name: each[0] if isinstance(texts[name], str) else each for name, each in filled.items()}
+        if not by_segments:
+            return Message(parameters, 0, cost)
+        sizes = {text: segments.count(text).segments for each in filled.values() for text in each}
+        saved = sum(segments.saved_by_gsm7(text) for text, size in sizes.items() if size > 1)
+        return Message(parameters, sum(sizes.values()), sum(sizes.values()), saved)
 
-    def render(self, row: Row) -> Message:
-        """Return the message of a row. Raises UsageError or RowError if the row cannot have one."""
-        if self._constant is not None:
-            return self._constant
-        filled = {
-            name: [self._check(template.fill(row)) for template in templates]
-            for name, templates in self._templates.items()
-        }
-        parameters = {name: texts[0] if name in self._single else texts for name, texts in filled.items()}
-        message = Message(parameters, 0, self._cost)
-        if self._by_segments:
-            texts = [text for texts in filled.values() for text in texts]
-            count = sum(segments.count(text).segments for text in texts)
-            message = Message(parameters, count, count, sum(map(segments.saved_by_gsm7, texts)))
-        if self._is_constant:
-            self._constant = message
-        return message
+    constants = [template.constant for each in templates.values() for template in each]
+    for text in constants:
+        if text is not None:
+            check(text)
+    if None in constants:
+        return render
+    message = render(Row(0, "", ()))
+    return lambda _: message
 
 
 def _placeholder(inside: str, columns: Sequence[str]) -> Placeholder:

@@ -47,7 +47,8 @@ def parts(job: Document, now: float, width: int) -> Iterator[RenderableType]:
     started, ago = local_time(job["created"], now), time_ago(job["created"], now)
     about = (f"{cell(job['command'])} of {cell(job['file'])}", f"account {cell(job['profile'])}")
     yield Flow([Text(cell(each), "bold") for each in (job["job"], job.get("name")) if each] + [state(job["state"])])
-    yield Flow([Text(each, "dim") for each in (*about, f"started {started}, {ago}")], " · ")
+    began = "created" if job["state"] == "scheduled" else "started"
+    yield Flow([Text(each, "dim") for each in (*about, f"{began} {started}, {ago}")], " · ")
     yield Text("")
     yield from result_parts(job, width, least=1)
     yield Text("")

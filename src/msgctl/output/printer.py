@@ -112,8 +112,11 @@ class Printer:
     def explain(self, parts: Iterable[RenderableType]) -> None:
         """Print something for a person to read before a question."""
         errors = _console(self._errors)
-        for part in parts:
-            errors.print(part)
+        with errors.capture() as drawn:
+            for part in parts:
+                errors.print(part)
+        for line in drawn.get().splitlines():  # columns are padded with blanks
+            errors.file.write(f"{line.rstrip()}\n")
 
     # --- tables
 
