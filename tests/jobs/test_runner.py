@@ -85,6 +85,9 @@ def test_a_request_in_flight_is_pending_only_while_its_job_runs(tmp_path: Path) 
             ledger.intend(1)
         assert outcomes(ledger, running=True) == {"pending": 2}
         assert outcomes(ledger) == {"pending": 1, "unknown": 1}
+        with pytest.raises(ZeroDivisionError), ledger.transaction():
+            ledger.totals.promised = 1 // 0
+        assert ledger.totals.promised == 1, "what it may cost counts until it has ended"
 
 
 def test_every_recipient_gets_one_message_from_many_threads(tmp_path: Path) -> None:
