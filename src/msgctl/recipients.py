@@ -105,12 +105,12 @@ def words(text: str) -> list[str]:
 
 def _of(phone: str | None, entry: Entry, *, is_judged: bool) -> RecipientOutcome:
     """Return what an entry says of its recipient; the status of a blocked number is not judged."""
-    name, status, state, price = entry.get("id"), entry.get("status"), entry.get("state"), entry.get("credits")
+    message_id, status, state, charged = entry.get("id"), entry.get("status"), entry.get("state"), entry.get("credits")
     outcome = ACCEPTED if entry else UNKNOWN
     if is_judged and (
         (isinstance(status, str) and is_failure(status))
         or (isinstance(state, str) and is_failure(state))
-        or (not name and entry.get("error"))
+        or (not message_id and entry.get("error"))
     ):
         outcome = REFUSED
     if status is None:
@@ -119,9 +119,9 @@ def _of(phone: str | None, entry: Entry, *, is_judged: bool) -> RecipientOutcome
     return RecipientOutcome(
         phone or _text(entry.get("phone")),
         outcome,
-        name if isinstance(name, str) and name.isascii() else _text(name),
+        message_id if isinstance(message_id, str) and message_id.isascii() else _text(message_id),
         status if isinstance(status, str) and status.isascii() else _text(status),
-        price if isinstance(price, str) and price.isascii() else _text(price),
+        charged if isinstance(charged, str) and charged.isascii() else _text(charged),
     )
 
 
@@ -133,7 +133,7 @@ def _text(value: Any) -> str | None:
 
 
 def _own_entries(entries: Sequence[Entry], phones: Sequence[str | None]) -> Sequence[Entry]:
-    """Return the entry of each phone, an empty one for a phone without."""
+    """Return the entry of each phone; it is empty if the response has none for it."""
     if [entry.get("phone") for entry in entries] == [*phones]:  # as nearly always
         return entries
     named = [_digits(entry.get("phone")) for entry in entries]

@@ -31,13 +31,6 @@ def test_several_documents_are_one_per_line_in_the_order_asked(service: Service,
     assert [each.query[-1] for each in service.received] == [("id", "m2"), ("id", "m1")]
 
 
-def test_one_document_is_printed_unchanged(service: Service, tool: Tool) -> None:
-    body = b'{ "state" : "sent",\r\n  "credits": 1.0 }'
-    service.will(answer(body), answer(body))
-    assert tool("state", "get", "m1", "--json").stdout == body + b"\n"
-    assert tool("state", "watch", "m1", "--until", "sent", "--json").stdout == body + b"\n"
-
-
 def test_it_ends_with_the_code_of_the_first_failure(service: Service, tool: Tool) -> None:
     service.will(state("sent"), drop, drop, drop, GONE, state("sent", "m4"))
     outcome = tool("state", "get", "m1", "m2", "m3", "m4", "--json")

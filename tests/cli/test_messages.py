@@ -34,12 +34,16 @@ class Teller:
 
     def __init__(self, tool: Tool) -> None:
         self._tool = tool
+        self.clock = tool.clock
         self.said: Said = []
 
-    def run(self, *arguments: str, about: str = "") -> None:
+    def run(self, *arguments: str, about: str = "", is_whole: bool = False) -> None:
+        """Run a command line; ``is_whole`` keeps what it says on standard output too."""
         done = self._tool(*arguments)
         words = " ".join(each if len(each) < 60 else f"{each[:60]}…" for each in arguments)
-        self.said.append(f"$ msgctl {ascii(words)[1:-1]}{about and f'  # {about}'}\n{done.code}: {done.err}")
+        self.said.append(
+            f"$ msgctl {ascii(words)[1:-1]}{about and f'  # {about}'}\n{done.code}: {done.err}{done.out * is_whole}"
+        )
 
 
 FILES: list[str | bytes] = [
@@ -132,6 +136,7 @@ def rows(tell: Teller, service: Service) -> None:
     for text in (
         "{nam}",
         "{zzz}",
+        f"{{{'z' * 50}}}",
         "{}",
         "{name",
         "name}",
@@ -173,6 +178,34 @@ def jobs(tell: Teller, service: Service) -> None:
     service.always(answer({"id": "d1", "status": 1, "data": [{"id": "m1", "status": "queued", "credits": 1}]}))
     tell.run("sms", "send", PHONE, "-m", "x", "--once", "k" * 200)
     tell.run("sms", "send", PHONE, "-m", "y", "--once", "k" * 200)
+
+
+ACCEPTED = {"id": "m1", "status": "queued", "credits": 3, "phone": PHONE}
+RESULTS = {
+    "one rejected, one missing": answer({"id": "d1", "data": [{**ACCEPTED, "status": "rejected"}]}),
+    "a refusal": answer({"error": "E1", "msg": "no"}, 520),
+    "no response": drop,
+    "credits": answer({"id": "d1", "data": [ACCEPTED]}),
+}
+
+
+def results(tell: Teller, service: Service) -> None:
+    report = ("job", "report", "--last", "-o", "tsv", "--no-header", "--fields", "phone,outcome,status,error")
+    Path("people.csv").write_text(f"phone\n{PHONE}\n573007654321\n12\n")
+    job = ("sms", "bulk", "people.csv", "-m", "x", "--skip-invalid", "--again", "--yes")
+    for name, behaviour in RESULTS.items():
+        service.always(behaviour)
+        tell.clock.now += 60
+        tell.run(*job, *(("-q", "--max-credits", "4") if name == "credits" else ()), about=name)
+        tell.run(*report, is_whole=True)
+    service.always(drop)
+    tell.clock.now += 60
+    tell.run(*job, "-q")
+    service.always(RESULTS["a refusal"])
+    tell.run("job", "resume", "--last", "--resend-unknown", "--yes")
+    tell.run(*report, is_whole=True)
+    Path("people.csv").write_text("phone\n" + "".join(f"57300123456{number}\n" for number in range(10)))
+    tell.run(*job, "--batch-size", "1", "--concurrency", "1", about="five in a row")
 
 
 def phones(tell: Teller, service: Service) -> None:
@@ -296,7 +329,7 @@ def network(tell: Teller, service: Service) -> None:
         patch.setenv("SSL_CERT_FILE", "/nowhere")
         tell.run("balance")
         patch.setenv("MSGCTL_BASE_URL", "http://127.0.0.1:9")
-        tell.run("balance")
+        tell.run("-v", "balance")
         patch.setenv("MSGCTL_BASE_URL", service.base_url.replace("http:", "https:"))
         patch.delenv("SSL_CERT_FILE")
         tell.run("--timeout", "0.2", "balance")
@@ -306,7 +339,7 @@ def network(tell: Teller, service: Service) -> None:
         tell.run("balance", about="no more threads")
 
 
-ROOMS: tuple[Callable[[Teller, Service], None], ...] = (files, rows, times, jobs, phones, responses, network)
+ROOMS: tuple[Callable[[Teller, Service], None], ...] = (files, rows, times, jobs, results, phones, responses, network)
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.__name__))
@@ -328,6 +361,7 @@ def test_the_messages_are_those_of_the_file(
         .replace(str(tmp_path), "FOLDER")
     )
     shown = re.sub("[0-9]+ ms", "N ms", re.sub(r"127\.0\.0\.1:[0-9]+", "127.0.0.1:PORT", shown))
+    shown = re.sub("[0-9]{8}-[0-9a-f]{6}", "JOB", shown)
     file = FOLDER / f"{room.__name__}.txt"
     if os.environ.get("WRITE_VIEWS"):
         file.write_text(shown)

@@ -68,19 +68,18 @@ def test_a_file_has_one_number_per_line(ending: str, tool: Tool, tmp_path: Path)
     assert tool("optout", "import", "-", stdin=f"{ANA}\n").code == 0
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        f"name;phone\nAna;300 123 4567\nLuis;+{LUIS}\n".encode(),
-        b"\xef\xbb\xbfcelular\r\n300 123 4567\r\n300 765 4321\r\n",
-        f'{{"phone": "3001234567"}}\n{{"phone": "+{LUIS}"}}\n'.encode(),
-        f"name,phone\nAna,300 123 4567\nLuis,+{LUIS}\n".encode("utf-16"),
-    ],
-)
-def test_a_file_of_recipients_can_be_imported(content: bytes, tool: Tool, tmp_path: Path) -> None:
+def test_a_file_of_recipients_can_be_imported(tool: Tool, tmp_path: Path) -> None:
+    content = f"name;phone\nAna;300 123 4567\nLuis;+{LUIS}\n".encode("utf-16")
     file = tmp_path / "people.csv"
     file.write_bytes(content)
     done = tool("optout", "import", str(file), "--country-code", "CO")
     assert (done.code, done.err) == (0, "Added 2 numbers.\n")
     assert listed(tool) == [ANA, LUIS]
     assert tool("optout", "import", "-", "--country-code", "CO", stdin=content).code == 0
+
+
+def test_the_column_of_the_numbers_can_be_named(tool: Tool, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text(f"phone,boss\n{ANA},+{LUIS}\n")
+    assert tool("optout", "import", str(file), "--phone-column", "Boss").code == 0
+    assert listed(tool) == [LUIS]

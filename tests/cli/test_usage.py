@@ -98,3 +98,6 @@ def test_keep_days_deletes_old_entries_and_finished_jobs_of_its_profile_only(
     received = len(service.received)
     assert tool("-p", "short", "sms", "send", CO, "-m", "Hi", "--once", "a short").code == 0
     assert len(service.received) == received
+    tool.clock.now += 31 * DAY
+    assert tool("-p", "short", "job", "resume", "--last").code == 0
+    assert remembered("short") == ["sms bulk"] * 2

@@ -148,12 +148,9 @@ def test_without_a_default_the_profiles_are_named(tool: Tool) -> None:
     ("setting", "told"),
     [
         ("base_url = 5", "base_url must be a string"),
-        ('base_url = "service.example"', "base_url does not begin with https://"),
         ('base_url = "http://service.example/api/v1"', "allow_http"),
         ('base_url = "https://ana:hidden-word@service.example/api/v1"', "user name"),
-        ('base_url = "https://service.example/api/v1?key=hidden-word"', "query"),
         ('client = "abc"', 'client must be a whole number (int64), not "abc"'),
-        ("client = 9223372036854775808", "client must be a whole number (int64)"),
         ('key = ["hidden-word"]', "key must be a string"),
         ('key = "   "', "key is empty"),
         ('key = "hidden-word\\u202e"', "key contains control characters"),

@@ -11,7 +11,6 @@ from conftest import KEY
 from support.asking import Line, asking
 from support.examples import write_files
 from support.service import Service, running
-from support.tool import Tool
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +33,7 @@ def lines(server: Service, folder: Path) -> list[Line]:
         lead_to(server.base_url, patch)
         patch.chdir(folder)
         write_files(folder)
-        return asking(Tool(), server)
+        return asking(server.base_url)
 
 
 @pytest.fixture(autouse=True)

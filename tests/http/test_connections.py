@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import httpcore
+import httpx
 import pytest
 import trustme
 
 from conftest import KEY
 from msgctl import operations
 from msgctl.config.profiles import Credential
-from msgctl.errors import Interrupted, NotReachedError, OutcomeUnknownError, RefusedError
+from msgctl.errors import Interrupted, NotReachedError, OutcomeUnknownError, RefusedError, UsageError
 from msgctl.http import request, transport
 from msgctl.http.client import Client
 from msgctl.http.response import CHECK_A_SEND, Response
@@ -94,6 +95,31 @@ def test_ctrl_c_after_a_request_left_says_what_may_have_happened(
     with contextlib.closing(client), pytest.raises(Interrupted) as stopped:
         client.fetch(made)
     assert (stopped.value.what, stopped.value.consequence, stopped.value.hint) == said
+
+
+class _Interrupting(httpx.BaseTransport):
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        raise KeyboardInterrupt
+
+
+def test_the_log_says_that_a_request_was_interrupted() -> None:
+    said: list[str] = []
+    client = Client("http://127.0.0.1", Credential(1, KEY), transport=_Interrupting, log=said.append, clock=lambda: 1.0)
+    with pytest.raises(Interrupted):
+        client.fetch(SEND)
+    assert said == ["> POST /send-sms", "< interrupted POST /send-sms 0 ms"]
+
+
+def test_a_url_has_a_longest_length(keeper: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    keeper.always(WHOLE)
+    with calling(keeper.base_url) as client:
+        client.fetch(BALANCE)
+        length = len(f"http://127.0.0.1:{keeper.port}{keeper.received[0].target}")
+        monkeypatch.setattr("msgctl.http.client.LONGEST_URL", length)
+        client.fetch(BALANCE)
+        monkeypatch.setattr("msgctl.http.client.LONGEST_URL", length - 1)
+        with pytest.raises(UsageError, match="A value is too long for a URL"):
+            client.fetch(BALANCE)
 
 
 def test_the_log_says_how_many_milliseconds_a_request_took(keeper: Service) -> None:

@@ -47,8 +47,9 @@ def source(content: bytes | str) -> io.BufferedReader:
 def read_from(source: io.BufferedReader, phone_column: str | None = "phone") -> Outcome:
     notes: list[str] = []
     with opened(source, "customers.csv", phone_column, note=notes.append) as recipients:
-        found = list(recipients)
-        return Outcome(recipients.columns, recipients.phone_column, notes, found, recipients.blank)
+        found = list(recipients.rows)
+        rows = [row for row in found if row is not None]
+        return Outcome(tuple(recipients.columns), recipients.phone_column, notes, rows, len(found) - len(rows))
 
 
 def refused(content: bytes | str, phone_column: str = "phone") -> str:

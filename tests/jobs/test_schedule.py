@@ -7,15 +7,11 @@ import time
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-import phonenumbers
 import pytest
-from phonenumbers import PhoneNumberType
-from phonenumbers import timezone as phone_zones
 
 from msgctl.errors import UsageError
 from msgctl.jobs import schedule
-from msgctl.jobs.reader import RowError
-from msgctl.jobs.schedule import Window, ZoneFinder, parse_at, zones_of
+from msgctl.jobs.schedule import Window, ZoneFinder, parse_at
 
 BOGOTA, NEW_YORK, MADRID = "America/Bogota", "America/New_York", "Europe/Madrid"
 LORD_HOWE, HONOLULU, KOLKATA = "Australia/Lord_Howe", "Pacific/Honolulu", "Asia/Kolkata"  # half hours of DST and offset
@@ -151,22 +147,12 @@ def test_recipients_have_the_zones_of_their_numbers() -> None:
     [("18005550123", "08:00-12:00", "never open"), ("80012345678", "08:00-19:00", "time zone is unknown")],
 )
 def test_a_number_that_can_never_be_sent_to_is_refused(phone: str, hours: str, why: str) -> None:
-    with pytest.raises(RowError, match=why):
+    with pytest.raises(UsageError, match=why):
         ZoneFinder(Window.parse(hours), None, NOW.timestamp()).zones(phone)
 
 
 def test_a_number_without_a_zone_has_that_of_the_profile() -> None:
     assert ZoneFinder(DAYTIME, BOGOTA, NOW.timestamp()).zones("80012345678") == BOGOTA
-
-
-def test_a_country_of_one_zone_is_known_without_parsing_the_number() -> None:
-    for region in sorted(phonenumbers.SUPPORTED_REGIONS):
-        for kind in (PhoneNumberType.MOBILE, PhoneNumberType.FIXED_LINE):
-            number = phonenumbers.example_number_for_type(region, kind)
-            if number is not None:
-                digits = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)[1:]
-                expected = [name for name in phone_zones.time_zones_for_number(number) if name != "Etc/Unknown"]
-                assert list(zones_of(digits)) == expected, (region, digits)
 
 
 # --- --at

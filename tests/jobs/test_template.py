@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msgctl.errors import UsageError
-from msgctl.jobs.reader import Row, RowError
+from msgctl.jobs.reader import Row
 from msgctl.jobs.template import Template
 
 COLUMNS = ("phone", "name", "Due date", "a.b", "Móvil", "x", "X", "")
@@ -75,9 +75,9 @@ def test_case_does_not_choose_between_columns() -> None:
 @pytest.mark.parametrize("value", ["", " \t\u00a0"])
 def test_a_row_with_an_empty_cell_is_invalid(value: str) -> None:
     template = Template.parse("{phone}: {NAME}", ["phone", "name"])
-    with pytest.raises(RowError) as caught:
+    with pytest.raises(UsageError) as caught:
         template.fill(Row(7, "57300", ("57300", value)))
-    assert caught.value.reason == "column name is empty"
+    assert caught.value.message == "column name is empty"
 
 
 def test_a_fallback_is_used_for_an_empty_cell() -> None:

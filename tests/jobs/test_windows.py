@@ -22,12 +22,12 @@ from msgctl.jobs.report import summary
 from msgctl.jobs.runner import Runner
 from msgctl.jobs.schedule import Window, ZoneFinder
 from msgctl.jobs.template import renderer
-from support.jobs import Rows
+from support.jobs import of_texts
 from support.tool import Clock
 
 HOURS = replace(SPEC, window="08:00-19:00", days="mon-sat", batch_size=3, concurrency=1)
 ZONES = {"57": "America/Bogota", "81": "Asia/Tokyo", "44": "Europe/London"}
-COLOMBIAN, JAPANESE, BRITISH = "57300{:07}", "8190{:08}", "447400{:06}"
+COLOMBIAN, JAPANESE, BRITISH = "57300{:07}", "81901{:07}", "447400{:06}"
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def made(path: Path, phones: Sequence[str], now: float, text: str = "Hola") -> P
     """Make a job that sends one text to some phones."""
     window = Window.parse(HOURS.window or "", HOURS.days)
     importer = Importer(path, HOURS, created=now, zones=ZoneFinder(window, None, now))
-    reader = Rows([Row(line, phone, (text,)) for line, phone in enumerate(phones, 2)])
+    reader = of_texts([Row(line, phone, (text,)) for line, phone in enumerate(phones, 2)])
     importer.read(reader, renderer(reader, {"sms": "{text}"}, str, by_segments=True))
     importer.finish()
     return path

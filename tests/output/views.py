@@ -56,7 +56,7 @@ class Viewer:
         self._color = color
         self._width = width
         self._content = io.BytesIO()
-        self._stream = _Stream(self._content, encoding=encoding, write_through=True)
+        self._stream = _Stream(self._content, encoding=encoding, errors="msgctl", write_through=True)
         self.clock = Clock(NOW)
 
     def run(self, *arguments: str, typed: str = "") -> int:
@@ -81,7 +81,6 @@ class Viewer:
 
     def print(self, result: Result) -> None:
         """Print a result as if a command had returned it."""
-        cli.tolerate_any_encoding(self._stream)
         screen = Screen(self._stream, self._width, self._color)
         Printer(screen, screen, Format.TABLE, clock=self.clock).print(result)
 

@@ -63,8 +63,8 @@ class Run:
         out, err = io.BytesIO(), io.BytesIO()
         context = Context(
             stdin=io.TextIOWrapper(io.BytesIO()),
-            stdout=io.TextIOWrapper(out, encoding="utf-8", write_through=True),
-            stderr=io.TextIOWrapper(err, encoding="utf-8", write_through=True),
+            stdout=io.TextIOWrapper(out, "utf-8", "backslashreplace", write_through=True),
+            stderr=io.TextIOWrapper(err, "utf-8", "backslashreplace", write_through=True),
             environ=ENVIRONMENT,
             clock=lambda: world.wall,
             monotonic=lambda: world.now,

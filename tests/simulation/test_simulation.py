@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,6 @@ from msgctl.jobs.schedule import Window
 from msgctl.jobs.states import Event, State
 from simulation.run import simulation, told
 from simulation.service import Service
-
-RUN = Path(__file__).with_name("run.py")
 
 Ready = tuple[Path, Service]
 
@@ -61,11 +57,3 @@ def test_a_broken_tool_is_found_out(
         monkeypatch.setattr(owner, name, broken)
     wrong = next(wrong for seed in range(200) if (wrong := told(seed, *ready)[1]))
     assert "Traceback" not in wrong
-
-
-def test_the_command_says_how_many_histories_went_well() -> None:
-    done = subprocess.run(
-        [sys.executable, RUN, "--histories", "4", "--workers", "2"], capture_output=True, text=True, check=True
-    )
-    assert "4 histories from seed" in done.stdout
-    assert "0 wrong" in done.stdout

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from msgctl.jobs.importer import Importer
-from msgctl.jobs.reader import InvalidRow, RecipientReader, Row
+from msgctl.jobs.reader import InvalidRow, Recipients, Row
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.template import renderer
 from support.service import Behaviour, Received, Service, answer
@@ -86,24 +86,15 @@ def accepting(
     return behave
 
 
-class Rows(RecipientReader):
-    """Recipients with one value, the column ``text``."""
-
-    columns = ("text",)
-    phone_column = "phone"
-    encoding = "UTF-8"
-
-    def __init__(self, found: Iterable[Row | InvalidRow]) -> None:
-        self._found = found
-
-    def __iter__(self) -> Iterator[Row | InvalidRow]:
-        return iter(self._found)
+def of_texts(found: Iterable[Row | InvalidRow]) -> Recipients:
+    """Return recipients with one value, the column ``text``."""
+    return Recipients(("text",), "phone", iter(found))
 
 
 def write_ledger(path: Path, recipients: Iterable[Row | InvalidRow], spec: JobSpec, template: str) -> Path:
     """Make a job that has not begun."""
     importer = Importer(path, spec, created=NOW)
-    reader = Rows(recipients)
+    reader = of_texts(recipients)
     importer.read(reader, renderer(reader, {"sms": template}, str, by_segments=True))
     importer.finish()
     return path

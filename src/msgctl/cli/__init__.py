@@ -44,8 +44,6 @@ def run(arguments: Sequence[str], context: Context) -> int:
 
     Raises KeyboardInterrupt if even the end of the run is interrupted.
     """
-    for stream in (context.stdout, context.stderr):
-        tolerate_any_encoding(stream)
     code = _run(arguments, context)
     try:
         context.stdout.flush()
@@ -192,22 +190,27 @@ def standard_streams() -> tuple[TextIO, TextIO, TextIO]:
     """Return standard input, output and error of this process, and set them in ``sys``.
 
     A closed one (``>&-``) reads as empty and accepts everything. Its number stays in use, so that no connection or
-    file opened later becomes standard output.
+    file opened later becomes standard output. Characters that an encoding lacks are written as escapes, or in the same
+    width on a terminal.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 (open to the end)
+    locale = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "")
     for name in ("stdin", "stdout", "stderr"):
         stream: TextIO = getattr(sys, name)
         if stream is not getattr(sys, f"__{name}__"):
             continue  # a caller has replaced it
         if name == "stdin":
-            buffer: Any = io.BufferedReader(InputStream(stream.fileno(), "rb", closefd=False))
-        else:
-            buffer = io.BufferedWriter(Sink(stream.fileno(), "wb", closefd=False))
-        by_line = name != "stdin" and stream.isatty()
-        wrapped = io.TextIOWrapper(buffer, encoding=stream.encoding, errors=stream.errors, line_buffering=by_line)
-        setattr(sys, name, wrapped)
+            reader = io.BufferedReader(InputStream(stream.fileno(), "rb", closefd=False))
+            sys.stdin = io.TextIOWrapper(reader, encoding=stream.encoding, errors=stream.errors)
+            continue
+        writer = io.BufferedWriter(Sink(stream.fileno(), "wb", closefd=False))
+        is_terminal = stream.isatty()
+        # Python writes UTF-8 in a C locale, which such a terminal does not show; pipes keep it.
+        encoding = "ascii" if is_terminal and locale in ("C", "POSIX") else stream.encoding
+        errors = "msgctl" if is_terminal else "backslashreplace"
+        setattr(sys, name, io.TextIOWrapper(writer, encoding=encoding, errors=errors, line_buffering=is_terminal))
     return sys.stdin, sys.stdout, sys.stderr
 
 
@@ -240,23 +243,6 @@ def has_reader(stream: TextIO) -> bool:
 
 _ASCII = {**dict(zip("✓✗○–·→━╸╺…─", "+xo-,>===.-", strict=True)), **dict.fromkeys("█▉▊▋▌▍▎▏", "#"), "⠋": "*", "●": "*"}
 """One ASCII character for each sign, so that the layout stays the same in a locale without them."""
-
-
-def tolerate_any_encoding(stream: TextIO) -> None:
-    """Make a stream write characters that its encoding lacks: as escapes, or on a terminal in the same width.
-
-    Python writes UTF-8 in a C locale, which such a terminal does not show; pipes keep it.
-    """
-    reconfigure = getattr(stream, "reconfigure", None)
-    if reconfigure is None:
-        return
-    locale = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "")
-    if not stream.isatty():
-        reconfigure(errors="backslashreplace")
-    elif locale in ("C", "POSIX"):
-        reconfigure(encoding="ascii", errors="msgctl")
-    else:
-        reconfigure(errors="msgctl")
 
 
 def _stand_in(error: UnicodeError) -> tuple[str | bytes, int]:

@@ -19,7 +19,6 @@ from msgctl.cli.requests import Country, CountryCode, optional
 from msgctl.cli.tree import command, expanded, group
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.history.store import FIELDS, message_of, reading
-from msgctl.history.store import clear as clear_file
 from msgctl.jobs.database import LEDGER
 from msgctl.jobs.report import finished
 from msgctl.jobs.spec import JobSpec
@@ -178,12 +177,9 @@ def clear(
     profile = context.options.profile
     whose = "" if profile is None else f" of profile {values.quote(profile)}"
     prompts.confirm(context, f"Delete the history{whose}{'' if before is None else f' before {before}'}?")
-    deleted = clear_file(profile, start)
-    context.note(
-        "The history was damaged; it is empty now."
-        if deleted is None
-        else f"Deleted {plural(deleted, 'entry', 'entries')}{whose}."
-    )
+    with reading() as history:
+        deleted = 0 if history is None else history.clear(profile, start)
+    context.note(f"Deleted {plural(deleted, 'entry', 'entries')}{whose}.")
 
 
 def read_jobs(
@@ -233,7 +229,9 @@ def delete_old(context: Context) -> None:
     before = max(0, now - profile.keep_days * DAY)
     store = Store(files.state("jobs"))
     try:
-        clear_file(profile.name, timestamp(before))
+        with reading() as history:
+            if history is not None:
+                history.clear(profile.name, timestamp(before))
         for job in finished(store, before, context.clock):
             if job["profile"] == profile.name and job["updated"] < timestamp(before):
                 with suppress(ConfigurationError):  # someone is resuming it

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, time
+from functools import partial
 from operator import itemgetter
 from typing import Annotated, Any
 
@@ -222,7 +223,7 @@ def resend(
     It makes a new job with the same messages. Check the delivery states first: msgctl job states.
     """
     from msgctl.cli import bulk, job_progress
-    from msgctl.jobs.importer import FormerRecipients
+    from msgctl.jobs.importer import former_message, former_recipients
 
     wanted = values.choice(only, ("undelivered", "refused"), "outcome")
     store = _store()
@@ -233,11 +234,10 @@ def resend(
         if not len(found):
             context.note(f"No recipient of job {job} is {wanted}; nothing was sent")
             return None
-        former = FormerRecipients(ledger, found)
         return bulk.make(
             context,
             replace(ledger.spec, max_credits=None, at=None, canary=None),
-            lambda importer: importer.read(former, former.render),
+            lambda importer: importer.read(former_recipients(ledger, found), partial(former_message, ledger)),
             Rules(again=True),
             Numbers(),
         )

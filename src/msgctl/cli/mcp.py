@@ -128,8 +128,8 @@ class ToolContext(Context):
         self._output, self._errors = io.BytesIO(), io.BytesIO()
         super().__init__(
             stdin=io.TextIOWrapper(io.BytesIO()),
-            stdout=io.TextIOWrapper(self._output, encoding="utf-8", write_through=True),
-            stderr=io.TextIOWrapper(self._errors, encoding="utf-8", write_through=True),
+            stdout=io.TextIOWrapper(self._output, "utf-8", "backslashreplace", write_through=True),
+            stderr=io.TextIOWrapper(self._errors, "utf-8", "backslashreplace", write_through=True),
             environ=server.environ,
             clock=server.clock,
             monotonic=server.monotonic,

@@ -24,14 +24,14 @@ from msgctl.jsontext import Number
 from msgctl.operations import Operation
 from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome
 from msgctl.storage import files
-from msgctl.storage.files import BrokenError, FileFormat
+from msgctl.storage.files import FileFormat
 from msgctl.text import storable
 
 FORMAT = FileFormat(
     name="the history",
     application=0x6D736768,  # "msgh"
     version=2,
-    fix="Move it away, or empty it with: msgctl history clear",
+    fix="Move it away; then msgctl begins a new one.",
     most_wait=2.0,
     schema=(
         # AUTOINCREMENT: a late result must not be stored with a newer send after the history was cleared.
@@ -299,19 +299,6 @@ def reading() -> Iterator[History | None]:
     # A read-only disk is when the history is needed most.
     with closing(History(file, read_only=not os.access(file.parent, os.W_OK))) as history:
         yield history
-
-
-def clear(profile: str | None = None, before: str | None = None) -> int | None:
-    """Delete entries, see `History.clear`; return how many, or None if the file was damaged and is deleted."""
-    try:
-        with reading() as history:
-            return 0 if history is None else history.clear(profile, before)
-    except BrokenError:
-        if profile is not None or before is not None:
-            raise
-        with FORMAT.explained(files.state(_NAME)):
-            files.delete(files.state(_NAME))
-        return None
 
 
 def _document(row: sqlite3.Row) -> Document:

@@ -15,7 +15,7 @@ from msgctl.errors import UsageError
 from msgctl.jobs import database, repeats
 from msgctl.jobs.database import INDEX, LEDGER
 from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.reader import InvalidRow, RecipientReader, Row, RowError
+from msgctl.jobs.reader import InvalidRow, Recipients, Row
 from msgctl.jobs.repeats import Repeat
 from msgctl.jobs.report import COLUMNS, Report
 from msgctl.jobs.schedule import ZoneFinder
@@ -107,20 +107,21 @@ class Importer:
         with LEDGER.explained(self._new):
             self._db.executemany("INSERT INTO aside.excluded VALUES (?, ?)", ((phone, reason) for phone in phones))
 
-    def read(self, rows: RecipientReader, render: Render) -> None:
+    def read(self, recipients: Recipients, render: Render) -> None:
         """Write every row. Raises UsageError if the file cannot be read to its end, and ConfigurationError."""
-        own = [index for index, name in enumerate(rows.columns) if name and name != rows.phone_column]
-        self._spec = replace(self._spec, columns=[rows.columns[index] for index in own])
+        own = [index for index, name in enumerate(recipients.columns) if name and name != recipients.phone_column]
+        self._spec = replace(self._spec, columns=[recipients.columns[index] for index in own])
         with LEDGER.explained(self._new):
             if self._has_exclusions:
                 self._db.execute("CREATE INDEX aside.of_phone ON excluded (phone)")
-            for row in rows:
-                if isinstance(row, InvalidRow):
+            for row in recipients.rows:
+                if row is None:
+                    self.tally.blank += 1
+                elif isinstance(row, InvalidRow):
                     self._leave_out(row, State.INVALID)
-                    continue
-                cells = json.dumps([row.values[index] for index in own]) if own else None
-                self._add(row, cells, render)
-        self.tally.blank = rows.blank
+                else:
+                    cells = json.dumps([row.values[index] for index in own]) if own else None
+                    self._add(row, cells, render)
         if self._zones:
             self._spec = replace(self._spec, zones=self._zones.found)
 
@@ -131,9 +132,8 @@ class Importer:
         try:
             message = render(row)
             zones = self._zones.zones(row.phone) if self._zones else ""
-        except (RowError, UsageError) as error:
-            why = error.message if isinstance(error, UsageError) else error.reason
-            self._leave_out(InvalidRow(row.line, row.phone, why), State.INVALID, cells)
+        except UsageError as error:
+            self._leave_out(InvalidRow(row.line, row.phone, error.message), State.INVALID, cells)
             return
         added = self._db.execute(
             """INSERT OR IGNORE INTO recipient (line, phone, message, zones, state, cells)
@@ -216,22 +216,18 @@ class Importer:
             self._new.unlink()
 
 
-class FormerRecipients(RecipientReader):
-    """The recipients in a report on a job; each gets the same message again."""
+def former_recipients(ledger: Ledger, report: Report) -> Recipients:
+    """Return the recipients in a report on a job."""
 
-    phone_column = ""
-
-    def __init__(self, ledger: Ledger, report: Report) -> None:
-        self._ledger = ledger
-        self._report = report
-        self.columns = tuple(ledger.spec.columns)
-
-    def __iter__(self) -> Iterator[Row]:
-        for row in self._report:
+    def rows() -> Iterator[Row]:
+        for row in report:
             values = [*row.values()][len(COLUMNS) :]
             yield Row(row["line"], row["phone"], tuple(value or "" for value in values))
 
-    def render(self, row: Row) -> Message:
-        """Return the message of the recipient; an SMS costs one credit per segment."""
-        text, cost = database.message_of(self._ledger.db, row.line)
-        return Message(json.loads(text), cost if self._ledger.spec.performs is SEND_SMS else 0, cost)
+    return Recipients(ledger.spec.columns, "", rows())
+
+
+def former_message(ledger: Ledger, row: Row) -> Message:
+    """Return the message that a recipient of a job got; an SMS costs one credit per segment."""
+    text, cost = database.message_of(ledger.db, row.line)
+    return Message(json.loads(text), cost if ledger.spec.performs is SEND_SMS else 0, cost)

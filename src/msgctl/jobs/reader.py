@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import unicodedata
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -51,16 +50,15 @@ class InvalidRow(NamedTuple):
     reason: str
 
 
-class RowError(ValueError):
-    """A row cannot be used; ``reason`` says why. Reading continues after it."""
+class Recipients(NamedTuple):
+    """The recipients in a file: its columns (empty names for those without one) and its rows, to be read once.
 
-    def __init__(self, reason: str, phone: str = "") -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.phone = phone
+    A row without any text is None. Reading raises UsageError if the rest of the file cannot be read.
+    """
 
-    def row(self, line: int) -> InvalidRow:
-        return InvalidRow(line, shorten(self.phone, _LONGEST_SHOWN), self.reason)
+    columns: Sequence[str]
+    phone_column: str
+    rows: Iterator[Row | InvalidRow | None]
 
 
 class PhoneCells:
@@ -74,105 +72,28 @@ class PhoneCells:
         self._check = check
 
     def read(self, text: str) -> str:
-        """Return the international number in a cell. Raises RowError."""
+        """Return the international number in a cell. Raises UsageError."""
         if self._check and text.isdigit() and (digits := self._reader.quick(text)) is not None:  # most of most files
             return digits
         if not text or text.isspace():
-            raise RowError("no phone number")
+            raise UsageError("no phone number")
         # Dots in a phone are ignored, so 573001234567.0 would become a number ten times as long.
         if _DECIMAL.fullmatch(text.strip()) or (isinstance(text, Number) and not text.isdigit()):
-            raise RowError("the phone is not a whole number; format the phone column as text in the spreadsheet", text)
+            raise UsageError("the phone is not a whole number; format the phone column as text in the spreadsheet")
         try:
             found = self._reader.read(text) if self._check else phones.as_typed(text)
         except InvalidPhoneError as error:
-            raise RowError(f"not a valid phone number: {error.reason}", text) from None
+            raise UsageError(f"not a valid phone number: {error.reason}") from None
         if found.abroad:
-            raise RowError(f"valid only in {found.abroad}; if that is right, write it with +", text)
+            raise UsageError(f"valid only in {found.abroad}; if that is right, write it with +")
         return found.digits
 
-
-class RecipientReader(ABC):
-    """The rows of an open file, to be read once.
-
-    Iterating raises UsageError if the rest of the file cannot be read: an unclosed quotation mark, an endless line.
-    """
-
-    columns: tuple[str, ...]
-    """Names in the order of the header; empty for a column without a name."""
-    phone_column: str
-    """The phone column, as the file spells it."""
-    blank: int = 0
-    """Rows without any text that were skipped so far."""
-
-    @abstractmethod
-    def __iter__(self) -> Iterator[Row | InvalidRow]: ...
-
-
-class Table(RecipientReader):
-    """The rows of a table whose first record is a header."""
-
-    def __init__(self, name: str, records: Iterable[Record], phone_column: str | None, phones: PhoneCells) -> None:
-        self._phones = phones
-        filled = self._filled(records)
-        line, header = next(filled, (0, []))
-        if isinstance(header, str):
-            hint = 'Each line must be a whole JSON object, for example: {"phone": "573001234567"}'
-            raise UsageError(f"line {line} of {name} is {header}", hint)
-        if not header:
-            raise UsageError(f"{name} has no header", "Add a first line with the names of the columns.")
-        sample = [*islice(filled, SAMPLE)]
-        self._records = chain(sample, filled)
-        self.columns = tuple(cell.strip() for cell in header)
-        values = [cells for _, cells in sample if not isinstance(cells, str)]
-        self._phone = _require_phone(self.columns, phone_column, name, values)
-        self.phone_column = self.columns[self._phone]
-
-    def __iter__(self) -> Iterator[Row | InvalidRow]:
-        for line, cells in self._records:
-            try:
-                yield self._row(line, cells)
-            except RowError as error:
-                yield error.row(line)
-
-    def _filled(self, records: Iterable[Record]) -> Iterator[Record]:
-        """Yield the records that contain text."""
-        for line, cells in records:
-            if isinstance(cells, str) or "".join(cells).strip():
-                yield line, cells
-            else:
-                self.blank += bool(cells)  # an empty line is not a row
-
-    def _row(self, line: int, cells: list[str] | str) -> Row:
-        if isinstance(cells, str):
-            raise RowError(cells)
-        missing = len(self.columns) - len(cells)
-        if missing < 0:
-            raise RowError(
-                f"{len(cells)} cells, but the header has {len(self.columns)}: quote cells that contain the delimiter",
-                cells[self._phone],
-            )
-        cells += [""] * missing
-        return Row(line, self._phones.read(cells[self._phone]), tuple(cells))
-
-
-class NumberList(RecipientReader):
-    """A file of numbers, one per line."""
-
-    columns = ("phone",)
-    phone_column = "phone"
-
-    def __init__(self, lines: formats.Lines, phones: PhoneCells) -> None:
-        self._lines = lines
-        self._phones = phones
-
-    def __iter__(self) -> Iterator[Row | InvalidRow]:
-        for line in self._lines:
-            self._lines.size = 0
-            try:
-                if text := line.strip():
-                    yield Row(self._lines.begin, self._phones.read(text), (text,))
-            except RowError as error:
-                yield error.row(self._lines.begin)
+    def row(self, line: int, cells: list[str], phone: int) -> Row | InvalidRow:
+        """Return the recipient in some cells, of which one has the phone."""
+        try:
+            return Row(line, self.read(cells[phone]), tuple(cells))
+        except UsageError as error:
+            return InvalidRow(line, shorten(cells[phone], _LONGEST_SHOWN), error.message)
 
 
 @contextmanager
@@ -184,7 +105,7 @@ def opened(
     *,
     may_be_list: bool = False,
     note: Callable[[str], None] = lambda _: None,
-) -> Iterator[RecipientReader]:
+) -> Iterator[Recipients]:
     """Open the recipients in a source, which stays open; ``name`` is what messages call it.
 
     ``note`` tells the user of Windows-1252 at the end. Raises UsageError if the file is not text, or has no header or
@@ -197,18 +118,18 @@ def opened(
     except OSError as error:
         raise formats.unreadable(name, error) from None
     if head.startswith(formats.ZIP_MARK):
-        yield Table(name, formats.workbook_records(source, name), phone_column, phones)
+        yield _table(name, formats.workbook_records(source, name), phone_column, phones)
         return
     with closing(formats.Lines(source, name, head)) as lines:
         if not lines.first:
             raise UsageError(f"{name} is empty", "It should hold recipients: CSV with a header, JSON Lines, or .xlsx.")
         if may_be_list and _is_phone(lines.first, least=1):
-            yield NumberList(lines, phones)
+            yield Recipients(("phone",), "phone", _numbers(lines, phones))
         elif lines.first.lstrip().startswith("{"):
-            yield Table(name, formats.json_records(lines), phone_column, phones)
+            yield _table(name, formats.json_records(lines), phone_column, phones)
         else:
             records = formats.csv_records(lines, lambda cells: _find_phone(cells, phone_column) is not None)
-            yield Table(name, records, phone_column, phones)
+            yield _table(name, records, phone_column, phones)
         if lines.windows_1252:
             note(f"{name} is not UTF-8; reading it as Windows-1252")
 
@@ -221,14 +142,52 @@ def numbers_in(
     ``name`` is what messages call the file, ``country`` is that of national numbers. Raises UsageError for a number
     that is not valid.
     """
-    with opened(source, name, phone_column, PhoneCells(country), may_be_list=True) as rows:
-        for row in rows:
+    with opened(source, name, phone_column, PhoneCells(country), may_be_list=True) as found:
+        for row in found.rows:
             if isinstance(row, InvalidRow):
                 raise UsageError(
                     f"Line {row.line} of {shorten(name)}: {row.phone}: {row.reason}",
                     "Fix or remove it. Name the country of national numbers with --country-code CO.",
                 )
-            yield row.phone
+            if row is not None:
+                yield row.phone
+
+
+def _table(name: str, records: Iterator[Record], phone_column: str | None, phones: PhoneCells) -> Recipients:
+    """Return the rows of a table whose first record with text is its header. Raises UsageError."""
+    line, header = next((each for each in records if isinstance(each[1], str) or "".join(each[1]).strip()), (0, []))
+    if isinstance(header, str):
+        hint = 'Each line must be a whole JSON object, for example: {"phone": "573001234567"}'
+        raise UsageError(f"line {line} of {name} is {header}", hint)
+    if not header:
+        raise UsageError(f"{name} has no header", "Add a first line with the names of the columns.")
+    columns = [cell.strip() for cell in header]
+    sample = [*islice(records, SAMPLE)]
+    phone = _require_phone(columns, phone_column, name, [cells for _, cells in sample if not isinstance(cells, str)])
+
+    def rows() -> Iterator[Row | InvalidRow | None]:
+        for line, cells in chain(sample, records):
+            if isinstance(cells, str):
+                yield InvalidRow(line, "", cells)
+            elif len(cells) > len(columns):
+                reason = (
+                    f"{len(cells)} cells, but the header has {len(columns)}: quote cells that contain the delimiter"
+                )
+                yield InvalidRow(line, shorten(cells[phone], _LONGEST_SHOWN), reason)
+            elif "".join(cells).strip():
+                yield phones.row(line, cells + [""] * (len(columns) - len(cells)), phone)
+            elif cells:  # an empty line is not a row
+                yield None
+
+    return Recipients(columns, columns[phone], rows())
+
+
+def _numbers(lines: formats.Lines, phones: PhoneCells) -> Iterator[Row | InvalidRow]:
+    """Yield the rows of a file of numbers, one per line."""
+    for line in lines:
+        lines.size = 0
+        if text := line.strip():
+            yield phones.row(lines.begin, [text], 0)
 
 
 # --- columns, by the names that people type

@@ -14,7 +14,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs.formats import INSTALL
-from msgctl.jobs.reader import RowError
 from msgctl.jobs.spec import JobSpec
 from msgctl.values import quote
 
@@ -70,7 +69,7 @@ class Window:
         # A window opens at the minutes where it begins, at midnight, or where clocks change. All offsets from UTC are
         # whole quarters of an hour, and so are the times of the changes.
         begins = {0, *(hours[0] % 15 for hours in self.week if hours)}
-        quarter = moment.replace(minute=moment.minute // 15 * 15, second=0, microsecond=0)
+        quarter = moment.replace(minute=0, second=0, microsecond=0)
         while quarter <= moment + HORIZON:
             for minutes in sorted(begins):
                 found = quarter + timedelta(minutes=minutes)
@@ -98,14 +97,14 @@ class ZoneFinder:
         return [" ".join(names) for names, is_ever_open in self._known.items() if is_ever_open]
 
     def zones(self, phone: str) -> str:
-        """Return the zones of a phone. Raises RowError."""
+        """Return the zones of a phone. Raises UsageError."""
         names = zones_of(phone) or ((self._default,) if self._default else ())
         if not names:
-            raise RowError("its time zone is unknown; set timezone in the profile")
+            raise UsageError("its time zone is unknown; set timezone in the profile")
         if names not in self._known:
             self._known[names] = self._window.next_open(names, self._now) is not None
         if not self._known[names]:
-            raise RowError("the window is never open in all of its time zones at once")
+            raise UsageError("the window is never open in all of its time zones at once")
         return " ".join(names)
 
 
@@ -145,29 +144,13 @@ class SendingHours:
 
 def zones_of(digits: str) -> tuple[str, ...]:
     """Return the time zones in which the owner of an international number may be; empty if it has none."""
-    import phonenumbers
-    from phonenumbers import timezone as phone_zones
+    from phonenumbers import NumberParseException, parse, timezone
 
-    for length in (1, 2, 3):
-        if zone := _only_zone(digits[:length]):
-            return (zone,)
     try:
-        zones = phone_zones.time_zones_for_number(phonenumbers.parse(f"+{digits}"))
-    except phonenumbers.NumberParseException:
+        zones = timezone.time_zones_for_number(parse(f"+{digits}"))
+    except NumberParseException:
         return ()
-    return tuple(name for name in zones if name != phone_zones.UNKNOWN_TIMEZONE)
-
-
-@cache
-def _only_zone(code: str) -> str:
-    """Return the zone of a country calling code that has one zone only; else an empty text."""
-    import phonenumbers
-    from phonenumbers.tzdata import TIMEZONE_DATA
-
-    if not code.isdecimal() or int(code) not in phonenumbers.COUNTRY_CODE_TO_REGION_CODE:
-        return ""
-    zones = {zone for prefix, names in TIMEZONE_DATA.items() if prefix.startswith(code) for zone in names}
-    return zones.pop() if len(zones) == 1 else ""
+    return tuple(name for name in zones if name != timezone.UNKNOWN_TIMEZONE)
 
 
 def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgctl import segments
 from msgctl.errors import UsageError
-from msgctl.jobs.reader import RecipientReader, Row, RowError, find_column, listed
+from msgctl.jobs.reader import Recipients, Row, find_column, listed
 from msgctl.text import shorten
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -29,12 +29,12 @@ class Placeholder(NamedTuple):
     fallback: str | None = None
 
     def fill(self, row: Row) -> str:
-        """Return the cell of a row. Raises RowError if it is empty."""
+        """Return the cell of a row. Raises UsageError if it is empty."""
         value = row.values[self.column]
         if value and not value.isspace():
             return value
         if self.fallback is None:
-            raise RowError(f"column {shorten(self.name, 40)} is empty")
+            raise UsageError(f"column {shorten(self.name, 40)} is empty")
         return self.fallback
 
 
@@ -68,7 +68,7 @@ class Template(tuple[str | Placeholder, ...]):
         return "".join(texts) if len(texts) == len(self) else None
 
     def fill(self, row: Row) -> str:
-        """Return the text for a row. Raises RowError if a cell is empty."""
+        """Return the text for a row. Raises UsageError if a cell is empty."""
         return "".join([piece if isinstance(piece, str) else piece.fill(row) for piece in self])
 
 
@@ -82,11 +82,11 @@ class Message(NamedTuple):
 
 
 Render = Callable[[Row], Message]
-"""Returns the message of a row. Raises UsageError or RowError if the row cannot have one."""
+"""Returns the message of a row. Raises UsageError if the row cannot have one."""
 
 
 def renderer(
-    reader: RecipientReader,
+    recipients: Recipients,
     texts: Mapping[str, str | Sequence[str]],
     check: Callable[[str], str],
     *,
@@ -100,11 +100,12 @@ def renderer(
     """
     others = [
         Template([Placeholder(index, name)])
-        for index, name in enumerate(reader.columns)
-        if name and name != reader.phone_column
+        for index, name in enumerate(recipients.columns)
+        if name and name != recipients.phone_column
     ]
     templates = {
-        name: [Template.parse(each, reader.columns) for each in ([text] if isinstance(text, str) else text)] or others
+        name: [Template.parse(each, recipients.columns) for each in ([text] if isinstance(text, str) else text)]
+        or others
         for name, text in texts.items()
     }
 

@@ -1,0 +1,229 @@
+"""Changes of config.toml and of the history: a kill, a failure, a full disk or another process loses nothing.
+
+The tests try a few of the system calls of a change; ``CRASH_TESTS=full pytest tests/storage`` tries every one. Jobs
+have tests of their own in `jobs.test_crash`.
+"""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from support.counting import CountingServer, counting
+from support.disks import FULL, Disk, mounted
+from support.tool import Outcome, Tool
+from support.tracing import Call, Tracer
+
+ANA, LUIS = "573001234567", "573007654321"
+ADD = ("profile", "add", "new", "--base-url", "https://service.example/api/v1", "--client", "3", "--key-stdin")
+KEY = b"the-key\n"
+ENDED = 60
+"""Seconds after which every process has ended."""
+
+
+class World:
+    """A home folder with a profile and a sent message, and the server that received it."""
+
+    def __init__(self, home: Path, server: CountingServer, patch: pytest.MonkeyPatch) -> None:
+        home.mkdir()
+        for variable, value in {"HOME": home, "XDG_CONFIG_HOME": home / "config", "XDG_STATE_HOME": home}.items():
+            patch.setenv(variable, str(value))
+        self.home, self.server = home, server
+        assert self.run("sms", "send", ANA, "-m", "Hola").code == 0
+        assert self.run("profile", "add", "main", *ADD[3:]).code == 0
+        server.dispatches.clear()
+
+    def run(self, *words: str) -> Outcome:
+        return Tool()(*words, stdin=KEY)
+
+    def profiles(self) -> list[str]:
+        found = tomllib.loads((self.home / "config" / "msgctl" / "config.toml").read_text(encoding="utf-8"))
+        assert {each["key"] for each in found["profiles"].values()} == {"the-key"}
+        return sorted(found["profiles"])
+
+    def history(self) -> list[tuple[str, str]]:
+        found: list[dict[str, str]] = self.run("history", "--json").document
+        return [(entry["phone"], entry["outcome"]) for entry in found]
+
+    def strays(self) -> list[Path]:
+        """Return files that no command will ever use again."""
+        kept = {"config.toml", ".config.toml.lock", "history.sqlite3"}
+        return [path for path in self.home.rglob("*") if path.is_file() and path.name not in kept]
+
+
+class Change(NamedTuple):
+    """A command that changes a file; ``views`` are the only contents that the file may have, from before to after.
+
+    Of a message the middle one is "unknown". Without the history a message is sent all the same.
+    """
+
+    words: tuple[str, ...]
+    file: str
+    view: Callable[[World], Any]
+    views: tuple[Any, ...]
+
+    @property
+    def sends(self) -> bool:
+        return self.words[0] == "sms"
+
+
+_SENT = (ANA, "accepted")
+CHANGES = {
+    "add a profile": Change((*ADD, "--force"), "config/msgctl", World.profiles, (["main"], ["main", "new"])),
+    "record a send": Change(
+        ("sms", "send", LUIS, "-m", "Hola"),
+        "history.sqlite3",
+        World.history,
+        ([_SENT], [_SENT, (LUIS, "unknown")], [_SENT, (LUIS, "accepted")]),
+    ),
+}
+each_change = pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+
+NewWorld = Callable[..., World]
+
+
+@pytest.fixture
+def new_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NewWorld]:
+    made = iter(range(100_000))
+    with counting() as server:
+        for variable, value in {"BASE_URL": server.base_url, "CLIENT": "12345", "KEY": "the-key"}.items():
+            monkeypatch.setenv(f"MSGCTL_{variable}", value)
+        yield lambda below=tmp_path: World(below / f"home-{next(made)}", server, monkeypatch)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    with mounted(tmp_path / "disk", "4m") as disk:
+        yield disk
+
+
+def assert_whole(change: Change, world: World, done: Outcome) -> None:
+    """Check that the file is private, and as before or as it should be; then that the next command works."""
+    for path in world.home.rglob("*"):
+        if "msgctl" in path.parts:
+            assert not stat.S_IMODE(path.lstat().st_mode) & 0o077, path
+    allowed = change.views
+    if change.sends:
+        allowed = change.views[-2:] if world.server.arrived() else change.views[:-1]
+    if "Not recorded in the history" in done.err:
+        allowed = change.views[:-1]
+    elif done.code == 0:
+        allowed = change.views[-1:]
+    assert change.view(world) in allowed
+    again = world.run(*change.words)
+    assert (again.code, "Warning" in again.err) == (0, False), again.err
+    assert world.strays() == []
+
+
+def assert_told(change: Change, done: Outcome) -> None:
+    """Check that a command that failed says so once, with the file and a hint."""
+    assert "Traceback" not in done.err
+    assert "because of a bug" not in done.err
+    assert done.code in ((0,) if change.sends else (0, 3))
+    if done.code or "Warning" in done.err:
+        (line,) = [line for line in done.err.splitlines() if line.startswith(("Error:", "Warning:"))]
+        assert change.file in line
+        assert done.err.partition(line)[2].count("\n") == 2, "there is a hint"
+
+
+KILL = "KILL"
+EVERY_FAULT = (KILL, "ENOSPC", "EDQUOT", "EIO", "EINTR", "EACCES", "EROFS")
+
+
+@pytest.mark.parametrize("faults", [(fault,) for fault in EVERY_FAULT] if FULL else [(KILL, "ENOSPC", KILL)])
+@each_change
+def test_a_kill_or_a_failure_at_a_system_call_loses_nothing(
+    change: Change, faults: tuple[str, ...], new_world: NewWorld, tmp_path: Path
+) -> None:
+    tracer = Tracer(tmp_path)
+    new_world()
+    calls = tracer.calls(change.words, KEY, touching=change.file)
+    assert len(calls) > len(faults)
+    for place, fault in enumerate(faults, start=1):
+        for call in calls if FULL else [calls[len(calls) * place // (len(faults) + 1)]]:
+            _try_one(change, fault, call, new_world(), tracer)
+
+
+def _try_one(change: Change, fault: str, call: Call, world: World, tracer: Tracer) -> None:
+    done = tracer.killed(change.words, KEY, call) if fault == KILL else tracer.failing(change.words, KEY, call, fault)
+    try:
+        if fault != KILL:
+            assert_told(change, done)
+        assert_whole(change, world, done)
+    except AssertionError as error:
+        raise AssertionError(f"{fault} at {call}: {done}") from error
+
+
+@each_change
+def test_a_full_disk_is_reported_and_loses_nothing(change: Change, disk: Disk, new_world: NewWorld) -> None:
+    world = new_world(disk.path)
+    disk.fill()
+    done = world.run(*change.words)
+    assert_told(change, done)
+    assert "space" in done.err
+    disk.clear()
+    assert_whole(change, world, done)
+
+
+@each_change
+def test_a_read_only_disk_is_reported_and_loses_nothing(change: Change, disk: Disk, new_world: NewWorld) -> None:
+    world = new_world(disk.path)
+    with disk.read_only():
+        done = world.run(*change.words)
+    assert_told(change, done)
+    assert (done.code == 0) == change.sends
+    assert change.view(world) == change.views[0]
+    assert_whole(change, world, done)
+
+
+# --- several processes
+
+
+def at_once(lines: Sequence[Sequence[str]], meanwhile: Callable[[], None] = lambda: None) -> None:
+    """Run several processes, which must succeed without a warning."""
+    with ExitStack() as stack:
+        processes = []
+        for line in lines:
+            command = [sys.executable, "-m", "msgctl", *line]
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            )
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            assert process.stdin is not None
+            process.stdin.write(KEY)
+            processes.append(process)
+        meanwhile()
+        for process in processes:
+            _, said = process.communicate(timeout=ENDED)
+            assert (process.returncode, b"Warning" in said) == (0, False), said
+
+
+def test_simultaneous_changes_of_profiles_are_all_saved(new_world: NewWorld) -> None:
+    world = new_world()
+    adding = [["profile", "add", f"new{number}", *ADD[3:]] for number in range(3)]
+    at_once([*adding, ["profile", "use", "main"]])
+    assert world.profiles() == ["main", "new0", "new1", "new2"]
+    assert world.strays() == []
+
+
+def test_simultaneous_sends_are_all_recorded(new_world: NewWorld) -> None:
+    world = new_world()
+    phones = [f"57300111110{number}" for number in range(3)]
+
+    def respond() -> None:
+        world.server.wait_for(len(phones))
+        world.server.release()
+
+    world.server.hold()
+    at_once([["sms", "send", phone, "-m", "Hola"] for phone in phones], respond)
+    assert sorted(world.history()) == sorted([_SENT, *((phone, "accepted") for phone in phones)])
+    assert world.strays() == []  # if two close it at once, the next one deletes the log
