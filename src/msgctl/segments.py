@@ -118,7 +118,9 @@ def to_gsm7(text: str) -> str:
             written.append(_separator(previous, char, near) + near)
         previous = char
     if missing:
-        named = ", ".join(f"{_visible(char)} (U+{ord(char):04X}, position {at})" for char, at in missing.items())
+        # A combining mark gets a dotted circle.
+        shown = {char: clean(f"◌{char}" if unicodedata.category(char)[0] == "M" else char) for char in missing}
+        named = ", ".join(f"{shown[char]} (U+{ord(char):04X}, position {at})" for char, at in missing.items())
         letters = "character" if len(missing) == 1 else "characters"
         raise UsageError(f"GSM-7 has no letter close to {named}", f"Send it without --gsm7, or remove the {letters}.")
     return "".join(written)
@@ -179,8 +181,3 @@ def _separator(previous: str, char: str, near: str) -> str:
     if unicodedata.decomposition(char).startswith("<super>") and not near.isalpha():
         return "^"
     return " " if unicodedata.category(char) == "No" else ""
-
-
-def _visible(char: str) -> str:
-    """Return a character that can be shown; a combining mark gets a dotted circle."""
-    return clean(f"◌{char}" if unicodedata.category(char).startswith("M") else char)

@@ -79,9 +79,8 @@ def test_keep_days_deletes_old_entries_and_finished_jobs_of_its_profile_only(
     sent = ["sms send", "sms bulk", "sms bulk"]
     send("short")
     send("long")
-    paused = tool(
-        "-p", "short", "sms", "bulk", str(home / "to.csv"), "-m", "Later", "--at", "2030-01-01 09:00", "--yes"
-    )
+    later = ("--at", "2030-01-01 09:00", "--name", "later", "--yes")
+    paused = tool("-p", "short", "sms", "bulk", str(home / "to.csv"), "-m", "Later", *later)
     assert paused.code == 0, paused.err
     tool.clock.now += 29.5 * DAY
     assert tool("-p", "short", "sms", "send", ES, "-m", "Day 29").code == 0
@@ -99,5 +98,5 @@ def test_keep_days_deletes_old_entries_and_finished_jobs_of_its_profile_only(
     assert tool("-p", "short", "sms", "send", CO, "-m", "Hi", "--once", "a short").code == 0
     assert len(service.received) == received
     tool.clock.now += 31 * DAY
-    assert tool("-p", "short", "job", "resume", "--last").code == 0
+    assert tool("-p", "short", "job", "resume", "later").code == 0
     assert remembered("short") == ["sms bulk"] * 2

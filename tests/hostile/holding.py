@@ -37,13 +37,9 @@ READABLE, OTHER_JSON, UNREADABLE = (Verdict.READABLE,), (Verdict.OTHER_JSON,), (
 ERROR, NOT_WHOLE = (Verdict.ERROR,), (Verdict.NOT_WHOLE,)
 REFUSED, DOUBT, LOST = (Verdict.REFUSED,), (Verdict.DOUBT,), (Verdict.LOST,)
 
-ALWAYS = {Verdict.REFUSED: 1, Verdict.ERROR: 1, Verdict.LOST: 5, Verdict.NOT_REACHED: 4}
-READS = {**ALWAYS, Verdict.READABLE: 0} | dict.fromkeys(
-    (Verdict.OTHER_JSON, Verdict.UNREADABLE, Verdict.NOT_WHOLE, Verdict.DOUBT), 1
-)
-MADE_ONCE = {**ALWAYS, Verdict.READABLE: 0} | dict.fromkeys(
-    (Verdict.OTHER_JSON, Verdict.UNREADABLE, Verdict.NOT_WHOLE, Verdict.DOUBT), 5
-)
+ALWAYS = {Verdict.READABLE: 0, Verdict.REFUSED: 1, Verdict.ERROR: 1, Verdict.LOST: 5, Verdict.NOT_REACHED: 4}
+READS = {**dict.fromkeys(Verdict, 1), **ALWAYS}
+MADE_ONCE = {**dict.fromkeys(Verdict, 5), **ALWAYS}
 ANY_BODY = {**READS, Verdict.OTHER_JSON: 0, Verdict.UNREADABLE: 0, Verdict.ERROR: 0}
 VERIFIES = {**MADE_ONCE, Verdict.OTHER_JSON: 1, Verdict.UNREADABLE: 1, Verdict.NOT_WHOLE: 1}
 

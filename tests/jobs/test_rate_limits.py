@@ -170,6 +170,13 @@ def test_the_budget_is_never_exceeded(
     assert service.charged <= budget or [len(phones) for phones in service.asked] == [1]
 
 
+def test_one_thread_keeps_to_a_rate_until_the_end(tmp_path: Path) -> None:
+    spec = replace(SPEC, batch_size=1, concurrency=1, rate=40)
+    with closing(opened(write(tmp_path / "job.sqlite3", rows(12), spec))) as ledger:
+        assert run(ledger, Service()) is None
+        assert outcomes(ledger) == {"accepted": 12}
+
+
 def test_a_budget_is_used_up_to_its_limit(tmp_path: Path) -> None:
     spec = replace(SPEC, batch_size=4, concurrency=1, max_credits=66)
     service = Service(otherwise=charging(6))

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from msgctl.errors import UsageError
+from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs import schedule
 from msgctl.jobs.schedule import Window, ZoneFinder, parse_at
 
@@ -128,6 +128,12 @@ def test_every_zone_that_a_number_can_have_exists() -> None:
 
     for name in {name for zones in TIMEZONE_DATA.values() for name in zones}:
         schedule.zone_of(name)
+
+
+def test_a_zone_that_does_not_exist_is_a_configuration_error() -> None:
+    for name in ("America/Bogotá", "../etc/passwd", "", "Mars"):
+        with pytest.raises(ConfigurationError):
+            schedule.zone_of(name)
 
 
 # --- the zones of numbers

@@ -25,44 +25,31 @@ def write_text(path: Path) -> None:
     path.write_text("this is not a database, and it is long enough to be looked at as one: " + "x" * 200)
 
 
-def write_other_database(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("CREATE TABLE photos (name TEXT)")
-
-
 def break_tables(path: Path) -> None:
     Emulator(path).close()
+    assert path.stat().st_mode & 0o077 == 0
     with closing(sqlite3.connect(path)) as db:
         db.execute("DROP TABLE account")
 
 
-def spend(path: Path) -> None:
-    with closing(Emulator(path)) as emulator:
-        emulator.respond(SMS)
-        assert path.stat().st_mode & 0o077 == 0
-
-
-BROKEN = [write_text, break_tables]
-
-
-@pytest.mark.parametrize("break_it", BROKEN)
+@pytest.mark.parametrize("break_it", [write_text, break_tables])
 def test_a_broken_file_is_explained_and_fixed_by_a_reset(tmp_path: Path, break_it: Callable[[Path], None]) -> None:
     path = tmp_path / "state.db"
     break_it(path)
 
-    with pytest.raises(ConfigurationError, match=r"state\.db") as caught:
-        spend(path)
+    with pytest.raises(ConfigurationError, match=r"state\.db") as caught, closing(Emulator(path)) as emulator:
+        emulator.respond(SMS)
     reset(path)
 
-    assert caught.value.hint is not None
-    assert "msgctl sandbox reset" in caught.value.hint
+    assert "msgctl sandbox reset" in str(caught.value.hint)
     world = World(path)
     assert world.credits == 1000
     world.emulator.close()
 
 
 def test_a_reset_leaves_the_database_of_another_program_alone(tmp_path: Path) -> None:
-    write_other_database(path := tmp_path / "photos.db")
+    with closing(sqlite3.connect(path := tmp_path / "photos.db")) as db:
+        db.execute("CREATE TABLE photos (name TEXT)")
     before = path.read_bytes()
 
     with pytest.raises(ConfigurationError, match="not the sandbox's state"):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -59,26 +57,17 @@ class Controls:
         return self._ask("GET", "/clock", {})
 
 
-@dataclass
 class World:
-    """``now`` is the emulator's time; requests carry the right credentials unless they are overridden with None.
+    """``now`` is the emulator's time; requests carry the right credentials unless they are overridden with None."""
 
-    ``answer`` sends a request to the emulator in this process, unless something else replaces it.
-    """
+    def __init__(self, path: Path, seed: int = 7) -> None:
+        self.path, self.now = path, NOON
+        self.emulator = Emulator(path, clock=lambda: self.now, seed=seed)
+        self.admin = Controls(self.emulator)
 
-    path: Path
-    now: float = NOON
-    seed: int = 7
-    emulator: Emulator = field(init=False)
-    answer: Callable[[SandboxRequest], SandboxResponse] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.emulator = Emulator(self.path, clock=lambda: self.now, seed=self.seed)
-        self.reach(self.emulator.respond)
-
-    def reach(self, answer: Callable[[SandboxRequest], SandboxResponse]) -> None:
-        """Send requests there, with their paths below the base path."""
-        self.answer = lambda call: answer(call._replace(path=BASE_PATH + call.path))
+    def answer(self, call: SandboxRequest) -> SandboxResponse:
+        """Send a request, with its path below the base path."""
+        return self.emulator.respond(call._replace(path=BASE_PATH + call.path))
 
     def get(self, path: str, **parameters: str | None) -> SandboxResponse:
         return self.answer(SandboxRequest("GET", path, query=encoded(parameters)))
@@ -95,10 +84,6 @@ class World:
 
     def state_of(self, message_id: str) -> str:
         return str(record(self.get("/messages-state", id=message_id))["state"])
-
-    @property
-    def admin(self) -> Controls:
-        return Controls(self.emulator)
 
     def click(self, name: str, count: int = 1, *, days: int = 1, at: float | None = None, **visitor: str) -> None:
         """Visit a short URL, now or at a given time."""

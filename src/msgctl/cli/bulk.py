@@ -71,11 +71,8 @@ def start(
     cost = 0 if operation is ops.BLOCK_PHONE else 1
 
     def read(importer: Importer) -> None:
-        with (
-            bulk_options.opened(context, source.file) as (file, name),
-            opened(file, name, source.phone_column, cells, note=context.note) as reader,
-        ):
-            importer.read(reader, renderer(reader, texts, check, by_segments=is_sms, cost=cost))
+        with opened(source.file, context.stdin.buffer, source.phone_column, cells, note=context.note) as found:
+            importer.read(found, renderer(found, texts, check, by_segments=is_sms, cost=cost))
 
     return make(context, spec, read, rules, numbers, skip_invalid=source.skip_invalid)
 
@@ -135,8 +132,7 @@ def _exclude(context: Context, importer: Importer, excluded: Iterable[str], coun
     if files.state(files.OPTOUTS).exists():
         importer.exclude((each.phone for each in optouts.every()), "opted out")
     for file in excluded:
-        with bulk_options.opened(context, file) as (source, name):
-            importer.exclude(numbers_in(source, name, country), f"excluded by {Path(file).name}")
+        importer.exclude(numbers_in(file, context.stdin.buffer, country), f"excluded by {Path(file).name}")
 
 
 def _refuse_repeat(context: Context, store: Store, importer: Importer) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from io import BufferedReader
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -168,19 +165,3 @@ def zone_finder(context: Context, spec: JobSpec) -> ZoneFinder | None:
             raise UsageError("--days needs --window", "For example: --window 08:00-19:00 --days mon-sat")
         return None
     return ZoneFinder(Window.parse(spec.window, spec.days), context.profile.timezone, context.clock())
-
-
-@contextmanager
-def opened(context: Context, file: str) -> Iterator[tuple[BufferedReader, str]]:
-    """Open a file, or standard input for ``-``; yield it and its name. Raises UsageError."""
-    if file == "-":
-        yield cast(BufferedReader, context.stdin.buffer), "standard input"
-        return
-    from msgctl.jobs.formats import unreadable
-
-    try:
-        source = Path(file).open("rb")  # noqa: SIM115 (closed below)
-    except (OSError, ValueError) as error:
-        raise unreadable(values.quote(file), error) from None
-    with source:
-        yield source, Path(file).name

@@ -24,20 +24,17 @@ from msgctl.values import LEAST_LIKENESS, quote
 
 def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) -> int:
     """Print an error on standard error and return its exit code."""
-    error.consequence = error.consequence or _consequence(error, context)
-    as_json = context.options.format is Format.JSON or (not context.is_understood and _asks_for_json(arguments))
+    is_before = isinstance(error, (UsageError, ConfigurationError)) or type(error) is Interrupted
+    if is_before and context.operation is not None and not context.carried_out and not error.consequence:
+        prevented = {Effect.SENDS: "nothing was sent", Effect.CHANGES: "nothing was changed"}
+        error.consequence = prevented.get(context.operation.effect, "")
+    as_json = context.options.format is Format.JSON
+    if not context.is_understood:  # the command line was not parsed to its end
+        as_json |= re.search(r" (--json|(-o|--output)[ =]?json) ", f" {' '.join(arguments)} ", re.I) is not None
     if isinstance(error, Interrupted) and context.stderr.isatty():
         context.say("")  # away from ^C, and from a prompt
     context.say(_json_line(error) if as_json else _lines(error, context))
     return error.exit_code
-
-
-def _consequence(error: MsgctlError, context: Context) -> str:
-    """Return what an error found before the request prevented."""
-    is_before = isinstance(error, (UsageError, ConfigurationError)) or type(error) is Interrupted
-    if not is_before or context.operation is None or context.carried_out:
-        return ""
-    return {Effect.SENDS: "nothing was sent", Effect.CHANGES: "nothing was changed"}.get(context.operation.effect, "")
 
 
 def _json_line(error: MsgctlError) -> str:
@@ -59,11 +56,6 @@ def _lines(error: MsgctlError, context: Context) -> str:
         # A hint that holds a command is never wrapped, so that it can be copied.
         lines.append(f"  {dim}→ {hint if 'msgctl ' in hint else context.wrapped(hint, indent=4)}{plain}")
     return "\n".join(lines)
-
-
-def _asks_for_json(arguments: Sequence[str]) -> bool:
-    """Tell whether a command line that was not parsed to its end asks for JSON."""
-    return re.search(r" (--json|(-o|--output)[ =]?json) ", f" {' '.join(arguments)} ", re.IGNORECASE) is not None
 
 
 _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing, suppress
 from copy import copy
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgctl.cli import signals_handled_by
 from msgctl.cli.context import Context
@@ -34,6 +34,9 @@ from msgctl.jobs.store import Store
 from msgctl.jobs.workers import Workers
 from msgctl.output.result import Document, Format, OwnResult
 from msgctl.text import clean, plural
+
+if TYPE_CHECKING:
+    from msgctl.output.progress import JobProgress
 
 REFRESH = 0.2
 """Seconds between two refreshes."""
@@ -149,11 +152,7 @@ def _attend(
             bar.stop()
         context.note(text)
 
-    bar = None
-    if context.stderr.isatty() and context.environ.get("TERM", "") not in ("", "dumb", "unknown"):
-        from msgctl.output.progress import JobProgress
-
-        bar = JobProgress(context.stderr, color=context.screen(context.stderr).color, monotonic=context.monotonic)
+    bar = _bar(context)
     next_line = context.monotonic() + MINUTE
     told, interrupted = None, False
     try:
@@ -163,7 +162,7 @@ def _attend(
             work.start()
             while not work.wait(REFRESH):
                 done, of, counts = progress()
-                if bar and of and not context.options.quiet:
+                if bar and of:
                     bar.show(done, of, counts)
                 elif of and (now := context.monotonic()) >= next_line:
                     next_line = now + MINUTE
@@ -178,6 +177,15 @@ def _attend(
             return work.finish(), interrupted
     except KeyboardInterrupt:
         raise Interrupted("Interrupted; the outcome of requests in flight is unknown", hint) from None
+
+
+def _bar(context: Context) -> JobProgress | None:
+    is_dumb = context.environ.get("TERM", "") in ("", "dumb", "unknown")
+    if context.options.quiet or is_dumb or not context.stderr.isatty():
+        return None
+    from msgctl.output.progress import JobProgress
+
+    return JobProgress(context.stderr, color=context.screen(context.stderr).color, monotonic=context.monotonic)
 
 
 def _failure(

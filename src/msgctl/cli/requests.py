@@ -395,17 +395,13 @@ def _refuse_optouts(values: Values, body: bytes | None) -> None:
     from msgctl.history import optouts
     from msgctl.history.store import phones_of
 
-    country = values.get("country-code")
-    numbers = [_international(phone, str(country) if country else None) for phone in phones_of(values, body) if phone]
+    country, numbers = values.get("country-code"), []
+    for phone in filter(None, phones_of(values, body)):
+        try:  # the list has international numbers
+            numbers.append(phones.read(phone, str(country) if country else None).digits)
+        except phones.InvalidPhoneError:
+            numbers.append(phone)
     if found := optouts.among(numbers):
         who = f"{found[0]} has" if len(found) == 1 else f"{', '.join(found)} have"
         fix = f"msgctl optout remove {' '.join(found)}"
         raise UsageError(f"{who} opted out of messages", f"To send anyway, add --ignore-optout, or run: {fix}")
-
-
-def _international(phone: str, country: str | None) -> str:
-    """Return a phone number as the opt-out list stores it."""
-    try:
-        return phones.read(phone, country).digits
-    except phones.InvalidPhoneError:
-        return phone

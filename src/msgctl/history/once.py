@@ -176,13 +176,16 @@ def _path() -> Path:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold a lock file for the block. It is deleted afterwards; a process that waited for it then makes a new one."""
+    is_ours = False
     while True:
         with files.explained("create", path):
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             with files.explained("lock", path):
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if _is_at(path, descriptor):
+            with suppress(FileNotFoundError):
+                is_ours = os.path.samestat(path.stat(), os.fstat(descriptor))
+            if is_ours:
                 try:
                     yield
                 finally:
@@ -191,9 +194,3 @@ def _locked(path: Path) -> Iterator[None]:
                 return
         finally:
             os.close(descriptor)
-
-
-def _is_at(path: Path, descriptor: int) -> bool:
-    with suppress(OSError):
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
-    return False

@@ -50,7 +50,7 @@ class Lines:
 
     @cached_property
     def first(self) -> str:
-        """The first line that is not blank; empty if there is none."""
+        """The first line that is not blank, or an empty text."""
         while (line := self._read()).isspace():
             self.size = 0
         return line

@@ -178,7 +178,8 @@ class Printer:
     def _stream(self, result: StreamResult, columns: Sequence[str]) -> None:
         lines: Iterable[str]
         if self._format is Format.JSON:
-            lines = (jsontext.escape(jsontext.dump(self._selected(each))) + "\n" for each in result.documents)
+            found = ({name: reach(each, name) for name in self._chosen} or each for each in result.documents)
+            lines = (jsontext.escape(jsontext.dump(each)) + "\n" for each in found)
         elif self._format is Format.TABLE:
             widths = [FOLLOWED_WIDTH] * len(columns)
             rows = (fields.cells(columns, document) for document in result.documents)
@@ -236,10 +237,6 @@ class Printer:
             return
         for piece in chain(pieces, "\n"):
             self._screen.write_bytes(jsontext.escape(piece).encode())
-
-    def _selected(self, document: Document) -> Document:
-        """Return a document with just the fields that were chosen, if any were."""
-        return {name: reach(document, name) for name in self._chosen} or document
 
     def _write(self, lines: Iterable[str]) -> None:
         for line in lines:

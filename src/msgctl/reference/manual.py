@@ -48,14 +48,14 @@ def pages(nodes: Mapping[str, Node]) -> dict[str, str]:
     for name in nodes[""].children:
         about = nodes[name].summary.rstrip(".")
         texts[f"msgctl-{name}"] = (about, _command_page([each for each in nodes.values() if each.is_in(name)]))
-    texts |= {name: (about, part(name.removeprefix("msgctl-"))) for name, about in TOPICS.items()}
+    texts |= {name: (about, [part(name.removeprefix("msgctl-"))]) for name, about in TOPICS.items()}
     written = {}
-    for name, (about, text) in texts.items():
+    for name, (about, blocks) in texts.items():
         others = ", ".join(f"`{other}`(1)" for other in ("msgctl", *TOPICS) if other != name)
         title = f'.TH {_literal(name.upper())} 1 {DATE} "msgctl {__version__}" "msgctl manual"'
         # Text is not justified.
         head = [title, ".ad l", ".SH NAME", rf"{_literal(name)} \- {_inline(about)}"]
-        written[f"{name}.1"] = "\n".join([*head, *_roff(f"{text}\n\n# SEE ALSO\n\n{others}")]) + "\n"
+        written[f"{name}.1"] = "\n".join([*head, *_roff("\n\n".join([*blocks, "# SEE ALSO", others]))]) + "\n"
     return written
 
 
@@ -65,7 +65,7 @@ def part(name: str) -> str:
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
-def _main_page(nodes: Mapping[str, Node]) -> str:
+def _main_page(nodes: Mapping[str, Node]) -> list[str]:
     introduction, sections = _split(part("msgctl"))
     children = [nodes[name] for name in nodes[""].children]
     overview = []
@@ -73,7 +73,7 @@ def _main_page(nodes: Mapping[str, Node]) -> str:
         listed = [node for node in children if node.panel == panel]
         lines = [f": `msgctl {node.path}`\n  {node.summary} See `msgctl-{node.path}`(1)." for node in listed]
         overview += [f"## {panel}", "\n".join(lines)]
-    return _joined(
+    return [
         "# SYNOPSIS",
         "`msgctl` [*OPTIONS*] *COMMAND* ...",
         "# DESCRIPTION",
@@ -84,11 +84,11 @@ def _main_page(nodes: Mapping[str, Node]) -> str:
         "Every command accepts these options, before the group or after the command:",
         _parameters(nodes[""]),
         sections,
-    )
+    ]
 
 
-def _command_page(nodes: Sequence[Node]) -> str:
-    """Return the page of a group with its commands, or of a single command."""
+def _command_page(nodes: Sequence[Node]) -> list[str]:
+    """Return the blocks of the page of a group with its commands, or of a single command."""
     page = nodes[0]
     runnable = [node for node in nodes if not node.is_group or node.options or node.arguments]
     introduction, sections = _split(part(page.path) or _usual(nodes))
@@ -96,7 +96,7 @@ def _command_page(nodes: Sequence[Node]) -> str:
     for node in runnable:
         commands += [f"## msgctl {node.path}"] if page.is_group else []
         commands += [_parameters(node)] if node is page else [node.help, _parameters(node)]
-    return _joined(
+    return [
         "# SYNOPSIS",
         "\\\n".join(map(_synopsis, runnable)),
         "# DESCRIPTION",
@@ -106,7 +106,7 @@ def _command_page(nodes: Sequence[Node]) -> str:
         *commands,
         "`msgctl`(1) describes the options that every command accepts.",
         sections,
-    )
+    ]
 
 
 def _usual(nodes: Iterable[Node]) -> str:
@@ -114,7 +114,7 @@ def _usual(nodes: Iterable[Node]) -> str:
     effects = {node.facts.effect for node in nodes}
     kind = "local" if effects == {None} else "read" if effects <= {None, Effect.READS} else "send"
     examples = "\n".join(f"    {example}" for node in nodes for example in node.facts.examples)
-    return _joined("# EXIT STATUS", f"%include _exit-{kind}", "%include _environment", "# EXAMPLES", examples)
+    return f"# EXIT STATUS\n\n%include _exit-{kind}\n\n%include _environment\n\n# EXAMPLES\n\n{examples}"
 
 
 def _synopsis(node: Node) -> str:
@@ -144,10 +144,6 @@ def _split(text: str) -> tuple[str, str]:
     """Return the text before its first section, and the rest."""
     before, heading, after = f"\n{text}".partition("\n# ")
     return before, heading + after
-
-
-def _joined(*blocks: str) -> str:
-    return "\n\n".join(blocks)
 
 
 # --- from the markup to roff

@@ -43,8 +43,10 @@ Network = IPv4Network | IPv6Network
 BASE_URL = f"https://sandbox.invalid{BASE_PATH}"
 CLIENT = 1
 KEY = "sandbox"
-OWN_PATHS = ("/sandbox", "/u/")
-"""What the paths of the sandbox's own endpoints and those of short URLs begin with."""
+OWN_PATH = "/sandbox"
+"""The path of the sandbox's own endpoints."""
+VISITS = "/u/"
+"""What the paths of short URLs begin with."""
 FILES = ("/", "/openapi.json")
 """The inbox page, and the description of all endpoints."""
 CLOSING = frozenset({"drop", "reject", "garbage", "truncate"})
@@ -205,22 +207,27 @@ class Emulator:
 
         Raises nothing but ConfigurationError.
         """
-        if request.path in FILES or request.path.startswith(OWN_PATHS):
+        is_own = request.path in FILES or request.path.startswith(OWN_PATH)
+        if is_own or request.path.startswith(VISITS):
             from msgctl.sandbox import endpoints
 
             response = endpoints.respond(self, request)
         elif self._allowed and not self._allows(address):
             # Like wrong credentials: the interface does not distinguish the two.
             response = Refusal("UNAUTHORIZED", "client or key is wrong").response()
-        elif self._has_faults():
-            from msgctl.sandbox import faults
-
-            response = faults.respond(self, request)
         else:
-            response = self.operate(request)
-        if not (request.path in FILES or request.path.startswith(OWN_PATHS[0])):
-            shown = request._replace(body=request.body[:MAX_SHOWN])
-            self.requests.append((next(self._numbers), self.clock(), shown, response))
+            with STATE.explained(self.path), self._one_at_a_time:
+                is_faulty = self._db.execute("SELECT 1 FROM faults").fetchone() is not None
+            if is_faulty:
+                from msgctl.sandbox import faults
+
+                response = faults.respond(self, request)
+            else:
+                response = self.operate(request)
+        if not is_own:
+            if len(request.body) > MAX_SHOWN:
+                request = request._replace(body=request.body[:MAX_SHOWN])
+            self.requests.append((next(self._numbers), self.clock(), request, response))
             self._changes += 1
         if self.stopped is None:
             return response
@@ -276,14 +283,6 @@ class Emulator:
                 db.execute(f"DELETE FROM {table}")  # noqa: S608 - the names are ours
             db.execute(_ACCOUNT)
         self.stopped = None
-
-    def _has_faults(self) -> bool:
-        """Tell whether any fault is set, by whatever process."""
-        try:
-            with self._one_at_a_time:
-                return self._db.execute("SELECT 1 FROM faults").fetchone() is not None
-        except sqlite3.Error:
-            return False  # the operation explains it
 
     def _allows(self, address: str) -> bool:
         found = ip_address(address.partition("%")[0])
