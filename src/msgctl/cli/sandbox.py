@@ -269,7 +269,8 @@ class _Sandbox:
 
         Raises UsageError if a field is wrong.
         """
-        from msgctl.sandbox.endpoints import ENDPOINTS, OWN_PATH
+        from msgctl.sandbox.emulator import OWN_PATH
+        from msgctl.sandbox.endpoints import ENDPOINTS
         from msgctl.sandbox.protocol import JSON_TYPE
 
         fields = {name: value for name, value in fields.items() if value is not None}

@@ -43,8 +43,10 @@ Network = IPv4Network | IPv6Network
 BASE_URL = f"https://sandbox.invalid{BASE_PATH}"
 CLIENT = 1
 KEY = "sandbox"
-OWN_PATHS = ("/sandbox", "/u/")
-"""What the paths of the sandbox's own endpoints and those of short URLs begin with."""
+OWN_PATH = "/sandbox"
+"""The path of the sandbox's own endpoints."""
+VISITS = "/u/"
+"""What the paths of short URLs begin with."""
 FILES = ("/", "/openapi.json")
 """The inbox page, and the description of all endpoints."""
 CLOSING = frozenset({"drop", "reject", "garbage", "truncate"})
@@ -205,7 +207,8 @@ class Emulator:
 
         Raises nothing but ConfigurationError.
         """
-        if request.path in FILES or request.path.startswith(OWN_PATHS):
+        is_own = request.path in FILES or request.path.startswith(OWN_PATH)
+        if is_own or request.path.startswith(VISITS):
             from msgctl.sandbox import endpoints
 
             response = endpoints.respond(self, request)
@@ -221,7 +224,7 @@ class Emulator:
                 response = faults.respond(self, request)
             else:
                 response = self.operate(request)
-        if not (request.path in FILES or request.path.startswith(OWN_PATHS[0])):
+        if not is_own:
             if len(request.body) > MAX_SHOWN:
                 request = request._replace(body=request.body[:MAX_SHOWN])
             self.requests.append((next(self._numbers), self.clock(), request, response))

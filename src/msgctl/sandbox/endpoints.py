@@ -20,7 +20,7 @@ from msgctl import __version__, segments
 from msgctl.errors import UsageError
 from msgctl.operations import Field, Kind, Place
 from msgctl.sandbox import clicks, handlers, page
-from msgctl.sandbox.emulator import FILES, OWN_PATHS, Emulator
+from msgctl.sandbox.emulator import FILES, OWN_PATH, VISITS, Emulator
 from msgctl.sandbox.faults import replace_all, stored
 from msgctl.sandbox.handlers import KINDS, SECONDS_PER_STATE, SMS, SentMessage
 from msgctl.sandbox.protocol import (
@@ -39,7 +39,6 @@ from msgctl.text import timestamp
 
 NAME = "msgctl"
 BAD_REQUEST = 400
-OWN_PATH, VISITS = OWN_PATHS
 
 MAX_NUMBER = 10**15
 MAX_CLICKS = 100_000
