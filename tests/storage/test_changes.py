@@ -41,8 +41,8 @@ class World:
         assert self.run("profile", "add", "main", *ADD[3:]).code == 0
         server.dispatches.clear()
 
-    def run(self, *words: str) -> Outcome:
-        return Tool()(*words, stdin=KEY)
+    def run(self, *words: str, stdin: bytes = KEY) -> Outcome:
+        return Tool()(*words, stdin=stdin)
 
     def profiles(self) -> list[str]:
         found = tomllib.loads((self.home / "config" / "msgctl" / "config.toml").read_text(encoding="utf-8"))
@@ -182,6 +182,16 @@ def test_a_read_only_disk_is_reported_and_loses_nothing(change: Change, disk: Di
     assert (done.code == 0) == change.sends
     assert change.view(world) == change.views[0]
     assert_whole(change, world, done)
+
+
+@pytest.mark.parametrize("words", [("-p", "sandbox", "sms", "send", LUIS), ("sms", "bulk", "-", "--yes")], ids=" ".join)
+def test_nothing_is_sent_if_its_record_cannot_be_kept(words: tuple[str, ...], disk: Disk, new_world: NewWorld) -> None:
+    world = new_world(disk.path)
+    with disk.read_only():
+        world.run(*words, "-m", "Hola", stdin=f"phone\n{LUIS}\n".encode()).refused(3, "Read-only file system")
+    disk.fill()
+    assert world.run(*words, "-m", "Hola", stdin=f"phone\n{LUIS}\n".encode()).code == 3
+    assert not world.server.arrived()
 
 
 # --- several processes
