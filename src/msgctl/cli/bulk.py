@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk_options, job_progress, prompts, requests
+from msgctl.cli import job_progress, prompts, requests
 from msgctl.cli.bulk_options import Pace, Rules, Source
 from msgctl.cli.context import Context
 from msgctl.cli.requests import Numbers
@@ -23,6 +23,7 @@ from msgctl.jobs import report
 from msgctl.jobs.importer import Importer, Tally
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reader import PhoneCells, numbers_in, opened
+from msgctl.jobs.schedule import Window, ZoneFinder
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import State
 from msgctl.jobs.store import Store
@@ -90,7 +91,9 @@ def make(
     context.check_fields(SUMMARY if context.options.dry_run else report.SUMMARY)
     is_sms = spec.performs is ops.SEND_SMS
     test_to = None if rules.test_to is None else numbers.one(context, rules.test_to, sms=is_sms)
-    zones = bulk_options.zone_finder(context, spec)
+    zones = None
+    if spec.window is not None:
+        zones = ZoneFinder(Window.parse(spec.window, spec.days), context.profile.timezone, context.clock())
     store = Store(files.state("jobs"))
     job = store.new_id(context.clock())
     with store.locked(job):
