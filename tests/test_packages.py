@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from msgctl import __version__
-from msgctl.reference.commands import SCHEMAS
+from msgctl.reference.description import SCHEMAS
 
 ROOT = Path(__file__).parent.parent
 SHARED = {

@@ -46,7 +46,7 @@ def source(content: bytes | str) -> io.BufferedReader:
 
 def read_from(source: io.BufferedReader, phone_column: str | None = "phone") -> Outcome:
     notes: list[str] = []
-    with opened(source, "customers.csv", phone_column, note=notes.append) as recipients:
+    with opened("-", source, phone_column, note=notes.append) as recipients:
         found = list(recipients.rows)
         rows = [row for row in found if row is not None]
         return Outcome(tuple(recipients.columns), recipients.phone_column, notes, rows, len(found) - len(rows))
@@ -56,7 +56,7 @@ def refused(content: bytes | str, phone_column: str = "phone") -> str:
     """Return the whole message of a file that is refused; it names the file and can be shown."""
     with pytest.raises(UsageError) as caught:
         read(content, phone_column)
-    assert "customers.csv" in caught.value.message
+    assert "standard input" in caught.value.message
     said = f"{caught.value.message} {caught.value.hint or ''}"
     assert not UNSHOWN.search(said)
     return said

@@ -40,7 +40,7 @@ from msgctl.errors import (
 from msgctl.jobs import spec
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reader import Row
-from msgctl.jobs.runner import Runner, send
+from msgctl.jobs.runner import Runner, StatePoller, send
 from msgctl.jobs.spec import Intent
 from msgctl.jobs.states import Event, Outcome, State
 from msgctl.recipients import RecipientOutcome
@@ -228,6 +228,17 @@ def test_recipients_of_very_many_texts_get_their_own(tmp_path: Path) -> None:
     }
 
 
+def test_a_bug_in_a_check_of_a_state_leaves_the_others(tmp_path: Path) -> None:
+    with closing(opened(job(tmp_path, 3, concurrency=1))) as ledger:
+        assert run(ledger, Service()) is None
+        poller = StatePoller(ledger, Service().connect)  # it takes no request without a limit of time
+        poller.start()
+        assert poller.wait(30)
+        assert poller.finish() is None
+    assert (poller.due, poller.checked, poller.failed) == (3, 3, 3)
+    assert "because of a bug (TypeError" in str(poller.first_error)
+
+
 # --- one request
 
 
@@ -278,3 +289,9 @@ def test_the_response_is_kept_if_an_outcome_is_in_doubt() -> None:
     body = send(incomplete.connect(), SPEC, intent(phone(1), phone(2))).body
     assert body is not None
     assert f"m{phone(1)}" in body
+    for said, kept in (("<h1>m-77</h1>", "<h1>m-77</h1>"), ("", None)):
+
+        def fail(_: object, said: str = said) -> Any:
+            raise OutcomeUnknownError("503", http_status=503, body=said)
+
+        assert send(Service(fail).connect(), SPEC, intent(phone(1))).body == kept

@@ -148,6 +148,15 @@ def test_an_interrupted_removal_is_finished_later(steps: int, store: Store, monk
     assert [each.name for each in store.folder.iterdir()] == [f"{OTHER}.sqlite3"]
 
 
+def test_the_log_of_a_job_that_is_not_running_is_kept(store: Store) -> None:
+    """After a kill it holds the intents and results that are not in the ledger itself yet."""
+    with closing(opened(write(store.path(JOB), rows(1)))) as ledger:
+        with ledger.transaction():
+            ledger.intend(1)
+        store.tidy()
+        assert store.path(JOB).with_name(f"{JOB}.sqlite3-wal").exists()
+
+
 # --- a new one
 
 

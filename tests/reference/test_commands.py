@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 
 from msgctl.cli.help import COLUMNS
 from msgctl.http.client import Client
-from msgctl.reference.commands import OUTPUTS, SCHEMAS, schema
+from msgctl.reference.description import OUTPUTS, SCHEMAS, schema
 from support.examples import JOB, goes_on, write_files
 from support.tool import Outcome, Tool
 from support.tree import COMMANDS

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk_options, job_progress, prompts, requests
+from msgctl.cli import job_progress, prompts, requests
 from msgctl.cli.bulk_options import Pace, Rules, Source
 from msgctl.cli.context import Context
 from msgctl.cli.requests import Numbers
@@ -23,6 +23,7 @@ from msgctl.jobs import report
 from msgctl.jobs.importer import Importer, Tally
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reader import PhoneCells, numbers_in, opened
+from msgctl.jobs.schedule import Window, ZoneFinder
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import State
 from msgctl.jobs.store import Store
@@ -71,11 +72,8 @@ def start(
     cost = 0 if operation is ops.BLOCK_PHONE else 1
 
     def read(importer: Importer) -> None:
-        with (
-            bulk_options.opened(context, source.file) as (file, name),
-            opened(file, name, source.phone_column, cells, note=context.note) as reader,
-        ):
-            importer.read(reader, renderer(reader, texts, check, by_segments=is_sms, cost=cost))
+        with opened(source.file, context.stdin.buffer, source.phone_column, cells, note=context.note) as found:
+            importer.read(found, renderer(found, texts, check, by_segments=is_sms, cost=cost))
 
     return make(context, spec, read, rules, numbers, skip_invalid=source.skip_invalid)
 
@@ -93,7 +91,9 @@ def make(
     context.check_fields(SUMMARY if context.options.dry_run else report.SUMMARY)
     is_sms = spec.performs is ops.SEND_SMS
     test_to = None if rules.test_to is None else numbers.one(context, rules.test_to, sms=is_sms)
-    zones = bulk_options.zone_finder(context, spec)
+    zones = None
+    if spec.window is not None:
+        zones = ZoneFinder(Window.parse(spec.window, spec.days), context.profile.timezone, context.clock())
     store = Store(files.state("jobs"))
     job = store.new_id(context.clock())
     with store.locked(job):
@@ -135,8 +135,7 @@ def _exclude(context: Context, importer: Importer, excluded: Iterable[str], coun
     if files.state(files.OPTOUTS).exists():
         importer.exclude((each.phone for each in optouts.every()), "opted out")
     for file in excluded:
-        with bulk_options.opened(context, file) as (source, name):
-            importer.exclude(numbers_in(source, name, country), f"excluded by {Path(file).name}")
+        importer.exclude(numbers_in(file, context.stdin.buffer, country), f"excluded by {Path(file).name}")
 
 
 def _refuse_repeat(context: Context, store: Store, importer: Importer) -> None:

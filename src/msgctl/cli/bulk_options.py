@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from io import BufferedReader
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,7 +15,6 @@ from msgctl.cli.context import Context
 from msgctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from msgctl.jobs.schedule import ZoneFinder
     from msgctl.jobs.spec import JobSpec
 
 MOST_CREDITS = 10**15
@@ -145,6 +141,8 @@ class Rules:
 
         if self.foreground and self.at is None:
             raise UsageError("--foreground needs --at TIME")
+        if self.days is not None and self.window is None:
+            raise UsageError("--days needs --window", "For example: --window 08:00-19:00 --days mon-sat")
         now = datetime.fromtimestamp(context.clock(), UTC)
         return replace(
             spec,
@@ -154,33 +152,3 @@ class Rules:
             at=None if self.at is None else parse_at(self.at, context.profile.timezone, now).timestamp(),
             canary=None if self.canary is None else values.whole_number(self.canary, "--canary", 1, MOST_CANARY),
         )
-
-
-def zone_finder(context: Context, spec: JobSpec) -> ZoneFinder | None:
-    """Return the finder of recipients' time zones, for a job with a window.
-
-    Raises UsageError and ConfigurationError if the window cannot be used.
-    """
-    from msgctl.jobs.schedule import Window, ZoneFinder
-
-    if spec.window is None:
-        if spec.days is not None:
-            raise UsageError("--days needs --window", "For example: --window 08:00-19:00 --days mon-sat")
-        return None
-    return ZoneFinder(Window.parse(spec.window, spec.days), context.profile.timezone, context.clock())
-
-
-@contextmanager
-def opened(context: Context, file: str) -> Iterator[tuple[BufferedReader, str]]:
-    """Open a file, or standard input for ``-``; yield it and its name. Raises UsageError."""
-    if file == "-":
-        yield cast(BufferedReader, context.stdin.buffer), "standard input"
-        return
-    from msgctl.jobs.formats import unreadable
-
-    try:
-        source = Path(file).open("rb")  # noqa: SIM115 (closed below)
-    except (OSError, ValueError) as error:
-        raise unreadable(values.quote(file), error) from None
-    with source:
-        yield source, Path(file).name

@@ -118,8 +118,7 @@ def commands(ctx: typer.Context) -> OwnResult:
     With --json, a program that knows only this description can use all of msgctl. `effect` says what a command does to
     the service: it reads, changes or sends something; a local command makes no request.
     """
-    from msgctl.reference.commands import document
-    from msgctl.reference.description import describe
+    from msgctl.reference.description import describe, document
 
     context = ctx.obj
     description = document(describe(ctx.find_root().command))

@@ -20,7 +20,6 @@ from uuid import uuid4, uuid5
 import typer
 
 from msgctl import __version__, segments, values
-from msgctl.cli import bulk_options
 from msgctl.cli.bulk_options import MOST_CREDITS
 from msgctl.cli.context import Context
 from msgctl.cli.errors import report
@@ -281,8 +280,8 @@ def _numbers(context: Context, file: str) -> frozenset[str]:
     from msgctl.jobs.reader import numbers_in
 
     # Standard input belongs to the protocol, so - is a file.
-    with bulk_options.opened(context, "./-" if file == "-" else file) as (source, name):
-        return frozenset(numbers_in(source, name, Country().known(context)))
+    file = "./-" if file == "-" else file
+    return frozenset(numbers_in(file, context.stdin.buffer, Country().known(context)))
 
 
 def _serve(context: Context, toolbox: Toolbox) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -76,17 +75,11 @@ def import_(
 ) -> None:
     """Add the numbers of a file to the opt-out list, all or none."""
     from msgctl.history import optouts
-
-    numbers = _read(context, file, country.known(context), phone_column)
-    given, new = optouts.add(numbers, context.clock())
-    _tell_added(context, given, new)
-
-
-def _read(context: Context, file: str, country_code: str | None, phone_column: str | None) -> Iterator[str]:
     from msgctl.jobs.reader import numbers_in
 
-    with bulk_options.opened(context, file) as (source, name):
-        yield from numbers_in(source, name, country_code, phone_column)
+    numbers = numbers_in(file, context.stdin.buffer, country.known(context), phone_column)
+    given, new = optouts.add(numbers, context.clock())
+    _tell_added(context, given, new)
 
 
 def _tell_added(context: Context, given: int, new: int) -> None:

@@ -7,9 +7,10 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from itertools import chain, islice
-from typing import NamedTuple
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, cast
 
 from msgctl import phones
 from msgctl.errors import UsageError
@@ -98,29 +99,31 @@ class PhoneCells:
 
 @contextmanager
 def opened(
-    source: io.BufferedReader,
-    name: str,
-    phone_column: str | None,
+    file: str,
+    stdin: BinaryIO,
+    phone_column: str | None = None,
     phones: PhoneCells | None = None,
     *,
     may_be_list: bool = False,
     note: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Recipients]:
-    """Open the recipients in a source, which stays open; ``name`` is what messages call it.
+    """Open a file of recipients; ``-`` is ``stdin``, which stays open.
 
-    ``note`` tells the user of Windows-1252 at the end. Raises UsageError if the file is not text, or has no header or
-    no phone column.
+    ``note`` tells the user of Windows-1252 at the end. Raises UsageError if the file cannot be read or is not text, or
+    has no header or no phone column.
     """
-    name = shorten(name)
     phones = phones or PhoneCells()
-    try:
-        head = source.peek(4)
-    except OSError as error:
-        raise formats.unreadable(name, error) from None
-    if head.startswith(formats.ZIP_MARK):
-        yield _table(name, formats.workbook_records(source, name), phone_column, phones)
-        return
-    with closing(formats.Lines(source, name, head)) as lines:
+    name = _name(file)
+    with ExitStack() as stack:
+        try:
+            source = cast(io.BufferedReader, stdin) if file == "-" else stack.enter_context(Path(file).open("rb"))
+            head = source.peek(4)
+        except (OSError, ValueError) as error:
+            raise formats.unreadable(name if file == "-" else quote(file), error) from None
+        if head.startswith(formats.ZIP_MARK):
+            yield _table(name, formats.workbook_records(source, name), phone_column, phones)
+            return
+        lines = stack.enter_context(closing(formats.Lines(source, name, head)))
         if not lines.first:
             raise UsageError(f"{name} is empty", "It should hold recipients: CSV with a header, JSON Lines, or .xlsx.")
         if may_be_list and _is_phone(lines.first, least=1):
@@ -134,23 +137,24 @@ def opened(
             note(f"{name} is not UTF-8; reading it as Windows-1252")
 
 
-def numbers_in(
-    source: io.BufferedReader, name: str, country: str | None, phone_column: str | None = None
-) -> Iterator[str]:
-    """Yield the numbers in a file: one per line, or any file of recipients.
+def numbers_in(file: str, stdin: BinaryIO, country: str | None, phone_column: str | None = None) -> Iterator[str]:
+    """Yield the numbers in a file: one per line, or any file of recipients; ``country`` is that of national numbers.
 
-    ``name`` is what messages call the file, ``country`` is that of national numbers. Raises UsageError for a number
-    that is not valid.
+    Raises UsageError for a number that is not valid.
     """
-    with opened(source, name, phone_column, PhoneCells(country), may_be_list=True) as found:
+    with opened(file, stdin, phone_column, PhoneCells(country), may_be_list=True) as found:
         for row in found.rows:
             if isinstance(row, InvalidRow):
                 raise UsageError(
-                    f"Line {row.line} of {shorten(name)}: {row.phone}: {row.reason}",
+                    f"Line {row.line} of {_name(file)}: {row.phone}: {row.reason}",
                     "Fix or remove it. Name the country of national numbers with --country-code CO.",
                 )
             if row is not None:
                 yield row.phone
+
+
+def _name(file: str) -> str:
+    return "standard input" if file == "-" else shorten(Path(file).name)
 
 
 def _table(name: str, records: Iterator[Record], phone_column: str | None, phones: PhoneCells) -> Recipients:
