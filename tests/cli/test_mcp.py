@@ -334,23 +334,15 @@ def test_a_server_can_be_a_dry_run_as_a_whole(tool: Tool) -> None:
     assert inbox(tool) == []
 
 
-def test_other_profiles_stay_unknown(service: Service, tool: Tool) -> None:
-    service.will(answer(ACCEPTED))
-    assert tool("sms", "send", PHONE, "-m", "A secret").code == 0
-
-    async def conversation(client: Client) -> None:
-        assert (await client.call("history_list")).document == []
-        assert (await client.call("usage", by="profile")).document == []
-
-    talk(conversation, *SANDBOX, "mcp")
-
-
-def test_jobs_of_other_profiles_stay_unknown(service: Service, tool: Tool, home: Path) -> None:
+def test_other_profiles_and_their_jobs_stay_unknown(service: Service, tool: Tool, home: Path) -> None:
     (home / "team.csv").write_text(f"phone\n{PHONE}\n")
     service.always(answer(ACCEPTED))
+    assert tool("sms", "send", PHONE, "-m", "A secret").code == 0
     job = tool("sms", "bulk", str(home / "team.csv"), "-m", "A secret", "--yes", "--json").document["job"]
 
     async def unknown(client: Client) -> None:
+        assert (await client.call("history_list")).document == []
+        assert (await client.call("usage", by="profile")).document == []
         for name in ("job_show", "job_report", "job_states"):
             assert (await client.call(name, job=job)).message == f'There is no job "{job}"'
 

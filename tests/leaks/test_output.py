@@ -66,6 +66,7 @@ FLAGS = (("-vv",), ("-vv", "--json"))
 @pytest.mark.parametrize(
     ("way", "flags"),
     [("environment", FLAGS[0]), ("standard input", FLAGS[1]), ("standard input", ("-n", "-v")), ("command", FLAGS[0])],
+    ids=["environment", "standard input", "dry run", "key command"],
 )
 def test_no_command_shows_or_stores_the_key(
     way: str, flags: tuple[str, ...], tool: Tool, server: Service, home: Path, monkeypatch: pytest.MonkeyPatch

@@ -138,7 +138,9 @@ KILL = "KILL"
 EVERY_FAULT = (KILL, "ENOSPC", "EDQUOT", "EIO", "EINTR", "EACCES", "EROFS")
 
 
-@pytest.mark.parametrize("faults", [(fault,) for fault in EVERY_FAULT] if FULL else [(KILL, "ENOSPC", KILL)])
+@pytest.mark.parametrize(
+    "faults", [(fault,) for fault in EVERY_FAULT] if FULL else [(KILL, "ENOSPC", KILL)], ids="-".join
+)
 @each_change
 def test_a_kill_or_a_failure_at_a_system_call_loses_nothing(
     change: Change, faults: tuple[str, ...], new_world: NewWorld, tmp_path: Path

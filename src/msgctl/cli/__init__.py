@@ -23,7 +23,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.errors import report, usage_error
 from msgctl.cli.tree import Root, group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
-from msgctl.output.result import OwnResult
+from msgctl.output.result import Format, OwnResult
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -70,7 +70,7 @@ def _run(arguments: Sequence[str], context: Context) -> int:
                 return 0
             context.printer.print(result)
             is_told = False
-            if isinstance(result, OwnResult) and context.shows_tables:
+            if isinstance(result, OwnResult) and context.options.format is Format.TABLE and context.stdout.isatty():
                 is_told = result.view == "doctor"
                 if result.empty and not result.documents:
                     context.note(result.empty)

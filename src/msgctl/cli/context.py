@@ -239,11 +239,6 @@ class Context:
 
     # --- printing
 
-    @property
-    def shows_tables(self) -> bool:
-        """Whether results are tables for a person at a terminal."""
-        return self.options.format is Format.TABLE and self.stdout.isatty()
-
     def check_fields(self, columns: Iterable[str]) -> None:
         """Check --fields before anything is done. Raises UsageError."""
         if self.options.fields:
@@ -258,10 +253,9 @@ class Context:
         from msgctl.output.printer import Screen, terminal_width
 
         is_drawn = stream.isatty()
-        color = is_drawn and self.environ.get("TERM", "") not in ("", "dumb", "unknown")
-        color = not (self.options.no_color or self.environ.get("NO_COLOR")) and (
-            color or bool(self.environ.get("FORCE_COLOR"))
-        )
+        is_refused = self.options.no_color or self.environ.get("NO_COLOR")
+        has_color = is_drawn and self.environ.get("TERM", "") not in ("", "dumb", "unknown")
+        color = not is_refused and (has_color or bool(self.environ.get("FORCE_COLOR")))
         return Screen(stream, terminal_width(stream) if is_drawn or color else None, color)
 
     def note(self, text: str) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -18,9 +18,6 @@ from msgctl.output.result import OwnResult, ServiceResult
 from msgctl.recipients import ACCEPTED, RecipientOutcome, folded, is_delivered, is_final
 from msgctl.text import plural, shorten
 from msgctl.values import quote
-
-if TYPE_CHECKING:
-    from msgctl.output.progress import StateProgress
 
 app = group("Check the delivery state of SMS and calls.")
 
@@ -44,6 +41,14 @@ class MessageIds(NamedTuple):
         found = list(dict.fromkeys(values.words(text, "ID") for text in self.id or _last_ids(context)))
         requests.check_fields(context, ops.MESSAGES_STATE)
         return found
+
+
+class Seen(NamedTuple):
+    """What was learned of messages, by id: the ``latest`` responses, their ``states``, and the ``failures``."""
+
+    latest: dict[str, Response]
+    states: dict[str, str]
+    failures: dict[str, MsgctlError]
 
 
 NOT_OF_ONE_MESSAGE = (ConfigurationError, Interrupted, UsageError)
@@ -98,32 +103,29 @@ def watch(
     max_wait: Annotated[str, typer.Option("--max-wait", metavar="S", help="Maximum seconds to wait.")] = "300",
 ) -> ServiceResult | OwnResult:
     """Wait until each message reaches a state; exit 6 if one does not."""
-    watcher = StateWatcher(
-        context,
-        until=[values.words(state, "--until") for state in until or []],
-        interval=values.seconds(interval, "--interval"),
-        max_wait=values.seconds(max_wait, "--max-wait", most=31 * 86400),
-    )
+    states = [values.words(state, "--until") for state in until or []]
+    pause = values.seconds(interval, "--interval")
+    most = values.seconds(max_wait, "--max-wait", most=31 * 86400)
     ids = messages.ids(context)
     if context.options.dry_run:
         return _described(context, ids)
-    failures: list[MsgctlError] = []
+    seen, failures = Seen({}, {}, {}), list[MsgctlError]()
     try:
-        watcher.run(ids)
+        follow(context, ids, seen, most, pause, states)
     except NOT_OF_ONE_MESSAGE as error:
         failures.append(error)
     except KeyboardInterrupt:
         failures.append(Interrupted("Interrupted"))
-    failures += [_named(each, watcher.failures[each]) for each in ids if each in watcher.failures]
-    return ServiceResult(list(watcher.latest.values()), len(ids), failures=failures)
+    failures += [_named(each, seen.failures[each]) for each in ids if each in seen.failures]
+    return ServiceResult(list(seen.latest.values()), len(ids), failures=failures)
 
 
 def undelivered(context: Context, sent: Sequence[RecipientOutcome], max_wait: float) -> list[MsgctlError]:
     """Follow the messages that were accepted to a final state. Return an error that names those not delivered."""
     accepted = [each for each in sent if each.outcome == ACCEPTED]
-    watcher = StateWatcher(context, until=(), interval=2.0, max_wait=max_wait)
-    watcher.run(list(dict.fromkeys(each.id for each in accepted if each.id)))
-    states = [(each.phone or "the message", watcher.states.get(each.id or "", "state unknown")) for each in accepted]
+    seen = Seen({}, {}, {})
+    follow(context, list(dict.fromkeys(each.id for each in accepted if each.id)), seen, max_wait)
+    states = [(each.phone or "the message", seen.states.get(each.id or "", "state unknown")) for each in accepted]
     missing = [f"{who} [{shorten(state, 60)}]" for who, state in states if not is_delivered(state)]
     if not missing:
         if accepted:
@@ -132,7 +134,7 @@ def undelivered(context: Context, sent: Sequence[RecipientOutcome], max_wait: fl
     what = (
         f"Not delivered to {requests.some_of(missing)} ({len(missing)} of {plural(len(accepted), 'accepted message')})"
     )
-    error = next(iter(watcher.failures.values()), None)
+    error = next(iter(seen.failures.values()), None)
     why = f"The first failure: {error.message}. " if error else ""
     return [ConditionError(what, f"{why}To check again: msgctl state get --last")]
 
@@ -179,80 +181,58 @@ def _last_ids(context: Context) -> list[str]:
     raise UsageError(f"--last: {why}", "Give the ID of each message; msgctl history lists earlier ones.")
 
 
-class StateWatcher:
-    """Polls the states of messages; collects by id the ``latest`` responses, their ``states``, and the ``failures``."""
+def follow(
+    context: Context, ids: Sequence[str], seen: Seen, max_wait: float, interval: float = 2.0, until: Sequence[str] = ()
+) -> None:
+    """Poll until each message is in one of the states, or a final one, or the time is over; then poll once more."""
+    deadline = context.monotonic() + max_wait
+    wanted = " or ".join(shorten(state, 40) for state in until) or "a final state"
+    ends = {folded(state) for state in until}
+    waiting, is_last, display = list(ids), False, None
+    with ExitStack() as stack:
+        stack.callback(lambda: _learn(context, seen.latest.values()))
+        if context.printer.shows_verdicts and not context.options.verbose:
+            from msgctl.output.progress import StateProgress
 
-    def __init__(self, context: Context, *, until: Sequence[str], interval: float, max_wait: float) -> None:
-        self._context = context
-        self._until = frozenset(folded(state) for state in until)
-        self._wanted = " or ".join(shorten(state, 40) for state in until) or "a final state"
-        self._interval = interval
-        self._max_wait = max_wait
-        self._deadline = context.monotonic() + max_wait
-        self._display: StateProgress | None = None
-        self._lost = False
-        self.latest: dict[str, Response] = {}
-        self.states: dict[str, str] = {}
-        self.failures: dict[str, MsgctlError] = {}
+            color, clock = context.screen(context.stderr).color, context.monotonic
+            display = StateProgress(context.stderr, color=color, ids=ids, max_wait=max_wait, monotonic=clock)
+            stack.enter_context(display)
+        while waiting and not is_last:
+            is_last = context.monotonic() >= deadline
+            for each in [*waiting]:
+                left = deadline - context.monotonic()
+                try:
+                    response = context.client.send(ops.MESSAGES_STATE, {"id": each}, timeout=max(left, LAST_CHECK))
+                except NOT_OF_ONE_MESSAGE:
+                    raise
+                except MsgctlError as error:
+                    if not error.retryable:
+                        seen.failures[each] = error
+                        waiting.remove(each)
+                        continue
+                    (display.say if display else context.note)(f"{shorten(each, 60)}: {error.message}; trying again")
+                    if context.monotonic() >= deadline:
+                        break  # the service does not respond, and the time is over
+                    continue
+                said = response.document.get("state")
+                state = "missing" if said is None else str(said)
+                if seen.states.get(each) != state and not display:
+                    context.note(f"{shorten(each, 60)}: {shorten(state, 60)}")
+                seen.states[each], seen.latest[each] = state, response
+                is_wanted = folded(state) in ends or (is_final(state) and not ends)
+                if is_wanted or is_final(state):
+                    waiting.remove(each)
+                    if not is_wanted:
+                        seen.failures[each] = _not_reached(each, f"ended as {quote(state)}, not {wanted}")
+            if display:
+                display.show(seen.states, len(waiting))
+            if waiting and not is_last:
+                context.sleep(max(0.0, min(interval, deadline - context.monotonic())))
+    late = {each: shorten(seen.states.get(each, "unknown"), 60) for each in waiting}
+    seen.failures.update(
+        {each: _not_reached(each, f"did not reach {wanted} in time (now: {state})") for each, state in late.items()}
+    )
 
-    def run(self, ids: Sequence[str]) -> None:
-        """Poll until each message is done or the time is over; then poll once more."""
-        context = self._context
-        with ExitStack() as stack:
-            stack.callback(lambda: _learn(context, self.latest.values()))
-            if context.printer.shows_verdicts and not context.options.verbose:
-                from msgctl.output.progress import StateProgress
 
-                color, clock = context.screen(context.stderr).color, context.monotonic
-                display = StateProgress(context.stderr, color=color, ids=ids, max_wait=self._max_wait, monotonic=clock)
-                self._display = stack.enter_context(display)
-            waiting = list(ids)
-            while waiting:
-                is_last, self._lost = self._left() <= 0, False
-                waiting = [each for each in waiting if not self._is_done(each)]
-                if self._display:
-                    self._display.show(self.states, len(waiting))
-                if is_last:
-                    break
-                if waiting:
-                    context.sleep(max(0.0, min(self._interval, self._left())))
-        for each in waiting:
-            state = shorten(self.states.get(each, "unknown"), 60)
-            self._fail(each, f"did not reach {self._wanted} in time (now: {state})")
-
-    def _left(self) -> float:
-        return self._deadline - self._context.monotonic()
-
-    def _is_done(self, id: str) -> bool:
-        left = self._left()
-        if left <= 0 and self._lost:  # the service does not respond, and the time is over
-            return False
-        try:
-            response = self._context.client.send(ops.MESSAGES_STATE, {"id": id}, timeout=max(left, LAST_CHECK))
-            self._lost = False
-        except NOT_OF_ONE_MESSAGE:
-            raise
-        except MsgctlError as error:
-            self._lost = error.retryable
-            if not self._lost:
-                self.failures[id] = error
-                return True
-            self._say(f"{shorten(id, 60)}: {error.message}; trying again")
-            return False
-        state = response.document.get("state")
-        state = "missing" if state is None else str(state)
-        before, self.states[id], self.latest[id] = self.states.get(id), state, response
-        if before != state and not self._display:
-            self._say(f"{shorten(id, 60)}: {shorten(state, 60)}")
-        if folded(state) in self._until:
-            return True
-        if is_final(state) and self._until:
-            self._fail(id, f"ended as {quote(state)}, not {self._wanted}")
-        return is_final(state)
-
-    def _say(self, text: str) -> None:
-        (self._display.say if self._display else self._context.note)(text)
-
-    def _fail(self, id: str, what: str) -> None:
-        hint = f"Check again later: msgctl state get {shorten(id, 60)}"
-        self.failures[id] = ConditionError(f"Message {quote(id)} {what}", hint)
+def _not_reached(id: str, what: str) -> ConditionError:
+    return ConditionError(f"Message {quote(id)} {what}", f"Check again later: msgctl state get {shorten(id, 60)}")

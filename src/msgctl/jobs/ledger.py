@@ -255,14 +255,14 @@ class Ledger:
         )
 
     def _look_ahead(self) -> bool:
-        """Read the next recipients if there are none. Return whether there are any."""
+        """Read the next recipients if all were handed out. Return whether somebody is pending."""
         if not self._ahead:
             self._flush()
             any(self._read(zones) for zones in self.open_zones)
         return bool(self._ahead)
 
     def _read(self, zones: str) -> bool:
-        """Read the next recipients in some time zones, after those that were read. Return whether there are any."""
+        """Read the next recipients in some time zones, after those read before. Return whether somebody is pending."""
         message, line = self._read_to.get(zones, (0, 0))
         # Whole requests, if all get one message.
         number = max(1, _READ_AHEAD // self.spec.batch_size) * self.spec.batch_size

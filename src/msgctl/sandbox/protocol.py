@@ -150,7 +150,7 @@ CREDENTIALS = {
 """The parameters of every operation, by their place."""
 
 
-class Format(NamedTuple):
+class Pattern(NamedTuple):
     """The format of a parameter: a pattern for all of it, the rule in words, and a check that raises ValueError."""
 
     pattern: str
@@ -165,15 +165,15 @@ class Format(NamedTuple):
         return re.fullmatch(self.pattern, value) is not None
 
 
-_DAY = Format("[0-9]{4}-[0-9]{2}-[0-9]{2}", "a date as YYYY-MM-DD", date.fromisoformat)
+_DAY = Pattern("[0-9]{4}-[0-9]{2}-[0-9]{2}", "a date as YYYY-MM-DD", date.fromisoformat)
 FORMATS = {
-    "phone": Format(r"\+?[0-9]{5,15}", "5 to 15 digits with an optional + before them"),
-    "country-code": Format("[A-Za-z]{2}", "a two-letter ISO 3166 country code"),
+    "phone": Pattern(r"\+?[0-9]{5,15}", "5 to 15 digits with an optional + before them"),
+    "country-code": Pattern("[A-Za-z]{2}", "a two-letter ISO 3166 country code"),
     "since": _DAY,
     "until": _DAY,
-    "alias": Format("[A-Za-z0-9_-]{1,64}", "1 to 64 letters, digits, dashes and underscores"),
-    "domain-name": Format(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*", "a domain name"),
-    "url-long": Format(
+    "alias": Pattern("[A-Za-z0-9_-]{1,64}", "1 to 64 letters, digits, dashes and underscores"),
+    "domain-name": Pattern(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*", "a domain name"),
+    "url-long": Pattern(
         r"https?://[^/?#:\s\x00-\x20\x7f-\x9f][^\s\x00-\x20\x7f-\x9f]*",
         "an absolute http or https URL",
         lambda url: urlsplit(url).port,
