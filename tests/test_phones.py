@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from typing import Any
 
 import phonenumbers
 import pytest
@@ -36,6 +37,7 @@ def digits(number: phonenumbers.PhoneNumber) -> str:
         ("+57 (300) 123-4567", None),
         ("0057 300 1234567", "CO"),
         ("0057.300.1234567", "MX"),
+        ("00573001234567", "MX"),
         ("+573001234567", "MX"),
         ("\u202a+57\u00a0300\u202f123\u20114567\u202c", None),
         ("\uff0b\uff15\uff17 300 123 4567", None),
@@ -158,6 +160,22 @@ def test_a_reader_of_many_numbers_reads_each_as_read_does() -> None:
                         reader.read(text)
                 else:
                     assert reader.read(text) == expected, (region, country, text)
+
+
+def test_a_reader_remembers_eight_countries_and_asks_libphonenumber_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    read = phones.read
+
+    def count(text: str, *arguments: Any, **more: Any) -> phones.Phone:
+        asked.append(text)
+        return read(text, *arguments, **more)
+
+    monkeypatch.setattr(phones, "read", count)
+    reader = phones.Reader()
+    texts = [digits(number) for region in "CO ES FR GB PE CL BR EC BO".split() if (number := example(region))]
+    for text in texts * 2:
+        assert reader.read(text).digits == text
+    assert asked == [*texts, texts[8]]
 
 
 @pytest.mark.parametrize(

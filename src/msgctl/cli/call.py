@@ -39,6 +39,10 @@ class CallOptions(NamedTuple):
         typed = {"retries": self.retries, "audio-code": self.audio_code}
         given: dict[str, Value] = {"leave-voicemail": self.leave_voicemail, **requests.checked(ops.SEND_CALL, typed)}
         if self.audio_code is None:
+            is_read = isinstance(message, MessageOptions) and not context.stdin.isatty()
+            if message == (None, None) and not is_read and self.voice is None and context.profile.voice is None:
+                hint = "Give -m TEXT and --voice NAME, or --audio-code ID."
+                raise UsageError("The message and --voice are missing", hint)
             return {**given, "voice": requests.voice(context, self.voice, ops.SEND_CALL.field("voice"))}
         excluded = {"--message": message.text, "--message-file": message.message_file, "--voice": self.voice}
         if named := [name for name, value in excluded.items() if value is not None]:

@@ -78,6 +78,16 @@ SYNONYMS = {
 }
 """Words that other tools use for commands, and what they may mean here, in any group."""
 CANCEL = "To stop a running job press Ctrl-C in its terminal; to delete one: msgctl job remove JOB."
+OPTION_SYNONYMS = {
+    **dict.fromkeys(("--text", "--body", "--msg"), "-m/--message"),
+    **dict.fromkeys(("--to", "--phone", "--number"), "PHONE, without an option"),
+    "--format": "-o/--output",
+    "--debug": "-v/--verbose",
+    "--force": "-y/--yes",
+    "--account": "-p/--profile",
+    "--file": "--message-file",
+}
+"""Options that users of other tools type, and those of msgctl."""
 
 
 def usage_error(error: typer.TyperException) -> UsageError:
@@ -128,12 +138,15 @@ def _told(error: typer.TyperException, ctx: Any) -> tuple[str, str]:
 
 
 def _meant(option: str, ctx: Any) -> list[str]:
-    """Return suggestions: a longer option, else the nearest, else an option of a command below."""
+    """Return suggestions: a longer option, else a synonym, else the nearest, else an option of a command below."""
     if ctx is None or not option.startswith("--"):
         return []
     known = list(_options(ctx.command))
+    synonym = OPTION_SYNONYMS.get(option.lower(), "")
+    is_synonym = synonym and (synonym[0] != "-" or synonym.split("/")[-1] in known)
     return (
         [name for name in known if name.startswith(option)]
+        or ([synonym] if is_synonym else [])
         or get_close_matches(option.lower(), known, n=1, cutoff=LEAST_LIKENESS)
         or [f"{ctx.command_path} {n} {option}" for n, each in children_of(ctx.command) if option in _options(each)]
     )

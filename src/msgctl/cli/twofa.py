@@ -68,6 +68,8 @@ def send_call(
     numbers: Numbers,
 ) -> Result:
     """Send a verification code by voice call."""
+    if to.app_name is None and voice is None and context.profile.app_name is None and context.profile.voice is None:
+        raise UsageError("--app-name and --voice are missing", "Give --app-name NAME and --voice NAME.")
     given = to.values(context, numbers) | requests.checked(ops.CALL_2FA, {"retries": retries})
     given["voice"] = requests.voice(context, voice, ops.CALL_2FA.field("voice"))
     return requests.run(context, ops.CALL_2FA, given)
@@ -110,6 +112,8 @@ def verify(
     Without --code, msgctl asks for the code on a terminal.
     """
     if code is None and not context.stdin.isatty():
+        if to.app_name is None and context.profile.app_name is None:
+            raise UsageError("--app-name and --code are missing", "Give --app-name NAME and --code CODE.")
         raise UsageError("--code is missing", "Give --code CODE, or --code - to read it from standard input.")
     given = to.values(context, numbers)
     if code is None:
