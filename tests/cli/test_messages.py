@@ -93,6 +93,7 @@ ROWS = [
     f"{'Ana ' * 12},x",
     ",x",
     "5.73E+11,x",
+    ",",
     f"{PHONE}.0,x",
     f"{PHONE},x,y",
     f"{PHONE},",
@@ -191,7 +192,7 @@ RESULTS = {
 
 def results(tell: Teller, service: Service) -> None:
     report = ("job", "report", "--last", "-o", "tsv", "--no-header", "--fields", "phone,outcome,status,error")
-    Path("people.csv").write_text(f"phone\n{PHONE}\n573007654321\n12\n")
+    Path("people.csv").write_text(f"phone,name\n{PHONE},Ana\n,\n573007654321,Luis\n12,Eva\n")
     job = ("sms", "bulk", "people.csv", "-m", "x", "--skip-invalid", "--again", "--yes")
     for name, behaviour in RESULTS.items():
         service.always(behaviour)

@@ -91,6 +91,10 @@ def test_data_may_be_one_entry(operation: Operation) -> None:
     assert parsed(operation, {"data": entry}).document["data"] == [entry]
 
 
+def test_an_error_beside_the_only_field_of_a_record_is_a_success() -> None:
+    assert parsed(ops.BALANCE, {"status": 7, "error": "cached"}).document["status"] == "7"
+
+
 # --- refusals and doubt
 
 REFUSING = (301, 307, 308, 400, 401, 402, 403, 404, 405, 413, 415, 422, 429)

@@ -32,7 +32,7 @@ AFTER = {
 }
 """The state of a recipient after its request, in the words of the contract."""
 
-PRICES = {"0": 0, "1": 1, "7": 7, "03": 3, None: None, "much": None, "1.5": None}
+PRICES = {"0": 0, "1": 1, "3": 3, "03": 3, None: None, "much": None, "1.5": None}
 """What the service may say of credits, and the whole number in it."""
 
 SAID = st.tuples(st.sampled_from([Event.ACCEPTED, Event.REFUSED, Event.LOST]), st.sampled_from([*PRICES]))
@@ -257,6 +257,11 @@ class LedgerMachine(RuleBasedStateMachine):
             counted = Counter([*self.excluded.values(), *(person.outcome(running=running) for person in people)])
             assert +Counter(totals.outcomes(running=running)) == counted
 
+    @invariant()
+    def every_result_names_a_request(self) -> None:
+        query = "SELECT line FROM result WHERE request NOT IN (SELECT number FROM request)"
+        assert self.ledger.db.execute(query).fetchall() == []
+
     def stored(self) -> list[object]:
         """Return all that the file says of recipients and requests."""
         return [
@@ -279,6 +284,38 @@ def test_intents_are_not_written_over_those_of_another_process(tmp_path: Path) -
             other.intend(2)
         assert one.db.execute("SELECT * FROM outcome").fetchall() == stored
         assert other.totals.states[State.PENDING] == 2
+
+
+def test_one_price_in_two_spellings_is_charged_to_both(tmp_path: Path) -> None:
+    path = write(tmp_path / "job.sqlite3", rows(2))
+    with closing(opened(path)) as ledger:
+        with ledger.transaction():
+            intent = ledger.intend(2)
+        assert intent is not None
+        said = [
+            RecipientOutcome(None, Event.ACCEPTED, id_, "queued", price) for id_, price in (("a", "1"), ("b", "01"))
+        ]
+        with ledger.transaction():
+            ledger.record(RequestResult(intent, said))
+        assert [(row["id"], row["credits"]) for row in report(ledger)] == [("a", 1), ("b", 1)]
+    with closing(opened(path)) as ledger:
+        assert (ledger.totals.states[State.PENDING], ledger.totals.credits) == (0, 2)
+
+
+def test_an_unsent_request_leaves_a_doubtful_recipient_with_the_one_that_was_sent(tmp_path: Path) -> None:
+    path = write(tmp_path / "job.sqlite3", rows(2))
+    for event, asked in ((Event.LOST, [Outcome.UNKNOWN]), (Event.NOT_SENT, []), (Event.ACCEPTED, [])):
+        with closing(opened(path)) as ledger:
+            with ledger.transaction():
+                intent = ledger.intend(1)
+            assert intent is not None
+            with ledger.transaction():
+                ledger.record(result(intent, event))
+            ledger.resend(*asked)
+            found = ledger.db.execute(
+                "SELECT result.line, lines FROM result JOIN request ON number = request"
+            ).fetchall()
+    assert found == [(2, "[2]"), (3, "[3]")]
 
 
 def test_the_report_names_a_lost_request_and_the_refusal_of_the_next(tmp_path: Path) -> None:

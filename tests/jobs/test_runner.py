@@ -173,6 +173,20 @@ def test_a_full_disk_loses_no_response_and_no_recipient(tmp_path: Path) -> None:
     assert (len(phones), len(set(phones))) == (2000, 2000)
 
 
+def test_a_job_stops_if_another_process_changes_its_ledger(tmp_path: Path) -> None:
+    path = job(tmp_path, 4, concurrency=1)
+
+    def meddle(phones: Sequence[str]) -> list[dict[str, Any]]:
+        with closing(sqlite3.connect(path, timeout=30)) as db, db:
+            db.execute("DELETE FROM request")
+        return accept(phones)
+
+    service = Service(otherwise=meddle)
+    with closing(opened(path)) as ledger:
+        assert "another process has changed it" in str(run(ledger, service))
+    assert len(service.asked) == 1
+
+
 def broken(_: Sequence[str]) -> list[dict[str, Any]]:
     raise ZeroDivisionError("a mistake of ours, with the-secret in it")
 

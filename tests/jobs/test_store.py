@@ -14,8 +14,10 @@ import pytest
 
 from jobs.making import SPEC, opened, rows, write
 from msgctl.errors import ConfigurationError
-from msgctl.jobs.importer import Importer
+from msgctl.jobs.importer import Importer, Tally
+from msgctl.jobs.reader import Row
 from msgctl.jobs.store import Store
+from msgctl.jobs.template import Message
 from support.jobs import NOW
 
 JOB = "20261121-3f9a2c"
@@ -158,6 +160,14 @@ def test_the_log_of_a_job_that_is_not_running_is_kept(store: Store) -> None:
 
 
 # --- a new one
+
+
+def test_the_most_expensive_message_is_the_first_of_those_that_cost_most() -> None:
+    tally = Tally()
+    for line, cost in enumerate((2, 1, 4, 3, 4), start=2):
+        tally.add(Row(line, f"57300000000{line}", ()), Message({}, cost, cost))
+    assert tally.most_expensive is not None
+    assert (tally.most_expensive[0].line, tally.credits, tally.countries) == (4, 14, {"CO": 14})
 
 
 def test_a_discarded_import_leaves_nothing(store: Store) -> None:

@@ -165,7 +165,7 @@ class Importer:
         text = json.dumps(message.parameters)
         number = self._cached.get(text)
         if number is None:
-            digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+            digest = hashlib.sha256(text.encode()).digest()
             self._db.execute(
                 "INSERT OR IGNORE INTO message (digest, parameters, cost) VALUES (?, ?, ?)",
                 (digest, text, message.cost),

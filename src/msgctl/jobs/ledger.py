@@ -40,7 +40,7 @@ _ENDED = """UPDATE request SET ended = ?, body = said.value
 _NOT_SENT = "DELETE FROM request WHERE number IN (SELECT value FROM json_each(?)) AND ended IS NULL"
 _RESULT = """INSERT INTO result (line, id, request, state, status, credits, lost, error)
     SELECT CAST(key AS INTEGER), value, ?, ?, ?, ?, ?, ? FROM json_each(?) WHERE true ON CONFLICT (line) DO UPDATE
-    SET id = excluded.id, request = excluded.request, state = excluded.state, status = excluded.status,
+    SET id = excluded.id, request = max(request, excluded.request), state = excluded.state, status = excluded.status,
     credits = excluded.credits, lost = lost + excluded.lost, error = excluded.error"""
 _LOST = """INSERT INTO result (line, request, state, lost, error) SELECT recipient.line, number, ?, cost, ?
     FROM request, json_each(request.lines) AS lines JOIN recipient ON recipient.line = lines.value
@@ -59,7 +59,7 @@ class _Group(NamedTuple):
 
 
 class _Said(NamedTuple):
-    """What a request brought to some of its recipients."""
+    """What a request brought to some of its recipients; one that was not sent is number 0."""
 
     request: int
     state: State
@@ -97,7 +97,7 @@ class Ledger:
         self._ahead: deque[_Group] = deque()
         self._read_to: dict[str, tuple[int, int]] = {}
         self._intents: dict[int, Sequence[int]] = {}
-        self._results: dict[_Said, dict[int, str | None]] = {}
+        self._results: dict[_Said, dict[int, str | None]] = defaultdict(dict)
         self._ended: dict[int, str | None] = {}
         self._not_sent: list[int] = []
 
@@ -230,8 +230,9 @@ class Ledger:
             is_charge_unknown = event is Event.LOST or (event is Event.ACCEPTED and credits_ is None)
             lost = intent.cost if is_charge_unknown else 0
             if after is not State.PENDING:
+                number = intent.number if result.was_sent else 0
                 price_ = price if credits_ is None else credits_
-                self._results[_Said(intent.number, after, status, price_, lost, _why(result))] = ids
+                self._results[_Said(number, after, status, price_, lost, _why(result))].update(ids)
             self.totals.move(before, after, len(ids))
             self.totals.credits += (credits_ or 0) * len(ids)
             self.totals.lost += lost * len(ids)
