@@ -259,6 +259,8 @@ def test_a_job_whose_process_was_killed_is_continued(service: Service, tool: Too
     assert found["unknown"] + found["accepted"] == 3
     assert sorted(set(sent_to(service))) == sent_to(service)
     assert jobs.shown(job)["state"] == "done"
+    reasons = {row["error"] for row in jobs.report(job) if row["outcome"] == "unknown"}
+    assert reasons == {"msgctl ended before the response arrived"}
 
 
 def test_a_job_that_the_service_refuses_is_left_to_its_user(
