@@ -306,6 +306,7 @@ class History:
         for run in job.runs:
             self._compare_departures(job.plan, run)
         gone = {phone for each in self.departures(job.runs) for phone in each.phones}
+        gone -= {*job.of("pending")}  # such as those who were refused and are to be sent to again
         check(not job.is_canary or len(gone) <= (job.plan.canary or 0), f"{len(gone)} were sent to as canaries")
         latest = job.runs[-1]
         if latest.out:
