@@ -174,9 +174,9 @@ class ToolContext(Context):
             yield lambda outcomes: self._check_spent(settle(sum(_charged(outcome, each) for outcome in outcomes)))
 
     def _check_spent(self, used: int) -> None:
-        """Tell the client if a send cost so much more than the last one that it passed the limit."""
+        """Tell the client if a send cost so much more than expected that the day's limit is exceeded."""
         if self._allowance and used > self._allowance.credits:
-            what = f"This send cost more than expected: {used} credits are used today, more than --max-credits"
+            what = f"This send cost more than expected: {used} credits used today, more than --max-credits"
             self.say(json.dumps({"kind": "note", "message": f"{what} {self._allowance.credits}."}))
 
 

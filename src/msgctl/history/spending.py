@@ -53,8 +53,8 @@ def reserved(
     """Reserve credits for the send that the block makes under a key; the block calls what is yielded with its cost.
 
     That returns the credits used on this day. Until then the estimate counts, or more if earlier sends of the operation
-    cost more than theirs. Raises LimitError if more than ``most`` credits could be charged on this day, and UsageError
-    if the key was used before.
+    cost more than estimated. Raises LimitError if more than ``most`` credits could be charged on this day, and
+    UsageError if the key was used before.
     """
     path = files.state("mcp.sqlite3")
     with SENDS.opened(path, create=True) as db:
