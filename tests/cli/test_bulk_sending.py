@@ -175,6 +175,14 @@ def test_five_refusals_in_a_row_stop_a_job(jobs: Jobs, service: Service, home: P
     assert sent == [*numbers(9), *numbers(5)]
 
 
+def test_the_history_says_refused_until_a_message_is_sent_again(three: str, jobs: Jobs, service: Service) -> None:
+    service.will(BALANCE, REFUSAL)
+    job = jobs.send(three, code=6)
+    jobs("job", "resume", job, "--resend-refused", "--yes", "--max-credits", "0")
+    assert jobs.outcomes(job) == dict.fromkeys((ANA, LUIS, EVA), "pending")
+    assert {each["outcome"] for each in jobs("history", "--json").document} == {"refused"}
+
+
 @pytest.mark.parametrize("lost", [drop, answer({"error": "x"}, 503)], ids=["drop", "503"])
 def test_unknown_messages_are_resent_only_on_request(lost: Any, three: str, jobs: Jobs, service: Service) -> None:
     service.will(BALANCE, lost)

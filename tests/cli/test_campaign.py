@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -150,21 +151,22 @@ def test_of_the_same_job_started_twice_at_once_one_is_refused(service: Service, 
 def test_a_job_outside_its_window_waits_and_says_until_when(
     service: Service, everyone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a real process with a real clock: it is paused by a signal."""
+    """In a real process with a real clock: it is killed while it waits, resumed, and paused by Ctrl-C."""
     service.always(accepting(service))
     monkeypatch.setenv("TZ", "America/Bogota")
     hour = (datetime.now(UTC).hour - 5) % 24  # in Bogota; the window is closed for some hours
     window = f"{(hour + 2) % 24:02}:00-{(hour + 2) % 24:02}:30"
-    line = ["sms", "bulk", everyone, "-m", "Hola", "--yes", "--window", window]
-    with subprocess.Popen([sys.executable, "-m", "msgctl", *line], stderr=subprocess.PIPE, text=True) as started:
-        assert started.stderr is not None
-        assert any("Waiting for the sending window until 20" in line for line in started.stderr)
+    bulk = ["sms", "bulk", everyone, "-m", "Hola", "--yes", "--window", window]
+    for line, number in ((bulk, signal.SIGKILL), (["job", "resume", "--last"], signal.SIGINT)):
+        with subprocess.Popen([sys.executable, "-m", "msgctl", *line], stderr=subprocess.PIPE, text=True) as started:
+            assert started.stderr is not None
+            assert any("Waiting for the sending window until 20" in line for line in started.stderr)
+            shown = process("job", "show", "--last", "--json").document
+            assert (shown["state"], shown["until"][14:]) == ("waiting", "00:00Z")
+            started.send_signal(number)
+        assert started.returncode == (130 if number == signal.SIGINT else -number)
         shown = process("job", "show", "--last", "--json").document
-        assert (shown["state"], shown["until"][14:]) == ("waiting", "00:00Z")
-        started.terminate()
-    assert started.returncode == 130
-    shown = process("job", "show", "--last", "--json").document
-    assert (shown["state"], counts(shown), sends(service)) == ("paused", {"pending": 3}, [])
+        assert (shown["state"], counts(shown), sends(service)) == ("paused", {"pending": 3}, [])
 
 
 # --- later
@@ -257,6 +259,8 @@ def test_a_job_whose_process_was_killed_is_continued(service: Service, tool: Too
     assert found["unknown"] + found["accepted"] == 3
     assert sorted(set(sent_to(service))) == sent_to(service)
     assert jobs.shown(job)["state"] == "done"
+    reasons = {row["error"] for row in jobs.report(job) if row["outcome"] == "unknown"}
+    assert reasons == {"msgctl ended before the response arrived"}
 
 
 def test_a_job_that_the_service_refuses_is_left_to_its_user(

@@ -408,6 +408,7 @@ def test_jobs_can_be_read_on_a_read_only_disk(
         with disk.read_only():
             assert (jobs.shown(job), jobs.report(job)) == (shown, rows)
             assert jobs("job", "list", "--json").document == [shown]
+            assert [each["phone"] for each in jobs("history", "--json").document] == [ANA]
 
 
 # --- prune

@@ -18,6 +18,7 @@ from urllib.parse import unquote_plus
 import pytest
 
 from support.commands import PHONE, SENDS
+from support.files import table, write_config
 from support.service import Service, answer, running, silent, then
 from support.tool import Outcome, process
 
@@ -170,6 +171,18 @@ def test_a_non_blocking_pipe_is_read_to_its_end(
 
 
 # --- Ctrl-C
+
+
+def test_ctrl_c_while_a_key_command_runs_says_that_nothing_was_sent(server: Service, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "started")
+    command = f"key_command = 'echo > {tmp_path}/started; exec sleep 30'"
+    write_config(f'default_profile = "main"\n{table("main", command, base_url=server.base_url, key=None)}')
+    with subprocess.Popen([sys.executable, "-m", "msgctl", *SEND.split()], stderr=subprocess.PIPE) as child:
+        (tmp_path / "started").read_bytes()
+        child.send_signal(signal.SIGINT)
+        said = child.communicate(timeout=30)[1].decode()
+    assert (child.returncode, "nothing was sent" in said, "Traceback" in said) == (130, True, False)
+    assert server.connections == 0
 
 
 def test_ctrl_c_before_the_request_has_left(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shelve
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,32 +100,32 @@ def test_a_check_uses_the_new_settings_and_saves_only_if_they_work(tool: Tool, s
 
 
 @pytest.fixture
-def keychain() -> Iterator[dict[str, str]]:
-    """The keys in a keychain that is the system's in this test."""
+def keychain(tmp_path: Path) -> Iterator[MutableMapping[str, str]]:
+    """The keys in a keychain on disk that is the system's in this test."""
     keyring = pytest.importorskip("keyring")
-    keys: dict[str, str] = {}
+    with shelve.open(tmp_path / "keychain") as keys:
 
-    class Keychain(keyring.backend.KeyringBackend):  # type: ignore[misc, name-defined]
-        priority = 1
+        class Keychain(keyring.backend.KeyringBackend):  # type: ignore[misc, name-defined]
+            priority = 1
 
-        def get_password(self, service: str, username: str) -> str | None:
-            return keys.get(f"{service}/{username}")
+            def get_password(self, service: str, username: str) -> str | None:
+                return keys.get(f"{service}/{username}")
 
-        def set_password(self, service: str, username: str, password: str) -> None:
-            keys[f"{service}/{username}"] = password
+            def set_password(self, service: str, username: str, password: str) -> None:
+                keys[f"{service}/{username}"] = password
 
-        def delete_password(self, service: str, username: str) -> None:
-            if keys.pop(f"{service}/{username}", None) is None:
-                raise keyring.errors.PasswordDeleteError
+            def delete_password(self, service: str, username: str) -> None:
+                if keys.pop(f"{service}/{username}", None) is None:
+                    raise keyring.errors.PasswordDeleteError
 
-    before = keyring.get_keyring()
-    keyring.set_keyring(Keychain())
-    yield keys
-    keyring.set_keyring(before)
+        before = keyring.get_keyring()
+        keyring.set_keyring(Keychain())
+        yield keys
+        keyring.set_keyring(before)
 
 
 def test_a_key_in_the_keychain_is_used_rotated_and_removed_with_its_profile(
-    tool: Tool, server: Service, keychain: dict[str, str]
+    tool: Tool, server: Service, keychain: MutableMapping[str, str]
 ) -> None:
     account = ("--base-url", server.base_url, "--client", "5")
     assert tool("profile", "add", "main", *account, "--keyring", "--key-stdin", stdin="first-key").code == 0
@@ -141,7 +143,7 @@ def test_a_key_in_the_keychain_is_used_rotated_and_removed_with_its_profile(
     assert keychain == {}
 
 
-def test_a_key_moves_into_the_keychain_and_out_of_it(tool: Tool, keychain: dict[str, str]) -> None:
+def test_a_key_moves_into_the_keychain_and_out_of_it(tool: Tool, keychain: MutableMapping[str, str]) -> None:
     write_config(table("main", key=KEY))
     assert tool("profile", "set", "main", "--keyring", "--key-stdin", stdin="new-key").code == 0
     assert not shows_key(config_file().read_bytes())
@@ -151,7 +153,7 @@ def test_a_key_moves_into_the_keychain_and_out_of_it(tool: Tool, keychain: dict[
     assert written()["profiles"]["main"]["key_command"] == "pass show sms"
 
 
-def test_a_key_that_is_not_in_the_keychain_is_reported(tool: Tool, keychain: dict[str, str]) -> None:
+def test_a_key_that_is_not_in_the_keychain_is_reported(tool: Tool, keychain: MutableMapping[str, str]) -> None:
     write_config(table("main", "keyring = true", key=None))
     done = tool("-p", "main", "balance")
     assert (done.code, "no key for profile main" in done.err) == (3, True)

@@ -14,10 +14,12 @@ from msgctl.storage import files
 TODAY = date(2026, 11, 22)
 
 
-def spend(key: str, estimate: int, cost: int | None = None, *, most: int = 10, day: date = TODAY) -> None:
+def spend(
+    key: str, estimate: int, cost: int | None = None, untold: int = 0, *, most: int = 10, day: date = TODAY
+) -> None:
     with reserved("a", key, operation="send-sms", estimate=estimate, most=most, day=day) as settle:
         if cost is not None:
-            settle(cost)
+            settle(cost, untold)
 
 
 def test_the_limit_holds_for_a_day() -> None:
@@ -35,6 +37,13 @@ def test_a_higher_price_is_expected_again() -> None:
     spend("2", 2)
     with pytest.raises(LimitError, match=r"it may cost 5 \(6 used today"):
         spend("3", 3)
+
+
+def test_a_higher_price_is_expected_of_what_the_response_does_not_tell() -> None:
+    spend("1", 1, 3)
+    spend("2", 2, 3, 1)
+    with pytest.raises(LimitError, match=r"it may cost 3 \(9 used today"):
+        spend("3", 1)
 
 
 def test_only_what_was_certainly_not_sent_is_given_back() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gzip
 import socket
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from urllib.parse import quote
 
+from conftest import KEY
 from hostile.bodies import BODIES, BODY, EITHER, NUMBERS, TEXTS, body_of, of_numbers
 from hostile.holding import DOUBT, LOST, NOT_WHOLE, READABLE, REFUSED, UNREADABLE, Verdict
 from support.service import Behaviour, answer, drip, drop, raw, reset, silent, then
@@ -51,6 +54,15 @@ def flood(piece: bytes, times: int, before: bytes = b"", after: bytes = b"") -> 
     return behave
 
 
+ZEROS = bytes(16 * 2**20)
+# 100 MB of spaces in brotli (RFC 7932), made with its reference encoder.
+BROTLI = bytes.fromhex(
+    "cbffff3ff82540e2b14020f7fe8fffff7ff04b00c4611180eefd1fffffffe0970088c30200ddfb3ffeffffc12f011087"
+    "0500baf77ffcffff835f02200e0b0074effff8ffff07bf04401c1600e8defff1ffff0f7e0980382c00d0bdffe3ffff1f"
+    "fc1200715800a07bffc7ffff3ff82500e2b00040f7fe8fffff7ff04b00c4610180eefd1fffffffe0970088c30200ddfb"
+    "bffc07afc32f0110870500bad875"
+)
+
 RESPONSES: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
     # What is not HTTP, or not quite
     "no status line": (raw(b"Content-Type: application/json\r\n\r\n" + BODY), LOST),
@@ -64,8 +76,9 @@ RESPONSES: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
     "endless interim responses": (flood(b"HTTP/1.1 100 Continue\r\n\r\n", 400), LOST),
     "every byte there is": (raw(bytes(range(256)) * 64), LOST),
     "JSON as something else": (headed(b"Content-Type: multipart/mixed; boundary=\x1b[31m"), READABLE + LOST),
-    "a bomb in gzip": (headed(b"Content-Encoding: gzip", body=gzip.compress(bytes(16 * 2**20), 1)), NOT_WHOLE),
-    "503 with the record": (answer(BODY, 503), DOUBT),
+    "a bomb in gzip": (headed(b"Content-Encoding: gzip", body=gzip.compress(ZEROS, 1)), NOT_WHOLE),
+    "a bomb in deflate": (headed(b"Content-Encoding: deflate", body=zlib.compress(ZEROS, 1)), NOT_WHOLE),
+    "a bomb in br": (headed(b"Content-Encoding: br", body=BROTLI), NOT_WHOLE),
     # Lengths of the body
     "longer than its length": (sized(b"5"), UNREADABLE),
     "shorter than its length": (sized(b"9999"), LOST),
@@ -87,6 +100,22 @@ RESPONSES: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
 }  # fmt: skip
 
 
+HTML = b"<!DOCTYPE html><html><body><h1>Something went wrong</h1></body></html>"
+STATUSES = {READABLE: (201, 202, 206), UNREADABLE: (204,), REFUSED: (402, 429), DOUBT: (304, 408, 409, 503, 999)}
+REDIRECTS = {301: REFUSED, 302: DOUBT, 303: DOUBT, 308: REFUSED}
+
+
+def _statuses() -> Iterator[Hostile]:
+    for verdicts, statuses in STATUSES.items():
+        for status in statuses:
+            yield Hostile(f"{status} with the record", answer(BODY, status), verdicts)
+    for status in (500, 520):
+        yield Hostile(f"{status} with a page", answer(HTML, status, {"Content-Type": "text/html"}), DOUBT)
+    for status, verdicts in REDIRECTS.items():
+        where = {"Location": f"https://other.example/?key={quote(KEY)}"}
+        yield Hostile(f"{status} to another host", answer(b"", status, where), verdicts)
+
+
 def _bodies() -> Iterator[Hostile]:
     for name, (body, verdicts) in BODIES.items():
         yield Hostile(f"{name}, as a body", answer(body), verdicts)
@@ -102,9 +131,10 @@ def _bodies() -> Iterator[Hostile]:
 
 ANSWERS: tuple[Hostile, ...] = (
     *(Hostile(name, *entry) for name, entry in RESPONSES.items()),
+    *_statuses(),
     *_bodies(),
 )
-"""The answers that every command gets."""
+"""The answers that every command gets: never fewer than 60."""
 
 
 SLOW: tuple[Hostile, ...] = (

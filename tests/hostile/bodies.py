@@ -44,10 +44,12 @@ def body_of(text: Any) -> bytes:
 BODY = body_of(SCALAR)
 
 BODIES: dict[str, tuple[bytes, tuple[Verdict, ...]]] = {
+    "empty": (b"", UNREADABLE),
     "an array": (b"[%s]" % BODY, OTHER_JSON),
     "the error record": (b'{"error": "invalid_parameter", "msg": "The parameter phone is invalid"}', ERROR),
     "HTML": (b"<!DOCTYPE html><html><body><h1>Welcome</h1><script>alert(1)</script></body></html>", UNREADABLE),
     "UTF-16": (BODY.decode().encode("utf-16"), UNREADABLE),
+    "NaN": (BODY[:-1] + b', "more": NaN}', UNREADABLE),
     "a member twice": (b'{"status": {"a": 1}, "id": [], ' + BODY[1:], READABLE),
     "200,000 brackets": (BODY[:-1] + b',"more":' + b"[" * 200_000 + b"]" * 200_000 + b"}", UNREADABLE),
 }  # fmt: skip

@@ -253,6 +253,16 @@ def test_without_a_price_the_estimate_counts(tmp_path: Path) -> None:
     assert sorted(map(len, service.asked)) == [1, 9, 10, 10]
 
 
+def test_a_resumed_job_knows_what_may_have_been_charged(tmp_path: Path) -> None:
+    path = write(tmp_path / "job.sqlite3", rows(4), replace(SPEC, batch_size=1, concurrency=1))
+    with closing(opened(path)) as ledger:
+        run(ledger, Service(lose, otherwise=lambda phones: [entry(each, None) for each in phones]))
+        totals = ledger.totals.copy()
+    assert totals.lost == 4
+    with closing(opened(path)) as again:
+        assert again.totals == totals
+
+
 def test_lost_requests_count_as_spent(tmp_path: Path) -> None:
     spec = replace(SPEC, batch_size=10, concurrency=1, max_credits=40)
     service = Service(charging(2), lose, otherwise=charging(2))

@@ -144,6 +144,14 @@ def test_a_phone_column_that_is_not_certain_must_be_named(content: str) -> None:
         read(content, None)
 
 
+@pytest.mark.parametrize(
+    "content", [f"{ANA}\n{LUIS}\n", f"{ANA},1\n{LUIS},2\n", f"Ana;+57 300 123 4567\nLuis;{LUIS}\n"]
+)
+def test_the_first_of_several_numbers_is_not_taken_for_a_header(content: str) -> None:
+    with pytest.raises(UsageError, match=r"the first line of .* contains a phone number, but must name the columns"):
+        read(content, None)
+
+
 def test_blank_rows_are_skipped_and_counted() -> None:
     found = read(f"\n \nphone,name\n\n{ANA},\n,\n , \n{LUIS},\n\n")
     assert [row.line for row in found.rows] == [5, 8]

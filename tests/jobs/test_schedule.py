@@ -163,6 +163,12 @@ def test_at_names_an_instant(text: str, zone: str | None, moment: str) -> None:
     assert parse_at(text, zone, NOW) == utc(moment)
 
 
+def test_at_is_later_than_now() -> None:
+    assert parse_at(f"{NOW + timedelta(seconds=1):%Y-%m-%d %H:%M:%S}Z", None, NOW) == NOW + timedelta(seconds=1)
+    with pytest.raises(UsageError, match="in the past"):
+        parse_at(f"{NOW:%Y-%m-%d %H:%M:%S}Z", None, NOW)
+
+
 def test_at_without_a_zone_is_the_time_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         with monkeypatch.context() as patch:

@@ -89,6 +89,18 @@ def test_no_command_shows_or_stores_the_key(
         assert {key_of(request) for request in server.received if request not in asked} <= {None}
 
 
+def test_a_key_of_a_few_letters_is_not_shown_where_it_is_sent(
+    tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.always(answer({"status": "7"}))
+    monkeypatch.setenv("MSGCTL_KEY", "abc")
+    for command in (("balance",), SEND):
+        done = tool("-vv", *command)
+        assert "key=***" in done.err
+        assert "abc" not in done.err
+    assert {key_of(request) for request in service.received} == {"abc"}
+
+
 def key_of(received: Received) -> str | None:
     """Return the key that was sent with a request."""
     return dict(received.query).get("key") or dict(received.form).get("key")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -24,10 +25,13 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+@pytest.fixture(params=["in process", "served"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """The sandbox in both of its forms, which give the same answers."""
     world = World(tmp_path / "sandbox" / "state.db")
-    yield world
+    with serving(world.emulator) if request.param == "served" else nullcontext() as served:
+        world.respond = served.answer if served else world.emulator.respond
+        yield world
     world.emulator.close()
 
 

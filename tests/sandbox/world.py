@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -63,11 +64,12 @@ class World:
     def __init__(self, path: Path, seed: int = 7) -> None:
         self.path, self.now = path, NOON
         self.emulator = Emulator(path, clock=lambda: self.now, seed=seed)
+        self.respond: Callable[[SandboxRequest], SandboxResponse] = self.emulator.respond
         self.admin = Controls(self.emulator)
 
     def answer(self, call: SandboxRequest) -> SandboxResponse:
         """Send a request, with its path below the base path."""
-        return self.emulator.respond(call._replace(path=BASE_PATH + call.path))
+        return self.respond(call._replace(path=BASE_PATH + call.path))
 
     def get(self, path: str, **parameters: str | None) -> SandboxResponse:
         return self.answer(SandboxRequest("GET", path, query=encoded(parameters)))

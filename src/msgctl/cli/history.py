@@ -22,6 +22,7 @@ from msgctl.history.store import FIELDS, message_of, reading
 from msgctl.jobs.database import LEDGER
 from msgctl.jobs.report import finished
 from msgctl.jobs.spec import JobSpec
+from msgctl.jobs.states import State
 from msgctl.jobs.store import Store
 from msgctl.jsontext import Number
 from msgctl.output.result import OwnResult
@@ -55,6 +56,8 @@ _OF_JOB = """
     AND (:state IS NULL OR delivery = :state COLLATE NOCASE) {}
     ORDER BY number DESC, line DESC LIMIT :limit
 """
+_OUTCOMES = {State.ACCEPTED: ACCEPTED, State.REFUSED: REFUSED, State.PENDING: REFUSED}
+"""The outcome of a recipient's newest finished request, by state: one that is pending after it was refused."""
 _TO_PHONE = "AND phone = :phone AND recipient.message NOTNULL"  # as in the index
 
 
@@ -215,7 +218,7 @@ def _entry(job: str, spec: JobSpec, row: tuple[Any, ...]) -> dict[str, Any]:
         "profile": spec.profile,
         "command": spec.command,
         "job": job,
-        "outcome": found["outcome"] if found["outcome"] in (ACCEPTED, REFUSED) else UNKNOWN,
+        "outcome": _OUTCOMES.get(found["outcome"], UNKNOWN),
         "credits": None if found["credits"] is None else Number(found["credits"]),
         "message": message_of(spec.performs, values, None),
     }

@@ -171,7 +171,7 @@ class ToolContext(Context):
             most=self._allowance.credits,
             day=self.today(),
         ) as settle:
-            yield lambda outcomes: self._check_spent(settle(sum(_charged(outcome, each) for outcome in outcomes)))
+            yield lambda outcomes: self._check_spent(settle(*_cost(outcomes, each)))
 
     def _check_spent(self, used: int) -> None:
         """Tell the client if a send cost so much more than expected that the day's limit is exceeded."""
@@ -402,9 +402,13 @@ def _result(code: int, out: str, err: str, *, dry_run: bool) -> types.CallToolRe
     return result
 
 
-def _charged(outcome: RecipientOutcome, estimate: int) -> int:
-    """Return what a recipient cost: what the service says, else nothing if it refused, else the estimate."""
+def _cost(outcomes: Sequence[RecipientOutcome], estimate: int) -> tuple[int, int]:
+    """Return the credits that the service says were charged, and the estimate for recipients without a price.
+
+    A refused recipient without a price costs nothing.
+    """
     from msgctl.jobs.spec import charged
 
-    cost = charged(outcome.credits)
-    return cost if cost is not None else 0 if outcome.outcome == REFUSED else estimate
+    told = [(each, charged(each.credits)) for each in outcomes]
+    untold = sum(cost is None and each.outcome != REFUSED for each, cost in told)
+    return sum(cost or 0 for _, cost in told), estimate * untold

@@ -49,12 +49,13 @@ class LimitError(ConditionError):
 @contextmanager
 def reserved(
     account: str, key: str, *, operation: str, estimate: int, most: int, day: date
-) -> Iterator[Callable[[int], int]]:
-    """Reserve credits for the send that the block makes under a key; the block calls what is yielded with its cost.
+) -> Iterator[Callable[[int, int], int]]:
+    """Reserve credits for the send that the block makes under a key.
 
-    That returns the credits used on this day. Until then the estimate counts, or more if earlier sends of the operation
-    cost more than estimated. Raises LimitError if more than ``most`` credits could be charged on this day, and
-    UsageError if the key was used before.
+    The block calls what is yielded with the credits that were charged, and the estimate for recipients whose charge the
+    response does not tell; that returns the credits used on this day. Until then, and as a minimum if a charge is not
+    told, the estimate counts, or more if earlier sends of the operation cost more than estimated. Raises LimitError if
+    more than ``most`` credits could be charged on this day, and UsageError if the key was used before.
     """
     path = files.state("mcp.sqlite3")
     with SENDS.opened(path, create=True) as db:
@@ -81,9 +82,10 @@ def reserved(
         with suppress(ConfigurationError), SENDS.opened(path) as db:  # else the reserved credits count
             db.execute(f"{statement} WHERE account = ? AND key = ?", [*values, account, key])
 
-    def settle(cost: int) -> int:
-        change("UPDATE sends SET credits = ?", cost)
-        return int(spent) + cost
+    def settle(charged: int, untold: int) -> int:
+        real = max(charged + untold, cost if untold else 0)
+        change("UPDATE sends SET credits = ?", real)
+        return int(spent) + real
 
     try:
         yield settle

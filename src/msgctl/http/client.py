@@ -35,7 +35,8 @@ LONGEST_URL = 65_000
 """The longest URL that is sent, in bytes; few servers accept more."""
 PAUSES = (0.3, 0.9)
 """Seconds before the first and the second retry."""
-_CLIENT = re.compile(r"((?:^\??|&)client=)[^&]*")
+_CREDENTIAL = re.compile(r"((?:^\??|&)(?:client|key)=)[^&]*")
+"""The credential in a query or a form; `redact` does not mask a key of only a few letters."""
 
 
 class Client:
@@ -216,5 +217,5 @@ class Client:
         if isinstance(message, httpx.Request) and message.url.query:
             lines.append(f"?{message.url.query.decode()}")
         for line in (*lines, *message.content.decode(errors="replace").splitlines()):
-            shown = _CLIENT.sub(rf"\1{MASK}", line) if sign == ">" else line
+            shown = _CREDENTIAL.sub(rf"\1{MASK}", line) if sign == ">" else line
             self._log(f"{sign} {redact(shown, key)}")

@@ -224,9 +224,12 @@ def _find_phone(columns: Sequence[str], asked: str | None, sample: Sequence[Sequ
 
 
 def _require_phone(columns: Sequence[str], asked: str | None, file: str, sample: Sequence[Sequence[str]]) -> int:
-    """Return the index of the phone column. Raises UsageError if it is not found or two columns share a name."""
+    """Return the index of the phone column. Raises UsageError if it is not found or two columns share a name.
+
+    A header that is itself a recipient is refused, too: that person would be left out, or not be excluded.
+    """
     index = _find_phone(columns, asked, sample)
-    if index is None:
+    if index is None or (asked is None and _is_phone(columns[index])):
         if any(map(_is_phone, columns)):
             raise UsageError(
                 f"the first line of {file} contains a phone number, but must name the columns",
