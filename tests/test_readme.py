@@ -159,7 +159,16 @@ def test_the_commands_for_an_account_are_valid(tool: Tool, monkeypatch: pytest.M
 
 def test_every_block_is_run_or_checked() -> None:
     assert {each.marker for each in BLOCKS} == {"", "account", "first", "test", "uv", "disk", "2fa"}
-    assert {each.language for each in BLOCKS} == {"console", "sh", "bash", "toml", "json", "yaml", "python"}
+    assert {each.language for each in BLOCKS} == {
+        "console",
+        "sh",
+        "bash",
+        "toml",
+        "json",
+        "yaml",
+        "python",
+        "dockerfile",
+    }
     assert subprocess.run(["sh", "-n", "-c", block("uv").text], check=False).returncode == 0
 
 

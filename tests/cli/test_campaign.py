@@ -241,7 +241,7 @@ def test_a_job_whose_process_was_killed_is_continued(service: Service, tool: Too
     service.always(accepting(service))
     jobs = Jobs(tool)
     tool.clock.now = MONDAY_MORNING - 400 * 86_400
-    job = jobs.send(everyone, "--at", "2025-11-01 09:00Z", "--batch-size", "1")
+    job = jobs.send(everyone, "--at", "2025-11-01 09:00Z", "--batch-size", "1", "--max-credits", "3")
     killer = (
         "import os, signal, sys\n"
         "from msgctl.__main__ import main\n"

@@ -60,6 +60,17 @@ def test_a_usage_error_exits_with_2_and_makes_no_request(line: tuple[str, ...], 
     assert service.connections == 0
 
 
+# --- 3
+
+
+@each(ALL)
+def test_a_missing_profile_exits_with_3(command: Command, tool: Tool) -> None:
+    outcome = tool(*command.line, "--json")
+    error = only_error(outcome)
+    assert (outcome.code, error["kind"], error["exit_code"]) == (3, "configuration", 3)
+    assert "profile add" in error["hint"]
+
+
 # --- 5
 
 

@@ -383,7 +383,7 @@ def test_one_job_must_be_named(words: tuple[str, ...], jobs: Jobs) -> None:
 
 def test_a_job_from_the_environment_needs_it_to_resume(mixed: str, jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MSGCTL_KEY")
-    jobs("job", "resume", mixed).refused(3, "MSGCTL_KEY is not set")
+    jobs("job", "resume", mixed).refused(3, "The job was started with the environment variables", "Set them again")
 
 
 def test_own_columns_are_in_the_report(jobs: Jobs, service: Service, home: Path) -> None:

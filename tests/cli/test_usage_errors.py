@@ -32,6 +32,7 @@ CASES = {
     ("url", "stats"): ["NAME and --since DATE are missing"],
     ("url", "shorten"): ["LONG_URL and --name NAME are missing"],
     ("2fa", "send-call", PHONE): ["--app-name and --voice are missing"],
+    ("call", "bulk", "customers.csv"): ["The message and --voice are missing"],
     ("2fa", "verify", PHONE): ["--app-name and --code are missing"],
     ("block", "add", PHONE, "Ana"): ['Unexpected argument "Ana"', "msgctl block add takes PHONE."],
     ("profile", "list", "main"): ['Unexpected argument "main"', "takes no arguments"],

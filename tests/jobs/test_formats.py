@@ -38,10 +38,11 @@ def test_the_whole_file_has_one_encoding(codec: str) -> None:
         ),
         (b"phone,name\n57300,\xe9\n" + b"57300,\xc3\xa9\n" * 2, "line 3 of standard input is UTF-8, but line 2 is not"),
         (b"phone,name\r\n" + b"57300,\xe9\r\n" * 60_000 + b"57300,\x81\r\n", "line 60002"),
+        (b"phone,name\n57300,\xc3\xa9 \xc3\xb1 \xe9\n", "line 2 of standard input is UTF-8, but a part of it is not"),
         (b"\xef\xbb\xbfphone,name\n57300,\xe9\n", "line 2 is not"),
         (b"\xef\xbb\xbfphone,name\n57300,\xc3", "line 2 is not"),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_a_file_that_is_not_text_of_one_encoding_is_refused(content: bytes, said: str) -> None:
     message = refused(content)

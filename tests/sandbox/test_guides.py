@@ -98,7 +98,9 @@ def assert_passes(folder: Path, test: str) -> None:
     assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("heading", ["Fixtures for pytest", "A browser test", "GitHub Actions", "Docker Compose"])
+@pytest.mark.parametrize(
+    "heading", ["Fixtures for pytest", "A browser test", "GitHub Actions", "A Dockerfile", "Docker Compose"]
+)
 def test_the_readme_has_the_same_guides(heading: str) -> None:
     assert f"\n{block(heading)}```\n" in README
 
@@ -130,21 +132,26 @@ def test_the_steps_of_github_actions(program: Path, monkeypatch: pytest.MonkeyPa
     assert (done.returncode, done.stdout.count("Your order is ready")) == (0, 2), done.stderr
 
 
-def test_the_command_of_docker_compose(program: Path) -> None:
-    guide = block("Docker Compose")
-    (command,) = re.findall(r'exec (msgctl sandbox serve .*)"', guide)
-    with subprocess.Popen([*command.split(), "--port", "0", "--json", "-q"], stdout=subprocess.PIPE) as server:
+@pytest.mark.parametrize(("heading", "host"), [("A Dockerfile", "localhost"), ("Docker Compose", "sandbox")])
+def test_the_command_of_a_container(heading: str, host: str, program: Path) -> None:
+    guide = block(heading)
+    if heading == "A Dockerfile":
+        assert [line.split()[0] for line in guide.splitlines()] == ["FROM", "COPY", "RUN", "EXPOSE", "ENTRYPOINT"]
+        command = json.loads(guide.partition("ENTRYPOINT")[2])
+    else:
+        command = re.findall(r'exec (msgctl sandbox serve .*)"', guide)[0].split()
+    with subprocess.Popen([*command, "--port", "0", "--json", "-q"], stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         about = json.loads(server.stdout.readline())
         connection = http.client.HTTPConnection("127.0.0.1", int(about["base_url"].split(":")[2].split("/")[0]))
         connection.request(
-            "GET", f"/api/v1/balance?client={about['client']}&key={about['key']}", headers={"Host": "sandbox:8520"}
+            "GET", f"/api/v1/balance?client={about['client']}&key={about['key']}", headers={"Host": f"{host}:8520"}
         )
         status = connection.getresponse().status
         connection.close()
         server.terminate()
     assert status == 200
-    assert f"MSGCTL_CLIENT: {about['client']}\n      MSGCTL_KEY: {about['key']}\n" in guide
+    assert host == "localhost" or f"MSGCTL_CLIENT: {about['client']}\n      MSGCTL_KEY: {about['key']}\n" in guide
     help_text = subprocess.run(
         ["msgctl", "sandbox", "serve", "--help"], capture_output=True, text=True, check=True
     ).stdout

@@ -77,7 +77,7 @@ def test_a_form_must_be_percent_encoded_utf8(world: World, body: bytes) -> None:
     assert refusal(reply) == ("INVALID_PARAMETER", "the body must be percent-encoded UTF-8")
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize("body", [b"", b"[]", b"\xff", b"[" * 200_000])
 def test_a_template_send_takes_a_json_object(world: World, body: bytes) -> None:
     reply = world.answer(SandboxRequest("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
     assert refusal(reply) == ("INVALID_PARAMETER", "the body must be a JSON object")

@@ -106,6 +106,6 @@ def bulk_send(
     """
     from msgctl.cli import bulk
 
-    texts = {"message": message.read(context)} if call.audio_code is None else {}
     fixed = {**call.values(context, message), "country-code": numbers.code(context)}
+    texts = {"message": message.read(context)} if call.audio_code is None else {}
     return bulk.start(context, ops.SEND_CALL, source, numbers, limits, fixed, texts, rules=rules)

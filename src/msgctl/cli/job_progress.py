@@ -48,6 +48,9 @@ FINISHING = (
     "Stopping: waiting for requests in flight. Press Ctrl-C again to stop at once; their outcome will be unknown."
 )
 
+VARIABLES = ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY")
+"""The variables that can take the place of a profile."""
+
 Progress = tuple[int, int, Sequence[tuple[str, int]]]
 """What is done, of how much, and the counts to show beside it."""
 
@@ -234,10 +237,16 @@ def check_account(context: Context, spec: JobSpec) -> None:
 
     Variables that name the job's account override its profile, as they did when it was started.
     """
+    is_named = context.options.profile is not None
+    if spec.profile == profiles.ENVIRONMENT and not (is_named or all(map(context.environ.get, VARIABLES))):
+        raise ConfigurationError(
+            f"The job was started with the environment variables {', '.join(VARIABLES)}",
+            "Set them again, or choose a profile of the same account with -p.",
+        )
     account = {"MSGCTL_BASE_URL": spec.base_url, "MSGCTL_CLIENT": str(spec.client)}
     given = {name: context.environ[name].rstrip("/") for name in account if context.environ.get(name)}
     is_of_environment = spec.profile == profiles.ENVIRONMENT or (given and given.items() <= account.items())
-    if context.options.profile is None and not is_of_environment:
+    if not (is_named or is_of_environment):
         context.options.profile = spec.profile
     profile = context.profile
     if (profile.base_url, profile.client) != (spec.base_url, spec.client):

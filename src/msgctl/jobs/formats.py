@@ -10,6 +10,7 @@ import codecs
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, time
 from functools import cached_property
@@ -29,6 +30,14 @@ MOST_DIGITS = 15
 """The digits of a number that Excel keeps."""
 
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
+_STRAY_BYTE = re.compile(r"[\udc80-\udcff]")
+
+
+class Nested(str):
+    """An object or an array in a column of JSON Lines, which is not text."""
+
+    __slots__ = ()
 
 
 class Lines:
@@ -97,6 +106,9 @@ class Lines:
             line.encode()
             self.utf8 = self.utf8 or self._number
         except UnicodeEncodeError:
+            # Windows-1252 seldom looks like UTF-8: more letters than stray bytes are UTF-8, and would be misread.
+            if len(_BEYOND_ASCII.findall(line)) > 2 * len(_STRAY_BYTE.findall(line)):
+                self.utf8 = self.utf8 or self._number
             self.windows_1252 = self.windows_1252 or self._number
             try:
                 line = line.encode(errors="surrogateescape").decode("cp1252")
@@ -106,8 +118,9 @@ class Lines:
                     "Fix that line, or save the file as UTF-8.",
                 ) from None
         if self.utf8 and self.windows_1252:
+            other = "a part of it" if self.utf8 == self.windows_1252 else f"line {self.windows_1252}"
             raise UsageError(
-                f"line {self.utf8} of {self.name} is UTF-8, but line {self.windows_1252} is not",
+                f"line {self.utf8} of {self.name} is UTF-8, but {other} is not",
                 f"Fix line {self.windows_1252}, or save the file as UTF-8.",
             )
         return line
@@ -158,10 +171,12 @@ def json_records(lines: Lines) -> Iterator[Record]:
 
 
 def _json_text(value: Any) -> str:
-    """Return a value as a template uses it: strings and numbers as written; null, objects and arrays are empty."""
+    """Return a value as a template uses it: strings and numbers as written, and null as an empty text."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return value if isinstance(value, str) else ""
+    if isinstance(value, (dict, list)):
+        return Nested("{…}" if isinstance(value, dict) else "[…]")
+    return value or ""
 
 
 def workbook_records(source: BinaryIO, name: str) -> Iterator[Record]:

@@ -171,8 +171,9 @@ def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:
 
 
 def _instant(text: str, local_zone: str | None) -> datetime | None:
+    text = re.sub(r"(?<=[ T])(?=[0-9]:)", "0", text)  # 9:00
     try:
-        named = datetime.fromisoformat(text)
+        named = datetime.fromisoformat(re.sub(" (?=[Z+-])", "", text))  # 09:00 -0500
         if named.tzinfo is not None:
             return named.astimezone(UTC)
         wall = named.astimezone() if local_zone is None else named.replace(tzinfo=zone_of(local_zone))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from msgctl import segments
 from msgctl.errors import UsageError
+from msgctl.jobs.formats import Nested
 from msgctl.jobs.reader import Recipients, Row, find_column, listed
 from msgctl.text import shorten
 
@@ -29,8 +30,10 @@ class Placeholder(NamedTuple):
     fallback: str | None = None
 
     def fill(self, row: Row) -> str:
-        """Return the cell of a row. Raises UsageError if it is empty."""
+        """Return the cell of a row. Raises UsageError if it is empty or not text."""
         value = row.values[self.column]
+        if isinstance(value, Nested):
+            raise UsageError(f"column {shorten(self.name, 40)} holds an object or a list, not text")
         if value and not value.isspace():
             return value
         if self.fallback is None:
