@@ -56,8 +56,8 @@ _OF_JOB = """
     AND (:state IS NULL OR delivery = :state COLLATE NOCASE) {}
     ORDER BY number DESC, line DESC LIMIT :limit
 """
-_OUTCOMES = {State.ACCEPTED: ACCEPTED, State.REFUSED: REFUSED, State.PENDING: REFUSED}
-"""Those of the newest request that ended; someone who is pending after it was refused, and is to be sent to again."""
+_OUTCOMES = {State.ACCEPTED: ACCEPTED, State.REFUSED: REFUSED, State.PENDING: REFUSED, State.EXCLUDED: REFUSED}
+"""Those of the newest request that ended; someone who is pending or excluded after it was refused."""
 _TO_PHONE = "AND phone = :phone AND recipient.message NOTNULL"  # as in the index
 
 
