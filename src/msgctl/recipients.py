@@ -115,7 +115,7 @@ def _of(phone: str | None, entry: Entry, *, is_judged: bool) -> RecipientOutcome
         outcome = REFUSED
     if status is None:
         status = state  # a call has a state, everything else a status
-    # Jobs read millions of entries, so there are no calls for what is plain.
+    # Jobs read millions of entries, so the usual case needs no calls.
     return RecipientOutcome(
         phone or _text(entry.get("phone")),
         outcome,

@@ -127,7 +127,7 @@ def to_gsm7(text: str) -> str:
 
 
 def saved_by_gsm7(text: str) -> int:
-    """Return how many segments fewer `to_gsm7` makes of a text; 0 if it cannot be written in that alphabet."""
+    """Return how many segments `to_gsm7` saves for a text; 0 if the text cannot be written in GSM-7."""
     size = count(text)
     near = {ord(char): _near(char) for char in size.not_gsm7}
     if size.segments < 2 or None in near.values():

@@ -116,8 +116,8 @@ def wrk(server: Server) -> float:
 
 
 def speed(seconds: float) -> None:
-    """Compare a job with `wrk` before and after it, if the server waits so long before each answer."""
-    print(f"{seconds * 1000:.0f} ms before each answer, {CONNECTIONS} at once, {BATCH} numbers a request:")
+    """Compare a job with `wrk` before and after it, if the server waits so long before each response."""
+    print(f"{seconds * 1000:.0f} ms before each response, {CONNECTIONS} at once, {BATCH} numbers a request:")
     has_ceiling = shutil.which("wrk") is not None
     with answering(seconds) as server:
         ceilings = [wrk(server)] if has_ceiling else []

@@ -353,13 +353,13 @@ def test_other_profiles_and_their_jobs_stay_unknown(service: Service, tool: Tool
     talk(known, "mcp")
 
 
-def test_the_client_hears_of_a_send_that_passed_the_limit(service: Service) -> None:
+def test_the_client_is_told_of_a_send_that_exceeded_the_limit(service: Service) -> None:
     entry = {**ACCEPTED["data"][0], "credits": 3}  # type: ignore[index]
     service.always(answer({**ACCEPTED, "data": [entry]}))
 
     async def conversation(client: Client) -> None:
         reply = await client.sms()
-        assert "3 credits are used today, more than --max-credits 2" in reply.whole.content[1].text  # type: ignore[union-attr]
+        assert "3 credits used today, more than --max-credits 2" in reply.whole.content[1].text  # type: ignore[union-attr]
         assert "(3 used today)" in (await client.sms()).message
 
     talk(conversation, "mcp", "--max-credits", "2")

@@ -206,7 +206,7 @@ def results(tell: Teller, service: Service) -> None:
     tell.run("job", "resume", "--last", "--resend-unknown", "--yes")
     tell.run(*report, is_whole=True)
     Path("people.csv").write_text("phone\n" + "".join(f"57300123456{number}\n" for number in range(10)))
-    tell.run(*job, "--batch-size", "1", "--concurrency", "1", about="five in a row")
+    tell.run(*job, "--batch-size", "1", "--concurrency", "1", about="five failures in a row")
 
 
 def phones(tell: Teller, service: Service) -> None:
@@ -223,7 +223,7 @@ RESPONSES = {
     "a redirect in doubt": answer({}, 302, headers={"Location": "http://other.example:port"}),
     "400": answer({"error": "E1", "msg": "no"}, 400),
     "401": answer({"error": "E1"}, 401),
-    "403 without a word": answer(b"", 403),
+    "403 without a body": answer(b"", 403),
     "404": answer({"message": "Not found"}, 404),
     "405 with an error": answer({"error": "E1"}, 405),
     "408": answer({"detail": {"a": [1, 2.50]}}, 408),
@@ -241,7 +241,7 @@ RESPONSES = {
     "another record": answer({"id": 7}, 200),
     "a list": answer(b"[1]"),
     "another shape": answer({"id": "d1", "status": {}, "data": [7]}, 200),
-    "entries that are no objects": answer({"id": "d1", "data": [7]}),
+    "entries that are not objects": answer({"id": "d1", "data": [7]}),
     "another shape of an entry": answer({"id": "d1", "status": 1, "data": [{"id": {}, "phone": PHONE}]}),
     "another shape without an ID": answer({"status": {}, "data": []}),
     "compressed": answer(b"x", 200, headers={"Content-Encoding": "gzip"}),
@@ -322,11 +322,11 @@ def network(tell: Teller, service: Service) -> None:
             tell.run("balance", about="the certificate of another")
             assert secured.connections == 2, "a certificate is not tried again"
             secured.hang_up(3)
-            tell.run("balance", about="an end within the handshake")
+            tell.run("balance", about="closed during the TLS handshake")
         with socket.create_server(("127.0.0.1", 0)) as plain:
             threading.Thread(target=_greet, args=(plain,), daemon=True).start()
             patch.setenv("MSGCTL_BASE_URL", f"https://127.0.0.1:{plain.getsockname()[1]}")
-            tell.run("balance", about="no TLS")
+            tell.run("balance", about="a server without TLS")
         patch.setenv("SSL_CERT_FILE", "/nowhere")
         tell.run("balance")
         patch.setenv("MSGCTL_BASE_URL", "http://127.0.0.1:9")

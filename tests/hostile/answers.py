@@ -66,14 +66,14 @@ BROTLI = bytes.fromhex(
 RESPONSES: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
     # What is not HTTP, or not quite
     "no status line": (raw(b"Content-Type: application/json\r\n\r\n" + BODY), LOST),
-    "HTTP/0.9, a body alone": (raw(BODY), LOST),
+    "HTTP/0.9, only a body": (raw(BODY), LOST),
     "HTTP/2 preface": (raw(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), LOST),
     "a header without a colon": (headed(b"Connection close"), LOST),
     "a header line of 1 MB": (headed(b"X-Long: " + b"x" * 1_000_000), LOST),
     "100,000 headers": (flood(b"X-More: 1\r\n", 100_000, before=OK), LOST),
     "NUL in a header": (headed(b"X-Odd: a\0b", b"Content-Type: application/json\0"), READABLE + LOST),
     "101 Switching Protocols": (raw(b"HTTP/1.1 101 Go\r\nUpgrade: h2c\r\n\r\n" + bytes(9)), DOUBT + LOST),
-    "interim answers without end": (flood(b"HTTP/1.1 100 Continue\r\n\r\n", 400), LOST),
+    "endless interim responses": (flood(b"HTTP/1.1 100 Continue\r\n\r\n", 400), LOST),
     "every byte there is": (raw(bytes(range(256)) * 64), LOST),
     "JSON as something else": (headed(b"Content-Type: multipart/mixed; boundary=\x1b[31m"), READABLE + LOST),
     "a bomb in gzip": (headed(b"Content-Encoding: gzip", body=gzip.compress(ZEROS, 1)), NOT_WHOLE),
@@ -91,8 +91,8 @@ RESPONSES: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
     "no last chunk": (raw(CHUNKED + CHUNKS), LOST),
     "100,000 trailers": (flood(b"X: y\r\n", 100_000, CHUNKED + CHUNKS + b"0\r\n", b"\r\n"), READABLE + LOST),
     # Connections that end, at every stage
-    "closed before the answer": (drop, LOST),
-    "reset before the answer": (reset, LOST),
+    "closed before the response": (drop, LOST),
+    "reset before the response": (reset, LOST),
     "reset in the head": (then(raw(OK + LENGTH), reset), LOST),
     "closed in the body": (raw(OK + LENGTH + b"\r\n" + BODY[:-1]), LOST),
     "closed in the body of a refusal": (raw(b"HTTP/1.1 520 No\r\nContent-Length: 99\r\n\r\n{"), DOUBT),

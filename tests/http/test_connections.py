@@ -83,7 +83,7 @@ def test_ctrl_c_before_a_request_leaves_sends_nothing_whatever_the_last_one_did(
         (BALANCE, ("Interrupted", "", None)),
     ],
 )
-def test_ctrl_c_after_a_request_left_says_what_may_have_happened(
+def test_ctrl_c_after_a_request_was_sent_says_what_may_have_happened(
     made: request.Request, said: tuple[str, str, str], keeper: Service
 ) -> None:
     def log(line: str) -> None:

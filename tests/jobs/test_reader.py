@@ -190,8 +190,8 @@ def test_a_nested_value_is_not_text(value: str) -> None:
 @pytest.mark.parametrize(
     ("row", "shown", "reason"),
     [
-        ('"5,73E+11",x', "5,73E+11", "not a whole number"),
-        (f"{ANA}.00,x", f"{ANA}.00", "not a whole number"),
+        ('"5,73E+11",x', "5,73E+11", "not written as a whole number"),
+        (f"{ANA}.00,x", f"{ANA}.00", "not written as a whole number"),
     ],
 )
 def test_reading_continues_after_an_invalid_row(row: str, shown: str, reason: str) -> None:
@@ -206,7 +206,7 @@ def test_reading_continues_after_an_invalid_row(row: str, shown: str, reason: st
     ("line", "shown", "reason"),
     [
         ('{"phone": ["573001234567"]}', "[…]", "not a valid phone number"),
-        (f'{{"phone": -{ANA}}}', f"-{ANA}", "not a whole number"),
+        (f'{{"phone": -{ANA}}}', f"-{ANA}", "not written as a whole number"),
         ('{"phone": "\\u001b[2J"}', "\\x1b[2J", "not a valid phone number"),
     ],
 )

@@ -54,9 +54,9 @@ def test_a_value_is_not_a_template() -> None:
         ("{name.__class__}", ["{name.__class__}"]),
         ("{0}", ["{0}"]),
         ("a { } b", ["{}", "names no column"]),
-        ("a {na{me}", ["no partner", "position 3"]),
-        ("{{{", ["no partner", "position 3"]),
-        ("a } b", ["no partner", "position 3", "}}"]),
+        ("a {na{me}", ["Unmatched", "position 3"]),
+        ("{{{", ["Unmatched", "position 3"]),
+        ("a } b", ["Unmatched", "position 3", "}}"]),
         ("{\x1b]0;\u202e}", ["{\\x1b]0;\\u202e}"]),
     ],
 )

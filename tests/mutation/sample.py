@@ -27,7 +27,7 @@ from typing import Any
 MUTANTS = Path("mutants", "src")
 KILLED = "killed", "timeout"
 SQL = r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|ATTACH|DETACH|BEGIN|COMMIT|ROLLBACK|AND|ORDER BY|COLLATE)\b"
-"""Words in capitals that no text for people has."""
+"""Keywords by which SQL is recognised; no message for people has them in capitals."""
 PRESERVED_OR_WORD = r"""('[^']*'|"[^"]*"|:\w+)|\w+"""
 
 
@@ -38,12 +38,12 @@ def verdicts() -> dict[str, int | None]:
 
 
 def folded(text: str) -> str:
-    """Return a text in lower case, but for what is in quotes and names of parameters."""
+    """Return a text in lower case, except what is in quotes and the names of parameters."""
     return re.sub(PRESERVED_OR_WORD, lambda word: word[1] or word[0].lower(), text)
 
 
 class Folder(ast.NodeTransformer):
-    """Fold the texts of a function that are some SQL but for their case."""
+    """Fold the strings of a function that equal one of some SQL statements apart from case."""
 
     def __init__(self, sql: set[str]) -> None:
         self._sql = sql

@@ -109,8 +109,8 @@ def then(*behaviours: Behaviour, done: threading.Event | None = None) -> Behavio
 class Service:
     """Answers requests with ``answers`` in turn; with the last behaviour of `otherwise` when they are used up.
 
-    One that ``keeps`` its connections reads the next request where an answer left one open, whatever the answer said.
-    One that is ``blind`` takes the first bytes for a request, whatever they are.
+    With ``keeps``, the next request is read from a connection that an answer left open, even if the answer announced
+    its end. With ``blind``, the first bytes of a connection count as a request, whatever they are.
     """
 
     def __init__(self, tls: ssl.SSLContext | None = None, *, keeps: bool = False, blind: bool = False) -> None:

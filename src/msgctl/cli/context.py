@@ -151,9 +151,9 @@ class Context:
         self.stack = ExitStack()
         """What is closed at the end of the run."""
         self.credential: Credential | None = None
-        """That of the client; without one, the profile's."""
+        """The credential that requests carry; None means that of the profile."""
         self.on_network_event: Callable[[str, Mapping[str, Any]], None] | None = None
-        """Gets httpcore's events of the client."""
+        """Called with the events of httpcore for each request."""
 
     # --- created when first needed
 

@@ -174,9 +174,9 @@ class ToolContext(Context):
             yield lambda outcomes: self._check_spent(settle(*_cost(outcomes, each)))
 
     def _check_spent(self, used: int) -> None:
-        """Tell the client if a send cost so much more than the last one that it passed the limit."""
+        """Tell the client if a send cost so much more than expected that the day's limit is exceeded."""
         if self._allowance and used > self._allowance.credits:
-            what = f"This send cost more than expected: {used} credits are used today, more than --max-credits"
+            what = f"This send cost more than expected: {used} credits used today, more than --max-credits"
             self.say(json.dumps({"kind": "note", "message": f"{what} {self._allowance.credits}."}))
 
 
@@ -403,9 +403,9 @@ def _result(code: int, out: str, err: str, *, dry_run: bool) -> types.CallToolRe
 
 
 def _cost(outcomes: Sequence[RecipientOutcome], estimate: int) -> tuple[int, int]:
-    """Return what recipients cost as the service says, and the estimate for those of whom it does not.
+    """Return the credits that the service says were charged, and the estimate for recipients without a price.
 
-    One that it refused costs nothing, unless it says so.
+    A refused recipient without a price costs nothing.
     """
     from msgctl.jobs.spec import charged
 

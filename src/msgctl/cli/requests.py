@@ -1,4 +1,4 @@
-"""From what is typed to the result of a request: arguments and options that commands share, dry runs, the history."""
+"""What commands share: arguments and options, checks of what is typed, dry runs, and requests with their history."""
 
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ def option(field: Field, metavar: str | None = None) -> Any:
 
 
 def checked(operation: Operation, typed: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the texts that were typed for fields of an operation, by wire name. Raises UsageError."""
+    """Return the values typed for fields of an operation, by wire name. Raises UsageError if one is not allowed."""
     return {name: checks.of(operation.field(name), text) for name, text in typed.items() if text is not None}
 
 
@@ -57,7 +57,7 @@ MessageFile = Annotated[
 def read_message(context: Context, text: str | None, path: str | None, typed: str = "-m TEXT") -> str:
     """Return the message from its option, a file, or standard input; ``typed`` shows how the option is given.
 
-    A file's final line ends are left out, like in the shell's ``$(…)``. What is not UTF-8 is read as Windows-1252.
+    A file's final line ends are removed, as in the shell's ``$(…)``. What is not UTF-8 is read as Windows-1252.
     """
     if text is not None and path is not None:
         raise UsageError(f"Use either {'--message' if typed.startswith('-m ') else typed} or --message-file, not both")
@@ -80,7 +80,7 @@ def read_message(context: Context, text: str | None, path: str | None, typed: st
 
 
 class MessageOptions(NamedTuple):
-    """Where a message is."""
+    """Options that give the message."""
 
     text: Annotated[
         str | None, typer.Option("--message", "-m", metavar="TEXT", help="Text of the message; - reads standard input.")
@@ -89,7 +89,7 @@ class MessageOptions(NamedTuple):
 
 
 class TemplateOptions(NamedTuple):
-    """Where the template of a bulk send is."""
+    """Options that give the template of a bulk send."""
 
     text: Annotated[
         str | None,
@@ -313,7 +313,7 @@ def run(context: Context, operation: Operation, values: Values, body: bytes | No
 
 
 def perform(context: Context, operation: Operation, values: Values, body: bytes | None = None) -> ServiceResult:
-    """Make a request; if it sends or changes something, record it in the history."""
+    """Make a request; if it sends something or blocks a number, record it in the history."""
     client = context.client  # before anything is recorded: there may be no credential
     if operation.effect is Effect.READS:
         any_json = context.options.format is Format.JSON and not context.options.fields

@@ -29,7 +29,7 @@ Gsm7 = Annotated[
     app,
     "send",
     "msgctl sms send 573001234567 -m 'Your order is ready'",
-    "msgctl sms send 573001234567,573007654321 --message-file notice.txt --country-code CO",
+    "msgctl sms send 3001234567 --country-code CO --message-file notice.txt",
     "df -h / | msgctl sms send 573001234567",
     "msgctl sms send 573001234567 -m 'The disk is full' --once disk-2026-11-21",
     "msgctl sms send 573001234567 -m 'Your code is 4821' --wait --max-wait 60",

@@ -52,9 +52,9 @@ def reserved(
 ) -> Iterator[Callable[[int, int], int]]:
     """Reserve credits for the send that the block makes under a key.
 
-    The block calls what is yielded with its cost: the credits that were charged, and the estimate of those that the
-    response does not tell. That returns the credits used on this day. Until then, and at least if something is not
-    told, the estimate counts, or more if earlier sends of the operation cost more than theirs. Raises LimitError if
+    The block calls what is yielded with the credits that were charged, and the estimate for recipients whose charge the
+    response does not tell; that returns the credits used on this day. Until then, and as a minimum if a charge is not
+    told, the estimate counts, or more if earlier sends of the operation cost more than estimated. Raises LimitError if
     more than ``most`` credits could be charged on this day, and UsageError if the key was used before.
     """
     path = files.state("mcp.sqlite3")

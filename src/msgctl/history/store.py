@@ -1,8 +1,8 @@
 """The history: what was sent from this machine, and the result, in one SQLite file that several processes may use.
 
-A send is written before its request goes out, which is on disk by then (synchronous = FULL), and updated with the
-result. If the process is killed in between, the outcome stays ``unknown``. In WAL mode that takes fewer disk syncs than
-with a rollback journal, and readers do not block writers.
+Each send is on disk (synchronous = FULL) before its request goes out, and is updated with the result. If the process is
+killed in between, the outcome stays ``unknown``. WAL mode takes fewer disk syncs than a rollback journal, and readers
+do not block writers.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ class History:
 
 @dataclass
 class Result:
-    """The outcome of each recipient of a send, and the text of a response that leaves one in doubt."""
+    """The outcome of each recipient of a send, and the text of a response that leaves any of them unknown."""
 
     entries: Sequence[RecipientOutcome] = ()
     response: str = ""

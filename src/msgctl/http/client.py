@@ -36,7 +36,7 @@ LONGEST_URL = 65_000
 PAUSES = (0.3, 0.9)
 """Seconds before the first and the second retry."""
 _CREDENTIAL = re.compile(r"((?:^\??|&)(?:client|key)=)[^&]*")
-"""In a query or a form that is sent; `redact` leaves keys of a few letters."""
+"""The credential in a query or a form; `redact` does not mask a key of only a few letters."""
 
 
 class Client:

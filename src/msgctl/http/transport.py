@@ -1,11 +1,11 @@
-"""httpx with a limit on the whole time of a request, and with knowledge of whether the request was sent.
+"""An httpx transport that limits the whole time of a request, and knows whether the request was sent.
 
-`NetworkTransport` is an `httpx.BaseTransport`, as the in-process sandbox is; `httpx.Client` with its cookies, redirects
-and default headers is not used, nor is httpcore's pool, since there is one connection. It takes
-``request.extensions["timeout"]["read"]`` for the seconds of everything: name lookup, connection, TLS, proxy, request
-and response. It sets ``request.extensions["sent"]`` to True before the first byte of the request leaves this machine.
-The response is returned whole; if its body could not be read to its end, ``response.extensions["fault"]`` says why, and
-``["lost"]`` is True if the connection was lost or the time was over.
+`NetworkTransport` is an `httpx.BaseTransport`, like the in-process sandbox; `httpx.Client` with its cookies, redirects
+and default headers is not used, nor is httpcore's pool, since there is one connection. The limit is
+``request.extensions["timeout"]["read"]``, in seconds for everything: name lookup, connection, TLS, proxy, request and
+response. ``request.extensions["sent"]`` becomes True before the first byte of the request leaves this machine. The
+response is returned whole; if its body cannot be used, ``response.extensions["fault"]`` says why, and ``["lost"]`` is
+True if the connection was lost or the time was over.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _FAILURES = (httpcore.TimeoutException, httpcore.NetworkError, httpcore.Protocol
 
 
 class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
-    """Carries requests to the service at a base URL over a connection that is kept; for one thread at a time.
+    """Carries requests to the service at a base URL over a connection that is kept open; for one thread at a time.
 
     Nothing is retried here. As httpcore's network backend it opens its connections itself: each step gets what is left
     of the request's time. Raises ConfigurationError if the proxy or the certificates that the environment names cannot
@@ -133,7 +133,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
     def _response(self, request: httpx.Request) -> httpcore.Response:
         """Return the response, its body still to be read.
 
-        One that is there before the request was sent is left over from an earlier request, and is thrown away.
+        One that arrives before the request was sent belongs to an earlier request, and is discarded.
         """
         url = request.url
         outgoing = httpcore.Request(
@@ -154,7 +154,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
 
     def _new_connection(self, origin: httpcore.Origin) -> httpcore.ConnectionInterface:
         """Return a connection as httpx configures it, with or without a proxy."""
-        verify: Any = self._tls  # for plain http None, which saves making a context: 1 ms
+        verify: Any = self._tls  # None for plain http, which saves 1 ms for a context
         try:
             pool = httpx.HTTPTransport(verify=verify, proxy=self._proxy)._pool
         except ImportError:
@@ -174,7 +174,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
                 case b"content-encoding" if value.strip().lower() not in (b"identity", b""):
                     extensions["fault"] = "it is compressed, which was not asked for"
                 case b"keep-alive" if said := _KEEP_ALIVE.search(value):
-                    idle = min(MOST_IDLE, int(said[1]) - 1)  # less than the server says: both must not act at once
+                    idle = min(MOST_IDLE, int(said[1]) - 1)  # the server must not close it while a request is sent
         try:
             for chunk in response.iter_stream():
                 body += chunk
@@ -189,7 +189,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         return finished(response.status, response.headers, bytes(body), extensions)
 
     def _not_reached(self, error: BaseException) -> NotReachedError:
-        """Return what an exception before the request was sent means."""
+        """Return the error for an exception that came before the request was sent."""
         peer, cause = self.peer, root_cause(error)
         if isinstance(error, httpcore.TimeoutException):
             return NotReachedError(f"No connection to {peer} within {in_seconds(self._seconds)}", CHECK_ADDRESS)
@@ -226,7 +226,7 @@ class _Stream(httpcore.NetworkStream):
         return self._stream.read(max_bytes, timeout=self._transport.left())
 
     def _flush(self) -> None:
-        """Write what is pending. A failure is ignored until the response was read: servers may respond early."""
+        """Write what is pending. A failure is ignored until the response has been read: servers may respond early."""
         data, self._pending = bytes(self._pending), bytearray()
         if data.startswith(b"CONNECT ") and b":" in (host := self._transport.request.url.raw_host):
             data = data.replace(host + b":", b"[%s]:" % host)  # httpcore leaves out the brackets of an IPv6 address
@@ -241,7 +241,7 @@ class _Stream(httpcore.NetworkStream):
                 self._stream.write(data[start : start + PIECE], timeout=left)
         except httpcore.WriteError:
             self._transport.write_failed = True
-            if start == 0 and is_request:  # the system took nothing of it
+            if start == 0 and is_request:  # the system accepted no byte of it
                 extensions["sent"] = False
                 raise httpcore.ReadError from None
 

@@ -1,7 +1,7 @@
-"""The tables of a ledger, and what is read from them from beginning to end.
+"""The tables of a ledger, and the queries that read all of it.
 
-What the file says is written once; each request adds its intent and its results. Neither memory nor time of a query
-grow with what was read before.
+The rows of the file are written once; each request adds its intent and its results. Recipients are yielded one at a
+time, so that memory does not grow with their number.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _SCHEMA = (
     # What recipients get: the parameters from their row (as JSON), and the estimated credits of one recipient.
     """CREATE TABLE message (
         id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, parameters TEXT NOT NULL, cost INTEGER NOT NULL)""",
-    # The rows of the file, which do not change. `cells` are their columns but the phone's, as a JSON array, `zones`
-    # the recipient's time zones, if the job has a window. A row that is not sent to has no message, but an `error`.
+    # The rows of the file, which do not change. `cells` are their columns except the phone's, as a JSON array; `zones`
+    # are the recipient's time zones, if the job has a window. A row that is not sent to has no message, but an `error`.
     """CREATE TABLE recipient (
         line INTEGER PRIMARY KEY, phone TEXT NOT NULL, message INTEGER, zones TEXT, state TEXT NOT NULL, error TEXT,
         cells TEXT)""",
@@ -32,7 +32,7 @@ _SCHEMA = (
     # `body` is kept if the response leaves the outcome in doubt: a message id in it must not be lost.
     "CREATE TABLE request (number INTEGER PRIMARY KEY, lines TEXT NOT NULL, ended REAL, body TEXT)",
     "CREATE INDEX request_in_flight ON request (number) WHERE ended IS NULL",
-    # What the newest request of a recipient brought. `credits` are its own, `spent` those of earlier ones; `lost` are
+    # The result of each recipient's newest request. `credits` are its own, `spent` those of earlier ones; `lost` are
     # estimated credits that may have been charged without a response that says so. `delivery` is the newest delivery
     # state, asked for at the time `checked`.
     """CREATE TABLE result (
@@ -40,7 +40,7 @@ _SCHEMA = (
         spent INTEGER NOT NULL DEFAULT 0, lost INTEGER NOT NULL DEFAULT 0, error TEXT, delivery TEXT, checked REAL)""",
     """CREATE VIEW in_flight AS
         SELECT lines.value AS line FROM request, json_each(request.lines) AS lines WHERE ended IS NULL""",
-    # The rows of the file as they are now.
+    # The rows of the file with their current state.
     """CREATE VIEW outcome AS
         SELECT recipient.line, phone, message, zones, id, status, credits, delivery, cells,
         coalesce(result.error, recipient.error) AS error,
@@ -57,7 +57,7 @@ LEDGER = FileFormat(
     schema=_SCHEMA,
 )
 
-# Made when all rows are in: the order in which recipients are sent to. The line comes last in every index.
+# Created when all rows are inserted: the order in which recipients are sent to. SQLite adds the line to every index.
 INDEX = "CREATE INDEX recipient_order ON recipient (zones, message) WHERE message IS NOT NULL"
 
 CHARGED = "CASE typeof(credits) WHEN 'integer' THEN credits ELSE 0 END"
@@ -107,13 +107,13 @@ def updated(db: sqlite3.Connection) -> float:
 
 
 def pending_zones(db: sqlite3.Connection, zones: Iterable[str]) -> list[str]:
-    """Return those of some time zones that pending recipients have."""
+    """Return those of the given time zones that have pending recipients."""
     one = "SELECT 1 FROM outcome WHERE message IS NOT NULL AND zones = ? AND state IN ('pending', 'again') LIMIT 1"
     return [each for each in zones if db.execute(one, (each,)).fetchone()]
 
 
 def recipients(db: sqlite3.Connection, states: Collection[State]) -> Iterator[Recipient]:
-    """Read the rows in some states, in the order of the file."""
+    """Yield the rows in the given states, in the order of the file."""
     marks = ",".join("?" * len(states))
     for row in db.execute(
         f"""SELECT line, phone, state, id, status, delivery, credits, error, cells FROM outcome
@@ -132,7 +132,7 @@ def message_of(db: sqlite3.Connection, line: int) -> tuple[str, int]:
 
 
 def to_check(db: sqlite3.Connection) -> Iterator[tuple[int, str]]:
-    """Read line and message id of accepted messages whose delivery state is not final, the longest unchecked first."""
+    """Yield line and message id of accepted messages without a final state, the least recently checked first."""
     for line, message, delivery in db.execute(
         """SELECT line, id, delivery FROM result WHERE state = 'accepted' AND id IS NOT NULL
         ORDER BY coalesce(checked, 0), line"""
@@ -152,7 +152,7 @@ def deliveries(db: sqlite3.Connection) -> dict[str, int]:
 
 
 def highest_price(db: sqlite3.Connection) -> Fraction | None:
-    """Return the most that was charged for a recipient, as a multiple of its estimate; None before the first charge."""
+    """Return the highest ratio of charge to estimate of any recipient; None before the first charge."""
     highest: Fraction | None = None
     for most, cost in db.execute(
         f"""SELECT max({CHARGED}), cost FROM result JOIN recipient USING (line) JOIN message ON message.id = message

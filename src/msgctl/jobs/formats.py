@@ -96,10 +96,10 @@ class Lines:
         return line
 
     def _decoded(self, line: str) -> str:
-        """Return a line in which bytes that are not UTF-8 are lone surrogates (PEP 383) as what it means."""
+        """Return the text of a line in which bytes that are not UTF-8 are lone surrogates (PEP 383)."""
         if "\0" in line:
             raise UsageError(
-                f"{self.name} is not text, or UTF-16 without a mark: it contains NUL bytes",
+                f"{self.name} is not text, or UTF-16 without a byte order mark: it contains NUL bytes",
                 "Save it as CSV in UTF-8 and use that file.",
             )
         try:
@@ -121,13 +121,17 @@ class Lines:
             other = "a part of it" if self.utf8 == self.windows_1252 else f"line {self.windows_1252}"
             raise UsageError(
                 f"line {self.utf8} of {self.name} is UTF-8, but {other} is not",
-                "Fix that line, or save the file as UTF-8.",
+                f"Fix line {self.windows_1252}, or save the file as UTF-8.",
             )
         return line
 
 
 def csv_records(lines: Lines, is_header: Callable[[Sequence[str]], bool]) -> Iterator[Record]:
-    """Read CSV with the delimiter that gives a first line without stray quotes, that is a header, with most columns."""
+    """Read CSV.
+
+    Its delimiter is the one that splits the first line into cells without stray quotes, then into a header, then into
+    the most columns.
+    """
 
     def rank(delimiter: str) -> tuple[bool, bool, int]:
         cells = [cell.strip() for cell in next(csv.reader([lines.first], delimiter=delimiter))]

@@ -38,7 +38,7 @@ _CACHE_KIB = 4096
 class Tally:
     """The counts of a file. ``counts`` are the rows left out by state, ``examples`` the first of each.
 
-    ``saved`` are the credits that --gsm7 would save, ``countries`` has those of each country (ISO 3166-1 alpha-2).
+    ``saved`` are the credits that --gsm7 would save, ``countries`` the estimated ones by country (alpha-2).
     ``most_expensive`` is a row whose message costs more than the first one: the first of those that cost most.
     """
 

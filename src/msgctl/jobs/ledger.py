@@ -1,10 +1,10 @@
 """A job's ledger: one SQLite file with the state of every recipient, which survives the process, however that ends.
 
 The intent of a request is committed before it is sent, and its result after. Commits are synchronous, so both survive
-a power cut. One thread at a time uses a ledger; `store` makes sure that one process does.
+a power cut. One thread at a time uses a ledger; `store` makes sure that only one process runs its job.
 
-At every statement and row, SQLite lets other threads run, and the writing thread must wait for its turn again. So
-many recipients are read and changed at once, as JSON.
+At every statement and row, Python's sqlite3 releases the GIL, and the thread waits to get it back. So many recipients
+are read and changed at once, as JSON.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Group(NamedTuple):
 
 
 class _Said(NamedTuple):
-    """What a request brought to some of its recipients; one that was not sent is number 0."""
+    """The result of a request for some of its recipients; ``request`` is 0 if it was not sent."""
 
     request: int
     state: State
@@ -73,7 +73,7 @@ class _Said(NamedTuple):
 
 
 class Ledger:
-    """An open ledger; ``db`` is for this package alone. One that is ``read_only`` can be on a read-only disk.
+    """An open ledger; ``db`` is only for this package. One that is ``read_only`` can be on a read-only disk.
 
     ``open_zones`` are the time zones to whose recipients may be sent now. Raises ConfigurationError if the file is not
     a ledger, or cannot be read or written.
@@ -158,7 +158,7 @@ class Ledger:
             self.spec = spec
 
     def recover(self) -> None:
-        """Mark requests left in flight by an earlier process as unknown, and those it should have sent again."""
+        """Mark as unknown the recipients that an earlier process left in flight or had yet to send to again."""
         with self.transaction():
             self.db.execute(_LOST, (TRANSITIONS[State.SENDING, Event.LOST], ENDED_EARLY))
             self.db.execute("UPDATE request SET ended = ? WHERE ended IS NULL", (self.clock(),))
@@ -216,7 +216,7 @@ class Ledger:
     def intend(self, most: int) -> Intent | None:
         """Write the intent of the next request, of at most so many recipients; None if none is pending.
 
-        It counts from the commit of the surrounding transaction on.
+        It is durable once the surrounding transaction is committed.
         """
         if not self._look_ahead():
             return None
@@ -271,16 +271,16 @@ class Ledger:
         )
 
     def _look_ahead(self) -> bool:
-        """Read the next recipients if all were handed out. Return whether somebody is pending."""
+        """Read the next recipients if all were handed out. Return whether any are pending."""
         if not self._ahead:
             self._flush()
             any(self._read(zones) for zones in self.open_zones)
         return bool(self._ahead)
 
     def _read(self, zones: str) -> bool:
-        """Read the next recipients in some time zones, after those read before. Return whether somebody is pending."""
+        """Read the next recipients in some time zones, after those read before. Return whether any are pending."""
         message, line = self._read_to.get(zones, (0, 0))
-        # Whole requests, if all get one message.
+        # A multiple of the batch size, so that requests are full if all recipients get one message.
         number = max(1, _READ_AHEAD // self.spec.batch_size) * self.spec.batch_size
         for after, values in (("message = ? AND line > ?", (message, line)), ("message > ?", (message,))):
             (text,) = self.db.execute(_PENDING.format(after=after), (zones, *values, number)).fetchone()
@@ -298,7 +298,7 @@ class Ledger:
         self._read_to.clear()
 
     def _flush(self) -> None:
-        """Execute the changes."""
+        """Write the collected changes to the database."""
         for said, ids in self._results.items():
             self._change(_RESULT, said, ids)
         if self._ended:
@@ -335,7 +335,7 @@ def _why(result: RequestResult) -> str | None:
 def facts(path: Path) -> tuple[JobSpec, float, float | None]:
     """Return the spec of a job, and when it was created and is due, in seconds since 1970. Raises ConfigurationError.
 
-    Counts no recipients.
+    This does not count the recipients, which takes long.
     """
     with LEDGER.opened(path, read_only=True) as db:
         found = dict(db.execute("SELECT name, value FROM job"))

@@ -22,7 +22,7 @@ from msgctl.text import shorten
 from msgctl.values import quote
 
 SAMPLE = 50
-"""Rows whose values may tell which column has the phone numbers."""
+"""Rows whose values are examined to find the phone column."""
 LEAST_DIGITS = 7
 """The fewest digits of a phone number that is found by its content."""
 
@@ -74,13 +74,13 @@ class PhoneCells:
 
     def read(self, text: str) -> str:
         """Return the international number in a cell. Raises UsageError."""
-        if self._check and text.isdigit() and (digits := self._reader.quick(text)) is not None:  # most of most files
+        if self._check and text.isdigit() and (digits := self._reader.quick(text)) is not None:  # the usual case
             return digits
         if not text or text.isspace():
             raise UsageError("no phone number")
         # Dots in a phone are ignored, so 573001234567.0 would become a number ten times as long.
         if _DECIMAL.fullmatch(text.strip()) or (isinstance(text, Number) and not text.isdigit()):
-            raise UsageError("the phone is not a whole number; format the phone column as text in the spreadsheet")
+            raise UsageError("the phone is not written as a whole number; format its column as text and enter it again")
         try:
             found = self._reader.read(text) if self._check else phones.as_typed(text)
         except InvalidPhoneError as error:
@@ -90,7 +90,7 @@ class PhoneCells:
         return found.digits
 
     def row(self, line: int, cells: list[str], phone: int) -> Row | InvalidRow:
-        """Return the recipient in some cells, of which one has the phone."""
+        """Return the recipient in a row's cells; ``phone`` is the index of its number."""
         try:
             return Row(line, self.read(cells[phone]), tuple(cells))
         except UsageError as error:
@@ -109,8 +109,8 @@ def opened(
 ) -> Iterator[Recipients]:
     """Open a file of recipients; ``-`` is ``stdin``, which stays open.
 
-    ``note`` tells the user of Windows-1252 at the end. Raises UsageError if the file cannot be read or is not text, or
-    has no header or no phone column.
+    With ``may_be_list`` the file may also have one number per line. ``note`` is called at the end if the text was
+    Windows-1252. Raises UsageError if the file cannot be read or is not text, or has no header or no phone column.
     """
     phones = phones or PhoneCells()
     name = _name(file)

@@ -190,7 +190,7 @@ def _hours(text: str) -> tuple[int, int]:
         if start < end <= 24 * 60:
             return start, end
     raise UsageError(
-        f"--window must be two times of one day, such as 08:00-19:00, or co, not {quote(text)}",
+        f"--window must be a start and a later end, such as 08:00-19:00, or co, not {quote(text)}",
         "Write it like --window 08:00-19:00 --days mon-sat, or use --window co.",
     )
 

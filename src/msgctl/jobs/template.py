@@ -42,7 +42,7 @@ class Placeholder(NamedTuple):
 
 
 class Template(tuple[str | Placeholder, ...]):
-    """Texts, and placeholders whose columns exist. There are no formats, attributes or expressions."""
+    """The literal text and the placeholders of a message. There are no formats, attributes or expressions."""
 
     __slots__ = ()
 
@@ -58,7 +58,7 @@ class Template(tuple[str | Placeholder, ...]):
                 pieces.append(_placeholder(token[1], columns))
             elif token[0] in "{}":
                 raise UsageError(
-                    f"'{token[0]}' at position {token.start() + 1} of the message has no partner", _LITERAL_BRACES
+                    f'Unmatched "{token[0]}" at position {token.start() + 1} of the message', _LITERAL_BRACES
                 )
             else:
                 pieces.append(token[0][0])
@@ -140,6 +140,6 @@ def _placeholder(inside: str, columns: Sequence[str]) -> Placeholder:
     if index is None:
         raise UsageError(
             f"The message uses {{{shorten(name, 40)}}}, but the file has no such column. {listed(columns)}",
-            _LITERAL_BRACES,
+            f"Use one of these columns. {_LITERAL_BRACES}",
         )
     return Placeholder(index, columns[index], fallback if bar else None)

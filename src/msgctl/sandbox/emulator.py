@@ -329,5 +329,5 @@ class SandboxTransport(httpx.BaseTransport):
             if response.delay > limit:
                 raise httpx.ReadTimeout("timed out", request=request)
         if not CLOSING.isdisjoint(response.faults):
-            raise httpx.RemoteProtocolError("a fault that the sandbox has", request=request)
+            raise httpx.RemoteProtocolError("a fault simulated by the sandbox", request=request)
         return httpx.Response(response.status, headers=dict(response.headers), content=response.body, request=request)

@@ -163,7 +163,7 @@ def click(emulator: Emulator, *, name: str, count: int = 1, days: int = 1, **vis
     "/credit",
     "Set the balance.",
     _number("credits", help="the new balance"),
-    _number("add", help="or a change of it", least=-MAX_NUMBER),
+    _number("add", help="or the amount to add", least=-MAX_NUMBER),
     status=int,
 )
 def credit(emulator: Emulator, *, credits: int | None = None, add: int | None = None) -> Document:
@@ -182,7 +182,7 @@ def credit(emulator: Emulator, *, credits: int | None = None, add: int | None = 
     "POST",
     "/fault",
     "Replace the faults.",
-    _field("faults", help="each KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]; none clears", kind=Kind.ARRAY),
+    _field("faults", help="each KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]; empty to clear", kind=Kind.ARRAY),
     faults=list[str],
 )
 def fault(emulator: Emulator, *, faults: list[str] | None = None) -> Document:
@@ -235,7 +235,7 @@ def reset(emulator: Emulator) -> Document:
 @_endpoint(
     "GET",
     "/overview",
-    "Return what the inbox page shows, newest first; only the version if it is old.",
+    "Return what the inbox page shows, newest first; only its version if nothing changed.",
     _optional("since", help="wait until the version differs from this"),
     _WAIT,
     version=str,

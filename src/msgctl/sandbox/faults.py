@@ -31,7 +31,7 @@ _PAGE = (
 
 
 def _refuse(kind: str, error: str, **more: str) -> SandboxResponse:
-    return Refusal(error, f"the sandbox has the fault {kind}", status=int(kind), headers=more).response()
+    return Refusal(error, f"simulated by the sandbox (fault {kind})", status=int(kind), headers=more).response()
 
 
 INSTEAD = {
@@ -95,7 +95,7 @@ def stored(emulator: Emulator) -> list[str]:
 
 
 def respond(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
-    """Carry out a request with the faults that it meets, in the order they were set."""
+    """Carry out a request with the faults that apply to it, in the order they were set."""
     path, met = request.path.removeprefix(BASE_PATH), list[Fault]()
     with emulator.writing() as db:
         for number, spec in db.execute("SELECT number, spec FROM faults").fetchall() if path in _PATHS else ():

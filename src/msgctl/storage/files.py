@@ -78,7 +78,7 @@ def check(path: Path, status: os.stat_result, *, name: str = "", is_private: boo
 
 
 def check_folder(path: Path) -> None:
-    """Check that not every user can replace the files in a folder. Raises ConfigurationError."""
+    """Refuse a folder in which every user can replace files. Raises ConfigurationError."""
     with suppress(OSError):  # a folder that cannot be examined fails when it is used
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
@@ -231,7 +231,7 @@ def _split_home(path: Path) -> tuple[str, str]:
 
 
 class BrokenError(ConfigurationError):
-    """A file that this msgctl cannot read; only replacing it helps."""
+    """A file that this version of msgctl cannot read, and that must be replaced."""
 
 
 @dataclass(frozen=True, slots=True)
