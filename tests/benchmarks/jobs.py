@@ -1,8 +1,8 @@
 """How fast and how large `msgctl sms bulk` gets, with `wrk` as the ceiling in the same run.
 
-Run it as ``python tests/benchmarks/jobs.py [NAME...]``; without names, everything: latency, bare, memory.
-TMPDIR says on which disk the ledgers are; one in memory (tmpfs) does not tell much. Rates are measured where
-requests arrive, from the first to the last: reading the file and writing the report are not in them.
+Run it as ``python tests/benchmarks/jobs.py [NAME...]``; without names, everything: latency, bare, memory,
+exclusions. TMPDIR says on which disk the ledgers are; one in memory (tmpfs) does not tell much. Rates are measured
+where requests arrive, from the first to the last: reading the file and writing the report are not in them.
 
 Without `wrk` there is no ceiling.
 """
@@ -142,11 +142,24 @@ def memory() -> None:
             )
 
 
+def exclusions() -> None:
+    print("5,000,000 excluded numbers (wanted: under 64 MiB and 10 s):")
+    with answering() as server, tempfile.TemporaryDirectory() as name:
+        people, excluded = Path(name, "people.csv"), Path(name, "excluded.txt")
+        people.write_text("phone\n573009999999\n", encoding="ascii")
+        with excluded.open("w", encoding="ascii") as file:
+            file.writelines(f"{57_300_000_0000 + each}\n" for each in range(5_000_000))
+        most, seconds = run(
+            server, Path(name), "sms", "bulk", str(people), "-m", TEXT, *OPTIONS, "--exclude", str(excluded)
+        )
+        print(f"  {most:.1f} MiB, {seconds:.1f} s")
+
+
 def main(names: Sequence[str]) -> None:
     print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores")
-    for name in names or ("latency", "bare", "memory"):
-        if name == "memory":
-            memory()
+    for name in names or ("latency", "bare", "memory", "exclusions"):
+        if name in ("memory", "exclusions"):
+            {"memory": memory, "exclusions": exclusions}[name]()
         else:
             speed({"latency": 0.05, "bare": 0.0}[name])
 

@@ -32,6 +32,7 @@ def send(path: Path, result: StoredResult | None = ACCEPTED, **changed: Any) -> 
     """Send once, and return the earlier result; a ``result`` of None is a request that was refused."""
     options = {"account": ACCOUNT, "key": KEY, "wanted": WANTED, "now": NOW, **changed}
     with reserved(**options) as reservation:
+        assert reservation._db.execute("PRAGMA synchronous").fetchone() == (2,), "a power cut would lose it"
         if reservation.earlier is None:
             with (path.parent / "sent").open("a") as sent:
                 sent.write("x")
