@@ -44,6 +44,11 @@ def test_on_a_terminal_a_page_says_the_same_and_fits(node: Node, tool: Tool, mon
         assert words(first) in words(re.sub("[│─╭╮╰╯]", "", text))
 
 
+def test_on_a_terminal_the_lines_of_every_paragraph_are_filled(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    assert "only those of that profile. Without" in ESCAPE.sub("", tool("usage", "--help", terminal=True).out)
+
+
 @pytest.mark.parametrize("node", COMMANDS, ids=name_of)
 def test_a_command_shows_its_examples_and_the_global_options_that_matter_to_it(node: Node, tool: Tool) -> None:
     text = page(tool, node)

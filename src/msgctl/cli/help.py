@@ -5,6 +5,7 @@ The pages are Typer's own, with Rich on a terminal and plain elsewhere.
 
 import copy
 import io
+import re
 from contextlib import redirect_stdout
 from typing import Annotated, Any
 
@@ -79,7 +80,8 @@ def _show_rich(ctx: typer.Context, context: Context, *, is_root: bool) -> None:
     rich_utils.STYLE_OPTION = rich_utils.STYLE_SWITCH = rich_utils.STYLE_COMMANDS_TABLE_FIRST_COLUMN = "cyan"
     command: Any = ctx.command
     command.epilog = "\n\n".join(escape(line) for line in _epilog(command, is_root=is_root))
-    command.help = escape(command.help or "")
+    # In this mode Typer would keep the line breaks of all paragraphs but the first.
+    command.help = escape(re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or ""))
     for param in command.params:
         param.help = escape(param.help or "")
     page = io.StringIO()

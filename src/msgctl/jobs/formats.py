@@ -106,7 +106,7 @@ class Lines:
             line.encode()
             self.utf8 = self.utf8 or self._number
         except UnicodeEncodeError:
-            # Windows-1252 seldom looks like UTF-8: more letters than stray bytes are UTF-8, and would be misread.
+            # Windows-1252 is rarely valid UTF-8: if more characters are than stray bytes, they would be misread.
             if len(_BEYOND_ASCII.findall(line)) > 2 * len(_STRAY_BYTE.findall(line)):
                 self.utf8 = self.utf8 or self._number
             self.windows_1252 = self.windows_1252 or self._number

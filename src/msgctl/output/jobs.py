@@ -33,7 +33,7 @@ COLUMNS = (
     Column("name", spare=1),
     Column("command", spare=2),
     Column("state"),
-    Column("created", "Started", "ago", spare=3),
+    Column("created", "Created", "ago", spare=3),
     Column("recipients"),
     Column("done", value=_done),
     Column("refused"),
