@@ -88,9 +88,9 @@ def test_job_list_and_job_show_agree(mixed: str, jobs: Jobs) -> None:
 def test_the_oldest_job_comes_first(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
     service.always(accepting(service))
     made = []
-    for _ in range(3):
-        made.append(jobs.send(of_phones(home, [ANA])))
-        tool.clock.now += 86_400
+    for _ in range(4):
+        made.append(jobs.send(of_phones(home, [ANA]), "--again"))
+        tool.clock.now += 0.2
     assert [each["job"] for each in jobs("job", "list", "--json").document] == made
     rows = list(csv.DictReader(io.StringIO(jobs("job", "list", "-o", "csv", "--fields", "job,state,accepted").out)))
     assert rows == [{"job": job, "state": "done", "accepted": "1"} for job in made]

@@ -185,6 +185,16 @@ def test_ctrl_c_while_a_key_command_runs_says_that_nothing_was_sent(server: Serv
     assert server.connections == 0
 
 
+def test_ctrl_c_while_the_message_is_awaited_says_that_nothing_was_sent(service: Service, tmp_path: Path) -> None:
+    message = tmp_path / "message"
+    os.mkfifo(message)
+    command = [sys.executable, "-m", "msgctl", "sms", "send", PHONE, "--message-file", str(message)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as child, message.open("w"):  # as soon as it is read
+        child.send_signal(signal.SIGINT)
+        said = child.communicate(timeout=30)[1].decode()
+    assert (child.returncode, "nothing was sent" in said, "Traceback" in said) == (130, True, False)
+
+
 def test_ctrl_c_before_the_request_has_left(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     reached = threading.Event()
     with running(blind=True) as mute:
