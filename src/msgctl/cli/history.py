@@ -57,7 +57,7 @@ _OF_JOB = """
     ORDER BY number DESC, line DESC LIMIT :limit
 """
 _OUTCOMES = {State.ACCEPTED: ACCEPTED, State.REFUSED: REFUSED, State.PENDING: REFUSED}
-"""The outcome of a recipient's newest finished request, by state: one that is pending after it was refused."""
+"""The outcome of a recipient's newest finished request, by state. A pending one was refused, and is to be sent again."""
 _TO_PHONE = "AND phone = :phone AND recipient.message NOTNULL"  # as in the index
 
 
