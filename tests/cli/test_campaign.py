@@ -319,6 +319,31 @@ def test_a_scheduled_canary_waits_for_its_user(jobs: Jobs, service: Service, eve
     assert len(sent_to(service)) == 1
 
 
+def test_who_opts_out_before_a_scheduled_job_is_sent_gets_nothing(jobs: Jobs, service: Service, everyone: str) -> None:
+    job = jobs.send(everyone, "--at", "2026-11-24 09:00")
+    assert jobs("optout", "add", LUIS).code == 0
+    jobs.tool.clock.now += 86_400 * 2
+    done = jobs("job", "run-due")
+    assert done.code == 0, done.err
+    assert "1 recipient opted out after the job was made: nothing is sent to them" in done.err
+    assert sorted(sent_to(service)) == sorted([ANA, EVA])
+    (row,) = jobs("job", "report", job, "--only", "excluded", "--json").document
+    assert (row["phone"], row["error"]) == (LUIS, "opted out")
+
+
+def test_who_opts_out_before_a_job_is_resumed_gets_nothing(jobs: Jobs, service: Service, everyone: str) -> None:
+    service.always(REFUSAL)
+    jobs("sms", "bulk", everyone, "-m", "Hola", "--batch-size", "1", "--concurrency", "1", "--canary", "1", "--yes")
+    service.always(accepting(service))
+    assert jobs("optout", "add", *sent_to(service), EVA).code == 0
+    done = jobs("job", "resume", "--last", "--resend-refused", "--yes", "--json")
+    assert done.code == 0, done.err
+    found = counts(done.document)
+    assert found == {"accepted": 1, "excluded": 2}
+    assert sent_to(service).count(EVA) == 0
+    assert len(sends(service)) == 2
+
+
 def test_a_test_message_is_sent_before_the_job(jobs: Jobs, service: Service, home: Path) -> None:
     file = table(home, "phone,name", f"{ANA},Ana", f"{LUIS},Luis")
     done = jobs("sms", "bulk", file, "-m", "Hola {name}", "--test-to", EVA, "--yes")

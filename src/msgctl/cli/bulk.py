@@ -127,6 +127,7 @@ def make(
                     return job_progress.result(report.summary(job, ledger, running=False))
                 context.note(f"Waiting until {time}. Ctrl-C leaves the job to `msgctl job run-due`.")
                 _wait_until(context, job, spec.at)
+                job_progress.respect_optouts(context, ledger)
             return job_progress.send(context, job, ledger)
 
 

@@ -56,8 +56,8 @@ _OF_JOB = """
     AND (:state IS NULL OR delivery = :state COLLATE NOCASE) {}
     ORDER BY number DESC, line DESC LIMIT :limit
 """
-_OUTCOMES = {State.ACCEPTED: ACCEPTED, State.REFUSED: REFUSED, State.PENDING: REFUSED}
-"""The outcome of a recipient's newest finished request, by state. A pending one was refused, and is to be sent again."""
+_OUTCOMES = {State.ACCEPTED: ACCEPTED, State.REFUSED: REFUSED, State.PENDING: REFUSED, State.EXCLUDED: REFUSED}
+"""The outcome of a recipient's newest finished request, by state: pending or excluded ones had been refused."""
 _TO_PHONE = "AND phone = :phone AND recipient.message NOTNULL"  # as in the index
 
 

@@ -121,6 +121,7 @@ def resume(
             risk = " Some people may get it twice." if again.get(Outcome.UNKNOWN) else ""
             prompts.confirm(context, f"Resend the message to {numbers}?{risk}", "nothing was sent")
         ledger.resend(*again)
+        job_progress.respect_optouts(context, ledger)
         if not ledger.totals.unsent:
             context.note(f"Job {job} has nothing pending")
         return job_progress.send(context, job, ledger)

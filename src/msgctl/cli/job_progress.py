@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from msgctl import operations as ops
 from msgctl.cli import signals_handled_by
 from msgctl.cli.context import Context
 from msgctl.cli.history import delete_old
@@ -22,6 +23,7 @@ from msgctl.errors import (
     OutcomeUnknownError,
     ServiceError,
 )
+from msgctl.history import optouts
 from msgctl.jobs import database
 from msgctl.jobs.ledger import Ledger, facts
 from msgctl.jobs.rate_limits import FAILURES_IN_A_ROW
@@ -33,6 +35,7 @@ from msgctl.jobs.states import Outcome
 from msgctl.jobs.store import Store
 from msgctl.jobs.workers import Workers
 from msgctl.output.result import Document, Format, OwnResult
+from msgctl.storage import files
 from msgctl.text import clean, plural
 
 if TYPE_CHECKING:
@@ -94,6 +97,14 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
     if is_canary:
         context.note(f"Paused after {plural(done, 'recipient')}, because of --canary. {hint}")
     return result(summary(job, ledger, running=False), error, "job end")
+
+
+def respect_optouts(context: Context, ledger: Ledger) -> None:
+    """Leave out recipients who opted out after the job was made; everyone can be blocked."""
+    if ledger.spec.performs is not ops.BLOCK_PHONE and files.state(files.OPTOUTS).exists():
+        number = ledger.leave_out(each.phone for each in optouts.every())
+        if number:
+            context.note(f"{plural(number, 'recipient')} opted out after the job was made: nothing is sent to them")
 
 
 def poll_states(context: Context, job: str, ledger: Ledger, *, follow: bool = False) -> OwnResult:
@@ -296,6 +307,7 @@ def _run(context: Context, store: Store, job: str) -> OwnResult | None:
             return None
         ledger.check()
         ledger.recover()
+        respect_optouts(context, ledger)
         hours = SendingHours.of(ledger.spec, context.clock)
         if hours is not None and not {*hours.open_zones()} & {*ledger.pending_zones()}:
             return None

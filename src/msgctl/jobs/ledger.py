@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,6 +42,9 @@ _RESULT = """INSERT INTO result (line, id, request, state, status, credits, lost
     SELECT CAST(key AS INTEGER), value, ?, ?, ?, ?, ?, ? FROM json_each(?) WHERE true ON CONFLICT (line) DO UPDATE
     SET id = excluded.id, request = max(request, excluded.request), state = excluded.state, status = excluded.status,
     credits = excluded.credits, lost = lost + excluded.lost, error = excluded.error"""
+_OPTED_OUT = """INSERT INTO result (line, request, state, error) SELECT line, 0, ?, 'opted out' FROM outcome
+    WHERE message IS NOT NULL AND phone = ? AND state = ?
+    ON CONFLICT (line) DO UPDATE SET state = excluded.state, error = excluded.error"""
 _LOST = """INSERT INTO result (line, request, state, lost, error) SELECT recipient.line, number, ?, cost, ?
     FROM request, json_each(request.lines) AS lines JOIN recipient ON recipient.line = lines.value
     JOIN message ON message.id = message WHERE ended IS NULL ON CONFLICT (line) DO UPDATE
@@ -172,6 +175,18 @@ class Ledger:
                 )
                 self._move_all(State(each), Event.RESEND)
         self._recount()
+
+    def leave_out(self, phones: Iterable[str]) -> int:
+        """Leave out recipients with these numbers that are pending or to be sent to again. Return how many there were."""
+        with self.transaction():
+            changes = [(state, TRANSITIONS[state, Event.OPTED_OUT]) for state in (State.PENDING, State.AGAIN)]
+            number = sum(
+                self.db.execute(_OPTED_OUT, (after, phone, state)).rowcount
+                for phone in phones
+                for state, after in changes
+            )
+        self._recount()
+        return number
 
     def _move_all(self, state: State, event: Event) -> None:
         self.db.execute("UPDATE result SET state = ? WHERE state = ?", (TRANSITIONS[state, event], state))

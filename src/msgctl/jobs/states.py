@@ -7,7 +7,8 @@
                                        └──the run ended───┴──any other outcome──┘
 
 A recipient that may already have got a message stays unknown until a later request is accepted. Nothing leads out of
-``accepted``. ``invalid``, ``duplicate`` and ``excluded`` rows are never sent to.
+``accepted``. ``invalid``, ``duplicate`` and ``excluded`` rows are never sent to. Those who opt out while they are
+pending become ``excluded``; those who were to be sent to again become ``unknown`` again.
 """
 
 from __future__ import annotations
@@ -53,10 +54,12 @@ class Event(StrEnum):
     NOT_SENT = "its request did not leave this machine"
     RESEND = "the user asked to send it again"
     RUN_ENDED = "the run that should send it again ended"
+    OPTED_OUT = "the recipient opted out"
 
 
 TRANSITIONS = {
     (State.PENDING, Event.INTENT): State.SENDING,
+    (State.PENDING, Event.OPTED_OUT): State.EXCLUDED,
     (State.SENDING, Event.ACCEPTED): State.ACCEPTED,
     (State.SENDING, Event.REFUSED): State.REFUSED,
     (State.SENDING, Event.LOST): State.UNKNOWN,
@@ -65,6 +68,7 @@ TRANSITIONS = {
     (State.UNKNOWN, Event.RESEND): State.AGAIN,
     (State.AGAIN, Event.INTENT): State.SENDING_AGAIN,
     (State.AGAIN, Event.RUN_ENDED): State.UNKNOWN,
+    (State.AGAIN, Event.OPTED_OUT): State.UNKNOWN,
     (State.SENDING_AGAIN, Event.ACCEPTED): State.ACCEPTED,
     (State.SENDING_AGAIN, Event.REFUSED): State.UNKNOWN,
     (State.SENDING_AGAIN, Event.LOST): State.UNKNOWN,
