@@ -16,7 +16,7 @@ CLIENT = "12345"
 CREDENTIALS = [("client", CLIENT), ("key", KEY)]
 MASKED = [("client", "***"), ("key", "***")]
 SPELLINGS = set(spellings_of(KEY).values())
-TRANSPORT_HEADERS = {"host", "connection", "content-length"}
+TRANSPORT_HEADERS = {"host", "connection", "accept-encoding", "content-length"}
 
 ONE_LINE = "ñandú á+b&c=d;e %2B%zz #? /\\ \"'<> ação 漢字 😀 👩\u200d👧 {x} [y] $HOME `ls` ´`"
 """Everything that means something in a URL, a form, JSON or a shell."""
