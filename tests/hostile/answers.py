@@ -140,7 +140,7 @@ ANSWERS: tuple[Hostile, ...] = (
 SLOW: tuple[Hostile, ...] = (
     Hostile("silence", silent, LOST),
     Hostile("a head that drips", drip(OK, b"X: y\r\n"), LOST),
-    Hostile("interim answers that drip", drip(piece=b"HTTP/1.1 100 Continue\r\n\r\n"), LOST),
+    Hostile("interim responses that drip", drip(piece=b"HTTP/1.1 100 Continue\r\n\r\n"), LOST),
     Hostile("a body that drips", drip(OK + b"Content-Length: 100000\r\n\r\n", b" "), LOST),
     Hostile("chunks that drip", drip(CHUNKED, b"1\r\n \r\n"), LOST),
     Hostile("a refusal that drips", drip(b"HTTP/1.1 401 No\r\nContent-Length: 100000\r\n\r\n", b" "), REFUSED),

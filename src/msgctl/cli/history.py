@@ -57,7 +57,7 @@ _OF_JOB = """
     ORDER BY number DESC, line DESC LIMIT :limit
 """
 _OUTCOMES = {State.ACCEPTED: ACCEPTED, State.REFUSED: REFUSED, State.PENDING: REFUSED, State.EXCLUDED: REFUSED}
-"""The outcome of a recipient\'s newest finished request, by state: pending or excluded ones had been refused."""
+"""The outcome of a recipient's newest finished request, by state: pending or excluded ones had been refused."""
 _TO_PHONE = "AND phone = :phone AND recipient.message NOTNULL"  # as in the index
 
 

@@ -177,7 +177,7 @@ class Ledger:
         self._recount()
 
     def leave_out(self, phones: Iterable[str]) -> int:
-        """Do not send to those of some numbers who still wait for a message. Return how many there were."""
+        """Leave out pending recipients, and those to be sent to again, with these numbers. Return how many."""
         with self.transaction():
             changes = [(state, TRANSITIONS[state, Event.OPTED_OUT]) for state in (State.PENDING, State.AGAIN)]
             number = sum(

@@ -141,8 +141,8 @@ class Totals:
 
     @property
     def sent(self) -> int:
-        """Recipients whose request was sent, or is in flight."""
-        return self.sendable - self.unsent
+        """Recipients who got their message, or may have got it, also those who are to be sent to again."""
+        return self.sendable - self.states[State.PENDING]
 
     @property
     def unsent(self) -> int:

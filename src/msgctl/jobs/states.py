@@ -8,7 +8,7 @@
 
 A recipient that may already have got a message stays unknown until a later request is accepted. Nothing leads out of
 ``accepted``. ``invalid``, ``duplicate`` and ``excluded`` rows are never sent to. Those who opt out while they are
-pending become ``excluded``; who was to be sent to again stays unknown.
+pending become ``excluded``; those who were to be sent to again become ``unknown`` again.
 """
 
 from __future__ import annotations
