@@ -86,7 +86,7 @@ class Importer:
         self._zones = zones
         self._cached: dict[str, int] = {}
         self._last: tuple[Message, int] | None = None
-        self._has_exclusions = False
+        self._reasons: list[str] = []
         self.tally = Tally()
         self.is_finished = False
         with LEDGER.explained(self._new):
@@ -103,16 +103,17 @@ class Importer:
 
     def exclude(self, phones: Iterable[str], reason: str) -> None:
         """Leave out some numbers; call it before `read`. Raises what reading them raises, and ConfigurationError."""
-        self._has_exclusions = True
+        insert = f"INSERT INTO aside.excluded VALUES (?, {len(self._reasons)})"  # noqa: S608 (a number)
+        self._reasons.append(reason)
         with LEDGER.explained(self._new):
-            self._db.executemany("INSERT INTO aside.excluded VALUES (?, ?)", ((phone, reason) for phone in phones))
+            self._db.executemany(insert, zip(phones))
 
     def read(self, recipients: Recipients, render: Render) -> None:
         """Write every row. Raises UsageError if the file cannot be read to its end, and ConfigurationError."""
         own = [index for index, name in enumerate(recipients.columns) if name and name != recipients.phone_column]
         self._spec = replace(self._spec, columns=[recipients.columns[index] for index in own])
         with LEDGER.explained(self._new):
-            if self._has_exclusions:
+            if self._reasons:
                 self._db.execute("CREATE INDEX aside.of_phone ON excluded (phone)")
             for row in recipients.rows:
                 if row is None:
@@ -150,10 +151,10 @@ class Importer:
 
     def _excluded(self, phone: str) -> str | None:
         """Return why a number is left out; None if it is not."""
-        if not self._has_exclusions:
+        if not self._reasons:
             return None
         row = self._db.execute("SELECT reason FROM aside.excluded WHERE phone = ?", (phone,)).fetchone()
-        return row and str(row[0])
+        return None if row is None else self._reasons[row[0]]
 
     def _message(self, message: Message) -> int:
         """Return the number of a message; equal ones have the same."""

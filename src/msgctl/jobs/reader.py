@@ -54,12 +54,14 @@ class InvalidRow(NamedTuple):
 class Recipients(NamedTuple):
     """The recipients in a file: its columns (empty names for those without one) and its rows, to be read once.
 
-    A row without any text is None. Reading raises UsageError if the rest of the file cannot be read.
+    A row without any text is None. A file of numbers, one per line, has ``numbers`` instead of rows. Reading raises
+    UsageError if the rest of the file cannot be read.
     """
 
     columns: Sequence[str]
     phone_column: str
     rows: Iterator[Row | InvalidRow | None]
+    numbers: formats.Lines | None = None
 
 
 class PhoneCells:
@@ -127,7 +129,7 @@ def opened(
         if not lines.first:
             raise UsageError(f"{name} is empty", "It should hold recipients: CSV with a header, JSON Lines, or .xlsx.")
         if may_be_list and _is_phone(lines.first, least=1):
-            yield Recipients(("phone",), "phone", _numbers(lines, phones))
+            yield Recipients(("phone",), "phone", iter(()), lines)
         elif lines.first.lstrip().startswith("{"):
             yield _table(name, formats.json_records(lines), phone_column, phones)
         else:
@@ -142,15 +144,34 @@ def numbers_in(file: str, stdin: BinaryIO, country: str | None, phone_column: st
 
     Raises UsageError for a number that is not valid.
     """
-    with opened(file, stdin, phone_column, PhoneCells(country), may_be_list=True) as found:
+    phones = PhoneCells(country)
+    with opened(file, stdin, phone_column, phones, may_be_list=True) as found:
+        if found.numbers is not None:
+            yield from _numbers(found.numbers, phones)
         for row in found.rows:
             if isinstance(row, InvalidRow):
-                raise UsageError(
-                    f"Line {row.line} of {_name(file)}: {row.phone}: {row.reason}",
-                    "Fix or remove it. Name the country of national numbers with --country-code CO.",
-                )
+                raise _invalid(row, _name(file))
             if row is not None:
                 yield row.phone
+
+
+def _numbers(lines: formats.Lines, phones: PhoneCells) -> Iterator[str]:
+    """Yield the numbers of a file with one per line, without a `Row` for each: there can be millions."""
+    for line in lines:
+        lines.size = 0
+        if text := line.strip():
+            try:
+                yield phones.read(text)
+            except UsageError as error:
+                row = InvalidRow(lines.begin, shorten(text, _LONGEST_SHOWN), error.message)
+                raise _invalid(row, lines.name) from None
+
+
+def _invalid(row: InvalidRow, name: str) -> UsageError:
+    return UsageError(
+        f"Line {row.line} of {name}: {row.phone}: {row.reason}",
+        "Fix or remove it. Name the country of national numbers with --country-code CO.",
+    )
 
 
 def _name(file: str) -> str:
@@ -184,14 +205,6 @@ def _table(name: str, records: Iterator[Record], phone_column: str | None, phone
                 yield None
 
     return Recipients(columns, columns[phone], rows())
-
-
-def _numbers(lines: formats.Lines, phones: PhoneCells) -> Iterator[Row | InvalidRow]:
-    """Yield the rows of a file of numbers, one per line."""
-    for line in lines:
-        lines.size = 0
-        if text := line.strip():
-            yield phones.row(lines.begin, [text], 0)
 
 
 # --- columns, by the names that people type
