@@ -233,6 +233,14 @@ def test_the_key_is_masked_in_a_response(status: int, tool: Tool, service: Servi
         assert (done.stdout, shows_key(done.err)) == (expected, False)
 
 
+def test_the_key_is_masked_in_the_head_of_a_response(tool: Tool, service: Service) -> None:
+    head = f"HTTP/1.1 200 For {quote(KEY)} only\r\nX-Said: {quote(KEY)}\r\nX-More: 1\r\nConnection: close\r\n\r\n"
+    service.will(raw(head.encode()))
+    assert tool("api", "GET", "/x", "-i").out.splitlines() == [
+        "HTTP/1.1 200 For *** only", "X-Said: ***", "X-More: 1", "Connection: close", "",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 @pytest.mark.parametrize(
     "behaviour", [drop, silent, answer(b"", 503), answer(b"", 429)], ids=["lost", "late", "503", "429"]

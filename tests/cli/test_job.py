@@ -388,13 +388,21 @@ def test_a_job_from_the_environment_needs_it_to_resume(mixed: str, jobs: Jobs, m
 
 def test_own_columns_are_in_the_report(jobs: Jobs, service: Service, home: Path) -> None:
     service.always(accepting(service))
-    job = jobs.send(table(home, "name,phone,status", f"Ana,{ANA},new", "x,nobody,"), "--skip-invalid")
-    first, second = jobs.report(job)
+    lines = (f"Ana,{ANA},new", "x,nobody,", f",{LUIS},nameless", f"Ana,{ANA},again")
+    job = jobs.send(table(home, "name,phone,status", *lines), "--skip-invalid", text="Hi {name}")
+    first, second, *left_out = jobs.report(job)
     assert list(first)[8:] == ["name", "file.status"]
     assert (first["name"], first["file.status"], first["status"]) == ("Ana", "new", "queued")
     assert (second["name"], second["outcome"]) == (None, "invalid")
+    assert [(each["outcome"], each["file.status"]) for each in left_out] == [
+        ("invalid", "nameless"),
+        ("duplicate", "again"),
+    ]
     done = jobs("job", "report", job, "-o", "csv", "--fields", "phone,file.status")
-    assert done.out.splitlines() == ["phone,file.status", f"{ANA},new", "nobody,"]
+    assert done.out.splitlines() == [
+        *("phone,file.status", f"{ANA},new", "nobody,"),
+        *(f"{LUIS},nameless", f"{ANA},again"),
+    ]
 
 
 def test_jobs_can_be_read_on_a_read_only_disk(
@@ -409,6 +417,26 @@ def test_jobs_can_be_read_on_a_read_only_disk(
             assert (jobs.shown(job), jobs.report(job)) == (shown, rows)
             assert jobs("job", "list", "--json").document == [shown]
             assert [each["phone"] for each in jobs("history", "--json").document] == [ANA]
+
+
+def test_reading_a_job_leaves_its_files_as_they_are(jobs: Jobs, service: Service, home: Path) -> None:
+    """The log beside a ledger is what a killed process had not written into the ledger yet."""
+    service.always(accepting(service))
+    file = of_phones(home, [ANA])
+    job = jobs.send(file)
+    paths = [folder(home) / f"{job}.sqlite3{suffix}" for suffix in ("", "-wal")]
+    with closing(sqlite3.connect(paths[0])) as db:
+        db.execute("UPDATE result SET delivery = 'sent'")
+        db.commit()
+        left = [path.read_bytes() for path in paths]
+    for path, content in zip(paths, left, strict=True):
+        path.write_bytes(content)
+    assert jobs.shown(job)["states"] == {"sent": 1}
+    assert jobs("job", "list").code == jobs("job", "report", job).code == 0
+    jobs.sms(file, "--yes").refused(2, job)
+    jobs.tool.clock.now += 2 * 86_400
+    jobs("job", "prune", "--before", "1d").refused(2, "Cannot ask")
+    assert [path.read_bytes() for path in paths] == left
 
 
 # --- prune

@@ -42,6 +42,7 @@ def test_a_job_without_threads_sends_nothing_and_can_be_resumed(
     with monkeypatch.context() as patched:
         allow_threads(patched, most, "ledger", "sender")
         job = jobs.send(of_phones(home, numbers(3)), code=3)
+        assert "ran out of threads" in jobs("job", "resume", job, "--yes").err
     assert sends(service) == []
     assert jobs.shown(job)["pending"] == 3
     assert jobs("job", "resume", job, "--yes").code == 0

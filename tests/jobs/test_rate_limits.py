@@ -187,6 +187,15 @@ def test_a_budget_is_used_up_to_its_limit(tmp_path: Path) -> None:
     assert [len(phones) for phones in service.asked] == [1, 4, 4, 2]
 
 
+def test_a_canary_whose_price_is_not_known_is_not_exceeded(tmp_path: Path) -> None:
+    spec = replace(SPEC, batch_size=2, concurrency=1, max_credits=66, canary=2)
+    service = Service(otherwise=refuse)
+    with closing(opened(write(tmp_path / "job.sqlite3", rows(5), spec))) as ledger:
+        assert run(ledger, service) is None
+        assert outcomes(ledger) == {"refused": 2, "pending": 3}
+    assert [len(phones) for phones in service.asked] == [1, 1]
+
+
 def test_credits_of_a_request_that_came_back_unsent_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The job does not end while a request in flight may still give its credits back."""
     monkeypatch.setattr(workers, "PAUSE", 0.0)

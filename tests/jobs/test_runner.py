@@ -218,6 +218,20 @@ def test_a_job_ends_if_its_threads_cannot_start(error: Exception, tmp_path: Path
     assert stopped_by is error or isinstance(stopped_by, OutcomeUnknownError)
 
 
+def test_a_ledger_stays_open_while_its_threads_may_write_it(tmp_path: Path) -> None:
+    with closing(opened(job(tmp_path, 1))) as ledger:
+
+        def leave(phones: Sequence[str]) -> list[dict[str, Any]]:
+            ledger.close()
+            return accept(phones)
+
+        assert run(ledger, Service(leave)) is None
+        assert outcomes(ledger) == {"accepted": 1}
+        ledger.close()
+        with pytest.raises(sqlite3.ProgrammingError):
+            ledger.db.execute("SELECT 1")
+
+
 def test_unsent_recipients_are_sent_before_the_others(tmp_path: Path) -> None:
     service = Service(accept, miss, miss)
     with closing(opened(job(tmp_path, 6, batch_size=2, concurrency=1))) as ledger:

@@ -165,9 +165,10 @@ def test_the_log_of_a_job_that_is_not_running_is_kept(store: Store) -> None:
 def test_the_most_expensive_message_is_the_first_of_those_that_cost_most() -> None:
     tally = Tally()
     for line, cost in enumerate((2, 1, 4, 3, 4), start=2):
-        tally.add(Row(line, f"57300000000{line}", ()), Message({}, cost, cost))
+        tally.add(Row(line, f"57300000000{line}", ()), Message({}, cost, cost, saved=1))
     assert tally.most_expensive is not None
     assert (tally.most_expensive[0].line, tally.credits, tally.countries) == (4, 14, {"CO": 14})
+    assert (tally.messages, tally.segments, tally.saved, tally.first) == (5, 14, 5, Message({}, 2, 2, 1))
 
 
 def test_a_discarded_import_leaves_nothing(store: Store) -> None:

@@ -45,7 +45,7 @@ def made(path: Path, phones: Sequence[str], now: float, text: str = "Hola") -> P
     window = Window.parse(HOURS.window or "", HOURS.days)
     importer = Importer(path, HOURS, created=now, zones=ZoneFinder(window, None, now))
     reader = of_texts([Row(line, phone, (text,)) for line, phone in enumerate(phones, 2)])
-    importer.read(reader, renderer(reader, {"sms": "{text}"}, str, by_segments=True))
+    importer.read(reader, renderer(reader, {"sms": "{text}"}, str, None))
     importer.finish()
     return path
 

@@ -95,7 +95,7 @@ def write_ledger(path: Path, recipients: Iterable[Row | InvalidRow], spec: JobSp
     """Make a job that has not begun."""
     importer = Importer(path, spec, created=NOW)
     reader = of_texts(recipients)
-    importer.read(reader, renderer(reader, {"sms": template}, str, by_segments=True))
+    importer.read(reader, renderer(reader, {"sms": template}, str, None))
     importer.finish()
     return path
 

@@ -69,11 +69,11 @@ def start(
     )
     spec = rules.apply(context, limits.apply(spec))
     cells = PhoneCells(numbers.code(context), sms=is_sms, check=not numbers.no_number_check)
-    cost = 0 if operation is ops.BLOCK_PHONE else 1
+    cost = None if is_sms else 0 if operation is ops.BLOCK_PHONE else 1
 
     def read(importer: Importer) -> None:
         with opened(source.file, context.stdin.buffer, source.phone_column, cells, note=context.note) as found:
-            importer.read(found, renderer(found, texts, check, by_segments=is_sms, cost=cost))
+            importer.read(found, renderer(found, texts, check, cost))
 
     return make(context, spec, read, rules, numbers, skip_invalid=source.skip_invalid)
 

@@ -67,6 +67,8 @@ def _redacted_token(token: str, key: str) -> str:
     """Return a string or number of a JSON document without the key; a number is the key as a whole or not at all."""
     if token[0] != '"':
         return f'"{MASK}"' if token == key else token
-    text = json.loads(token) if _may_hold(token, key) else ""
+    if not _may_hold(token, key):
+        return token
+    text = json.loads(token)
     redacted = redact(text, key)
     return token if redacted == text else json.dumps(redacted)

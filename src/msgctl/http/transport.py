@@ -251,7 +251,7 @@ class _Stream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ARG002
     ) -> httpcore.NetworkStream:
-        self._transport.peer = server_hostname or ""
+        self._transport.peer = str(server_hostname)  # httpcore always names it
         return _Stream(self._stream.start_tls(ssl_context, server_hostname, self._transport.left()), self._transport)
 
     def close(self) -> None:

@@ -137,7 +137,7 @@ def to_check(db: sqlite3.Connection) -> Iterator[tuple[int, str]]:
         """SELECT line, id, delivery FROM result WHERE state = 'accepted' AND id IS NOT NULL
         ORDER BY coalesce(checked, 0), line"""
     ):
-        if not is_final(delivery or ""):
+        if delivery is None or not is_final(delivery):
             yield line, message
 
 

@@ -72,7 +72,7 @@ class Budget:
         if not self._is_known:
             if totals.promised:
                 return None
-            size = 1
+            size = min(size, 1)
         left = self.most - totals.credits - self._price * (totals.lost + totals.promised)
         return min(size, max(0, int(left / (self._price * cost))))
 

@@ -98,7 +98,7 @@ class Runner(Workers):
         """
         totals, spec = self._ledger.totals, self._ledger.spec
         most = self._size if spec.canary is None else min(self._size, spec.canary - totals.sent)
-        cost = None if self._budget.most is None or most <= 0 else self._ledger.next_cost()
+        cost = None if self._budget.most is None else self._ledger.next_cost()
         size = most if cost is None else self._budget.allows(cost, most, totals)
         if size is None or (size <= 0 and any(totals.states[each] for each in IN_FLIGHT)):  # they may come back unsent
             raise WaitError(None)
@@ -122,7 +122,7 @@ def send(client: Client, spec: JobSpec, intent: Intent) -> RequestResult:
         was_sent = not isinstance(error, (NotReachedError, ConfigurationError))
         return RequestResult(intent, found, error, error.body or None, was_sent)
     is_in_doubt = exit_code(found) != 0
-    return RequestResult(intent, found, body=response.body.decode(errors="replace") if is_in_doubt else None)
+    return RequestResult(intent, found, body=response.body.decode() if is_in_doubt else None)
 
 
 class StateReply(NamedTuple):

@@ -92,14 +92,12 @@ def renderer(
     recipients: Recipients,
     texts: Mapping[str, str | Sequence[str]],
     check: Callable[[str], str],
-    *,
-    by_segments: bool = False,
-    cost: int = 1,
+    cost: int | None,
 ) -> Render:
     """Return what renders the message of each row. Raises UsageError for templates that no row can fill.
 
     ``texts`` are templates by wire name; a sequence of them makes an array (an empty one: all columns but the phone's).
-    ``check`` returns the text to send or raises UsageError. ``by_segments`` estimates one credit per segment.
+    ``check`` returns the text to send or raises UsageError. ``cost`` estimates its credits: None is one per segment.
     """
     others = [
         Template([Placeholder(index, name)])
@@ -115,7 +113,7 @@ def renderer(
     def render(row: Row) -> Message:
         filled = {name: [check(template.fill(row)) for template in each] for name, each in templates.items()}
         parameters = {name: each[0] if isinstance(texts[name], str) else each for name, each in filled.items()}
-        if not by_segments:
+        if cost is not None:
             return Message(parameters, 0, cost)
         sizes = {text: segments.count(text).segments for each in filled.values() for text in each}
         saved = sum(segments.saved_by_gsm7(text) for text, size in sizes.items() if size > 1)

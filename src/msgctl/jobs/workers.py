@@ -164,8 +164,7 @@ class Workers(ABC):
         results = []
         with suppress(Empty):
             for number in range(MOST_TOGETHER):
-                patience = 0 if number else self._patience if self._waiting else None
-                result, turn, ended = self._handed_in.get(patience != 0, patience)
+                result, turn, ended = self._handed_in.get(timeout=0 if number else self._patience)
                 self._running -= ended
                 if result is not None:
                     results.append(result)
