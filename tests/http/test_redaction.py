@@ -55,10 +55,11 @@ def test_the_key_is_redacted_in_a_body_of_any_kind(spelling: str, body: str) -> 
     assert not body.startswith("{{") or MASK in json.loads(redacted)["status"]
 
 
-def test_a_number_of_any_length_does_not_hide_the_key() -> None:
+@pytest.mark.parametrize("start", ["", "\ufeff"], ids=["plain", "byte order mark"])
+def test_a_number_of_any_length_or_a_mark_does_not_hide_the_key(start: str) -> None:
     escaped = "".join(f"\\u{ord(each):04x}" for each in KEY)
-    redacted = redact_body(f'[{"1" * 5000}, "{escaped}"]'.encode(), KEY)
-    assert redacted == f'[{"1" * 5000}, "{MASK}"]'.encode()
+    redacted = redact_body(f'{start}[{"1" * 5000}, "{escaped}"]'.encode(), KEY)
+    assert redacted == f'{start}[{"1" * 5000}, "{MASK}"]'.encode()
 
 
 def test_a_key_too_short_to_be_secret_does_not_garble_the_response() -> None:
