@@ -57,6 +57,10 @@ def test_a_result_that_was_not_stored_is_unknown(path: Path) -> None:
 
 
 def test_the_files_are_private_and_no_lock_stays_behind(path: Path) -> None:
+    with reserved(ACCOUNT, KEY, WANTED, now=NOW) as reservation:
+        (lock,) = path.parent.glob(".once-*.lock")
+        assert lock.stat().st_mode & 0o777 == 0o600
+        reservation.release()
     send(path)
     assert {each.name for each in path.parent.iterdir()} == {"once.sqlite3", "sent"}
     assert path.stat().st_mode & 0o777 == 0o600

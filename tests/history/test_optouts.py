@@ -35,6 +35,12 @@ def test_numbers_are_added_all_or_none() -> None:
     assert optouts.add((f"57300{number:07}" for number in range(25_000)), 1.0) == (25_000, 25_000)
 
 
+def test_the_list_is_in_the_order_of_the_numbers() -> None:
+    optouts.add([LUIS], 1.0)
+    optouts.add([ANA], 2.0)
+    assert list(optouts.every()) == [(ANA, 2.0), (LUIS, 1.0)]
+
+
 def test_a_damaged_list_stops_the_command(path: Path) -> None:
     """It must not count as an empty one: people who opted out would get messages."""
     optouts.add([ANA], 1.0)

@@ -29,7 +29,14 @@ def test_the_limit_holds_for_a_day() -> None:
     with pytest.raises(LimitError, match=r"it may cost 1 \(10 used today") as caught:
         spend("4", 1)
     assert (caught.value.exit_code, caught.value.nothing_sent) == (6, True)
+    assert (caught.value.consequence, "Ask the user" in (caught.value.hint or "")) == ("nothing was sent", True)
     spend("4", 10, day=TODAY + timedelta(days=1))
+
+
+def test_a_send_is_told_what_was_used_today() -> None:
+    for key, charged, used in (("1", 3, 3), ("2", 1, 4)):
+        with reserved("a", key, operation="send-sms", estimate=1, most=10, day=TODAY) as settle:
+            assert settle(charged, 0) == used
 
 
 def test_a_higher_price_is_expected_again() -> None:
@@ -58,8 +65,9 @@ def test_only_what_was_certainly_not_sent_is_given_back() -> None:
 
 def test_a_key_is_used_once_until_it_is_forgotten() -> None:
     spend("k", 1)
-    with pytest.raises(UsageError, match='"k" was used before'):
+    with pytest.raises(UsageError, match='"k" was used before') as caught:
         spend("k", 1, day=TODAY + timedelta(days=90))
+    assert "Choose another key" in (caught.value.hint or "")
     spend("k", 1, day=TODAY + timedelta(days=91))
 
 
