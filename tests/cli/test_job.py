@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from msgctl.jobs.store import Store
 from support.disks import mounted
 from support.files import table as profile
 from support.files import write_config
@@ -452,6 +453,20 @@ def test_prune_deletes_finished_jobs_before_a_date(
     assert [each["job"] for each in jobs("job", "list", "--json").document] == [mixed], "an unfinished job stays"
 
 
+def test_states_are_asked_for_at_a_rate(sent: str, jobs: Jobs, service: Service) -> None:
+    states = Deliveries(service, {})
+    assert jobs("job", "states", sent, "--rate", "100", "--concurrency", "1").code == 0
+    assert list(states.asked()) == [ANA, LUIS, EVA]
+
+
+def test_a_job_is_locked_while_it_runs(jobs: Jobs, service: Service, home: Path) -> None:
+    store = Store(folder(home))
+    seen: list[list[bool]] = []
+    service.always(accepting(service, look=lambda: seen.append([store.is_running(each) for each in store.ids()])))
+    jobs.send(of_phones(home, [ANA]))
+    assert seen == [[True]]
+
+
 # --- resend
 
 
@@ -475,6 +490,8 @@ def test_resend_sends_each_their_own_message(jobs: Jobs, service: Service, home:
     job = jobs.send(file, text="Hello {name}", code=6)
     service.always(accepting(service))
     before = len(sends(service))
+    plan = jobs("job", "resend", job, "--only", "refused", "--dry-run", "--json").document
+    assert (plan["messages"], plan["segments"], plan["credits"]) == (3, 3, 3)
     done = jobs("job", "resend", job, "--only", "refused", "--yes", "--json")
     assert counts(done.document) == {"accepted": 3}
     again = {dict(each.form)["sms"]: phones(each) for each in sends(service)[before:]}

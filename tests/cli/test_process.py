@@ -175,7 +175,7 @@ def test_a_non_blocking_pipe_is_read_to_its_end(
 
 def test_ctrl_c_while_a_key_command_runs_says_that_nothing_was_sent(server: Service, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "started")
-    command = f"key_command = 'echo > {tmp_path}/started; exec sleep 30'"
+    command = f"key_command = 'echo > {tmp_path}/started; exec sleep 30 2>&-'"
     write_config(f'default_profile = "main"\n{table("main", command, base_url=server.base_url, key=None)}')
     with subprocess.Popen([sys.executable, "-m", "msgctl", *SEND.split()], stderr=subprocess.PIPE) as child:
         (tmp_path / "started").read_bytes()

@@ -97,6 +97,7 @@ class Service:
         return cast(Client, self)
 
     def send(self, operation: Operation, values: Mapping[str, Any], *, timeout: float) -> Response:
+        assert timeout > 0, "a client without a limit of its own would repeat a request"
         request.build(operation, values)
         phones = (values["phone"],) if isinstance(values["phone"], str) else tuple(values["phone"])
         with self._lock:

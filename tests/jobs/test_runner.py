@@ -232,6 +232,28 @@ def test_a_ledger_stays_open_while_its_threads_may_write_it(tmp_path: Path) -> N
             ledger.db.execute("SELECT 1")
 
 
+def test_who_was_to_be_sent_to_again_stays_unknown_if_the_request_does_not_leave(tmp_path: Path) -> None:
+    """It is tried once in a run: the user may ask for it again."""
+    service = Service(lose, miss)
+    with closing(opened(job(tmp_path, 1))) as ledger:
+        run(ledger, service)
+        ledger.resend(Outcome.UNKNOWN)
+        run(ledger, service)
+        assert (len(service.asked), outcomes(ledger)) == (2, {"unknown": 1})
+        (row,) = report(ledger)
+        assert (
+            row["error"]
+            == "an earlier request may have been carried out; the last one: no connection; nothing was sent"
+        )
+
+
+@pytest.mark.parametrize(("said", "credits_"), [("9" * 12, 10**12 - 1), ("9" * 13, 0), ("-1", 0), ("1.5", 0), ("٣", 0)])
+def test_credits_of_more_than_twelve_digits_are_not_believed(said: str, credits_: int, tmp_path: Path) -> None:
+    with closing(opened(job(tmp_path, 1))) as ledger:
+        run(ledger, Service(otherwise=lambda phones: [{**entry(phones[0]), "credits": said}]))
+        assert ledger.totals.credits == credits_
+
+
 def test_unsent_recipients_are_sent_before_the_others(tmp_path: Path) -> None:
     service = Service(accept, miss, miss)
     with closing(opened(job(tmp_path, 6, batch_size=2, concurrency=1))) as ledger:

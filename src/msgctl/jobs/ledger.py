@@ -312,7 +312,7 @@ class Ledger:
 
     def _change(self, statement: str, values: Sequence[object], rows: Sized) -> None:
         # Half of a surrogate pair, which SQLite cannot store, becomes a question mark.
-        text = json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode(errors="replace").decode()
+        text = json.dumps(rows, ensure_ascii=False).encode(errors="replace").decode()
         if self.db.execute(statement, (*values, text)).rowcount != len(rows):
             raise sqlite3.DatabaseError("another process has changed it")
 
