@@ -10,7 +10,7 @@ import pytest
 from msgctl import operations as ops
 from msgctl.errors import MsgctlError, OutcomeUnknownError, RefusedError, UnreadableError
 from msgctl.http.request import build
-from msgctl.http.response import Response, is_verified, parse
+from msgctl.http.response import LONGEST_BODY, Response, credits_left, is_verified, parse
 from msgctl.http.transport import finished
 from msgctl.jsontext import load_json
 from msgctl.operations import OPERATIONS, Effect, Operation
@@ -188,6 +188,8 @@ def test_the_body_of_a_response_is_json_if_it_is_json() -> None:
 
 def test_a_long_body_is_cut_to_4000_characters() -> None:
     assert error_of(ops.SEND_SMS, {"ref": "é" * 5000}).details()["body"] == json.dumps({"ref": "é" * 5000})[:4000]
+    longest = {"ref": "x" * (LONGEST_BODY - len('{"ref": ""}'))}
+    assert error_of(ops.SEND_SMS, longest).details()["body"] == longest
 
 
 @pytest.mark.parametrize(
@@ -241,6 +243,45 @@ def test_the_hint_about_allowed_addresses(status: int, body: Any, hinted: bool) 
 def test_a_redirect_shows_only_its_host() -> None:
     error = error_of(ops.BALANCE, b"", 308, headers={"Location": "https://other.example:8443/?key=secret"})
     assert "points to https://other.example:8443." in (error.hint or "")
+
+
+def test_a_redirect_to_no_url_says_so() -> None:
+    assert "points to a malformed URL." in (
+        error_of(ops.BALANCE, b"", 308, headers={"Location": "http://[::1"}).hint or ""
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "hint"),
+    [
+        (429, b"", "Try again a little later."),
+        (500, b"", "Try again a little later."),
+        (422, {"msg": "phone"}, "Check the values and the base URL."),
+        (404, b"", "Check the base URL: it ends in the version, /api/v1."),
+        (404, {"error": "no template"}, "Check the values and the base URL."),
+        (200, b"x", "Check the base URL; -v shows the request."),
+    ],
+)
+def test_each_status_has_its_advice(status: int, body: Any, hint: str) -> None:
+    assert error_of(ops.BALANCE, body, status).hint == hint
+
+
+@pytest.mark.parametrize(
+    ("status", "left"),
+    [
+        ("12.50", "12.50"),
+        ("1" * 18, "1" * 18),
+        ("1" * 19, None),
+        ("1." + "0" * 33, "1." + "0" * 33),
+        ("1." + "0" * 34, None),
+        ("1e999999999", None),
+        ("NaN", None),
+        ("many", None),
+    ],
+)
+def test_a_balance_is_a_number_of_a_sane_length(status: str, left: str | None) -> None:
+    found = credits_left(parsed(ops.BALANCE, {"status": status}))
+    assert (None if found is None else str(found)) == left
 
 
 # --- any JSON for a script
