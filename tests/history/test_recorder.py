@@ -59,8 +59,9 @@ def test_an_error_is_stored_as_its_outcome_with_its_response(
         ({"template": "t"}, b'{"phone": 1}', ["1"]),
         ({"template": "t"}, b'{"phone": ["1"]}', [None]),
         ({"template": "t"}, b"[" * 100_000, [None]),
+        ({"template": "t"}, b'["1"]', [None]),
     ],
-    ids=range(6),
+    ids=range(7),
 )
 def test_the_recipients_of_a_request(values: dict[str, Any], body: bytes | None, phones: list[str | None]) -> None:
     assert phones_of(values, body) == phones

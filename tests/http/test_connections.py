@@ -14,6 +14,7 @@ import httpcore
 import httpx
 import pytest
 import trustme
+from httpcore._backends.sync import SyncStream
 
 from conftest import KEY
 from msgctl import operations
@@ -450,3 +451,33 @@ def test_a_request_of_which_the_system_took_nothing_was_not_sent(
         monkeypatch.setattr(type(stream), "write", write)
     monkeypatch.setattr(transport, "PIECE", 10)
     assert tool("--timeout", "0.3", *SMS).code == code
+
+
+def test_an_abandoned_lookup_does_not_keep_the_process_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_daemon: list[bool] = []
+
+    def look(*_: object) -> list[Any]:
+        is_daemon.append(threading.current_thread().daemon)
+        return [(0, 0, 0, "", ("127.0.0.1", 80))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look)
+    assert (transport.look_up("service.example", 80, 5), is_daemon) == (["127.0.0.1"], [True])
+
+
+def test_each_piece_of_a_request_has_what_is_left_of_its_time(keeper: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+    write = SyncStream.write
+
+    def limited(stream: SyncStream, buffer: bytes, timeout: float | None = None) -> None:
+        assert timeout is not None, "a server that takes nothing would be waited for without end"
+        given.append(timeout)
+        write(stream, buffer, timeout)
+
+    monkeypatch.setattr(SyncStream, "write", limited)
+    keeper.will(WHOLE)
+    long = request.build(operations.SEND_SMS, {"phone": (PHONE,), "sms": "x" * 3 * transport.PIECE})
+    with calling(keeper.base_url) as client:
+        perform(client, long)
+    assert len(given) > 1
+    assert sorted(given, reverse=True) == given
+    assert given[0] <= PATIENCE

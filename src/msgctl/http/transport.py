@@ -97,7 +97,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
             if is_of_proxy and not request.extensions.get("sent"):
                 raise self._not_reached(error) from error
             raise
-        if "fault" in response.extensions or self.write_failed:
+        if self.write_failed:
             self.close()
         return response
 
