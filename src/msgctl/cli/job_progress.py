@@ -219,7 +219,7 @@ def _failure(
     }
     if error is None:
         if interrupted:
-            return Interrupted("interrupted", hints[Outcome.PENDING], consequence=told)
+            return Interrupted("Interrupted", hints[Outcome.PENDING], consequence=told)
         bad = next((each for each in (Outcome.UNKNOWN, Outcome.REFUSED) if each in found), None)
         return ConditionError(told, f"List them: msgctl job report {job} --only {bad}") if bad else None
     what = error.message
