@@ -91,7 +91,7 @@ class Operation(NamedTuple):
     path: str
     effect: Effect
     fields: tuple[Field, ...]
-    answer: Record
+    record: Record
     credentials: Place = Place.FORM
 
     def field(self, name: str) -> Field:

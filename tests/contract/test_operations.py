@@ -67,12 +67,12 @@ def test_premium_categories_are_those_of_the_interface() -> None:
 
 @each_endpoint
 def test_responses_have_the_fields_of_the_record_in_order(endpoint: Endpoint) -> None:
-    answer = operation_of(endpoint).answer
-    assert kinds_of(answer.members) == kinds_of(RECORDS[endpoint.record])
+    record = operation_of(endpoint).record
+    assert kinds_of(record.members) == kinds_of(RECORDS[endpoint.record])
     if endpoint.record == "unnamed":
-        assert not answer.name.startswith("Response"), "the interface gives this record no name"
+        assert not record.name.startswith("Response"), "the interface gives this record no name"
     else:
-        assert answer.name == endpoint.record
+        assert record.name == endpoint.record
 
 
 def test_errors_keep_every_field_of_the_error_record() -> None:

@@ -28,7 +28,7 @@ app = group("")
 
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-ANYTHING = Record("answer", ())
+ANYTHING = Record("response", ())
 
 
 @command(

@@ -365,8 +365,8 @@ def check_fields(context: Context, operation: Operation) -> None:
     if context.options.fields:
         from msgctl.output import fields
 
-        answer = operation.answer
-        context.check_fields((*fields.of_record(answer), *(member.name for member in answer.members)))
+        record = operation.record
+        context.check_fields((*fields.of_record(record), *(member.name for member in record.members)))
 
 
 def judged(operation: Operation, response: Response, values: Values, to: Sequence[str | None]) -> ServiceResult:

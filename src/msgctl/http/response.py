@@ -86,7 +86,7 @@ def read(operation: Operation, body: bytes, http_status: int) -> Response:
     The record is the JSON object itself, or what its ``data`` holds. Where the record has entries in ``data``, they
     are an array in the response's ``document``, although the service may send a single object.
     """
-    return Response(operation, http_status, body, _record(operation.answer, load_json(body)))
+    return Response(operation, http_status, body, _record(operation.record, load_json(body)))
 
 
 def credits_left(response: Response) -> Decimal | None:
@@ -179,16 +179,16 @@ def parse(
     if response.extensions.get("lost"):
         raise failure.in_doubt(fault)
     found = Response(operation, status, response.content, document if isinstance(document, dict) else {})
-    if not operation.answer.members and "fault" not in response.extensions:
+    if not operation.record.members and "fault" not in response.extensions:
         return found
     reason = fault
     try:
-        found = found if fault else found._replace(document=_record(operation.answer, document))
+        found = found if fault else found._replace(document=_record(operation.record, document))
     except ShapeError as error:
         reason = str(error)
     if reason:
         # A status may be that of the error.
-        is_error = found.document.get("error") and not _has_members(operation.answer, found.document, ("status",))
+        is_error = found.document.get("error") and not _has_members(operation.record, found.document, ("status",))
         if operation is operations.VERIFY_2FA or is_error:
             raise failure.refused()
         if any_json and operation.effect is Effect.READS and not fault:

@@ -78,7 +78,7 @@ def rows_of(response: Response) -> Iterator[Row]:
 
     An entry's row has the fields of its dispatch too: ``dispatch.id`` and ``dispatch.status``, the others as they are.
     """
-    record, document = response.operation.answer, response.document
+    record, document = response.operation.record, response.document
     if record is operations.RESPONSE_STATISTIC:
         metrics = [{"category": category, **members} for category, members in metrics_of(document)]
         yield from ({**document, **metric} for metric in metrics or [{}])
@@ -105,10 +105,10 @@ def columns_of(record: Record, rows: Iterable[Row]) -> tuple[str, ...]:
 
 def table(responses: Sequence[Response], chosen: Sequence[str]) -> tuple[Sequence[str], list[Row]]:
     """Return the columns and the rows of responses to one operation; ``chosen`` are the columns asked for, if any."""
-    answer = responses[0].operation.answer
+    record = responses[0].operation.record
     rows = [row for response in responses for row in rows_of(response)]
-    columns = chosen or columns_of(answer, rows)
-    if answer is operations.RESPONSE_STATISTIC:  # without metrics there is no row, unless other fields are chosen
+    columns = chosen or columns_of(record, rows)
+    if record is operations.RESPONSE_STATISTIC:  # without metrics there is no row, unless other fields are chosen
         rows = [row for row in rows if any(reach(row, name) is not None for name in columns)]
     return columns, rows
 

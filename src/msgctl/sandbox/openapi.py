@@ -54,7 +54,7 @@ def _document() -> Schema:
         "components": {
             "schemas": {
                 "Error": _ERROR,
-                **{each.answer.name.replace(" ", "-"): _record(each.answer.members) for each in OPERATIONS},
+                **{each.record.name.replace(" ", "-"): _record(each.record.members) for each in OPERATIONS},
             }
         },
     }
@@ -63,7 +63,7 @@ def _document() -> Schema:
 def _operation(operation: Operation) -> Schema:
     name, summary = operation.name.replace(" ", "-"), f"{operation.method} {operation.path}"
     fields = (*CREDENTIALS[operation.credentials], *operation.fields)
-    return _described(name, "service", summary, fields, {"$ref": _ref(operation.answer.name)}, _ERRORS)
+    return _described(name, "service", summary, fields, {"$ref": _ref(operation.record.name)}, _ERRORS)
 
 
 def _endpoint(endpoint: Endpoint) -> Schema:
