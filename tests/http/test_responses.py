@@ -34,7 +34,7 @@ SENDS = [operation for operation in OPERATIONS if operation.effect is Effect.SEN
 
 
 def record_of(operation: Operation) -> dict[str, Any]:
-    return {each.name: RECORDS[each.name] for each in operation.record.members if each.name in RECORDS}
+    return {each.name: RECORDS[each.name] for each in operation.record.fields if each.name in RECORDS}
 
 
 def parsed(

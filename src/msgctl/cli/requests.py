@@ -366,7 +366,7 @@ def check_fields(context: Context, operation: Operation) -> None:
         from msgctl.output import fields
 
         record = operation.record
-        context.check_fields((*fields.of_record(record), *(member.name for member in record.members)))
+        context.check_fields((*fields.of_record(record), *(field.name for field in record.fields)))
 
 
 def judged(operation: Operation, response: Response, values: Values, to: Sequence[str | None]) -> ServiceResult:

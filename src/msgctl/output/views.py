@@ -176,7 +176,7 @@ def _responses(responses: Sequence[Response], now: float, width: int) -> Iterato
     """Return the responses to one operation as a table, a record, or a chart."""
     record = responses[0].operation.record
     if record.entries or record is ops.RESPONSE_STATE:
-        known = [member.name for member in record.entries or record.members]
+        known = [field.name for field in record.entries or record.fields]
         columns, rows = fields.table(responses, ())
         names = _in_order([*known, *columns[len(fields.of_record(record)) :]], record)
         yield from listing([Column(name, spare=_SPARE.get(name, 0)) for name in names], rows, now, width)

@@ -243,4 +243,4 @@ def _output(node: Node) -> list[str]:
     if node.facts.performs is None:
         return []
     record = node.facts.performs.record
-    return [field.name for field in record.entries or record.members]
+    return [field.name for field in record.entries or record.fields]
