@@ -40,7 +40,7 @@ def checked(operation: Operation, typed: Mapping[str, str | None]) -> dict[str, 
 
 def optional(text: str | None, name: str) -> str | None:
     """Return a short text, or None if the option was left out."""
-    return None if text is None else checks.words(text, name)
+    return None if text is None else checks.short_text(text, name)
 
 
 Phones = Annotated[
