@@ -46,7 +46,7 @@ LOCAL = frozenset(
 WITHHELD = frozenset(
     "--body --message-file --base-url --ignore-optout --no-number-check --resend-unknown --follow --last --once".split()
 )
-"""Options that name files or servers, lift a check, do not end, or look at any profile. Every send has a key anyway."""
+"""Options that name files or servers, lift a check, do not end, or read any profile. Every send has a key anyway."""
 WITHHELD_FROM_SENDS = frozenset({"--wait", "--max-wait"})
 """They keep a send busy after its request; `state watch` does the same."""
 
