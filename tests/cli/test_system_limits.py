@@ -12,7 +12,7 @@ from typing import NoReturn
 import pytest
 
 from support.jobs import Jobs, accepting, numbers, of_phones, sends
-from support.service import Service, answer
+from support.service import Service, respond
 from support.tool import Tool
 
 SEND = ("sms", "send", "573001234567", "-m", "hi")
@@ -74,7 +74,7 @@ def test_a_limit_is_not_reported_as_a_bug(
     def fail(*_: object, **__: object) -> NoReturn:
         raise error
 
-    service.always(answer({"id": "d1", "status": 1}))
+    service.always(respond({"id": "d1", "status": 1}))
     monkeypatch.setattr("msgctl.output.printer.Printer.print", fail)
     done = tool(*SEND)
     assert done.code == 5

@@ -25,7 +25,7 @@ from msgctl.http.client import Client
 from msgctl.http.response import CHECK_A_SEND, Response
 from support.commands import PHONE, SENDS
 from support.proxy import proxying
-from support.service import Behaviour, Service, answer, drip, drop, hang_up, raw, running, silent, then
+from support.service import Behaviour, Service, drip, drop, hang_up, raw, respond, running, silent, then
 from support.tool import Tool
 
 RECORD = SENDS["sms send"].record
@@ -165,7 +165,7 @@ def test_requests_go_over_one_connection(data: bytes, keeper: Service) -> None:
 
 
 def test_a_refusal_does_not_end_a_connection(keeper: Service) -> None:
-    keeper.will(answer({"error": "no"}, 520, {"Connection": "keep-alive"}), WHOLE)
+    keeper.will(respond({"error": "no"}, 520, {"Connection": "keep-alive"}), WHOLE)
     with calling(keeper.base_url) as client:
         with pytest.raises(RefusedError):
             perform(client, SEND)
@@ -193,7 +193,7 @@ def test_requests_go_over_one_connection_of_tls(authority: trustme.CA) -> None:
         b"HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1\r\nContent-Length: 11\r\n\r\n" + BODY,
         b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n" + BODY + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
     ],
-    ids=["close", "HTTP/1.0", "for a moment", "one answer too many"],
+    ids=["close", "HTTP/1.0", "for a moment", "one response too many"],
 )
 def test_a_connection_is_not_used_again(data: bytes, keeper: Service) -> None:
     keeper.always(raw(data))
@@ -249,7 +249,7 @@ def test_a_response_may_have_16_mib_and_not_a_byte_more(keeper: Service, monkeyp
 
 
 @pytest.mark.parametrize(("errno", "tries"), [(socket.EAI_AGAIN, 3), (socket.EAI_NONAME, 1)])
-def test_a_name_is_looked_up_again_only_if_its_server_may_answer_later(
+def test_a_name_is_looked_up_again_only_if_the_lookup_may_succeed_later(
     errno: int, tries: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -326,7 +326,7 @@ def test_siblings_have_a_connection_each_and_read_the_certificates_once(
         assert (len(secured.received), secured.connections, len(made)) == (4, 4, 1)
 
 
-# --- answers that are not what they say
+# --- malformed responses
 
 LENGTHS = ("2, 3", "-2", "+2", "2 2", "0x2", "2_0", "²", "9" * 30, "1e1", "2\r\nContent-Length: 02", "")
 CHUNK_SIZES = ("-1", "", "zz", "f" * 18, "7fffffffffffffff", "0x2", "1" * 70_000)
@@ -390,7 +390,7 @@ def test_an_ipv6_address_has_its_brackets_for_the_proxy(monkeypatch: pytest.Monk
 
 def test_plain_http_is_passed_on_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     with running() as proxy:
-        proxy.will(answer({"status": 7}))
+        proxy.will(respond({"status": 7}))
         monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
         with calling("http://service.invalid:8080/api/v1") as client:
             assert perform(client, BALANCE).document["status"] == "7"
@@ -415,7 +415,7 @@ def test_the_next_address_of_a_name_is_tried(service: Service, monkeypatch: pyte
         found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address) for address in addresses]
         known = {"service.invalid": found, "127.0.0.1": found[1:]}
         monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_, **__: known[host])
-        service.will(answer(RECORD))
+        service.will(respond(RECORD))
         with calling("http://service.invalid/api/v1") as client:
             perform(client, SEND)
     assert len(service.received) == 1

@@ -34,7 +34,7 @@ SENDS = [operation for operation in OPERATIONS if operation.effect is Effect.SEN
 
 
 def record_of(operation: Operation) -> dict[str, Any]:
-    return {each.name: RECORDS[each.name] for each in operation.answer.members if each.name in RECORDS}
+    return {each.name: RECORDS[each.name] for each in operation.record.fields if each.name in RECORDS}
 
 
 def parsed(
@@ -80,11 +80,11 @@ def test_the_record_may_be_in_data(operation: Operation) -> None:
     body = json.dumps({"data": record, "new": 1}).encode()
     response = parsed(operation, body)
     assert (response.body, response.document) == (body, record)
-    if not operation.answer.entries:
+    if not operation.record.entries:
         assert parsed(operation, {"data": [record]}).document == record
 
 
-@each([operation for operation in SENDS if operation.answer.entries])
+@each([operation for operation in SENDS if operation.record.entries])
 def test_data_may_be_one_entry(operation: Operation) -> None:
     entry = RECORDS["data"][0]
     assert parsed(operation, {"id": "d1", "data": entry}).document["data"] == [entry]
@@ -125,7 +125,7 @@ def test_the_error_record_is_a_refusal(operation: Operation) -> None:
         assert error.details() == {"http_status": 520, **record, "body": record}
     for body in ({"error": "NO_CREDITS"}, {"error": "NO", "msg": "no"}, {"error": {"code": 7}}):
         assert isinstance(error_of(operation, body, 200), RefusedError)
-    if operation.answer.entries:
+    if operation.record.entries:
         assert isinstance(error_of(operation, {"status": "error", "error": "NO_CREDITS"}, 200), RefusedError)
 
 

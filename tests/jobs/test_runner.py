@@ -45,8 +45,8 @@ from msgctl.jobs.spec import Intent
 from msgctl.jobs.states import Event, Outcome, State
 from msgctl.recipients import RecipientOutcome
 
-ANSWERS_REFUSED = "CREATE TRIGGER full BEFORE INSERT ON result BEGIN SELECT raise(ABORT, 'disk I/O error'); END"
-INTENTS_REFUSED = ANSWERS_REFUSED.replace("result", "request")
+RESULTS_REFUSED = "CREATE TRIGGER full BEFORE INSERT ON result BEGIN SELECT raise(ABORT, 'disk I/O error'); END"
+INTENTS_REFUSED = RESULTS_REFUSED.replace("result", "request")
 
 # A constraint that is looked at only by COMMIT.
 UNCOMMITTED = (
@@ -116,7 +116,7 @@ def test_an_intent_is_on_disk_before_its_request_is_sent(tmp_path: Path) -> None
     assert seen == [("sending",)] * 10
 
 
-@pytest.mark.parametrize("trigger", [ANSWERS_REFUSED, INTENTS_REFUSED], ids=["answers", "intents"])
+@pytest.mark.parametrize("trigger", [RESULTS_REFUSED, INTENTS_REFUSED], ids=["results", "intents"])
 def test_nothing_more_is_sent_if_the_ledger_cannot_be_written(trigger: str, tmp_path: Path) -> None:
     path = job(tmp_path)
 
@@ -131,17 +131,17 @@ def test_nothing_more_is_sent_if_the_ledger_cannot_be_written(trigger: str, tmp_
         assert isinstance(error, ConfigurationError)
         assert "disk I/O error" in error.message
         told = after(ledger)
-    # Those that had left when the first answer came back.
+    # Those that were sent before the first response arrived.
     assert len(service.asked) <= 2 + 4
     assert told["accepted"] + told["unknown"] == len(service.asked)
     assert told["pending"] == 40 - len(service.asked)
-    if trigger == ANSWERS_REFUSED:
+    if trigger == RESULTS_REFUSED:
         assert "the results of" in error.message
         assert error.hint
         assert f"the results of {told['unknown']} request" in error.message
         assert told["unknown"] > 0
     else:
-        assert told["unknown"] == 0, "an answer that is here is written without what was to come next"
+        assert told["unknown"] == 0, "a response that arrived is written even if the next intent cannot be"
 
 
 def test_nothing_is_sent_before_its_intent_is_committed(tmp_path: Path) -> None:

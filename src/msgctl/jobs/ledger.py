@@ -325,7 +325,7 @@ class Ledger:
 
 
 def _why(result: RequestResult) -> str | None:
-    """Return why recipients were not accepted; a doubt about an earlier request remains."""
+    """Return why recipients were not accepted, and that an earlier request may have been carried out."""
     why = result.error.message if result.error else None
     if why and result.intent.state is State.AGAIN:
         return f"an earlier request may have been carried out; the last one: {why}"
