@@ -67,5 +67,5 @@ def _earlier(operation: Operation, values: Values, body: bytes | None, earlier: 
         document = load_json(content)
     except ShapeError:
         document = None
-    response = {} if earlier.http_status is None else attached(earlier.http_status, content, document)
-    raise OutcomeUnknownError(earlier.what, earlier.hint or None, **response)
+    said = {} if earlier.http_status is None else attached(earlier.http_status, content, document)
+    raise OutcomeUnknownError(earlier.what, earlier.hint or None, **said)
