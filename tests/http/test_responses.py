@@ -245,6 +245,11 @@ def test_a_redirect_shows_only_its_host() -> None:
     assert "points to https://other.example:8443." in (error.hint or "")
 
 
+@pytest.mark.parametrize("status", [301, 304])
+def test_a_redirect_without_a_location_names_no_host(status: int) -> None:
+    assert "points to" not in (error_of(ops.SEND_SMS, b"", status).hint or "")
+
+
 def test_a_redirect_to_no_url_says_so() -> None:
     assert "points to a malformed URL." in (
         error_of(ops.BALANCE, b"", 308, headers={"Location": "http://[::1"}).hint or ""

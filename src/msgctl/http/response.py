@@ -344,15 +344,14 @@ class Failure(NamedTuple):
         """Return the advice for a redirect. It shows only scheme and host: the rest may repeat the key."""
         from httpx import URL, InvalidURL
 
+        location = self.response.headers.get("location", "")
         try:
-            url = URL(self.base_url).join(self.response.headers.get("location", ""))
+            url = URL(self.base_url).join(location)
             to = f"{url.scheme}://{url.netloc.decode('ascii')}"
         except InvalidURL:
             to = "a malformed URL"
-        return (
-            "Redirects are not followed, because they would send the key elsewhere; "
-            f"this one points to {shorten(to)}. Check the base URL."
-        )
+        where = f"; this one points to {shorten(to)}" if location else ""
+        return f"Redirects are not followed, because they would send the key elsewhere{where}. Check the base URL."
 
 
 def _text(value: Any) -> str:
