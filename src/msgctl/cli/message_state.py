@@ -229,8 +229,11 @@ def follow(
                 display.show(seen.states, len(waiting))
             if waiting and not is_last:
                 context.sleep(max(0.0, min(interval, deadline - context.monotonic())))
-    for each in waiting:
-        state = shorten(seen.states.get(each, "unknown"), 60)
-        what = f"Message {quote(each)} did not reach {wanted} in time (now: {state})"
-        said = seen.latest[each].attached() if each in seen.latest else {}
-        seen.failures[each] = ConditionError(what, f"Check again later: msgctl state get {shorten(each, 60)}", **said)
+    seen.failures.update({each: _late(each, seen, wanted) for each in waiting})
+
+
+def _late(id: str, seen: Seen, wanted: str) -> ConditionError:
+    """Return the error for a message that is not in a state wanted when the time is over."""
+    what = f"Message {quote(id)} did not reach {wanted} in time (now: {shorten(seen.states.get(id, 'unknown'), 60)})"
+    said = seen.latest[id].attached() if id in seen.latest else {}
+    return ConditionError(what, f"Check again later: msgctl state get {shorten(id, 60)}", **said)
