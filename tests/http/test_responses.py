@@ -318,7 +318,7 @@ def test_a_code_is_verified(status: Any) -> None:
     "status",
     [False, 0, 0.0, "0", "0e5", "0E5", "no", "False", "error", "FAILED", "invalid", "Invalid code", "expired",
      "rejected", "denied", "pending", "not verified", "no verificado", "inválido", "expirado", "rechazado", "denegado",
-     "pendiente", "fallido", "falso", "", " ", None, [], {}, [True]],
+     "pendiente", "fallido", "falso", "notVerified", "InvalidCode", "Código erróneo", "", " ", None, [], {}, [True]],
 )  # fmt: skip
 def test_a_code_is_not_verified(status: Any) -> None:
     error = error_of(ops.VERIFY_2FA, {"status": status})

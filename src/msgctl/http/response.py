@@ -171,8 +171,11 @@ def _check_fields(document: Mapping[str, Any], fields: Sequence[ResponseField]) 
 
 
 _NOT_VERIFIED = FAILURE_WORDS | frozenset(
-    "no not non false falso pending pendiente incorrect incorrecto incorrecta wrong unverified mismatch".split()
+    """
+    no not non false falso pending pendiente incorrect incorrecto incorrecta erroneo erronea wrong unverified mismatch
+    """.split()
 )
+_INNER_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def parse(
@@ -225,7 +228,7 @@ def is_verified(document: Mapping[str, Any]) -> bool:
         return False
     if isinstance(status, bool):
         return status
-    found = words(str(status))
+    found = words(status) + words(_INNER_CAPITAL.sub(" ", status))  # InvalidCode is two words, too
     number = re.fullmatch(r"\s*[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?\s*", status)
     if number is not None:
         return re.search("[1-9]", re.split("[eE]", status)[0]) is not None
