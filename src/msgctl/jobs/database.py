@@ -89,13 +89,11 @@ def totals(db: sqlite3.Connection) -> tuple[Totals, int]:
             found.move(State.PENDING, State(state), number)
             found.credits += charged
             found.lost += lost
-        for state, number, promised in db.execute(
-            """SELECT coalesce(result.state, 'pending') AS before, count(*), sum(cost)
-            FROM in_flight JOIN recipient USING (line) JOIN message ON message.id = message
-            LEFT JOIN result USING (line) GROUP BY before"""
+        for state, number in db.execute(
+            """SELECT coalesce(result.state, 'pending') AS before, count(*)
+            FROM in_flight LEFT JOIN result USING (line) GROUP BY before"""
         ):
             found.move(State(state), TRANSITIONS[State(state), Event.INTENT], number)
-            found.promised += promised
         found.requests, highest = db.execute("SELECT count(*), coalesce(max(number), 0) FROM request").fetchone()
     return found, highest
 
@@ -153,11 +151,8 @@ def deliveries(db: sqlite3.Connection) -> dict[str, int]:
 
 def highest_price(db: sqlite3.Connection) -> Fraction | None:
     """Return the highest ratio of charge to estimate of any recipient; None before the first charge."""
-    highest: Fraction | None = None
-    for most, cost in db.execute(
+    charges = db.execute(
         f"""SELECT max({CHARGED}), cost FROM result JOIN recipient USING (line) JOIN message ON message.id = message
         WHERE result.state = 'accepted' AND cost > 0 GROUP BY cost"""  # noqa: S608
-    ):
-        if most:
-            highest = max(highest or Fraction(0), Fraction(most, cost))
-    return highest
+    )
+    return max((Fraction(most, cost) for most, cost in charges if most), default=None)
