@@ -192,7 +192,8 @@ def _approve(
     if not options.dry_run:
         if invalid:
             raise invalid
-        if not (options.yes and (options.quiet or options.format is Format.JSON)):
+        is_asked = not options.yes and context.stdin.isatty()
+        if is_asked or not (options.quiet or options.format is Format.JSON):
             from msgctl.output import jobs  # Rich
 
             host = urlsplit(context.profile.base_url).hostname or ""

@@ -379,10 +379,11 @@ def judged(operation: Operation, response: Response, values: Values, to: Sequenc
     failures: list[MsgctlError] = []
     if unknown := named.get(recipients.UNKNOWN):
         what = f"The response does not say whether {some_of(unknown)} was accepted"
-        failures = [OutcomeUnknownError(what, "Before sending again, check the message's delivery or the balance.")]
+        hint = "Before sending again, check the message's delivery or the balance."
+        failures = [OutcomeUnknownError(what, hint, **response.attached())]
     elif refused := named.get(recipients.REFUSED):
         what = f"The service refused {some_of(refused)} ({len(refused)} of {plural(len(found), 'recipient')})"
-        failures = [ConditionError(what)]
+        failures = [ConditionError(what, **response.attached())]
     return ServiceResult([response], outcomes=found, values=values, failures=failures)
 
 
