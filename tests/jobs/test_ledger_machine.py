@@ -247,6 +247,7 @@ class LedgerMachine(RuleBasedStateMachine):
         with closing(opened(self.path)) as reopened:
             assert (+reopened.totals.states, reopened.totals.requests) == (+totals.states, totals.requests)
             assert (reopened.totals.credits, reopened.totals.lost) == (totals.credits, totals.lost)
+            assert reopened.totals.promised == totals.promised
         people = self.people.values()
         assert totals.requests == self.requests
         assert totals.credits == sum(person.credits for person in people)

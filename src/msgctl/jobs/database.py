@@ -89,11 +89,13 @@ def totals(db: sqlite3.Connection) -> tuple[Totals, int]:
             found.move(State.PENDING, State(state), number)
             found.credits += charged
             found.lost += lost
-        for state, number in db.execute(
-            """SELECT coalesce(result.state, 'pending') AS before, count(*)
-            FROM in_flight LEFT JOIN result USING (line) GROUP BY before"""
+        for state, number, promised in db.execute(
+            """SELECT coalesce(result.state, 'pending') AS before, count(*), sum(cost)
+            FROM in_flight JOIN recipient USING (line) JOIN message ON message.id = message
+            LEFT JOIN result USING (line) GROUP BY before"""
         ):
             found.move(State(state), TRANSITIONS[State(state), Event.INTENT], number)
+            found.promised += promised
         found.requests, highest = db.execute("SELECT count(*), coalesce(max(number), 0) FROM request").fetchone()
     return found, highest
 

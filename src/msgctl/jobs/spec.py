@@ -106,7 +106,7 @@ class Totals:
     """A job in numbers: recipients by state, requests that were sent, credits charged.
 
     ``lost`` are estimated credits that may have been charged without a response that says so, ``promised`` those of
-    the requests that this process has in flight.
+    requests in flight.
     """
 
     states: Counter[State] = field(default_factory=Counter)
