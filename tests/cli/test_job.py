@@ -394,7 +394,7 @@ def test_own_columns_are_in_the_report(jobs: Jobs, service: Service, home: Path)
     first, second, *left_out = jobs.report(job)
     assert list(first)[8:] == ["name", "file.status"]
     assert (first["name"], first["file.status"], first["status"]) == ("Ana", "new", "queued")
-    assert (second["name"], second["outcome"]) == (None, "invalid")
+    assert (second["name"], second["outcome"]) == ("x", "invalid")
     assert [(each["outcome"], each["file.status"]) for each in left_out] == [
         ("invalid", "nameless"),
         ("duplicate", "again"),

@@ -233,10 +233,10 @@ def _invalid(file: str, tally: Tally, *, skip_invalid: bool) -> MsgctlError | No
         raise UsageError(f"{file} has no recipients, only a header", "Add one line per recipient.")
     invalid = tally.counts[State.INVALID]
     if invalid and not skip_invalid:
-        line, _, reason = tally.examples[State.INVALID][0]
+        first = tally.examples[State.INVALID][0]
         rows = f"{invalid:,} of {plural(tally.recipients, 'row')} of {file} {'is' if invalid == 1 else 'are'}"
         return UsageError(
-            f"{rows} invalid, starting with line {line}: {reason}",
+            f"{rows} invalid, starting with line {first.line}: {first.reason}",
             f"{'Fix it, or skip it' if invalid == 1 else 'Fix them, or skip them'} with --skip-invalid.",
             consequence="nothing was sent",
         )
@@ -267,7 +267,10 @@ def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None) -> dict[str, 
         "first": dict(tally.first.parameters) if tally.first else None,
         "countries": dict(tally.countries.most_common()) if tally.credits else {},
         "most_expensive": costly,
-        **{f"{state}_rows": [row._asdict() for row in rows] for state, rows in tally.examples.items()},
+        **{
+            f"{state}_rows": [{"line": row.line, "phone": row.phone, "reason": row.reason} for row in rows]
+            for state, rows in tally.examples.items()
+        },
     }
 
 

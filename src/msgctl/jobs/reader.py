@@ -44,11 +44,12 @@ class Row(NamedTuple):
 
 
 class InvalidRow(NamedTuple):
-    """A row that cannot be used: its line, the phone as written (cleaned), and the reason."""
+    """A row that cannot be used: its line, the phone as written (cleaned), the reason, and the values if known."""
 
     line: int
     phone: str
     reason: str
+    values: tuple[str, ...] = ()
 
 
 class Recipients(NamedTuple):
@@ -96,7 +97,7 @@ class PhoneCells:
         try:
             return Row(line, self.read(cells[phone]), tuple(cells))
         except UsageError as error:
-            return InvalidRow(line, shorten(cells[phone], _LONGEST_SHOWN), error.message)
+            return InvalidRow(line, shorten(cells[phone], _LONGEST_SHOWN), error.message, tuple(cells))
 
 
 @contextmanager
