@@ -148,7 +148,8 @@ def _refuse_repeat(context: Context, store: Store, importer: Importer) -> None:
     if repeat.is_finished:
         raise UsageError(
             f"Job {repeat.job} sent this message to {people} in the last 24 hours",
-            "To send it again, add --again.",
+            f"If some were refused: msgctl job resume {repeat.job} --resend-refused. "
+            "To send the message again, add --again.",
         )
     raise UsageError(
         f"Job {repeat.job} already sends this message to {people}, and is not finished",
