@@ -92,6 +92,8 @@ def test_excluded_and_opted_out_numbers_get_nothing_and_cost_nothing(
     assert shown["credits"] == 1
     rows = [(row["name"], row["outcome"], row["error"]) for row in jobs.report(job, "--only", "excluded")]
     assert rows == [("Luis", "excluded", "excluded by stop.txt"), ("Eva", "excluded", "opted out")]
+    plan = jobs.sms(everyone, "--dry-run", "--json", "--exclude", "-", stdin=f"{ANA}\n").document
+    assert plan["excluded_rows"][0]["reason"] == "excluded by standard input"
 
 
 def test_a_wrong_line_in_a_file_of_exclusions_stops_the_job(

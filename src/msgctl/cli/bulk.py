@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,7 +21,7 @@ from msgctl.http.response import credits_left
 from msgctl.jobs import report
 from msgctl.jobs.importer import Importer, Tally
 from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.reader import PhoneCells, numbers_in, opened
+from msgctl.jobs.reader import PhoneCells, name_of, numbers_in, opened
 from msgctl.jobs.schedule import Window, ZoneFinder
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import State
@@ -136,7 +135,7 @@ def _exclude(context: Context, importer: Importer, excluded: Iterable[str], coun
     if files.state(files.OPTOUTS).exists():
         importer.exclude((each.phone for each in optouts.every()), "opted out")
     for file in excluded:
-        importer.exclude(numbers_in(file, context.stdin.buffer, country), f"excluded by {Path(file).name}")
+        importer.exclude(numbers_in(file, context.stdin.buffer, country), f"excluded by {name_of(file)}")
 
 
 def _refuse_repeat(context: Context, store: Store, importer: Importer) -> None:
