@@ -34,10 +34,10 @@ from support.jobs import (
     sends,
     table,
 )
-from support.service import Service, answer, drop
+from support.service import Service, drop, respond
 from support.tool import Tool
 
-BALANCE = answer({"status": 1000})
+BALANCE = respond({"status": 1000})
 NOWHERE = "20261121-ffffff"
 OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate")
 
@@ -53,7 +53,7 @@ def mixed(jobs: Jobs, service: Service, home: Path) -> str:
     first, second, third, *rest = numbers(8)
     file = table(home, "phone", first, second, "nobody", third, first, *rest)
     entry = {"id": "m1", "status": "queued", "credits": 2, "phone": first}
-    service.will(BALANCE, answer({"data": [entry]}), drop, *[REFUSAL] * 5)
+    service.will(BALANCE, respond({"data": [entry]}), drop, *[REFUSAL] * 5)
     return jobs.send(file, "--batch-size", "1", "--skip-invalid", code=1)
 
 
@@ -243,7 +243,7 @@ class Deliveries:
     def __call__(self, connection: socket.socket) -> None:
         message = dict(self._service.received[-1].query)["id"]
         state = self.states.get(message, "sent")
-        behave = state if callable(state) else answer({"state": state, "id": message})
+        behave = state if callable(state) else respond({"state": state, "id": message})
         behave(connection)
 
     def asked(self) -> Iterator[str]:
@@ -316,7 +316,7 @@ def test_a_state_that_cannot_be_checked_leaves_the_others(sent: str, jobs: Jobs,
     assert jobs("job", "states", sent, "--json").document["states"] == {"sent": 2, "delivered": 1}
 
 
-def test_messages_without_a_reply_are_checked_first(jobs: Jobs, service: Service, home: Path) -> None:
+def test_messages_that_could_not_be_checked_are_checked_first(jobs: Jobs, service: Service, home: Path) -> None:
     service.always(accepting(service))
     job = jobs.send(of_phones(home, numbers(12)))
     service.received.clear()
@@ -329,12 +329,12 @@ def test_messages_without_a_reply_are_checked_first(jobs: Jobs, service: Service
 
     states.states.clear()
     assert jobs("job", "states", job, "--json").document["states"] == {"sent": 12}
-    assert list(states.asked()) == [*numbers(12)[4:], *numbers(12)[:4]], "those without a reply come first"
+    assert list(states.asked()) == [*numbers(12)[4:], *numbers(12)[:4]], "those that could not be checked come first"
 
 
 def test_messages_without_an_id_are_not_asked_for(jobs: Jobs, service: Service, home: Path) -> None:
     entries = [{"id": None, "status": "queued", "credits": 0, "phone": ANA}]
-    service.will(BALANCE, answer({"data": entries}))
+    service.will(BALANCE, respond({"data": entries}))
     job = jobs.send(of_phones(home, [ANA]))
     assert jobs("job", "states", job).code == 0
     assert jobs.report(job)[0]["status"] == "queued"

@@ -46,13 +46,13 @@ def start(
     numbers: Numbers,
     limits: Pace,
     fixed: Mapping[str, Value],
-    texts: Mapping[str, str | Sequence[str]],
+    templates: Mapping[str, str | Sequence[str]],
     check: Callable[[str], str] = values.prose,
     rules: Rules = NO_RULES,
 ) -> OwnResult:
     """Make a job from a file, show its summary, ask, send it, and return the job as ``job show`` does.
 
-    ``fixed`` are the parameters that all requests have, ``texts`` and ``check`` those of `renderer`. Raises
+    ``fixed`` are the parameters that all requests have, ``templates`` and ``check`` those of `renderer`. Raises
     UsageError if something is wrong with the file.
     """
     is_sms = operation is ops.SEND_SMS
@@ -72,7 +72,7 @@ def start(
 
     def read(importer: Importer) -> None:
         with opened(source.file, context.stdin.buffer, source.phone_column, cells, note=context.note) as found:
-            importer.read(found, renderer(found, texts, check, cost))
+            importer.read(found, renderer(found, templates, check, cost))
 
     return make(context, spec, read, rules, numbers, skip_invalid=source.skip_invalid)
 
@@ -192,7 +192,8 @@ def _approve(
     if not options.dry_run:
         if invalid:
             raise invalid
-        if not (options.yes and (options.quiet or options.format is Format.JSON)):
+        is_asked = not options.yes and context.stdin.isatty()
+        if is_asked or not (options.quiet or options.format is Format.JSON):
             from msgctl.output import jobs  # Rich
 
             host = urlsplit(context.profile.base_url).hostname or ""

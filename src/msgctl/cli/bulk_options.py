@@ -148,7 +148,7 @@ class Rules:
         now = datetime.fromtimestamp(context.clock(), UTC)
         return replace(
             spec,
-            name=None if self.name is None else values.words(self.name, "--name"),
+            name=None if self.name is None else values.short_text(self.name, "--name"),
             window=self.window,
             days=self.days,
             at=None if self.at is None else parse_at(self.at, context.profile.timezone, now).timestamp(),

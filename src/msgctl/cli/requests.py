@@ -40,7 +40,7 @@ def checked(operation: Operation, typed: Mapping[str, str | None]) -> dict[str, 
 
 def optional(text: str | None, name: str) -> str | None:
     """Return a short text, or None if the option was left out."""
-    return None if text is None else checks.words(text, name)
+    return None if text is None else checks.short_text(text, name)
 
 
 Phones = Annotated[
@@ -368,8 +368,8 @@ def check_fields(context: Context, operation: Operation) -> None:
     if context.options.fields:
         from msgctl.output import fields
 
-        answer = operation.answer
-        context.check_fields((*fields.of_record(answer), *(member.name for member in answer.members)))
+        record = operation.record
+        context.check_fields((*fields.of_record(record), *(field.name for field in record.fields)))
 
 
 def judged(operation: Operation, response: Response, values: Values, to: Sequence[str | None]) -> ServiceResult:
@@ -382,10 +382,11 @@ def judged(operation: Operation, response: Response, values: Values, to: Sequenc
     failures: list[MsgctlError] = []
     if unknown := named.get(recipients.UNKNOWN):
         what = f"The response does not say whether {some_of(unknown)} was accepted"
-        failures = [OutcomeUnknownError(what, "Before sending again, check the message's delivery or the balance.")]
+        hint = "Before sending again, check the message's delivery or the balance."
+        failures = [OutcomeUnknownError(what, hint, **response.attached())]
     elif refused := named.get(recipients.REFUSED):
         what = f"The service refused {some_of(refused)} ({len(refused)} of {plural(len(found), 'recipient')})"
-        failures = [ConditionError(what)]
+        failures = [ConditionError(what, **response.attached())]
     return ServiceResult([response], outcomes=found, values=values, failures=failures)
 
 
