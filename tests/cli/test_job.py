@@ -407,7 +407,7 @@ def test_own_columns_are_in_the_report(jobs: Jobs, service: Service, home: Path)
     first, second, *left_out = jobs.report(job)
     assert list(first)[8:] == ["name", "file.status"]
     assert (first["name"], first["file.status"], first["status"]) == ("Ana", "new", "queued")
-    assert (second["name"], second["outcome"]) == (None, "invalid")
+    assert (second["name"], second["outcome"]) == ("x", "invalid")
     assert [(each["outcome"], each["file.status"]) for each in left_out] == [
         ("invalid", "nameless"),
         ("duplicate", "again"),
@@ -417,6 +417,16 @@ def test_own_columns_are_in_the_report(jobs: Jobs, service: Service, home: Path)
         *("phone,file.status", f"{ANA},new", "nobody,"),
         *(f"{LUIS},nameless", f"{ANA},again"),
     ]
+
+
+def test_columns_named_like_others_of_the_report_are_kept_apart(jobs: Jobs, service: Service, home: Path) -> None:
+    service.will(BALANCE, REFUSAL)
+    job = jobs.send(table(home, "phone,status,file.status", f"{ANA},new,old"), code=6)
+    service.always(accepting(service))
+    again = jobs("job", "resend", job, "--only", "refused", "--yes", "--json").document["job"]
+    for each in (job, again):
+        (row,) = jobs.report(each)
+        assert list(row.items())[8:] == [("file.status", "new"), ("file.file.status", "old")]
 
 
 def test_jobs_can_be_read_on_a_read_only_disk(

@@ -57,7 +57,7 @@ def test_without_the_package_the_error_says_how_to_install_it(monkeypatch: pytes
 
 def test_a_date_is_written_like_2026_12_01_and_its_time_is_kept() -> None:
     found = read(workbook(["phone", "day"], [ANA, datetime(2026, 12, 1)], [LUIS, datetime(2026, 12, 1, 9, 30)]), None)
-    assert [values[1] for _, _, values in found.found] == ["2026-12-01", "2026-12-01 09:30:00"]
+    assert [row.values[1] for row in found.rows] == ["2026-12-01", "2026-12-01 09:30:00"]
 
 
 def test_the_numbers_of_a_workbook_can_be_excluded() -> None:
