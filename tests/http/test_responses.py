@@ -263,6 +263,7 @@ def test_a_redirect_to_no_url_says_so() -> None:
         (500, b"", "Try again a little later."),
         (422, {"msg": "phone"}, "Check the values and the base URL."),
         (404, b"", "Check the base URL: it ends in the version, /api/v1."),
+        (405, b"", "Check the base URL: it ends in the version, /api/v1."),
         (404, {"error": "no template"}, "Check the values and the base URL."),
         (200, b"x", "Check the base URL; -v shows the request."),
     ],
