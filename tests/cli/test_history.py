@@ -67,6 +67,15 @@ def test_a_send_has_one_entry_for_each_number(tool: Tool, sandbox: Sandbox) -> N
     ]
 
 
+@pytest.mark.parametrize("credits", [b'"abc"', b'"nan"', b'"1,5"', b"true"])
+def test_credits_that_are_not_a_number_leave_the_json_whole(credits: bytes, service: Service, tool: Tool) -> None:
+    entry = b'{"id":"m1","status":"queued","phone":"%s","credits":%s}' % (PHONE.encode(), credits)
+    service.will(answer(b'{"id":"d1","data":[%s]}' % entry))
+    assert tool(*SEND).code == 0
+    (found,) = recorded(tool)
+    assert found["credits"] == credits.decode().strip('"')
+
+
 @pytest.mark.parametrize("name", RECORDED)
 def test_every_send_and_block_is_recorded(name: str, service: Service, tool: Tool) -> None:
     service.will(answer(ALL[name].record))
