@@ -129,6 +129,13 @@ def test_the_error_record_is_a_refusal(operation: Operation) -> None:
         assert isinstance(error_of(operation, {"status": "error", "error": "NO_CREDITS"}, 200), RefusedError)
 
 
+@pytest.mark.parametrize("error", ["0", '"0"', "false", "null", '""', "[]", "{}"])
+def test_an_error_that_says_no_is_not_a_refusal(error: str) -> None:
+    """Services number their errors, and 0 is none; whoever is told that nothing was sent sends again."""
+    assert parsed(ops.CHATAPP_SEND, f'{{"error": {error}, "status": "queued"}}'.encode()).document["status"] == "queued"
+    assert error_of(ops.SEND_SMS, f'{{"error": {error}, "msg": "queued"}}'.encode()).exit_code == 5
+
+
 @pytest.mark.parametrize("body", [b"", b"{}", b"null", b"[]", HTML, {"error": None, "msg": ""}, {"message": "down"}])
 @each([ops.SEND_SMS, ops.BLOCK_PHONE, ops.BALANCE])
 def test_a_520_without_the_error_record_may_come_from_anything_in_between(operation: Operation, body: Any) -> None:

@@ -16,7 +16,7 @@ from msgctl.config.profiles import is_loopback
 from msgctl.errors import RETRYABLE_STATUSES, MsgctlError, OutcomeUnknownError, RefusedError, UnreadableError
 from msgctl.jsontext import ShapeError, load_json, pieces
 from msgctl.operations import Effect, Kind, Member, Operation, Record
-from msgctl.recipients import FAILURE_WORDS, words
+from msgctl.recipients import FAILURE_WORDS, has_error, words
 from msgctl.text import shorten
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _record(record: Record, document: Any) -> Mapping[str, Any]:
     if not _has_members(record, found):
         names = ", ".join(member.name for member in record.members)
         raise ShapeError(f"it has none of the fields of {record.name} ({names})")
-    if found.get("error") and len(record.members) > 1 and not _has_members(record, found, besides=("status",)):
+    if has_error(found) and len(record.members) > 1 and not _has_members(record, found, besides=("status",)):
         raise ShapeError(f"it has an error and no {record.name}")
     _check_members(found, record.members)
     return found
@@ -188,7 +188,7 @@ def parse(
         reason = str(error)
     if reason:
         # A status may be that of the error.
-        is_error = found.document.get("error") and not _has_members(operation.answer, found.document, ("status",))
+        is_error = has_error(found.document) and not _has_members(operation.answer, found.document, ("status",))
         if operation is operations.VERIFY_2FA or is_error:
             raise failure.refused()
         if any_json and operation.effect is Effect.READS and not fault:
