@@ -190,6 +190,7 @@ def _attend(
                     tell(FINISHING)
             return work.finish(), interrupted
     except KeyboardInterrupt:
+        work.stop()  # if the second came so soon that the first was not seen
         raise Interrupted("Interrupted; the outcome of requests in flight is unknown", hint) from None
 
 
