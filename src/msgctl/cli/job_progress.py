@@ -314,7 +314,8 @@ def _run(context: Context, store: Store, job: str) -> OwnResult | None:
             return None
         if not ledger.totals.unsent:
             ledger.end_schedule()
-            return result(summary(job, ledger, running=False))
+            failure = _failure(job, ledger, None, interrupted=False, sent=False)
+            return result(summary(job, ledger, running=False), failure)
         own = copy(context)  # with a profile and a client of its own
         own.options, own.stack = copy(context.options), ExitStack()
         with own.stack:
