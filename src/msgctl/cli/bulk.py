@@ -133,7 +133,7 @@ def make(
 
 def _exclude(context: Context, importer: Importer, excluded: Iterable[str], country: str | None) -> None:
     """Leave out the numbers that opted out, and those in the ``excluded`` files. Raises UsageError."""
-    if files.state(files.OPTOUTS).exists():
+    if files.has_optouts():
         importer.exclude((each.phone for each in optouts.every()), "opted out")
     for file in excluded:
         importer.exclude(numbers_in(file, context.stdin.buffer, country), f"excluded by {Path(file).name}")

@@ -101,7 +101,7 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
 
 def respect_optouts(context: Context, ledger: Ledger) -> None:
     """Leave out recipients who opted out after the job was made; everyone can be blocked."""
-    if ledger.spec.performs is not ops.BLOCK_PHONE and files.state(files.OPTOUTS).exists():
+    if ledger.spec.performs is not ops.BLOCK_PHONE and files.has_optouts():
         number = ledger.leave_out(each.phone for each in optouts.every())
         if number:
             context.note(f"{plural(number, 'recipient')} opted out after the job was made: nothing is sent to them")

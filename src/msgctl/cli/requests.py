@@ -287,7 +287,7 @@ def send(
     if wait.max_wait is not None and not wait.wait:
         raise UsageError("--max-wait needs --wait")
     seconds = checks.seconds(wait.max_wait or "300", "--max-wait", most=31 * 86400) if wait.wait else 0.0
-    if not options.ignore_optout and files.state(files.OPTOUTS).exists():
+    if not options.ignore_optout and files.has_optouts():
         _refuse_optouts(values, body)
     if options.once is None or context.options.dry_run:
         result = run(context, operation, values, body)
