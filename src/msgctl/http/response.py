@@ -118,7 +118,7 @@ def _record(record: Record, document: Any) -> Mapping[str, Any]:
     if not _has_members(record, found):
         names = ", ".join(member.name for member in record.members)
         raise ShapeError(f"it has none of the fields of {record.name} ({names})")
-    if has_error(found) and len(record.members) > 1 and not _has_members(record, found, besides=("status",)):
+    if len(record.members) > 1 and not _has_members(record, found, besides=("status",)) and has_error(found):
         raise ShapeError(f"it has an error and no {record.name}")
     _check_members(found, record.members)
     return found
