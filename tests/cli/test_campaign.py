@@ -28,7 +28,7 @@ from support.jobs import (
     sends,
     table,
 )
-from support.service import Service
+from support.service import Service, answer
 from support.tool import Tool, process
 
 MONDAY_MORNING = datetime(2026, 11, 23, 15, 0, tzinfo=UTC).timestamp()  # 10:00 in Bogota
@@ -109,6 +109,21 @@ def test_excluded_and_opted_out_numbers_get_nothing_and_cost_nothing(
     assert shown["credits"] == 1
     rows = [(row["name"], row["outcome"], row["error"]) for row in jobs.report(job, "--only", "excluded")]
     assert rows == [("Luis", "excluded", "excluded by stop.txt"), ("Eva", "excluded", "opted out")]
+
+
+def test_unchecked_national_numbers_are_excluded_too(jobs: Jobs, service: Service, home: Path) -> None:
+    exclude = home / "no.txt"
+    exclude.write_text("+57 300 765 4321\n")
+    assert jobs("optout", "add", ANA).code == 0
+    file = of_phones(home, [ANA[2:], LUIS[2:], EVA[2:], "12345"])
+    words = ("--no-number-check", "--country-code", "CO", "--exclude", str(exclude))
+    service.will(answer({"status": 1000}), REFUSAL)
+    job = jobs.send(file, *words, code=6)
+    assert sent_to(service) == ["12345", EVA[2:]]
+    assert jobs("optout", "add", EVA).code == 0
+    done = jobs("job", "resend", job, "--only", "refused", "--yes", "--json")
+    assert (done.code, counts(done.document)) == (0, {"accepted": 1, "excluded": 1})
+    assert sent_to(service) == ["12345", "12345", EVA[2:]]
 
 
 def test_a_wrong_line_in_a_file_of_exclusions_stops_the_job(
