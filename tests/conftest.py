@@ -11,7 +11,7 @@ import pytest
 import trustme
 from hypothesis import settings
 
-from support.service import Service, answer, running
+from support.service import Service, respond, running
 from support.tool import Tool
 
 settings.register_profile("any machine", deadline=None)  # how long an example takes is the machine's affair
@@ -54,7 +54,7 @@ def tool() -> Tool:
 def server() -> Iterator[Service]:
     """A server that responds with a balance by default; no setting points to it."""
     with running() as service:
-        service.always(answer({"status": 7}))
+        service.always(respond({"status": 7}))
         yield service
 
 

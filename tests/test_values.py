@@ -30,7 +30,7 @@ EVERY: list[Callable[[str], Any]] = [
     lambda text: values.days(text, None, TODAY),
     values.country_code,
     values.long_url,
-    lambda text: values.words(text, "--name"),
+    lambda text: values.short_text(text, "--name"),
     values.prose,
 ]
 
@@ -123,8 +123,8 @@ def ranged(text: str) -> object:
         (values.long_url, "http://", "is not an absolute http or https URL$", "https://"),
         (values.long_url, "http://a.example:0", "is not an absolute http or https URL$", "https://"),
         (values.long_url, "http://a{}.example", "is not an absolute http or https URL$", "https://"),
-        (lambda text: values.words(text, "--name"), " ", "^--name is empty$", "Give it a value"),
-        (lambda text: values.words(text, "--name"), "a\tb", "control character U.0009 at position 2: ", "Remove it"),
+        (lambda text: values.short_text(text, "--name"), " ", "^--name is empty$", "Give it a value"),
+        (lambda text: values.short_text(text, "--name"), "a\tb", "control character U.0009 at position 2", "Remove it"),
         (values.prose, "\ud800", "^The message is not valid UTF-8 text at position 1", None),
         (values.prose, "a\udfff", "^The message is not valid UTF-8 text at position 2", None),
         (values.prose, "a\x9f", "control character U.009F at position 2: ", "Remove it"),

@@ -60,24 +60,24 @@ class Field(NamedTuple):
     most: int | None = None
 
 
-class Member(NamedTuple):
+class ResponseField(NamedTuple):
     """One field of a response; ``of`` describes the elements of an array or the fields of an object."""
 
     name: str
     kind: Kind = Kind.STRING
-    of: tuple[Member, ...] = ()
+    of: tuple[ResponseField, ...] = ()
 
 
 class Record(NamedTuple):
     """The record in a successful response: the interface's name for it, and its fields in order."""
 
     name: str
-    members: tuple[Member, ...]
+    fields: tuple[ResponseField, ...]
 
     @property
-    def entries(self) -> tuple[Member, ...]:
+    def entries(self) -> tuple[ResponseField, ...]:
         """The fields of one ``data`` entry; empty if the record has no ``data``."""
-        return next((member.of for member in self.members if member.name == "data"), ())
+        return next((field.of for field in self.fields if field.name == "data"), ())
 
 
 class Operation(NamedTuple):
@@ -91,7 +91,7 @@ class Operation(NamedTuple):
     path: str
     effect: Effect
     fields: tuple[Field, ...]
-    answer: Record
+    record: Record
     credentials: Place = Place.FORM
 
     def field(self, name: str) -> Field:
@@ -106,21 +106,21 @@ PREMIUM_CATEGORIES = ("region", "city", "brand", "model", "browser", "lang")
 MOST_RETRIES = 3
 
 
-def _members(*each: str | Member) -> tuple[Member, ...]:
+def _response_fields(*each: str | ResponseField) -> tuple[ResponseField, ...]:
     """Return fields of a response; those given by name are strings."""
-    return tuple(Member(one) if isinstance(one, str) else one for one in each)
+    return tuple(ResponseField(one) if isinstance(one, str) else one for one in each)
 
 
-_CREDITS = Member("credits", Kind.INTEGER)
-_MINUTES = Member("minutes_to_expire", Kind.INTEGER)
-_PERCENT = Member("percent", Kind.NUMBER)
-_CLICKS = _members("property", Member("clicks", Kind.INTEGER))
+_CREDITS = ResponseField("credits", Kind.INTEGER)
+_MINUTES = ResponseField("minutes_to_expire", Kind.INTEGER)
+_PERCENT = ResponseField("percent", Kind.NUMBER)
+_CLICKS = _response_fields("property", ResponseField("clicks", Kind.INTEGER))
 _METRICS = {
     "date": (),
-    "hour": _members("date"),
+    "hour": _response_fields("date"),
     "country": (),
     "region": (),
-    "city": _members("countryIsoCode", "region", _PERCENT),
+    "city": _response_fields("countryIsoCode", "region", _PERCENT),
     "device": (),
     "brand": (_PERCENT,),
     "model": (_PERCENT,),
@@ -128,36 +128,38 @@ _METRICS = {
     "browser": (),
     "lang": (),
 }
-_SMS_DATA = Member("data", Kind.ARRAY, _members("id", "status", _CREDITS, "sms", "phone"))
-_CALL_DATA = Member("data", Kind.ARRAY, _members("id", "state", _CREDITS, "message", "phone", "voice"))
-_CALL_2FA_DATA = Member("data", Kind.ARRAY, _members("id", "state", _CREDITS, Member("phone", Kind.NUMBER), "voice"))
+_SMS_DATA = ResponseField("data", Kind.ARRAY, _response_fields("id", "status", _CREDITS, "sms", "phone"))
+_CALL_DATA = ResponseField("data", Kind.ARRAY, _response_fields("id", "state", _CREDITS, "message", "phone", "voice"))
+_CALL_2FA_DATA = ResponseField(
+    "data", Kind.ARRAY, _response_fields("id", "state", _CREDITS, ResponseField("phone", Kind.NUMBER), "voice")
+)
 
-RESPONSE_BALANCE = Record("ResponseBalance", (Member("status", Kind.INTEGER),))
-RESPONSE_SECURITY = Record("ResponseSecurity", _members("id", "status", "phone", "name"))
-RESPONSE_SMS = Record("ResponseSMS", _members("id", Member("status", Kind.INTEGER), _SMS_DATA))
-RESPONSE_CALL = Record("ResponseCall", _members("status", "id", _CALL_DATA))
+RESPONSE_BALANCE = Record("ResponseBalance", (ResponseField("status", Kind.INTEGER),))
+RESPONSE_SECURITY = Record("ResponseSecurity", _response_fields("id", "status", "phone", "name"))
+RESPONSE_SMS = Record("ResponseSMS", _response_fields("id", ResponseField("status", Kind.INTEGER), _SMS_DATA))
+RESPONSE_CALL = Record("ResponseCall", _response_fields("status", "id", _CALL_DATA))
 RESPONSE_STATE = Record(
     "ResponseStatusSMS",
-    _members("state", _CREDITS, Member("phone", Kind.INTEGER), "created", "sms", "dispatch_id", "id"),
+    _response_fields("state", _CREDITS, ResponseField("phone", Kind.INTEGER), "created", "sms", "dispatch_id", "id"),
 )
-RESPONSE_SMS_2FA = Record("ResponseSMS2fa", _members("id", "status", _MINUTES, _SMS_DATA))
-RESPONSE_CALL_2FA = Record("ResponseCALL2fa", _members("status", "id", _MINUTES, _CALL_2FA_DATA))
-RESPONSE_SUCCESS = Record("ResponseSucces", _members("status"))
-RESPONSE_URL_SHORT = Record("ResponseURLShort", _members("urlShort", "urlLong", "msg"))
+RESPONSE_SMS_2FA = Record("ResponseSMS2fa", _response_fields("id", "status", _MINUTES, _SMS_DATA))
+RESPONSE_CALL_2FA = Record("ResponseCALL2fa", _response_fields("status", "id", _MINUTES, _CALL_2FA_DATA))
+RESPONSE_SUCCESS = Record("ResponseSucces", _response_fields("status"))
+RESPONSE_URL_SHORT = Record("ResponseURLShort", _response_fields("urlShort", "urlLong", "msg"))
 RESPONSE_STATISTIC = Record(
     "ResponseStatistic",
-    _members(
+    _response_fields(
         "urlShort",
         "urlLong",
-        Member("clicksNumber", Kind.INTEGER),
-        Member(
+        ResponseField("clicksNumber", Kind.INTEGER),
+        ResponseField(
             "metrics",
             Kind.ARRAY,
-            tuple(Member(name, Kind.OBJECT, _CLICKS + more) for name, more in _METRICS.items()),
+            tuple(ResponseField(name, Kind.OBJECT, _CLICKS + more) for name, more in _METRICS.items()),
         ),
     ),
 )
-RESPONSE_CHATAPP = Record("chat-app record", _members("id", "status", "phone", "name"))
+RESPONSE_CHATAPP = Record("chat-app record", _response_fields("id", "status", "phone", "name"))
 
 _COUNTRY_CODE = Field("country-code", "--country-code", "ISO 3166 country code, for example CO.", required=False)
 _PHONE = Field("phone", "PHONE", "Phone number, with its country code.")

@@ -61,7 +61,7 @@ def outcomes(operation: Operation, document: Mapping[str, Any], phones: Sequence
     ``document`` is that of a `Response`: its ``data``, if any, is an array of objects.
     """
     is_judged = operation.effect is Effect.SENDS
-    if not operation.answer.entries:
+    if not operation.record.entries:
         return [_of(phone, document, is_judged=is_judged) for phone in phones]
     entries = document.get("data")
     if entries is None:  # only the dispatch as a whole is acknowledged
@@ -75,7 +75,7 @@ def unclaimed(
     operation: Operation, document: Mapping[str, Any], phones: Sequence[str | None]
 ) -> list[RecipientOutcome]:
     """Return the entries that belong to none of the phones, so that their ids can be stored too."""
-    entries = (document.get("data") or []) if operation.answer.entries else []
+    entries = (document.get("data") or []) if operation.record.entries else []
     claimed = set(map(id, _own_entries(entries, phones)))
     rest = [entry for entry in entries if id(entry) not in claimed]
     return [_of(None, entry, is_judged=operation.effect is Effect.SENDS) for entry in rest[:MOST_UNCLAIMED]]

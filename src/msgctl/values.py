@@ -74,7 +74,7 @@ def of(field: Field, text: str) -> str:
         return choice(text, field.choices, field.typed.lstrip("-"))
     if field.least is not None:
         return str(whole_number(text, field.typed, field.least, field.most))
-    return words(text, field.typed)
+    return short_text(text, field.typed)
 
 
 def seconds(text: str, name: str, most: float = LONGEST_TIMEOUT) -> float:
@@ -156,8 +156,8 @@ def long_url(text: str) -> str:
     return text
 
 
-def words(text: str, name: str) -> str:
-    """Return a short text on one line (a name, a template) unchanged, if it is neither blank nor has controls."""
+def short_text(text: str, name: str) -> str:
+    """Return a text of one line (a name, a template) unchanged, if it is neither blank nor has controls."""
     return _printable(text, name, allowed="", hint="Give it a value, or leave it out if it is optional.")
 
 

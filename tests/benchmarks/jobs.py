@@ -66,8 +66,8 @@ class Server:
 
 
 @contextlib.contextmanager
-def answering(seconds: float = 0.0) -> Iterator[Server]:
-    command = [sys.executable, str(Path(__file__).with_name("answering.py")), str(seconds)]
+def responding(seconds: float = 0.0) -> Iterator[Server]:
+    command = [sys.executable, str(Path(__file__).with_name("responder.py")), str(seconds)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield Server(process)
         process.kill()
@@ -119,7 +119,7 @@ def speed(seconds: float) -> None:
     """Compare a job with `wrk` before and after it, if the server waits so long before each response."""
     print(f"{seconds * 1000:.0f} ms before each response, {CONNECTIONS} at once, {BATCH} numbers a request:")
     has_ceiling = shutil.which("wrk") is not None
-    with answering(seconds) as server:
+    with responding(seconds) as server:
         ceilings = [wrk(server)] if has_ceiling else []
         with job(server, 600_000):
             arrivals = server.arrivals()
@@ -131,7 +131,7 @@ def speed(seconds: float) -> None:
 
 def memory() -> None:
     print("highest memory of a process (wanted: under 64 MiB, and at most 10 MiB more than for 100,000):")
-    with answering() as server:
+    with responding() as server:
         for number in (100_000, 1_000_000):
             with job(server, number) as (folder, sent, seconds):
                 (ledger,) = folder.rglob("*.sqlite3")
@@ -144,7 +144,7 @@ def memory() -> None:
 
 def exclusions() -> None:
     print("5,000,000 excluded numbers (wanted: under 64 MiB and 10 s):")
-    with answering() as server, tempfile.TemporaryDirectory() as name:
+    with responding() as server, tempfile.TemporaryDirectory() as name:
         people, excluded = Path(name, "people.csv"), Path(name, "excluded.txt")
         people.write_text("phone\n573009999999\n", encoding="ascii")
         with excluded.open("w", encoding="ascii") as file:

@@ -42,7 +42,7 @@ def main() -> None:
             server.terminate()
     print(f"served, one core, {CLIENTS} clients: {dispatches / SECONDS:.0f} dispatches a second")
     print(f"by the processor time of the server: {dispatches / cpu:.0f} a second, whatever else this machine does")
-    print(f"credits charged for {CREDITS - left} dispatches, {dispatches} were answered")
+    print(f"credits charged for {CREDITS - left} dispatches, {dispatches} got a response")
 
 
 def cpu_seconds(pid: int) -> float:
@@ -72,8 +72,8 @@ def rate(base_url: str) -> int:
 
 
 def balance(base_url: str) -> int:
-    with urllib.request.urlopen(f"{base_url}/balance?client=1&key=sandbox-key") as answer:
-        return int(json.load(answer)["status"])
+    with urllib.request.urlopen(f"{base_url}/balance?client=1&key=sandbox-key") as response:
+        return int(json.load(response)["status"])
 
 
 if __name__ == "__main__":

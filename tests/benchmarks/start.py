@@ -1,7 +1,7 @@
 """How long a short command takes, as multiples of a bare ``python -c pass`` or another tool in the same run.
 
 Run it as ``python tests/benchmarks/start.py``. It installs msgctl and httpie into an environment of its own, compiles
-everything, and answers from a server on loopback. Medians of 15 interleaved runs; what counts is the ratio, since every
+everything, and serves the responses on loopback. Medians of 15 interleaved runs; what counts is the ratio, since every
 machine has its own milliseconds.
 """
 
@@ -35,7 +35,7 @@ print(os.wait4(child, 0)[2].ru_maxrss)
 """Runs a command from a small process, since a child is credited with the memory of its parent."""
 
 
-class Answering(BaseHTTPRequestHandler):
+class Responder(BaseHTTPRequestHandler):
     """Tells a balance."""
 
     protocol_version = "HTTP/1.1"
@@ -62,7 +62,7 @@ class Subject(NamedTuple):
 
 @contextmanager
 def serving() -> Iterator[int]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Responder)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

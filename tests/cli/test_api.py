@@ -12,7 +12,7 @@ from conftest import KEY
 from msgctl import operations as ops
 from msgctl.operations import Place
 from support.leaks import shows_key
-from support.service import Service, answer, drop, raw, silent
+from support.service import Service, drop, raw, respond, silent
 from support.tool import Outcome, Tool
 
 CREDENTIALS = [("client", "12345"), ("key", KEY)]
@@ -30,7 +30,7 @@ def refused(done: Outcome, service: Service, *parts: str) -> None:
 
 
 def test_a_get_has_its_credentials_and_parameters_in_the_query(tool: Tool, service: Service) -> None:
-    service.will(answer(BODY))
+    service.will(respond(BODY))
     assert tool("api", "GET", "/things", "-q", "since=2026-01-01", "-q", "tag=a=b&c", "-q", "tag=ñ").code == 0
     (received,) = service.received
     assert received.query == [*CREDENTIALS, ("since", "2026-01-01"), ("tag", "a=b&c"), ("tag", "ñ")]
@@ -39,7 +39,7 @@ def test_a_get_has_its_credentials_and_parameters_in_the_query(tool: Tool, servi
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_any_other_has_its_credentials_in_the_form(method: str, tool: Tool, service: Service) -> None:
-    service.will(answer(BODY))
+    service.will(respond(BODY))
     assert tool("api", method, "/things", "-f", "phone=+57 300", "-f", "x=1", "-f", "x=a=b", "-q", "page=2").code == 0
     (received,) = service.received
     assert received.form == [*CREDENTIALS, ("phone", "+57 300"), ("x", "1"), ("x", "a=b")]
@@ -51,7 +51,7 @@ def test_any_other_has_its_credentials_in_the_form(method: str, tool: Tool, serv
 def test_credentials_are_where_the_interface_has_them(operation: ops.Operation, tool: Tool, service: Service) -> None:
     in_query = operation.path in ("/chatapp/send", "/chatapp/store/order")  # general rule 4
     assert in_query == (operation.credentials is Place.QUERY)
-    service.will(answer(BODY))
+    service.will(respond(BODY))
     assert tool("api", "POST", operation.path, "-f", "x=1").code == 0
     (received,) = service.received
     assert (received.query, received.form) == (
@@ -66,7 +66,7 @@ def test_a_json_body_is_sent_as_it_is_with_the_credentials_in_the_query(
     content: bytes, path: str, tool: Tool, service: Service, tmp_path: Path
 ) -> None:
     (tmp_path / "body.json").write_bytes(content)
-    service.will(answer(BODY), answer(BODY))
+    service.will(respond(BODY), respond(BODY))
     assert tool("api", "POST", path, "-q", "template=t", "--input", str(tmp_path / "body.json")).code == 0
     assert tool("api", "PUT", path, "-q", "template=t", "--input", "-", stdin=content).code == 0
     for received in service.received:
@@ -173,7 +173,7 @@ def test_the_body_of_a_success_is_printed_unchanged(
     for body in (BODY, b"", b"<p>text\x1b[31m\x00\xff"):
         content = b"" if status == 204 else body
         for method in ("GET", "POST"):
-            service.will(answer(content, status))
+            service.will(respond(content, status))
             done = tool("api", method, "/x", *flags)
             end = b"\n" if flags and content and not content.endswith(b"\n") else b""
             assert (done.code, done.stdout, done.err) == (0, content + end, "")
@@ -191,7 +191,7 @@ def test_the_body_of_a_success_is_printed_unchanged(
     ],
 )
 def test_on_a_terminal_anything_else_is_clean_text(body: bytes, shown: str, tool: Tool, service: Service) -> None:
-    service.will(answer(body))
+    service.will(respond(body))
     assert tool("api", "GET", "/x", terminal=True).out == shown
 
 
@@ -214,7 +214,7 @@ def test_include_prints_the_response_headers(flag: str, terminal: bool, tool: To
 @pytest.mark.parametrize("status", [301, 404, 503, 520])
 def test_another_status_exits_with_1_and_prints_the_body(status: int, tool: Tool, service: Service) -> None:
     record = {"error": "NO", "msg": "not so"}
-    service.will(*[answer(record, status)] * (3 if status in (429, 503) else 1))
+    service.will(*[respond(record, status)] * (3 if status in (429, 503) else 1))
     done = tool("api", "GET", "/x")
     assert (done.code, done.stdout) == (1, json.dumps(record).encode())
     assert str(status) in done.err
@@ -243,7 +243,7 @@ def test_the_key_is_masked_in_the_head_of_a_response(tool: Tool, service: Servic
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 @pytest.mark.parametrize(
-    "behaviour", [drop, silent, answer(b"", 503), answer(b"", 429)], ids=["lost", "late", "503", "429"]
+    "behaviour", [drop, silent, respond(b"", 503), respond(b"", 429)], ids=["lost", "late", "503", "429"]
 )
 def test_requests_other_than_get_are_sent_once(method: str, behaviour: object, tool: Tool, service: Service) -> None:
     service.always(behaviour)  # type: ignore[arg-type]
@@ -255,7 +255,7 @@ def test_requests_other_than_get_are_sent_once(method: str, behaviour: object, t
 
 
 def test_a_get_is_retried(tool: Tool, service: Service) -> None:
-    service.will(drop, answer(b"", 503), answer(BODY))
+    service.will(drop, respond(b"", 503), respond(BODY))
     assert tool("api", "GET", "/x").stdout == BODY
     service.will(drop, drop, drop)
     assert tool("api", "GET", "/x").code == 5

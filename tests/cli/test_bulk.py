@@ -8,7 +8,7 @@ import pytest
 
 from support.jobs import ANA, EVA, LUIS, REFUSAL, Jobs, accepting, files, phones, sends, table
 from support.names import know_no_names
-from support.service import Service, answer
+from support.service import Service, respond
 from support.tool import Tool
 
 COMMANDS = {
@@ -43,7 +43,7 @@ def broken(home: Path) -> str:
 def test_a_dry_run_reads_the_balance_and_stops(
     command: str, customers: str, jobs: Jobs, service: Service, home: Path
 ) -> None:
-    service.always(answer({"status": 41}))
+    service.always(respond({"status": 41}))
     done = jobs(*command.split(), customers, *COMMANDS[command], "--dry-run", "--json")
     assert done.code == 0
     read = [] if command == "block bulk" else ["/api/v1/balance"]  # to block a number costs nothing
@@ -79,7 +79,7 @@ def test_a_dry_run_reads_the_balance_and_stops(
 def test_the_summary_has_the_credits_by_country_and_the_most_expensive_message(
     home: Path, tool: Tool, service: Service
 ) -> None:
-    service.will(*[answer({"status": 10})] * 3)
+    service.will(*[respond({"status": 10})] * 3)
     long = "María José 🎉 " * 8
     file = table(home, "phone,name", f"{ANA},Ana", f"{LUIS},{long}", "+12025550123,Bob")
     done = tool("sms", "bulk", file, *SMS, "-n", "--json")
@@ -237,10 +237,20 @@ def test_without_a_terminal_yes_is_needed(
     assert (sends(service), files(home)) == ([], [])
 
 
-@pytest.mark.parametrize("reply", ["n\n", "\n", "", "yess\n"])
-def test_any_reply_except_yes_cancels(reply: str, customers: str, jobs: Jobs, service: Service, home: Path) -> None:
-    service.will(answer({"status": 100}))
-    done = jobs.sms(customers, terminal=True, stdin=reply)
+@pytest.mark.parametrize(("option", "lines"), [("--json", 1), ("--quiet", 2)])
+def test_the_summary_is_for_a_person_who_is_asked(
+    option: str, lines: int, customers: str, jobs: Jobs, service: Service
+) -> None:
+    service.always(accepting(service))
+    done = jobs("sms", "bulk", customers, "--skip-invalid", *SMS, option)
+    done.refused(2, "Cannot ask for confirmation")
+    assert len(done.err.splitlines()) == lines  # the error, and its hint
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", "", "yess\n"])
+def test_any_answer_except_yes_cancels(answer: str, customers: str, jobs: Jobs, service: Service, home: Path) -> None:
+    service.will(respond({"status": 100}))
+    done = jobs.sms(customers, terminal=True, stdin=answer)
     assert (done.code, "Send 3 messages for about 3 credits? [y/N]" in done.err) == (130, True)
     assert len(service.received) == 1
     assert files(home) == []

@@ -29,10 +29,10 @@ from support.jobs import (
     table,
 )
 from support.leaks import files_with_key
-from support.service import Behaviour, Service, answer, drop
+from support.service import Behaviour, Service, drop, respond
 from support.tool import Tool
 
-BALANCE = answer({"status": 1000})
+BALANCE = respond({"status": 1000})
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ def test_the_history_says_refused_until_a_message_is_sent_again(three: str, jobs
     assert {each["outcome"] for each in jobs("history", "--json").document} == {"refused"}
 
 
-@pytest.mark.parametrize("lost", [drop, answer({"error": "x"}, 503)], ids=["drop", "503"])
+@pytest.mark.parametrize("lost", [drop, respond({"error": "x"}, 503)], ids=["drop", "503"])
 def test_unknown_messages_are_resent_only_on_request(lost: Any, three: str, jobs: Jobs, service: Service) -> None:
     service.will(BALANCE, lost)
     service.always(accepting(service))
@@ -230,7 +230,7 @@ def test_a_doubt_remains_until_a_message_is_accepted(
     again: Behaviour | None, three: str, jobs: Jobs, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.always(accepting(service))
-    service.will(answer({"status": 1000}), drop)
+    service.will(respond({"status": 1000}), drop)
     job = jobs.send(three, "--batch-size", "1", "--concurrency", "1", code=6)
     if again:
         service.will(again)
@@ -248,7 +248,7 @@ def test_a_doubt_remains_until_a_message_is_accepted(
 
 def test_a_number_missing_from_the_response_is_unknown(three: str, jobs: Jobs, service: Service) -> None:
     entry = {"id": "m1", "status": "queued", "credits": 1, "phone": LUIS}
-    service.will(BALANCE, answer({"id": "d1", "status": "1", "data": [entry]}))
+    service.will(BALANCE, respond({"id": "d1", "status": "1", "data": [entry]}))
     job = jobs.send(three, code=6)
     assert jobs.outcomes(job) == {ANA: "unknown", LUIS: "accepted", EVA: "unknown"}
     (first, _) = jobs.report(job, "--only", "unknown")
@@ -280,7 +280,7 @@ def test_no_file_of_a_job_holds_the_key(three: str, jobs: Jobs, service: Service
         seen.update(files(home))
         leaked.update(files_with_key(home / "state"))
 
-    service.will(BALANCE, answer({"error": "NO", "msg": f"the key is {KEY}"}, 520))
+    service.will(BALANCE, respond({"error": "NO", "msg": f"the key is {KEY}"}, 520))
     service.always(accepting(service, look=look))
     done = jobs.sms(three, "--yes", "--json", "--batch-size", "1")
     job = done.document["job"]
@@ -296,7 +296,7 @@ def test_no_file_of_a_job_holds_the_key(three: str, jobs: Jobs, service: Service
 @pytest.mark.parametrize("text", ["\x1b[2J\x1b]0;x\x07"])
 def test_text_from_the_service_cannot_control_the_terminal(text: str, three: str, jobs: Jobs, service: Service) -> None:
     entry = {"id": text, "status": text, "credits": text, "phone": ANA}
-    service.will(BALANCE, answer({"data": [entry]}), *[answer({"error": text, "msg": text}, 520)] * 2)
+    service.will(BALANCE, respond({"data": [entry]}), *[respond({"error": text, "msg": text}, 520)] * 2)
     done = jobs.sms(three, "--yes", "--json", "--batch-size", "1")
     job = done.document["job"]
     assert [(row["id"], row["credits"]) for row in jobs.report(job, "--only", "accepted")] == [(text, text)]

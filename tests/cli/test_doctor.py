@@ -21,7 +21,7 @@ from support.files import config_file, table, write_config
 from support.leaks import shows_key
 from support.names import know_no_names
 from support.proxy import proxying
-from support.service import Behaviour, Service, answer, running, silent
+from support.service import Behaviour, Service, respond, running, silent
 from support.terminal import Terminal, in_a_terminal
 from support.tool import Tool
 
@@ -75,7 +75,7 @@ def now(tool: Tool) -> None:
 
 
 def balance(**headers: str) -> Behaviour:
-    return answer({"status": 1500}, headers={"Date": formatdate(usegmt=True), **headers})
+    return respond({"status": 1500}, headers={"Date": formatdate(usegmt=True), **headers})
 
 
 @contextlib.contextmanager
@@ -225,7 +225,7 @@ def test_a_proxy_in_use_is_named_without_its_password(
         assert report["proxy"]["found"] == proxy.url
         assert f"through the proxy to {HOST}" in report["connection"]["found"]
         assert "s3cret" not in report.done.out
-        server.always(answer({"error": "no"}, 520))
+        server.always(respond({"error": "no"}, 520))
         Report(tool).failed("credentials", 1, "proxy", "127.0.0.1")
 
 
@@ -293,7 +293,7 @@ def test_a_wrong_clock_is_a_warning(apart: int, told: str | None, tool: Tool, se
 def test_refused_credentials_exit_with_1_and_name_the_address_to_allow(
     status: int, tool: Tool, service: Service
 ) -> None:
-    service.will(answer({"error": "NO", "msg": "not from there"}, status))
+    service.will(respond({"error": "NO", "msg": "not from there"}, status))
     report = Report(tool)
     report.failed("credentials", 1, "not from there", "client and key", "127.0.0.1", "Security menu allows")
     assert report.done.error["http_status"] == status
@@ -301,7 +301,7 @@ def test_refused_credentials_exit_with_1_and_name_the_address_to_allow(
 
 
 def test_another_service_at_the_base_url_is_found(tool: Tool, service: Service) -> None:
-    service.will(answer(b"[1, 2]"))
+    service.will(respond(b"[1, 2]"))
     Report(tool).failed("credentials", 1, "it is JSON, but not an object", "base URL")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.commands import ALL, MADE_ONCE, READS, SENDS, Command, each
-from support.service import Service, answer, drop
+from support.service import Service, drop, respond
 from support.tool import Outcome, Tool
 
 RECORD = {"error": "invalid_parameter", "msg": "The parameter phone is invalid"}
@@ -27,7 +27,7 @@ def only_error(outcome: Outcome) -> Any:
 
 @each(ALL)
 def test_a_520_exits_with_1_and_quotes_the_service(command: Command, service: Service, tool: Tool) -> None:
-    service.will(answer(RECORD, 520))
+    service.will(respond(RECORD, 520))
     outcome = tool(*command.line, "--json")
     error = only_error(outcome)
     assert outcome.code == error["exit_code"] == 1
@@ -42,12 +42,19 @@ def test_a_520_exits_with_1_and_quotes_the_service(command: Command, service: Se
     [None, True, 7, 1.5, ["a", {"b": 1}], "", "\x1b[31mred\x07", "\u202eabc", "\ud800", "ñ€😀"],
 )  # fmt: skip
 def test_a_script_gets_the_error_record_unchanged(value: Any, service: Service, tool: Tool) -> None:
-    service.will(answer({"error": value, "msg": "no"}, 520))
+    service.will(respond({"error": value, "msg": "no"}, 520))
     outcome = tool(*SMS, "--json")
     assert only_error(outcome)["error"] == value
     assert type(only_error(outcome)["error"]) is type(value)
     assert outcome.stderr.isascii()
     assert outcome.err.strip("\n").isprintable()
+
+
+@pytest.mark.parametrize(("status", "code"), [(204, 5), (404, 1), (500, 5)])
+def test_an_empty_response_is_an_empty_body(status: int, code: int, service: Service, tool: Tool) -> None:
+    service.will(respond(b"", status))
+    error = only_error(tool(*SMS, "--json"))
+    assert (error["exit_code"], error["http_status"], error["body"]) == (code, status, "")
 
 
 # --- 2
@@ -119,5 +126,8 @@ def test_a_lost_read_does_not_say_that_it_may_have_been_carried_out(
     ],
 )
 def test_balance_check_compares_exactly(status: bytes, minimum: str, code: int, service: Service, tool: Tool) -> None:
-    service.will(answer(b'{"status": %s}' % status))
-    assert tool("balance", "check", "--min", minimum).code == code
+    service.will(respond(b'{"status": %s}' % status))
+    done = tool("balance", "check", "--min", minimum, "--json")
+    assert done.code == code
+    if code:
+        assert (done.error["http_status"], done.error["body"]) == (200, done.document)

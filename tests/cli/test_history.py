@@ -16,7 +16,7 @@ from support.commands import ALL, CHANGES, PHONE, SENDS
 from support.files import table, write_config
 from support.names import know_no_names
 from support.sandbox import OTHER, Sandbox
-from support.service import Behaviour, Service, answer, drop
+from support.service import Behaviour, Service, drop, respond
 from support.tool import Tool
 
 SEND = ("sms", "send", PHONE, "-m", "Hola")
@@ -70,7 +70,7 @@ def test_a_send_has_one_entry_for_each_number(tool: Tool, sandbox: Sandbox) -> N
 @pytest.mark.parametrize("credits", [b'"abc"', b'"nan"', b'"1,5"', b"true"])
 def test_credits_that_are_not_a_number_leave_the_json_whole(credits: bytes, service: Service, tool: Tool) -> None:
     entry = b'{"id":"m1","status":"queued","phone":"%s","credits":%s}' % (PHONE.encode(), credits)
-    service.will(answer(b'{"id":"d1","data":[%s]}' % entry))
+    service.will(respond(b'{"id":"d1","data":[%s]}' % entry))
     assert tool(*SEND).code == 0
     (found,) = recorded(tool)
     assert found["credits"] == credits.decode().strip('"')
@@ -78,7 +78,7 @@ def test_credits_that_are_not_a_number_leave_the_json_whole(credits: bytes, serv
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_every_send_and_block_is_recorded(name: str, service: Service, tool: Tool) -> None:
-    service.will(answer(ALL[name].record))
+    service.will(respond(ALL[name].record))
     assert tool(*ALL[name].line).code == 0
     (entry,) = recorded(tool)
     assert (entry["command"], entry["phone"], entry["outcome"]) == (name, PHONE, "accepted")
@@ -120,7 +120,7 @@ def test_a_verification_message_is_recorded_without_its_code(
 
 
 def test_the_response_is_kept_if_an_outcome_is_unknown(service: Service, tool: Tool) -> None:
-    service.will(answer(SENDS["sms send"].record), answer(SENDS["sms send"].record))
+    service.will(respond(SENDS["sms send"].record), respond(SENDS["sms send"].record))
     tool(*SEND, OTHER)
     tool(*SEND)
     assert outcomes(tool) == ["accepted", "unknown", "accepted"]
@@ -135,10 +135,10 @@ def test_the_response_is_kept_if_an_outcome_is_unknown(service: Service, tool: T
 @pytest.mark.parametrize(
     ("behaviour", "code", "outcome"),
     [
-        (answer({"error": "NO", "msg": "no"}, 520), 1, "refused"),
-        (answer(b"<html>", 504), 5, "unknown"),  # a proxy's, which may have passed it on
+        (respond({"error": "NO", "msg": "no"}, 520), 1, "refused"),
+        (respond(b"<html>", 504), 5, "unknown"),  # a proxy's, which may have passed it on
         (drop, 5, "unknown"),
-        (answer({"nothing": "known"}), 5, "unknown"),
+        (respond({"nothing": "known"}), 5, "unknown"),
     ],
     ids=["520", "504", "dropped", "another record"],
 )
@@ -185,7 +185,7 @@ def test_an_interrupt_while_a_result_is_recorded_loses_nothing(
         finish(*arguments)
 
     monkeypatch.setattr(History, "finish", interrupt)
-    service.will(answer(SENDS["sms send"].record))
+    service.will(respond(SENDS["sms send"].record))
     done = tool(*SEND)
     assert (done.code, "carried out" in done.err) == (130, True)
     assert outcomes(tool) == ["accepted"]
@@ -313,7 +313,7 @@ def test_a_damaged_history_is_not_cleared(tool: Tool, path: Path) -> None:
 def test_a_profile_may_keep_no_history(service: Service, tool: Tool, path: Path) -> None:
     url = service.base_url
     write_config(table("main", "history = false", base_url=url) + table("other", base_url=url))
-    service.will(*[answer(SENDS["sms send"].record)] * 2)
+    service.will(*[respond(SENDS["sms send"].record)] * 2)
     assert tool("-p", "main", *SEND).code == 0
     assert not path.exists()
     tool("-p", "main", "state", "get", "--last").refused(2, "history = false")
@@ -337,7 +337,7 @@ def damaged(path: Path) -> None:
 def test_a_send_that_cannot_be_recorded_goes_out(
     flags: tuple[str, ...], service: Service, tool: Tool, path: Path
 ) -> None:
-    service.will(answer(SENDS["sms send"].record))
+    service.will(respond(SENDS["sms send"].record))
     done = tool(*SEND, *flags)
     assert (done.code, len(service.received)) == (0, 1)
     assert done.err.count("Not recorded in the history") == ("--json" not in flags)
@@ -356,7 +356,7 @@ def test_a_result_that_cannot_be_recorded_is_printed(service: Service, tool: Too
         with closing(sqlite3.connect(path)) as db:
             db.execute("DROP TABLE entries")
             db.commit()
-        answer(SENDS["sms send"].record)(connection)
+        respond(SENDS["sms send"].record)(connection)
 
     service.will(break_it)
     done = tool(*SEND, "--json")

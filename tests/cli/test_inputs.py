@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.typed import ANSWER, OTHER, PHONE, refused, used
+from cli.typed import OTHER, PHONE, RESPONSE, refused, used
 from contract.interface import CALL_2FA_VOICES, CALL_VOICES, CATEGORIES, PREMIUM_CATEGORIES, Line
 from contract.wire import AWKWARD
-from support.service import Service, answer
+from support.service import Service, respond
 from support.tool import Tool
 
 SMS = ("sms", "send", PHONE)
@@ -28,7 +28,7 @@ MOST = 65536
 def test_several_numbers_go_in_one_request_and_repeated_ones_once(
     command: tuple[str, ...], tool: Tool, service: Service
 ) -> None:
-    service.will(answer(ANSWER))
+    service.will(respond(RESPONSE))
     outcome = tool(*command, OTHER, f"{PHONE},+57 300 765 4321", "(57) 311.2345678")
     assert dict(service.received[0].form)["phone"] == f"{OTHER},{PHONE},573112345678"
     assert outcome.err.splitlines()[0] == f"Repeated numbers are used once: {OTHER}"
@@ -53,7 +53,7 @@ def test_a_national_number_is_read_with_the_country_code(tool: Tool, service: Se
 
 
 def test_a_number_of_another_country_is_sent_with_a_note(tool: Tool, service: Service) -> None:
-    service.will(answer(ANSWER))
+    service.will(respond(RESPONSE))
     done = tool("call", "send", "12025550123", "-m", "Hola", "--voice", "Mia", "--country-code", "CO")
     assert dict(service.received[0].form)["phone"] == "12025550123"
     assert "12025550123 is a number in the United States" in done.err
@@ -130,7 +130,7 @@ def test_standard_input_gives_the_message(more: tuple[str, ...], tool: Tool, ser
 def test_a_file_gives_the_message(tmp_path: Path, tool: Tool, service: Service) -> None:
     file = tmp_path / "notice.txt"
     file.write_text("  Señal\n\n de 漢字 \n", encoding="utf-8")
-    service.will(answer(ANSWER))
+    service.will(respond(RESPONSE))
     outcome = tool(*SMS, "--message-file", str(file), stdin=b"for the next command\n")
     assert (dict(service.received[0].form)["sms"], outcome.unread) == (
         "  Señal\n\n de 漢字 ",
@@ -139,7 +139,7 @@ def test_a_file_gives_the_message(tmp_path: Path, tool: Tool, service: Service) 
 
 
 def test_windows_1252_is_read_with_a_note(tool: Tool, service: Service) -> None:
-    service.will(answer(ANSWER))
+    service.will(respond(RESPONSE))
     outcome = tool(*SMS, stdin="Mañana a las 8 – 10 €".encode("cp1252"))
     assert dict(service.received[0].form)["sms"] == "Mañana a las 8 – 10 €"
     assert outcome.err.splitlines()[0] == "Standard input is not UTF-8; reading it as Windows-1252"
@@ -196,7 +196,7 @@ def test_a_code_is_sent_without_spaces(typed: str, tool: Tool, service: Service)
 
 
 def test_a_code_is_asked_for_on_a_terminal(tool: Tool, service: Service) -> None:
-    service.will(answer(ANSWER))
+    service.will(respond(RESPONSE))
     outcome = tool(*VERIFY, stdin="480 615\n", terminal=True)
     assert ("Code: " in outcome.err, "Code: " in outcome.out) == (True, False)
     assert dict(service.received[0].form)["code"] == "480615"
@@ -219,7 +219,7 @@ def test_a_code_is_read_from_a_pipe_only_with_a_dash(tool: Tool, service: Servic
 @pytest.mark.parametrize("command", [("chatapp", "send"), ("chatapp", "order")])
 def test_values_fill_the_template_in_order(command: tuple[str, ...], tool: Tool, service: Service) -> None:
     values = ["Ana", "8:00", "45.00 EUR", "Ana", "true", "1", "a,b", " two\nlines ", '"{}"', "-5"]
-    service.will(answer(ANSWER))
+    service.will(respond(RESPONSE))
     assert tool(*command, "--template", "t", "--", "+57 300 123 4567", *values).code == 0
     assert json.loads(service.received[0].body) == {"phone": PHONE, "body": values}
 

@@ -8,11 +8,13 @@ import socket
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from msgctl.jobs.ledger import facts
 from msgctl.jobs.store import Store
 from support.disks import mounted
 from support.files import table as profile
@@ -34,10 +36,10 @@ from support.jobs import (
     sends,
     table,
 )
-from support.service import Service, answer, drop
+from support.service import Service, drop, respond
 from support.tool import Tool
 
-BALANCE = answer({"status": 1000})
+BALANCE = respond({"status": 1000})
 NOWHERE = "20261121-ffffff"
 OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate")
 
@@ -53,7 +55,7 @@ def mixed(jobs: Jobs, service: Service, home: Path) -> str:
     first, second, third, *rest = numbers(8)
     file = table(home, "phone", first, second, "nobody", third, first, *rest)
     entry = {"id": "m1", "status": "queued", "credits": 2, "phone": first}
-    service.will(BALANCE, answer({"data": [entry]}), drop, *[REFUSAL] * 5)
+    service.will(BALANCE, respond({"data": [entry]}), drop, *[REFUSAL] * 5)
     return jobs.send(file, "--batch-size", "1", "--skip-invalid", code=1)
 
 
@@ -189,6 +191,17 @@ def test_a_dry_run_changes_nothing(mixed: str, jobs: Jobs, service: Service, hom
     assert (stored(), len(service.received)) == (before, asked)
 
 
+def test_only_a_run_that_sends_changes_the_limits_of_a_job(mixed: str, jobs: Jobs, home: Path) -> None:
+    path = folder(home) / f"{mixed}.sqlite3"
+    before = facts(path)[0]
+    done = jobs("job", "resume", mixed, "--resend-unknown", "--max-credits", "9", terminal=True, stdin="n\n")
+    assert "Cancelled" in done.err
+    jobs("job", "states", mixed, "--rate", "50", "--concurrency", "2")
+    assert facts(path)[0] == before
+    jobs("job", "resume", mixed, "--rate", "50")
+    assert facts(path)[0] == replace(before, rate=50)
+
+
 def test_a_job_does_not_continue_at_another_service(
     mixed: str, jobs: Jobs, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,7 +256,7 @@ class Deliveries:
     def __call__(self, connection: socket.socket) -> None:
         message = dict(self._service.received[-1].query)["id"]
         state = self.states.get(message, "sent")
-        behave = state if callable(state) else answer({"state": state, "id": message})
+        behave = state if callable(state) else respond({"state": state, "id": message})
         behave(connection)
 
     def asked(self) -> Iterator[str]:
@@ -316,7 +329,7 @@ def test_a_state_that_cannot_be_checked_leaves_the_others(sent: str, jobs: Jobs,
     assert jobs("job", "states", sent, "--json").document["states"] == {"sent": 2, "delivered": 1}
 
 
-def test_messages_without_a_reply_are_checked_first(jobs: Jobs, service: Service, home: Path) -> None:
+def test_messages_that_could_not_be_checked_are_checked_first(jobs: Jobs, service: Service, home: Path) -> None:
     service.always(accepting(service))
     job = jobs.send(of_phones(home, numbers(12)))
     service.received.clear()
@@ -329,12 +342,12 @@ def test_messages_without_a_reply_are_checked_first(jobs: Jobs, service: Service
 
     states.states.clear()
     assert jobs("job", "states", job, "--json").document["states"] == {"sent": 12}
-    assert list(states.asked()) == [*numbers(12)[4:], *numbers(12)[:4]], "those without a reply come first"
+    assert list(states.asked()) == [*numbers(12)[4:], *numbers(12)[:4]], "those that could not be checked come first"
 
 
 def test_messages_without_an_id_are_not_asked_for(jobs: Jobs, service: Service, home: Path) -> None:
     entries = [{"id": None, "status": "queued", "credits": 0, "phone": ANA}]
-    service.will(BALANCE, answer({"data": entries}))
+    service.will(BALANCE, respond({"data": entries}))
     job = jobs.send(of_phones(home, [ANA]))
     assert jobs("job", "states", job).code == 0
     assert jobs.report(job)[0]["status"] == "queued"
@@ -394,7 +407,7 @@ def test_own_columns_are_in_the_report(jobs: Jobs, service: Service, home: Path)
     first, second, *left_out = jobs.report(job)
     assert list(first)[8:] == ["name", "file.status"]
     assert (first["name"], first["file.status"], first["status"]) == ("Ana", "new", "queued")
-    assert (second["name"], second["outcome"]) == (None, "invalid")
+    assert (second["name"], second["outcome"]) == ("x", "invalid")
     assert [(each["outcome"], each["file.status"]) for each in left_out] == [
         ("invalid", "nameless"),
         ("duplicate", "again"),
@@ -404,6 +417,16 @@ def test_own_columns_are_in_the_report(jobs: Jobs, service: Service, home: Path)
         *("phone,file.status", f"{ANA},new", "nobody,"),
         *(f"{LUIS},nameless", f"{ANA},again"),
     ]
+
+
+def test_columns_named_like_others_of_the_report_are_kept_apart(jobs: Jobs, service: Service, home: Path) -> None:
+    service.will(BALANCE, REFUSAL)
+    job = jobs.send(table(home, "phone,status,file.status", f"{ANA},new,old"), code=6)
+    service.always(accepting(service))
+    again = jobs("job", "resend", job, "--only", "refused", "--yes", "--json").document["job"]
+    for each in (job, again):
+        (row,) = jobs.report(each)
+        assert list(row.items())[8:] == [("file.status", "new"), ("file.file.status", "old")]
 
 
 def test_jobs_can_be_read_on_a_read_only_disk(

@@ -20,7 +20,7 @@ from mcp.client.stdio import stdio_client
 
 from conftest import KEY
 from msgctl.operations import OPERATIONS, Effect
-from support.service import Service, answer
+from support.service import Service, respond
 from support.tool import Tool
 
 PHONE, OTHER = "573001234567", "573007654321"
@@ -32,7 +32,7 @@ SENDS, CHANGES = (
 )
 
 
-class Reply(NamedTuple):
+class Result(NamedTuple):
     """The result of a tool call: its first text read as JSON, and all that the client got."""
 
     document: Any
@@ -56,12 +56,12 @@ class Client:
     async def tools(self) -> dict[str, types.Tool]:
         return {tool.name: tool for tool in (await self.session.list_tools()).tools}
 
-    async def call(self, tool: str, /, **arguments: Any) -> Reply:
+    async def call(self, tool: str, /, **arguments: Any) -> Result:
         result = await self.session.call_tool(tool, arguments)
         texts = [item.text for item in result.content if isinstance(item, types.TextContent)]
-        return Reply(json.loads(texts[0]), bool(result.is_error), result)
+        return Result(json.loads(texts[0]), bool(result.is_error), result)
 
-    async def sms(self, message: str = "Hello", phone: str = PHONE, **more: Any) -> Reply:
+    async def sms(self, message: str = "Hello", phone: str = PHONE, **more: Any) -> Result:
         return await self.call("sms_send", phone=[phone], message=message, **more)
 
 
@@ -162,10 +162,10 @@ def test_a_program_sends_within_the_credits_of_a_day_across_restarts(tool: Tool)
 
 
 def test_servers_at_the_same_time_share_the_credits(tool: Tool) -> None:
-    replies: list[Reply] = []
+    results: list[Result] = []
 
     async def send(client: Client, text: str) -> None:
-        replies.append(await client.sms(text))
+        results.append(await client.sms(text))
 
     async def main() -> None:
         words = (*SANDBOX, "mcp", "--max-credits", "3")
@@ -175,7 +175,7 @@ def test_servers_at_the_same_time_share_the_credits(tool: Tool) -> None:
                 group.start_soon(send, other, f"other {number}")
 
     anyio.run(main)
-    assert sorted(reply.is_error for reply in replies) == [False] * 3 + [True] * 5
+    assert sorted(result.is_error for result in results) == [False] * 3 + [True] * 5
     assert len(inbox(tool)) == 3
 
 
@@ -245,14 +245,14 @@ def test_no_value_becomes_an_option_and_a_wrong_one_sends_nothing(tool: Tool) ->
 
 
 def test_the_key_reaches_nothing(service: Service, home: Path) -> None:
-    service.will(answer({"status": 7, "key": KEY}), answer({"error": "NO", "msg": f"wrong key {KEY}"}, 520))
+    service.will(respond({"status": 7, "key": KEY}), respond({"error": "NO", "msg": f"wrong key {KEY}"}, 520))
     seen = ""
 
     async def conversation(client: Client) -> None:
         nonlocal seen
         seen += repr(await client.tools())
-        for reply in (await client.call("balance_show"), await client.sms(), await client.sms(dry_run=True)):
-            seen += reply.whole.model_dump_json() + repr(reply)
+        for result in (await client.call("balance_show"), await client.sms(), await client.sms(dry_run=True)):
+            seen += result.whole.model_dump_json() + repr(result)
 
     talk(conversation, "-vv", "mcp", "--max-credits", "5", errors=home / "errors.txt")
     seen += (home / "errors.txt").read_text(encoding="utf-8")
@@ -262,8 +262,8 @@ def test_the_key_reaches_nothing(service: Service, home: Path) -> None:
 
 
 def test_an_unknown_outcome_counts_and_a_refused_send_does_not(service: Service) -> None:
-    refused = answer({"error": "NO", "msg": "no credits"}, 520)
-    service.will(refused, answer(b"<html>", 500), answer(ACCEPTED))
+    refused = respond({"error": "NO", "msg": "no credits"}, 520)
+    service.will(refused, respond(b"<html>", 500), respond(ACCEPTED))
 
     async def conversation(client: Client) -> None:
         assert (await client.sms(once="a")).document["exit_code"] == 1
@@ -278,12 +278,12 @@ def test_an_unknown_outcome_counts_and_a_refused_send_does_not(service: Service)
 
 def test_what_the_client_cannot_read_as_json_is_text(service: Service) -> None:
     deep = b'{"status":7,"x":' + b"[" * 300 + b"]" * 300 + b"}"
-    service.will(answer(deep), answer(b'{"status":7,"x":"\\ud800"}'), answer(b"<html>"))
+    service.will(respond(deep), respond(b'{"status":7,"x":"\\ud800"}'), respond(b"<html>"))
 
     async def conversation(client: Client) -> None:
         for _ in range(2):
-            reply = await client.call("balance_show")
-            assert (reply.document["status"], reply.whole.structured_content) == (7, None)
+            result = await client.call("balance_show")
+            assert (result.document["status"], result.whole.structured_content) == (7, None)
         assert (await client.call("balance_show")).document["body"] == "<html>"
 
     talk(conversation, "mcp")
@@ -295,7 +295,7 @@ def test_the_same_call_twice_and_a_client_that_hangs_up_send_once(service: Servi
     def slow(connection: Any) -> None:
         arrived.set()
         released.wait(20)
-        answer(ACCEPTED)(connection)
+        respond(ACCEPTED)(connection)
 
     service.will(slow)
     start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
@@ -336,7 +336,7 @@ def test_a_server_can_be_a_dry_run_as_a_whole(tool: Tool) -> None:
 
 def test_other_profiles_and_their_jobs_stay_unknown(service: Service, tool: Tool, home: Path) -> None:
     (home / "team.csv").write_text(f"phone\n{PHONE}\n")
-    service.always(answer(ACCEPTED))
+    service.always(respond(ACCEPTED))
     assert tool("sms", "send", PHONE, "-m", "A secret").code == 0
     job = tool("sms", "bulk", str(home / "team.csv"), "-m", "A secret", "--yes", "--json").document["job"]
 
@@ -355,11 +355,11 @@ def test_other_profiles_and_their_jobs_stay_unknown(service: Service, tool: Tool
 
 def test_the_client_is_told_of_a_send_that_exceeded_the_limit(service: Service) -> None:
     entry = {**ACCEPTED["data"][0], "credits": 3}  # type: ignore[index]
-    service.always(answer({**ACCEPTED, "data": [entry]}))
+    service.always(respond({**ACCEPTED, "data": [entry]}))
 
     async def conversation(client: Client) -> None:
-        reply = await client.sms()
-        assert "3 credits used today, more than --max-credits 2" in reply.whole.content[1].text  # type: ignore[union-attr]
+        result = await client.sms()
+        assert "3 credits used today, more than --max-credits 2" in result.whole.content[1].text  # type: ignore[union-attr]
         assert "(3 used today)" in (await client.sms()).message
 
     talk(conversation, "mcp", "--max-credits", "2")

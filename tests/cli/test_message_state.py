@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from support.service import Behaviour, Service, answer, drop, silent
+from support.service import Behaviour, Service, drop, respond, silent
 from support.tool import Tool, process
 
-GONE = answer({"error": "not_found", "msg": "no such message"}, 520)
+GONE = respond({"error": "not_found", "msg": "no such message"}, 520)
 
 
 def state(word: str, id: str = "m1") -> Behaviour:
-    return answer({"state": word, "credits": 1, "id": id})
+    return respond({"state": word, "credits": 1, "id": id})
 
 
 def documents(text: bytes) -> list[tuple[str, str]]:
@@ -112,7 +112,7 @@ def test_several_are_watched_until_the_last_is_done(service: Service, tool: Tool
     assert documents(outcome.stdout) == [("m1", "delivered"), ("m2", "delivered")]
 
 
-@pytest.mark.parametrize("trouble", [drop, answer(b"", 503), answer(b"", 429)], ids=["lost", "503", "429"])
+@pytest.mark.parametrize("trouble", [drop, respond(b"", 503), respond(b"", 429)], ids=["lost", "503", "429"])
 def test_a_retryable_failure_does_not_end_a_watch(trouble: Behaviour, service: Service, tool: Tool) -> None:
     service.will(state("sent"), *[trouble] * 3, state("delivered"))
     outcome = tool("state", "watch", "m1")

@@ -22,7 +22,7 @@ from msgctl import __version__
 from msgctl.http import transport
 from support.names import know_no_names
 from support.proxy import Proxy, proxying
-from support.service import Service, answer, drop, raw, reset, running
+from support.service import Service, drop, raw, reset, respond, running
 from support.tool import Tool
 
 FOLDER = Path(__file__).parent / "messages"
@@ -177,17 +177,17 @@ def jobs(tell: Teller, service: Service) -> None:
     tell.run("job", "show", "20261121-3f9a2d")
     tell.run("sms", "send", PHONE, "-m", "x", "--once", "")
     tell.run("sms", "send", PHONE, "-m", "x", "--once", "k" * 201)
-    service.always(answer({"id": "d1", "status": 1, "data": [{"id": "m1", "status": "queued", "credits": 1}]}))
+    service.always(respond({"id": "d1", "status": 1, "data": [{"id": "m1", "status": "queued", "credits": 1}]}))
     tell.run("sms", "send", PHONE, "-m", "x", "--once", "k" * 200)
     tell.run("sms", "send", PHONE, "-m", "y", "--once", "k" * 200)
 
 
 ACCEPTED = {"id": "m1", "status": "queued", "credits": 3, "phone": PHONE}
 RESULTS = {
-    "one rejected, one missing": answer({"id": "d1", "data": [{**ACCEPTED, "status": "rejected"}]}),
-    "a refusal": answer({"error": "E1", "msg": "no"}, 520),
+    "one rejected, one missing": respond({"id": "d1", "data": [{**ACCEPTED, "status": "rejected"}]}),
+    "a refusal": respond({"error": "E1", "msg": "no"}, 520),
     "no response": drop,
-    "credits": answer({"id": "d1", "data": [ACCEPTED]}),
+    "credits": respond({"id": "d1", "data": [ACCEPTED]}),
 }
 
 
@@ -219,34 +219,34 @@ def phones(tell: Teller, service: Service) -> None:
 
 
 RESPONSES = {
-    "a redirect": answer({}, 301, headers={"Location": "https://other.example/x?key=1"}),
-    "300": answer({}, 300, headers={"Location": "/elsewhere"}),
-    "a redirect in doubt": answer({}, 302, headers={"Location": "http://other.example:port"}),
-    "400": answer({"error": "E1", "msg": "no"}, 400),
-    "401": answer({"error": "E1"}, 401),
-    "403 without a body": answer(b"", 403),
-    "404": answer({"message": "Not found"}, 404),
-    "405 with an error": answer({"error": "E1"}, 405),
-    "408": answer({"detail": {"a": [1, 2.50]}}, 408),
-    "429": answer({}, 429),
-    "500": answer(b"<h1>Oh</h1> <script>a\nb</script>no", 500),
-    "503": answer(b"", 503),
-    "520 with the record": answer({"error": "E1", "msg": "no"}, 520),
-    "520 without it": answer({"code": 1}, 520),
-    "text": answer(b"hello"),
-    "nothing": answer(b""),
-    "not UTF-8": answer(b'"\xff"', 200),
-    "deep": answer(b"[" * 100_000, 200),
-    "NaN": answer(b'{"status": NaN}', 200),
-    "an error": answer({"error": "E1"}, 200),
-    "another record": answer({"id": 7}, 200),
-    "a list": answer(b"[1]"),
-    "another shape": answer({"id": "d1", "status": {}, "data": [7]}, 200),
-    "entries that are not objects": answer({"id": "d1", "data": [7]}),
-    "another shape of an entry": answer({"id": "d1", "status": 1, "data": [{"id": {}, "phone": PHONE}]}),
-    "another shape without an ID": answer({"status": {}, "data": []}),
-    "compressed": answer(b"x", 200, headers={"Content-Encoding": "gzip"}),
-    "too large": answer(b" " * (2**24 + 1), 200),
+    "a redirect": respond({}, 301, headers={"Location": "https://other.example/x?key=1"}),
+    "300": respond({}, 300, headers={"Location": "/elsewhere"}),
+    "a redirect in doubt": respond({}, 302, headers={"Location": "http://other.example:port"}),
+    "400": respond({"error": "E1", "msg": "no"}, 400),
+    "401": respond({"error": "E1"}, 401),
+    "403 without a body": respond(b"", 403),
+    "404": respond({"message": "Not found"}, 404),
+    "405 with an error": respond({"error": "E1"}, 405),
+    "408": respond({"detail": {"a": [1, 2.50]}}, 408),
+    "429": respond({}, 429),
+    "500": respond(b"<h1>Oh</h1> <script>a\nb</script>no", 500),
+    "503": respond(b"", 503),
+    "520 with the record": respond({"error": "E1", "msg": "no"}, 520),
+    "520 without it": respond({"code": 1}, 520),
+    "text": respond(b"hello"),
+    "nothing": respond(b""),
+    "not UTF-8": respond(b'"\xff"', 200),
+    "deep": respond(b"[" * 100_000, 200),
+    "NaN": respond(b'{"status": NaN}', 200),
+    "an error": respond({"error": "E1"}, 200),
+    "another record": respond({"id": 7}, 200),
+    "a list": respond(b"[1]"),
+    "another shape": respond({"id": "d1", "status": {}, "data": [7]}, 200),
+    "entries that are not objects": respond({"id": "d1", "data": [7]}),
+    "another shape of an entry": respond({"id": "d1", "status": 1, "data": [{"id": {}, "phone": PHONE}]}),
+    "another shape without an ID": respond({"status": {}, "data": []}),
+    "compressed": respond(b"x", 200, headers={"Content-Encoding": "gzip"}),
+    "too large": respond(b" " * (2**24 + 1), 200),
     "dropped": drop,
     "reset": reset,
     "not HTTP": raw(b"hello\r\n\r\n"),
@@ -262,15 +262,15 @@ def responses(tell: Teller, service: Service) -> None:
         if name.isdecimal():
             tell.run("block", "add", PHONE, about=name)
             tell.run("2fa", "verify", PHONE, "--app-name", "Shop", "--code", "1", about=name)
-    for behaviour in (drop, answer({"status": 7, "about": "a&client=5"})):
+    for behaviour in (drop, respond({"status": 7, "about": "a&client=5"})):
         service.always(behaviour)
         tell.run("-vv", "block", "add", PHONE, about="what -vv shows")
-    service.always(answer({"error": "E1", "more": 1.50}, 500))
+    service.always(respond({"error": "E1", "more": 1.50}, 500))
     tell.run("balance", "--json", about="500")
     tell.run("sandbox", "fault", "520:next=2", "-p", "sandbox")
     tell.run("-p", "sandbox", "balance")
     tell.run("-p", "sandbox", "sms", "send", PHONE, "-m", "x")
-    service.always(answer({"urlShort": "https://s.example/u/1", "metrics": [{"date": 7}]}))
+    service.always(respond({"urlShort": "https://s.example/u/1", "metrics": [{"date": 7}]}))
     tell.run("url", "stats", "offers", "--since", "today", about="another shape")
 
 

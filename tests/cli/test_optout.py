@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.files import table, write_config
-from support.service import Service, answer
+from support.service import Service, respond
 from support.tool import Tool
 
 ANA, LUIS = "573001234567", "573007654321"
@@ -59,6 +59,14 @@ def test_one_invalid_number_adds_no_number(tool: Tool, tmp_path: Path) -> None:
     assert listed(tool) == []
 
 
+@pytest.mark.parametrize("text", ["abc", "12", "57 300"])
+def test_the_hint_for_an_invalid_number_names_only_options_that_there_are(text: str, tool: Tool) -> None:
+    for words in (("optout", "add"), ("optout", "remove")):
+        done = tool(*words, text)
+        assert (done.code, f'"{text}" is not a valid phone number' in done.err) == (2, True)
+        assert not [name for name in ("-m TEXT", "--no-number-check") if name in done.err]
+
+
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 def test_a_file_has_one_number_per_line(ending: str, tool: Tool, tmp_path: Path) -> None:
     file = tmp_path / "numbers.txt"
@@ -96,5 +104,5 @@ def test_nothing_is_sent_if_the_list_cannot_be_looked_for(
     monkeypatch.setenv("XDG_STATE_HOME", f"/{'long' * 100}")
     tool(*line, *file, "-m", "Hola", "--yes").refused(3, "Cannot ", "File name too long; nothing was sent")
     assert service.received == []
-    service.will(answer({"id": "d", "data": [{"id": "m", "phone": ANA}]}))
+    service.will(respond({"id": "d", "data": [{"id": "m", "phone": ANA}]}))
     assert tool("sms", "send", ANA, "-m", "Hola", "--ignore-optout").code == 0

@@ -19,7 +19,7 @@ import pytest
 
 from support.commands import PHONE, SENDS
 from support.files import table, write_config
-from support.service import Service, answer, running, silent, then
+from support.service import Service, respond, running, silent, then
 from support.tool import Outcome, process
 
 MSGCTL = f"{shlex.quote(sys.executable)} -m msgctl"
@@ -51,7 +51,7 @@ def shell(script: str, **env: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def test_a_closed_pipe_ends_quietly(service: Service) -> None:
-    service.will(answer(LONG))
+    service.will(respond(LONG))
     done = shell(f"msgctl {SEND} | head -c 100")
     assert (done.returncode, done.stderr) == (0, b"")
     assert len(done.stdout) == 100
@@ -64,14 +64,14 @@ def test_the_version_ends_quietly_if_the_pipe_is_closed(output: str) -> None:
 
 
 def test_a_closed_pipe_does_not_change_the_exit_code(service: Service) -> None:
-    service.will(answer({"status": 1}))
+    service.will(respond({"status": 1}))
     done = shell("msgctl balance check --min 5 | true")
     assert done.returncode == 6
 
 
 @pytest.mark.parametrize("stderr", ["2> >(true)", "2>&-", "2>/dev/full"])
 def test_a_send_works_if_notes_cannot_be_written(stderr: str, service: Service) -> None:
-    service.will(answer(RECORD))
+    service.will(respond(RECORD))
     done = shell(f"exec 3>&1; sleep 0; msgctl -v {SEND} --json {stderr}")
     assert done.returncode == 0
     assert json.loads(done.stdout) == RECORD
@@ -80,7 +80,7 @@ def test_a_send_works_if_notes_cannot_be_written(stderr: str, service: Service) 
 
 @pytest.mark.parametrize("stderr", ["2> >(true)", "2>&-", "2>/dev/full"])
 def test_an_error_that_cannot_be_written_keeps_its_exit_code(stderr: str, service: Service) -> None:
-    service.will(answer({"error": "no", "msg": "no"}, 520))
+    service.will(respond({"error": "no", "msg": "no"}, 520))
     assert shell(f"msgctl {SEND} {stderr}").returncode == 1
 
 
@@ -88,7 +88,7 @@ def test_an_error_that_cannot_be_written_keeps_its_exit_code(stderr: str, servic
 
 
 def test_closed_standard_output_is_not_an_error(service: Service) -> None:
-    service.will(answer(RECORD), answer({"error": "no", "msg": "no"}, 520))
+    service.will(respond(RECORD), respond({"error": "no", "msg": "no"}, 520))
     assert shell(f"msgctl {SEND} >&-").returncode == 0
     refused = shell(f"msgctl {SEND} --json >&-")
     assert refused.returncode == json.loads(refused.stderr)["exit_code"] == 1
@@ -96,7 +96,7 @@ def test_closed_standard_output_is_not_an_error(service: Service) -> None:
 
 @pytest.mark.parametrize("closed", ["<&-", "<&- >&- 2>&-"])
 def test_a_send_does_not_need_its_streams(closed: str, service: Service) -> None:
-    service.will(answer(RECORD))
+    service.will(respond(RECORD))
     done = shell(f"msgctl -v {SEND} {closed}")
     assert done.returncode == 0
     assert b"Traceback" not in done.stderr
@@ -105,7 +105,7 @@ def test_a_send_does_not_need_its_streams(closed: str, service: Service) -> None
 
 @needs_full
 def test_a_send_whose_result_cannot_be_written_exits_with_5(service: Service) -> None:
-    service.will(answer(RECORD))
+    service.will(respond(RECORD))
     done = shell(f"msgctl {SEND} >/dev/full")
     assert done.returncode == 5
     said = done.stderr.decode()
@@ -127,7 +127,7 @@ def test_local_output_that_cannot_be_written_exits_with_3(line: str, service: Se
 
 @needs_full
 def test_an_unmet_condition_matters_more_than_a_full_disk(service: Service) -> None:
-    service.will(answer({"status": 1}))
+    service.will(respond({"status": 1}))
     done = shell("msgctl balance check --min 5 >/dev/full")
     assert done.returncode == 6
     assert b"No space left on device" in done.stderr
@@ -135,7 +135,7 @@ def test_an_unmet_condition_matters_more_than_a_full_disk(service: Service) -> N
 
 def test_a_non_blocking_pipe_gets_everything(service: Service) -> None:
     """Another program can have made the pipe non-blocking, for all who write to it."""
-    service.will(answer(LONG))
+    service.will(respond(LONG))
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
     child = subprocess.Popen([sys.executable, "-m", "msgctl", *SEND.split(), "--json"], stdout=write_end)
@@ -157,7 +157,7 @@ def test_a_non_blocking_pipe_is_read_to_its_end(
     line: str, pieces: tuple[bytes, bytes], sent: str, service: Service
 ) -> None:
     """Another program can have made it non-blocking; what is sent is the whole message, and not its beginning."""
-    service.always(answer({"id": "m1", "status": "1", "data": []}))
+    service.always(respond({"id": "m1", "status": "1", "data": []}))
     read_end, write_end = os.pipe()
     os.set_blocking(read_end, False)
     os.write(write_end, pieces[0])
@@ -199,7 +199,7 @@ def test_ctrl_c_before_the_request_has_left(service: Service, monkeypatch: pytes
     reached = threading.Event()
     with running(blind=True) as mute:
         monkeypatch.setenv("MSGCTL_BASE_URL", mute.base_url.replace("http:", "https:"))
-        mute.always(then(lambda _: reached.set(), silent))  # the TLS handshake has begun, and is never answered
+        mute.always(then(lambda _: reached.set(), silent))  # the TLS handshake has begun, and never ends
         with subprocess.Popen([sys.executable, "-m", "msgctl", *SEND.split()], stderr=subprocess.PIPE) as child:
             assert reached.wait(30)
             child.send_signal(signal.SIGINT)
@@ -222,7 +222,7 @@ LOCALES = {
 def test_every_character_can_be_printed_in_every_locale(locale: dict[str, str], service: Service) -> None:
     record = {**RECORD, "data": [{**RECORD["data"][0], "sms": "Señor 😀 ✓ €"}]}
     body = json.dumps(record, ensure_ascii=False).encode()
-    service.will(answer(body), answer(body))
+    service.will(respond(body), respond(body))
     table = process(*SEND.split(), "-o", "csv", env=locale)
     assert (table.code, table.stderr) == (0, b"")
     assert "Se" in table.stdout.decode(locale.get("PYTHONIOENCODING", "utf-8"))

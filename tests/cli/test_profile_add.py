@@ -9,7 +9,7 @@ import pytest
 from conftest import KEY
 from support.files import URL, config_file, credentials, table, write_config, written
 from support.leaks import shows_key
-from support.service import Behaviour, Service, answer, drop
+from support.service import Behaviour, Service, drop, respond
 from support.terminal import Terminal, in_a_terminal
 from support.tool import Outcome, Tool
 from support.tree import COMMANDS
@@ -222,9 +222,9 @@ def test_a_check_asks_for_the_balance_with_the_new_credentials_and_then_saves(to
 @pytest.mark.parametrize(
     ("behaviour", "code"),
     [
-        (answer({"error": "denied", "msg": "wrong key"}, 520), 1),
-        (answer(b"<html>", 404), 1),
-        (answer(b"not JSON"), 1),
+        (respond({"error": "denied", "msg": "wrong key"}, 520), 1),
+        (respond(b"<html>", 404), 1),
+        (respond(b"not JSON"), 1),
         (drop, 5),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 from conftest import KEY
 from support.files import URL, config_file, credentials, table, write_config, written
 from support.leaks import shows_key
-from support.service import Service, answer
+from support.service import Service, respond
 from support.tool import Tool
 
 MAIN = {"base_url": URL, "client": 1, "key": "stored-key"}
@@ -90,7 +90,7 @@ def test_a_check_uses_the_new_settings_and_saves_only_if_they_work(tool: Tool, s
     assert tool("profile", "set", "main", "--client", "7", "--key-stdin", "--check", stdin=KEY).code == 0
     assert credentials(server) == ("7", KEY)
     assert written()["profiles"]["main"]["client"] == 7
-    server.always(answer({"error": "denied"}, 401))
+    server.always(respond({"error": "denied"}, 401))
     done = tool("profile", "set", "main", "--client", "8", "--check")
     assert (done.code, "nothing was saved" in done.err) == (1, True)
     assert written()["profiles"]["main"]["client"] == 7

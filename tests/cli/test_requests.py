@@ -17,16 +17,16 @@ from msgctl.errors import ConfigurationError
 from msgctl.history.once import Reservation
 from msgctl.history.store import History
 from support.commands import PHONE, SENDS, Command, each
-from support.service import Behaviour, Service, answer, drop
+from support.service import Behaviour, Service, drop, respond
 from support.tool import Outcome, Tool, process
 
 OTHER = "573007654321"
 ONE_REQUEST = {name: SENDS[name] for name in ("sms send", "call send", "chatapp send", "chatapp order")}
 SEND = ("sms", "send", PHONE, "-m", "Hola", "--once", "disk")
 ENTRY = SENDS["sms send"].record
-ACCEPTED = answer(ENTRY)
-TWO_ACCEPTED = answer({"id": "d", "data": [{"id": "a", "phone": PHONE}, {"id": "b", "phone": OTHER}]})
-REFUSED = answer({"error": "NO", "msg": "no credits"}, 520)
+ACCEPTED = respond(ENTRY)
+TWO_ACCEPTED = respond({"id": "d", "data": [{"id": "a", "phone": PHONE}, {"id": "b", "phone": OTHER}]})
+REFUSED = respond({"error": "NO", "msg": "no credits"}, 520)
 
 
 def sends(service: Service) -> int:
@@ -35,7 +35,7 @@ def sends(service: Service) -> int:
 
 @each(ONE_REQUEST)
 def test_a_key_sends_once_and_prints_the_same_result_again(command: Command, service: Service, tool: Tool) -> None:
-    service.will(answer(command.record))
+    service.will(respond(command.record))
     first = tool(*command.line, "--once", "k", "--json")
     again = tool(*command.line, "--once", "k", "--json")
     assert (first.code, again.code) == (0, 0)
@@ -52,7 +52,7 @@ def test_a_key_sends_once_and_prints_the_same_result_again(command: Command, ser
 def test_the_exit_code_is_repeated_with_the_record(
     data: list[dict[str, str]], code: int, service: Service, tool: Tool
 ) -> None:
-    service.will(answer({"id": "d1", "status": "1", "data": data}))
+    service.will(respond({"id": "d1", "status": "1", "data": data}))
     first, again = tool(*SEND, "--json"), tool(*SEND, "--json")
     assert (first.code, again.code, again.stdout) == (code, code, first.stdout)
     assert sends(service) == 1
@@ -112,7 +112,11 @@ def test_a_refusal_is_shown_even_if_its_key_cannot_be_freed(
     tool(*SEND).refused(1, "no credits", "Warning: The result is not stored under --once", "disk is full")
 
 
-@pytest.mark.parametrize("behaviour", [drop, answer(b"[]")], ids=["no response", "no record"])
+@pytest.mark.parametrize(
+    "behaviour",
+    [drop, respond(b"[]"), respond({"error": "BUSY", "msg": "later"}, 503)],
+    ids=["no response", "no record", "an error record"],
+)
 def test_an_unknown_outcome_stays_unknown_and_is_never_repeated(
     behaviour: Behaviour, service: Service, tool: Tool
 ) -> None:
@@ -120,7 +124,7 @@ def test_an_unknown_outcome_stays_unknown_and_is_never_repeated(
     first = tool(*SEND, "--json")
     again = tool(*SEND, "--json")
     assert (first.code, again.code) == (5, 5)
-    assert (again.error["message"], again.error.get("body")) == (first.error["message"], first.error.get("body"))
+    assert again.error == first.error
     assert sends(service) == 1
 
 
@@ -191,11 +195,11 @@ def test_of_several_callers_at_once_one_sends_and_the_others_print_its_result(se
 def test_a_caller_that_is_killed_while_it_sends_leaves_the_outcome_unknown(service: Service, tool: Tool) -> None:
     is_sent = threading.Event()
 
-    def never_answer(connection: socket.socket) -> None:
+    def never_respond(connection: socket.socket) -> None:
         is_sent.set()
         connection.recv(1)
 
-    service.will(never_answer)
+    service.will(never_respond)
     killed = subprocess.Popen([sys.executable, "-m", "msgctl", *SEND], stderr=subprocess.DEVNULL)
     assert is_sent.wait(60)
     os.kill(killed.pid, signal.SIGKILL)
@@ -226,7 +230,7 @@ def test_an_opted_out_number_is_refused(command: Command, service: Service, tool
     assert tool("optout", "add", PHONE).code == 0
     assert optouted(tool(*command.line))
     assert sends(service) == 0
-    service.will(answer(command.record))
+    service.will(respond(command.record))
     assert tool(*command.line, "--ignore-optout").code == 0
 
 
@@ -241,7 +245,7 @@ def test_one_opted_out_number_among_others_stops_the_send(service: Service, tool
 @each({name: SENDS[name] for name in ("2fa send-sms", "2fa send-call", "2fa send-chatapp")})
 def test_verification_codes_ignore_the_opt_out_list(command: Command, service: Service, tool: Tool) -> None:
     assert tool("optout", "add", PHONE).code == 0
-    service.will(answer(command.record))
+    service.will(respond(command.record))
     assert tool(*command.line).code == 0
 
 
@@ -250,7 +254,7 @@ def test_verification_codes_ignore_the_opt_out_list(command: Command, service: S
 
 def test_a_wait_prints_the_send_and_ends_with_0_once_everyone_has_it(service: Service, tool: Tool) -> None:
     states = [
-        answer({"id": each, "state": state}) for each, state in [("a", "sent"), ("b", "delivered"), ("a", "read")]
+        respond({"id": each, "state": state}) for each, state in [("a", "sent"), ("b", "delivered"), ("a", "read")]
     ]
     service.will(TWO_ACCEPTED, *states)
     outcome = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait", "--json")
@@ -259,7 +263,7 @@ def test_a_wait_prints_the_send_and_ends_with_0_once_everyone_has_it(service: Se
 
 
 def test_a_wait_takes_the_fields_of_the_send(service: Service, tool: Tool) -> None:
-    delivered = [answer({"id": each, "state": "delivered"}) for each in "ab"]
+    delivered = [respond({"id": each, "state": "delivered"}) for each in "ab"]
     service.will(TWO_ACCEPTED, *delivered)
     outcome = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait", "-o", "csv", "--fields", "id,status")
     assert (outcome.code, outcome.out.splitlines()[0]) == (0, "id,status")
@@ -267,8 +271,8 @@ def test_a_wait_takes_the_fields_of_the_send(service: Service, tool: Tool) -> No
 
 @pytest.mark.parametrize("last", ["rejected", "queued"])
 def test_a_wait_names_who_did_not_get_it_and_exits_with_6(last: str, service: Service, tool: Tool) -> None:
-    service.will(TWO_ACCEPTED, answer({"id": "a", "state": "delivered"}))
-    service.always(answer({"id": "b", "state": last}))
+    service.will(TWO_ACCEPTED, respond({"id": "a", "state": "delivered"}))
+    service.always(respond({"id": "b", "state": last}))
     outcome = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait", "--max-wait", "9", "-o", "csv")
     assert outcome.code == 6
     assert f"Not delivered to {OTHER} [{last}] (1 of 2 accepted messages)" in outcome.err
@@ -276,8 +280,8 @@ def test_a_wait_names_who_did_not_get_it_and_exits_with_6(last: str, service: Se
 
 
 def test_a_send_that_fails_keeps_its_exit_code_with_a_wait(service: Service, tool: Tool) -> None:
-    service.will(answer({"id": "d", "status": "1", "data": [{"id": "a", "phone": PHONE}]}))
-    service.always(answer({"id": "a", "state": "rejected"}))
+    service.will(respond({"id": "d", "status": "1", "data": [{"id": "a", "phone": PHONE}]}))
+    service.always(respond({"id": "a", "state": "rejected"}))
     outcome = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait")
     assert outcome.code == 5
     assert f"Not delivered to {PHONE} [rejected]" in outcome.err

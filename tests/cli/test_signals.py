@@ -22,13 +22,13 @@ from support.commands import SENDS
 from support.examples import FIRST, OF_EACH_KIND, Example, line_of, write_files
 from support.files import config_file, table, write_config
 from support.runs import DOCUMENTED, NEVER_SAID, ended_well
-from support.service import Service, answer, silent
+from support.service import Service, respond, silent
 from support.terminal import PATIENCE, RUN, Terminal, in_a_terminal
 from support.tool import Tool
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SEND = SENDS["sms send"].line
-READABLE = answer({"id": "m1", "status": "7", "state": "delivered", "urlShort": "https://s.example/1"})
+READABLE = respond({"id": "m1", "status": "7", "state": "delivered", "urlShort": "https://s.example/1"})
 """A response that every command can read."""
 
 each_signal = pytest.mark.parametrize("number", STOPPING, ids=lambda number: number.name)

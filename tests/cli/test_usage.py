@@ -9,7 +9,7 @@ import pytest
 
 from support.files import table, write_config
 from support.jobs import accepting
-from support.service import Service, answer
+from support.service import Service, respond
 from support.tool import Tool
 
 CO, OTHER_CO, ES = "573001234567", "573007654321", "34612345678"
@@ -61,7 +61,7 @@ def test_credits_that_cannot_be_right_are_not_summed(credits: str, tool: Tool, s
     """The service could otherwise keep `usage` from ever showing a sum again."""
     for said in (credits, "999999999999"):
         entry = f'{{"id": "1", "phone": "{CO}", "status": "queued", "credits": {said}}}'
-        service.will(answer(f'{{"id": "d", "data": [{entry}]}}'.encode()))
+        service.will(respond(f'{{"id": "d", "data": [{entry}]}}'.encode()))
         assert tool("sms", "send", CO, "-m", "Hi").code == 0
     assert used(tool) == [{"month": "2026-09", "messages": 2, "credits": 10**12 - 1}]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from support.service import Service, answer
+from support.service import Service, respond
 from support.tool import Outcome, Tool
 
 PHONE = "573001234567"
 OTHER = "573007654321"
 
-ANSWER = {"id": "1", "status": "1", "urlShort": "https://s.example/1"}
-"""An answer that is readable as any record."""
+RESPONSE = {"id": "1", "status": "1", "urlShort": "https://s.example/1"}
+"""A response that is readable as any record."""
 
 
 def refused(tool: Tool, service: Service, *command: str, names: tuple[str, ...], **streams: Any) -> str:
@@ -41,7 +41,7 @@ def _under_json(outcome: Outcome) -> Any:
 def used(tool: Tool, service: Service, *command: str, **streams: Any) -> dict[str, str]:
     """Run a command line that is carried out by one request, and give the form that it sent."""
     before = len(service.received)
-    service.will(answer(ANSWER))
+    service.will(respond(RESPONSE))
     outcome = tool(*command, **streams)
     assert (outcome.code, len(service.received)) == (0, before + 1), outcome.err
     form = service.received[-1].form

@@ -7,7 +7,7 @@ import pytest
 from conftest import KEY
 from msgctl.storage import files
 from support.files import URL, config_file, credentials, table, write_config
-from support.service import Service, answer, running
+from support.service import Service, respond, running
 from support.tool import Tool
 
 
@@ -54,7 +54,7 @@ def test_the_base_url_of_the_environment_overrides_a_profile_not_chosen_by_optio
     tool: Tool, two: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with running() as elsewhere:
-        elsewhere.always(answer({"status": 7}))
+        elsewhere.always(respond({"status": 7}))
         monkeypatch.setenv("MSGCTL_BASE_URL", elsewhere.base_url)
         assert tool("balance").code == 0
         assert (len(elsewhere.received), len(two.received)) == (1, 0)
@@ -67,7 +67,7 @@ def test_with_all_three_variables_no_file_is_needed(
     tool: Tool, service: Service, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MSGCTL_PROFILE", named)
-    service.will(answer({"status": 7}))
+    service.will(respond({"status": 7}))
     assert tool("balance").code == 0
     assert credentials(service) == ("12345", KEY)
     assert not config_file().parent.exists()

@@ -7,7 +7,7 @@ import pytest
 from contract.interface import CATEGORIES, ENDPOINTS, ERROR_FIELDS, PREMIUM_CATEGORIES, RECORDS, Endpoint, Field
 from msgctl import operations
 from msgctl.errors import RefusedError
-from msgctl.operations import OPERATIONS, Kind, Member, Operation
+from msgctl.operations import OPERATIONS, Kind, Operation, ResponseField
 
 each_endpoint = pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=[path for _, path in ENDPOINTS])
 
@@ -17,7 +17,7 @@ def operation_of(endpoint: Endpoint) -> Operation:
     return operation
 
 
-def kinds_of(fields: tuple[Field, ...] | tuple[Member, ...]) -> list[object]:
+def kinds_of(fields: tuple[Field, ...] | tuple[ResponseField, ...]) -> list[object]:
     return [
         (each.name, each.type, kinds_of(each.fields))
         if isinstance(each, Field)
@@ -67,14 +67,18 @@ def test_premium_categories_are_those_of_the_interface() -> None:
 
 @each_endpoint
 def test_responses_have_the_fields_of_the_record_in_order(endpoint: Endpoint) -> None:
-    answer = operation_of(endpoint).answer
-    assert kinds_of(answer.members) == kinds_of(RECORDS[endpoint.record])
+    record = operation_of(endpoint).record
+    assert kinds_of(record.fields) == kinds_of(RECORDS[endpoint.record])
     if endpoint.record == "unnamed":
-        assert not answer.name.startswith("Response"), "the interface gives this record no name"
+        assert not record.name.startswith("Response"), "the interface gives this record no name"
     else:
-        assert answer.name == endpoint.record
+        assert record.name == endpoint.record
 
 
 def test_errors_keep_every_field_of_the_error_record() -> None:
     record = {name: f"the {name}" for name in ERROR_FIELDS}
-    assert RefusedError("refused", http_status=520, record=record).details() == {"http_status": 520, **record}
+    assert RefusedError("refused", http_status=520, record=record, body="x").details() == {
+        "http_status": 520,
+        **record,
+        "body": "x",
+    }

@@ -24,7 +24,7 @@ from contract.wire import (
     sent,
 )
 from msgctl import __version__
-from support.service import Service, answer
+from support.service import Service, respond
 from support.tool import Tool
 
 pytestmark = pytest.mark.usefixtures("utc")
@@ -88,14 +88,14 @@ def test_any_text_arrives_exactly(line: Line, name: str, text: str, tool: Tool, 
 
 @pytest.mark.parametrize("text", [ONE_LINE, MANY_LINES.strip("\r\n")], ids=["one line", "many lines"])
 def test_a_piped_message_arrives_exactly(text: str, tool: Tool, service: Service) -> None:
-    service.will(answer({"id": "1"}))
+    service.will(respond({"id": "1"}))
     assert tool("sms", "send", PHONE, stdin=text).code == 0
     assert dict(service.received[0].form)["sms"] == text
 
 
 def test_a_url_to_shorten_arrives_as_it_was_typed(tool: Tool, service: Service) -> None:
     url = "HTTPS://user@Example.COM:8443/a%20b/%C3%B1/ñ/../;p?x=1&y=a+b&z=%2B#frag/é?"
-    service.will(answer({"urlShort": "https://s.example/1"}))
+    service.will(respond({"urlShort": "https://s.example/1"}))
     assert tool("url", "shorten", url, "--name", "n").code == 0
     assert dict(service.received[0].form)["url-long"] == url
 
@@ -106,7 +106,7 @@ def test_a_template_body_is_sent_to_the_byte(path: str, tool: Tool, service: Ser
     file = tmp_path / "body.json"
     file.write_bytes(body)
     command = "send" if path == "send" else "order"
-    service.will(answer({"id": "1"}), answer({"id": "2"}))
+    service.will(respond({"id": "1"}), respond({"id": "2"}))
     assert tool("chatapp", command, "--template", "t", "--body", str(file)).code == 0
     assert tool("chatapp", command, "--template", "t", "--body", "-", stdin=body).code == 0
     for request in service.received:

@@ -9,7 +9,7 @@ from conftest import KEY
 from contract import interface
 from contract.interface import LINES, Field, Line
 from support.leaks import spellings_of
-from support.service import Received, Service, answer
+from support.service import Received, Service, respond
 from support.tool import Tool
 
 CLIENT = "12345"
@@ -58,7 +58,7 @@ def sent(tool: Tool, service: Service, line: Line) -> Received:
     """Run a line, which must succeed with one request, and return that request."""
     record = sample(interface.RECORDS[line.endpoint.record])
     record.pop("data", None)  # an id alone accepts every recipient
-    service.will(answer(record))
+    service.will(respond(record))
     outcome = tool(*line.command)
     assert (outcome.code, len(service.received), service.connections) == (0, 1, 1), outcome.err
     return service.received[0]

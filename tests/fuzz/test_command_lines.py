@@ -17,7 +17,7 @@ from support.examples import write_files
 from support.files import table, write_config
 from support.names import know_no_names
 from support.runs import ended_well
-from support.service import Service, answer
+from support.service import Service, respond
 from support.tool import Tool
 
 MOST_SLEEPS = 20
@@ -41,7 +41,7 @@ def kept(service: Service, tool: Tool, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(getpass, "getpass", lambda _: "typed")
     monkeypatch.setattr(Server, "serve_forever", lambda *_, **__: None)
     know_no_names(monkeypatch)
-    service.always(answer(READABLE))
+    service.always(respond(READABLE))
     write_files(home)
     write_config(f'default_profile = "main"\n{table("main", base_url=service.base_url)}')
     assert tool("-p", "sandbox", "sms", "send", "573001234567", "-m", "Hola").code == 0

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import msgctl
-from hostile.answers import CHUNKED, Hostile
 from hostile.holding import CSV, NOT_WHOLE, READABLE, REFUSED, UNREADABLE, hold
+from hostile.responses import CHUNKED, Hostile
 from support.asking import Line
-from support.service import Service, answer, raw
+from support.service import Service, raw, respond
 from support.tool import Outcome
 
 MOST_MEMORY = 2**30
@@ -44,9 +44,9 @@ HEAD = b'{"status":1,"id":"d","more":['
 
 def cheap_bombs() -> list[Hostile]:
     return [
-        Hostile("gzip that is not named", answer(gzip.compress(bytes(32 * MIB), 1)), UNREADABLE),
-        Hostile("16 MiB of brackets", answer(filled(b'{"status":', b"[", b"")), UNREADABLE),
-        Hostile("16 MiB and a little", answer(filled(HEAD, b"1,", b"1]}") + b" " * 100), NOT_WHOLE),
+        Hostile("gzip that is not named", respond(gzip.compress(bytes(32 * MIB), 1)), UNREADABLE),
+        Hostile("16 MiB of brackets", respond(filled(b'{"status":', b"[", b"")), UNREADABLE),
+        Hostile("16 MiB and a little", respond(filled(HEAD, b"1,", b"1]}") + b" " * 100), NOT_WHOLE),
         Hostile("chunks without end", raw(CHUNKED + (b"100000\r\n" + b" " * MIB + b"\r\n") * 20), NOT_WHOLE),
     ]
 
@@ -54,10 +54,10 @@ def cheap_bombs() -> list[Hostile]:
 def dear_bombs() -> list[Hostile]:
     """Those that take seconds to read."""
     return [
-        Hostile("16 MiB of numbers", answer(filled(HEAD, b"1,", b"1]}")), READABLE),
-        Hostile("1 MiB of objects", answer(filled(HEAD, b"{},", b"1]}", MIB)), READABLE),
-        Hostile("2 MiB of controls", answer(filled(b'{"status":1,"id":"', b"\xc2\x9b", b'"}', 2 * MIB)), READABLE),
-        Hostile("4 MiB of errors", answer(filled(b'{"error":[', b'"a",', b'1],"msg":""}', 4 * MIB), 520), REFUSED),
+        Hostile("16 MiB of numbers", respond(filled(HEAD, b"1,", b"1]}")), READABLE),
+        Hostile("1 MiB of objects", respond(filled(HEAD, b"{},", b"1]}", MIB)), READABLE),
+        Hostile("2 MiB of controls", respond(filled(b'{"status":1,"id":"', b"\xc2\x9b", b'"}', 2 * MIB)), READABLE),
+        Hostile("4 MiB of errors", respond(filled(b'{"error":[', b'"a",', b'1],"msg":""}', 4 * MIB), 520), REFUSED),
     ]
 
 

@@ -16,7 +16,7 @@ from hostile.bodies import everything
 from hostile.holding import READABLE, codes
 from support.asking import Line, prepare
 from support.leaks import files_with_key, shows_key, spellings_of
-from support.service import Behaviour, Service, answer, raw
+from support.service import Behaviour, Service, raw, respond
 from support.tool import Outcome, Tool
 
 VERBOSITIES = (("-v",), (), ("-q",))
@@ -52,8 +52,8 @@ def in_escapes(body: bytes) -> bytes:
 
 
 SUCCESSES = {
-    "in escapes": answer(in_escapes(json.dumps(everything(KEY)).encode())),
-    "in every spelling": answer(everything(SAID), headers={"X-Key": quote(KEY), "Date": quote(KEY)}),
+    "in escapes": respond(in_escapes(json.dumps(everything(KEY)).encode())),
+    "in every spelling": respond(everything(SAID), headers={"X-Key": quote(KEY), "Date": quote(KEY)}),
 }
 
 
@@ -86,7 +86,7 @@ def request_of(server: Service) -> Behaviour:
     def behave(connection: socket) -> None:
         received = server.received[-1]
         said = {"error": received.target, "msg": f"{received.body.decode()} {received.headers}"}
-        answer(said, 520, {"Location": received.target, "X-Request": received.target})(connection)
+        respond(said, 520, {"Location": received.target, "X-Request": received.target})(connection)
 
     return behave
 
@@ -96,14 +96,14 @@ def failures(server: Service) -> dict[str, Behaviour]:
     where = {"Location": f"https://{quote(KEY)}.example/?key={quote_plus(KEY)}&next={quote(quote(KEY))}"}
     return {
         "the request": request_of(server),
-        "an error": answer({"error": SAID, "msg": {SAID: [SAID]}}, 520),
-        "a page": answer(page, 520),
-        "another record": answer({KEY: KEY, quote(KEY): [SAID]}),
-        "a redirect": answer(b"", 302, {**where, "X-Key": SAID.encode().decode("latin-1")}),
+        "an error": respond({"error": SAID, "msg": {SAID: [SAID]}}, 520),
+        "a page": respond(page, 520),
+        "another record": respond({KEY: KEY, quote(KEY): [SAID]}),
+        "a redirect": respond(b"", 302, {**where, "X-Key": SAID.encode().decode("latin-1")}),
         "a reason": raw(f"HTTP/1.1 520 {quote(KEY)}\r\nContent-Length: 0\r\n\r\n".encode()),
         "a header": raw(f"HTTP/1.1 520 No\r\n{quote(KEY)}\r\nX: {quote(KEY)}\r\n\r\n".encode()),
         "not HTTP": raw(f"{KEY}\r\n{KEY}\r\n\r\n".encode()),
-        "less than announced": answer(page, 200, {"Content-Length": "100000"}),
+        "less than announced": respond(page, 200, {"Content-Length": "100000"}),
     }
 
 

@@ -96,7 +96,7 @@ TUNNELS: dict[str, Behaviour] = {
     "reset": reset,
     "no HTTP": raw(bytes(range(256)) * 9),
     "100,000 headers": raw(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000),
-    "an answer that is not 200": raw(b"HTTP/1.1 407 \x1b[31mNo\r\nProxy-Authenticate: Basic\r\n\r\n"),
+    "a response other than 200": raw(b"HTTP/1.1 407 \x1b[31mNo\r\nProxy-Authenticate: Basic\r\n\r\n"),
     "a redirect with the key": raw(f"HTTP/1.1 302 Go\r\nLocation: http://x/?{KEY}\r\n\r\n".encode()),
     "a tunnel to no TLS": raw(b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n{}"),
 }

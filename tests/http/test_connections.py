@@ -19,13 +19,20 @@ from httpcore._backends.sync import SyncStream
 from conftest import KEY
 from msgctl import operations
 from msgctl.config.profiles import Credential
-from msgctl.errors import Interrupted, NotReachedError, OutcomeUnknownError, RefusedError, UsageError
+from msgctl.errors import (
+    Interrupted,
+    NotReachedError,
+    OutcomeUnknownError,
+    RefusedError,
+    UnreadableError,
+    UsageError,
+)
 from msgctl.http import request, transport
 from msgctl.http.client import Client
 from msgctl.http.response import CHECK_A_SEND, Response
 from support.commands import PHONE, SENDS
 from support.proxy import proxying
-from support.service import Behaviour, Service, answer, drip, drop, hang_up, raw, running, silent, then
+from support.service import Behaviour, Service, drip, drop, hang_up, raw, respond, running, silent, then
 from support.tool import Tool
 
 RECORD = SENDS["sms send"].record
@@ -133,13 +140,28 @@ def test_the_log_says_how_many_milliseconds_a_request_took(keeper: Service) -> N
     assert said == ["> POST /api/v1/send-sms", "< 200 POST /api/v1/send-sms 250 ms"]
 
 
-@pytest.mark.parametrize("ask", [Client.fetch, perform])
-def test_a_caller_with_its_own_limit_does_its_own_retries(ask: Callable[..., object]) -> None:
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda client: client.fetch(BALANCE, timeout=PATIENCE),
+        lambda client: client.send(operations.BALANCE, {}, timeout=PATIENCE),
+    ],
+    ids=["fetch", "send"],
+)
+def test_a_caller_with_its_own_limit_does_its_own_retries(ask: Callable[[Client], object]) -> None:
     with running() as service:
         service.always(drop)
         with calling(service.base_url) as client, pytest.raises(OutcomeUnknownError):
-            ask(client, BALANCE, timeout=PATIENCE)
+            ask(client)
         assert len(service.received) == 1
+
+
+def test_any_json_is_accepted_only_if_asked_for(keeper: Service) -> None:
+    keeper.always(respond(b"[1, 2]"))
+    with calling(keeper.base_url) as client:
+        assert client.send(operations.BALANCE, {}, any_json=True).body == b"[1, 2]"
+        with pytest.raises(UnreadableError):
+            client.send(operations.BALANCE, {})
 
 
 # --- a connection is kept
@@ -165,7 +187,7 @@ def test_requests_go_over_one_connection(data: bytes, keeper: Service) -> None:
 
 
 def test_a_refusal_does_not_end_a_connection(keeper: Service) -> None:
-    keeper.will(answer({"error": "no"}, 520, {"Connection": "keep-alive"}), WHOLE)
+    keeper.will(respond({"error": "no"}, 520, {"Connection": "keep-alive"}), WHOLE)
     with calling(keeper.base_url) as client:
         with pytest.raises(RefusedError):
             perform(client, SEND)
@@ -193,7 +215,7 @@ def test_requests_go_over_one_connection_of_tls(authority: trustme.CA) -> None:
         b"HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1\r\nContent-Length: 11\r\n\r\n" + BODY,
         b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n" + BODY + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
     ],
-    ids=["close", "HTTP/1.0", "for a moment", "one answer too many"],
+    ids=["close", "HTTP/1.0", "for a moment", "one response too many"],
 )
 def test_a_connection_is_not_used_again(data: bytes, keeper: Service) -> None:
     keeper.always(raw(data))
@@ -249,7 +271,7 @@ def test_a_response_may_have_16_mib_and_not_a_byte_more(keeper: Service, monkeyp
 
 
 @pytest.mark.parametrize(("errno", "tries"), [(socket.EAI_AGAIN, 3), (socket.EAI_NONAME, 1)])
-def test_a_name_is_looked_up_again_only_if_its_server_may_answer_later(
+def test_a_name_is_looked_up_again_only_if_the_lookup_may_succeed_later(
     errno: int, tries: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -326,7 +348,7 @@ def test_siblings_have_a_connection_each_and_read_the_certificates_once(
         assert (len(secured.received), secured.connections, len(made)) == (4, 4, 1)
 
 
-# --- answers that are not what they say
+# --- malformed responses
 
 LENGTHS = ("2, 3", "-2", "+2", "2 2", "0x2", "2_0", "²", "9" * 30, "1e1", "2\r\nContent-Length: 02", "")
 CHUNK_SIZES = ("-1", "", "zz", "f" * 18, "7fffffffffffffff", "0x2", "1" * 70_000)
@@ -390,7 +412,7 @@ def test_an_ipv6_address_has_its_brackets_for_the_proxy(monkeypatch: pytest.Monk
 
 def test_plain_http_is_passed_on_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     with running() as proxy:
-        proxy.will(answer({"status": 7}))
+        proxy.will(respond({"status": 7}))
         monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
         with calling("http://service.invalid:8080/api/v1") as client:
             assert perform(client, BALANCE).document["status"] == "7"
@@ -415,7 +437,7 @@ def test_the_next_address_of_a_name_is_tried(service: Service, monkeypatch: pyte
         found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address) for address in addresses]
         known = {"service.invalid": found, "127.0.0.1": found[1:]}
         monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_, **__: known[host])
-        service.will(answer(RECORD))
+        service.will(respond(RECORD))
         with calling("http://service.invalid/api/v1") as client:
             perform(client, SEND)
     assert len(service.received) == 1
@@ -451,6 +473,26 @@ def test_a_request_of_which_the_system_took_nothing_was_not_sent(
         monkeypatch.setattr(type(stream), "write", write)
     monkeypatch.setattr(transport, "PIECE", 10)
     assert tool("--timeout", "0.3", *SMS).code == code
+
+
+def test_a_connection_that_took_half_a_request_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server would read the next request as the rest of that one."""
+    write = SyncStream.write
+    pieces: list[bytes] = []
+
+    def written(stream: SyncStream, data: bytes, timeout: float | None = None) -> None:
+        pieces.append(data)
+        if len(pieces) == 2:
+            raise httpcore.WriteError
+        write(stream, data, timeout)
+
+    monkeypatch.setattr(SyncStream, "write", written)
+    monkeypatch.setattr(transport, "PIECE", 100)
+    with running(keeps=True, blind=True) as service, calling(service.base_url) as client:
+        service.always(WHOLE)
+        client.fetch(BALANCE)
+        client.fetch(BALANCE)
+        assert service.connections == 2
 
 
 def test_an_abandoned_lookup_does_not_keep_the_process_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from msgctl.http.transport import proxy_for
 from support.commands import READS, SENDS, Command, each
 from support.files import table, write_config
 from support.proxy import Proxy, proxying
-from support.service import Service, answer, raw, running
+from support.service import Service, raw, respond, running
 from support.tool import Tool
 
 HOST = "service.invalid"
@@ -52,7 +52,7 @@ def secured(authority: trustme.CA, patch: pytest.MonkeyPatch, *names: str) -> It
 def test_a_certificate_of_an_authority_in_ssl_cert_file_is_trusted(
     command: Command, certified: Service, tool: Tool
 ) -> None:
-    certified.will(answer(command.record))
+    certified.will(respond(command.record))
     assert tool(*command.line).code == 0
 
 
@@ -103,7 +103,7 @@ def test_a_profile_may_allow_plain_http(service: Service, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(socket, "getaddrinfo", to_this_machine)
     write_config(table("main", "allow_http = true", base_url=f"http://service.invalid:{service.port}/api/v1"))
-    service.will(answer({"status": 1}))
+    service.will(respond({"status": 1}))
     assert tool("balance", "-p", "main").code == 0
     assert service.received[0].headers["host"] == f"service.invalid:{service.port}"
 
@@ -119,7 +119,7 @@ def test_a_redirect_is_not_followed(command: Command, status: int, service: Serv
         def redirect(connection: socket.socket) -> None:
             request = service.received[-1]
             there = f"http://127.0.0.1:{elsewhere.port}{request.target}?{request.body.decode()}&again={KEY[:-4]}"
-            answer(b"", status, {"Location": there.encode().decode("latin-1")})(connection)
+            respond(b"", status, {"Location": there.encode().decode("latin-1")})(connection)
 
         service.will(redirect)
         outcome = tool(*command.line)
@@ -154,7 +154,7 @@ def test_https_goes_through_the_proxy_which_does_not_see_the_key(
     with proxying(certified.port) as proxy:
         monkeypatch.setenv(variable, proxy.url)
         monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
-        certified.will(answer(command.record))
+        certified.will(respond(command.record))
         assert tool(*command.line).code == 0
         assert proxy.targets == [f"CONNECT {HOST}:443 HTTP/1.1"]
         assert b"awkward" not in b"".join(proxy.asked)
@@ -170,7 +170,7 @@ def test_a_proxy_behind_tls_needs_a_certificate_to_trust(
     with proxying(certified.port, proxy=Proxy(certified.port, tls=context)) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", proxy.url)
         monkeypatch.setenv("MSGCTL_BASE_URL", f"https://{HOST}/api/v1")
-        certified.will(*[answer({"status": 1})] * is_trusted)
+        certified.will(*[respond({"status": 1})] * is_trusted)
         assert tool("balance").code == (0 if is_trusted else 4)
         assert proxy.targets == [f"CONNECT {HOST}:443 HTTP/1.1"] * is_trusted
 
@@ -220,7 +220,7 @@ def test_this_machine_is_never_asked_for_through_a_proxy(
 ) -> None:
     with proxying(service.port) as proxy:
         monkeypatch.setenv(variable, proxy.url)
-        service.will(answer({"status": 1}))
+        service.will(respond({"status": 1}))
         assert tool("balance").code == 0
         assert proxy.connections == 0
 
@@ -265,7 +265,7 @@ def test_a_request_that_was_given_up_never_leaves(
 
 
 def test_no_cookie_is_kept(service: Service, tool: Tool) -> None:
-    state = answer({"state": "sent", "id": "m"}, headers={"Set-Cookie": "session=1; Path=/"})
+    state = respond({"state": "sent", "id": "m"}, headers={"Set-Cookie": "session=1; Path=/"})
     service.will(state, state)
     assert tool("state", "get", "m1", "m2").code == 0
     assert all("cookie" not in each.headers for each in service.received)
@@ -289,6 +289,6 @@ def test_unusual_headers_do_no_harm(head: bytes, service: Service, tool: Tool) -
 
 def test_a_path_below_the_root_is_kept(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
     monkeypatch.setenv("MSGCTL_BASE_URL", f"http://127.0.0.1:{service.port}/behind/gateway/api/v1/")
-    service.will(answer({"status": 1}))
+    service.will(respond({"status": 1}))
     assert tool("balance").code == 0
     assert service.received[0].path == "/behind/gateway/api/v1/balance"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from conftest import KEY
 from msgctl.http.redaction import LEAST_REDACTED, MASK, redact, redact_body
 from support.leaks import shows_key, spellings_of
-from support.service import Service, answer
+from support.service import Service, respond
 from support.tool import Tool
 
 KEYS = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=LEAST_REDACTED, max_size=12).filter(str.strip)
@@ -87,7 +87,7 @@ def test_a_key_of_digits_is_redacted_only_as_a_whole_number(said: str, shown: st
 
 def test_a_number_equal_to_the_key_is_not_shown(tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MSGCTL_KEY", "8675309")
-    service.will(*[answer({"error": 8675309, "msg": "no"}, 520)] * 2, *[answer({"status": 8675309})] * 2)
+    service.will(*[respond({"error": 8675309, "msg": "no"}, 520)] * 2, *[respond({"status": 8675309})] * 2)
     for code in (1, 0):
         for flags in ((), ("--json",)):
             done = tool("balance", *flags)
@@ -97,7 +97,7 @@ def test_a_number_equal_to_the_key_is_not_shown(tool: Tool, service: Service, mo
 @pytest.mark.parametrize("spelling", spellings_of(KEY))
 def test_the_text_around_the_key_is_shown(tool: Tool, service: Service, spelling: str) -> None:
     said = f"the key {spellings_of(KEY)[spelling]} is not of this account"
-    service.will(answer({"error": "denied", "msg": said}, 520), answer({"status": said}))
+    service.will(respond({"error": "denied", "msg": said}, 520), respond({"status": said}))
     expected = f"the key {MASK} is not of this account"
     assert tool("balance", "--json").error["msg"] == expected
     assert tool("balance", "--json").document["status"] == expected

@@ -10,7 +10,7 @@ import pytest
 import trustme
 
 from support.commands import MADE_ONCE, PHONE, READS, SENDS, Command, each
-from support.service import Behaviour, Service, answer, drip, drop, raw, reset, running, silent
+from support.service import Behaviour, Service, drip, drop, raw, reset, respond, running, silent
 from support.tool import Tool
 
 BOTH = {"balance": READS["balance"], "sms send": SENDS["sms send"]}
@@ -20,12 +20,12 @@ CUT = raw(b'HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"status": 1')
 BAD_LUCK: dict[str, Behaviour] = {
     "closed": drop,
     "reset": reset,
-    "half an answer": CUT,
+    "half a response": CUT,
     "garbage": raw(b"\x00\x01\x02\x03\r\n\r\n"),
-    "429": answer(b"", 429),
-    "502": answer(b"<html>", 502),
-    "503": answer({"error": "busy", "msg": "later"}, 503, {"Retry-After": "3600"}),
-    "504": answer(b"", 504),
+    "429": respond(b"", 429),
+    "502": respond(b"<html>", 502),
+    "503": respond({"error": "busy", "msg": "later"}, 503, {"Retry-After": "3600"}),
+    "504": respond(b"", 504),
 }
 SLOWNESS: dict[str, Behaviour] = {
     "silent": silent,
@@ -55,7 +55,7 @@ def test_a_read_is_made_up_to_three_times_with_growing_pauses(
 def test_a_read_succeeds_if_a_retry_does(
     command: Command, behaviour: Behaviour, failures: int, service: Service, tool: Tool
 ) -> None:
-    service.will(*[behaviour] * failures, answer(command.record))
+    service.will(*[behaviour] * failures, respond(command.record))
     outcome = tool(*command.line)
     assert (outcome.code, outcome.err) == (0, "")
     assert len(service.received) == failures + 1
@@ -75,7 +75,7 @@ def test_requests_that_send_or_change_are_made_once(command: Command, name: str,
 @pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 408, 500, 501, 505, 520])
 @each(BOTH)
 def test_other_statuses_are_not_retried(command: Command, status: int, service: Service, tool: Tool) -> None:
-    service.will(answer({"error": "no", "msg": "no"}, status))
+    service.will(respond({"error": "no", "msg": "no"}, status))
     in_doubt = status in (408, 500, 501, 505) and command not in READS.values()
     assert tool(*command.line).code == (5 if in_doubt else 1)
     assert service.connections == 1
@@ -86,7 +86,7 @@ def test_other_statuses_are_not_retried(command: Command, status: int, service: 
 def test_a_complete_but_unreadable_response_is_not_requested_again(
     command: Command, service: Service, tool: Tool
 ) -> None:
-    service.will(answer(b"[]"))
+    service.will(respond(b"[]"))
     assert tool(*command.line).code == 1
     assert tool.clock.slept == []
 
@@ -112,7 +112,7 @@ def test_a_read_without_a_response_in_time_is_retried(service: Service, tool: To
     assert "0.3 seconds" in outcome.err
     assert len(service.received) == 3
 
-    service.will(silent, silent, answer({"status": 1}))
+    service.will(silent, silent, respond({"status": 1}))
     assert tool("balance", *LATE).code == 0, "each retry has the full timeout"
 
 
@@ -137,7 +137,7 @@ def test_an_unsent_request_is_retried_and_arrives_once(
     command: Command, failures: int, tls_service: Service, tool: Tool
 ) -> None:
     tls_service.hang_up(failures)
-    tls_service.will(answer(command.record))
+    tls_service.will(respond(command.record))
     assert tool(*command.line).code == 0
     assert tls_service.connections == failures + 1
     assert len(tls_service.received) == 1

@@ -13,7 +13,7 @@ from msgctl.config.profiles import Credential
 from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError
 from msgctl.http.client import Client
 from support.proxy import Proxy, proxying
-from support.service import Behaviour, Service, answer, drop, silent
+from support.service import Behaviour, Service, drop, respond, silent
 
 HOST = "service.invalid"
 BASE_URL = f"http://{HOST}:8080/api/v1"
@@ -54,7 +54,7 @@ def send(timeout: float = 20.0) -> str:
 def test_requests_go_through_a_socks_proxy_which_looks_up_the_name(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service.will(answer({"id": "d1", "data": []}))
+    service.will(respond({"id": "d1", "data": []}))
     with socks(service.port) as (url, asked):
         monkeypatch.setenv("ALL_PROXY", url)
         assert send() == "d1"

@@ -24,7 +24,7 @@ from support.jobs import NOW, write_ledger
 
 SPEC = JobSpec("sms bulk", operations.SEND_SMS.name, "customers.csv", "main", "https://service.example/api/v1", {})
 
-Reply = Callable[[Sequence[str]], list[dict[str, Any]]]
+Responder = Callable[[Sequence[str]], list[dict[str, Any]]]
 """What the service says of some phones; it may raise an error instead."""
 
 
@@ -63,7 +63,7 @@ def accept(phones: Sequence[str]) -> list[dict[str, Any]]:
     return [entry(each) for each in phones]
 
 
-def charging(credits: int) -> Reply:
+def charging(credits: int) -> Responder:
     return lambda phones: [entry(each, credits) for each in phones]
 
 
@@ -80,13 +80,13 @@ def miss(_: Sequence[str]) -> list[dict[str, Any]]:
 
 
 class Service:
-    """Responds to the first requests of a job with ``replies``, to the others with ``otherwise``, in any threads.
+    """Responds to the first requests of a job with ``responders``, to the others with ``otherwise``, in any threads.
 
     ``asked`` holds the phones of each request, ``charged`` the credits of the responses.
     """
 
-    def __init__(self, *replies: Reply, otherwise: Reply = accept) -> None:
-        self._replies = list(replies)
+    def __init__(self, *responders: Responder, otherwise: Responder = accept) -> None:
+        self._responders = list(responders)
         self._otherwise = otherwise
         self._lock = threading.Lock()
         self.asked: list[tuple[str, ...]] = []
@@ -102,8 +102,8 @@ class Service:
         phones = (values["phone"],) if isinstance(values["phone"], str) else tuple(values["phone"])
         with self._lock:
             self.asked.append(phones)
-            reply = self._replies.pop(0) if self._replies else self._otherwise
-        data = reply(phones)
+            respond = self._responders.pop(0) if self._responders else self._otherwise
+        data = respond(phones)
         with self._lock:
             self.charged += sum(int(each["credits"] or 0) for each in data)
         return responded({"id": "d1", "status": "1", "data": data})

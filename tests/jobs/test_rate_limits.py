@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from jobs.making import (
     SPEC,
-    Reply,
+    Responder,
     Service,
     accept,
     charging,
@@ -106,7 +106,7 @@ def test_a_slow_rate_is_never_passed_by_more_than_one_recipient(rate: float) -> 
     ids=["refused", "unknown", "not reached"],
 )
 def test_five_failures_of_a_kind_stop_a_job(
-    said: Reply, error: type[Exception], outcome: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    said: Responder, error: type[Exception], outcome: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workers, "PAUSE", 0.0)
     service = Service(accept, *[said] * 4, accept, *[said] * 5)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -45,8 +46,8 @@ from msgctl.jobs.spec import Intent
 from msgctl.jobs.states import Event, Outcome, State
 from msgctl.recipients import RecipientOutcome
 
-ANSWERS_REFUSED = "CREATE TRIGGER full BEFORE INSERT ON result BEGIN SELECT raise(ABORT, 'disk I/O error'); END"
-INTENTS_REFUSED = ANSWERS_REFUSED.replace("result", "request")
+RESULTS_REFUSED = "CREATE TRIGGER full BEFORE INSERT ON result BEGIN SELECT raise(ABORT, 'disk I/O error'); END"
+INTENTS_REFUSED = RESULTS_REFUSED.replace("result", "request")
 
 # A constraint that is looked at only by COMMIT.
 UNCOMMITTED = (
@@ -116,7 +117,7 @@ def test_an_intent_is_on_disk_before_its_request_is_sent(tmp_path: Path) -> None
     assert seen == [("sending",)] * 10
 
 
-@pytest.mark.parametrize("trigger", [ANSWERS_REFUSED, INTENTS_REFUSED], ids=["answers", "intents"])
+@pytest.mark.parametrize("trigger", [RESULTS_REFUSED, INTENTS_REFUSED], ids=["results", "intents"])
 def test_nothing_more_is_sent_if_the_ledger_cannot_be_written(trigger: str, tmp_path: Path) -> None:
     path = job(tmp_path)
 
@@ -131,17 +132,17 @@ def test_nothing_more_is_sent_if_the_ledger_cannot_be_written(trigger: str, tmp_
         assert isinstance(error, ConfigurationError)
         assert "disk I/O error" in error.message
         told = after(ledger)
-    # Those that had left when the first answer came back.
+    # Those that were sent before the first response arrived.
     assert len(service.asked) <= 2 + 4
     assert told["accepted"] + told["unknown"] == len(service.asked)
     assert told["pending"] == 40 - len(service.asked)
-    if trigger == ANSWERS_REFUSED:
+    if trigger == RESULTS_REFUSED:
         assert "the results of" in error.message
         assert error.hint
         assert f"the results of {told['unknown']} request" in error.message
         assert told["unknown"] > 0
     else:
-        assert told["unknown"] == 0, "an answer that is here is written without what was to come next"
+        assert told["unknown"] == 0, "a response that arrived is written even if the next intent cannot be"
 
 
 def test_nothing_is_sent_before_its_intent_is_committed(tmp_path: Path) -> None:
@@ -277,6 +278,28 @@ def test_recipients_of_very_many_texts_get_their_own(tmp_path: Path) -> None:
         row.phone: (row.line, *(("refused", None) if row.phone in refused else ("accepted", f"m{row.phone}")))
         for row in recipients
     }
+
+
+def test_requests_of_one_recipient_are_in_flight_together(tmp_path: Path) -> None:
+    both = Barrier(2)
+
+    def together(phones: Sequence[str]) -> list[dict[str, Any]]:
+        both.wait(20)
+        return accept(phones)
+
+    with closing(opened(job(tmp_path, 4, batch_size=1, concurrency=2))) as ledger:
+        assert run(ledger, Service(otherwise=together)) is None
+        assert outcomes(ledger) == {"accepted": 4}
+
+
+def test_checks_of_states_keep_to_a_rate_until_the_end(tmp_path: Path) -> None:
+    with closing(opened(job(tmp_path, 3, concurrency=1))) as ledger:
+        assert run(ledger, Service()) is None
+        ledger.change(replace(ledger.spec, rate=50))
+        poller = StatePoller(ledger, Service().connect)
+        poller.start()
+        assert poller.wait(30)
+        assert poller.checked == 3
 
 
 def test_a_bug_in_a_check_of_a_state_leaves_the_others(tmp_path: Path) -> None:

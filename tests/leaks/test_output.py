@@ -16,7 +16,7 @@ from conftest import KEY
 from msgctl import operations as ops
 from support.examples import FIRST, Example, write_files
 from support.leaks import files_with_key, shows_key
-from support.service import Received, Service, answer
+from support.service import Received, Service, respond
 from support.tool import Outcome, Tool
 
 
@@ -71,7 +71,7 @@ FLAGS = (("-vv",), ("-vv", "--json"))
 def test_no_command_shows_or_stores_the_key(
     way: str, flags: tuple[str, ...], tool: Tool, server: Service, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.always(answer(ANY_RECORD))
+    server.always(respond(ANY_RECORD))
     planted = plant(way, tool, server.base_url, home, monkeypatch)
     for example in FIRST:
         if example.node.path in CHANGING:  # they change what is planted, and have a test of their own
@@ -92,7 +92,7 @@ def test_no_command_shows_or_stores_the_key(
 def test_a_key_of_a_few_letters_is_not_shown_where_it_is_sent(
     tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service.always(answer({"status": "7"}))
+    service.always(respond({"status": "7"}))
     monkeypatch.setenv("MSGCTL_KEY", "abc")
     for command in (("balance",), SEND):
         done = tool("-vv", *command)
@@ -135,7 +135,7 @@ def test_a_bug_does_not_show_the_key(
         met.append(mistake)
         raise mistake(errno.EIO, "it failed", KEY) if mistake is OSError else mistake(KEY, f"the key is {KEY}")
 
-    service.always(answer({**ANY_RECORD, "status": 7}))
+    service.always(respond({**ANY_RECORD, "status": 7}))
     monkeypatch.setattr(place, fail)
     for number, mistake in enumerate(MISTAKES):
         done = tool(*PLACES[place], *FLAGS[number % 2])

@@ -19,7 +19,7 @@ from conftest import KEY
 from msgctl.output.printer import Printer, Screen
 from msgctl.output.result import Format, OwnResult
 from support.commands import ALL, PHONE, SENDS, Command, each
-from support.service import Service, answer, drop
+from support.service import Service, drop, respond
 from support.tool import Tool
 
 SMS = SENDS["sms send"].line
@@ -45,7 +45,7 @@ BODIES: dict[str, bytes] = {
 
 @pytest.mark.parametrize("body", list(BODIES.values()), ids=list(BODIES))
 def test_json_in_a_pipe_is_the_bytes_of_the_service(body: bytes, service: Service, tool: Tool) -> None:
-    service.will(answer(body))
+    service.will(respond(body))
     outcome = tool("balance", "--json")
     expected = body if body.endswith(b"\n") else body + b"\n"
     assert (outcome.code, outcome.stdout, outcome.stderr) == (0, expected, b"")
@@ -54,14 +54,14 @@ def test_json_in_a_pipe_is_the_bytes_of_the_service(body: bytes, service: Servic
 @each(ALL)
 def test_json_of_every_command_is_the_bytes_of_the_service(command: Command, service: Service, tool: Tool) -> None:
     body = json.dumps({**command.record, "new": [1.10, {"x": "ñ"}]}, indent=3, ensure_ascii=False).encode()
-    service.will(answer(body), answer(body))
+    service.will(respond(body), respond(body))
     assert tool(*command.line, "--json").stdout == body + b"\n"
     assert tool("-o", "json", *command.line).stdout == body + b"\n"
 
 
 @pytest.mark.parametrize("body", list(BODIES.values()), ids=list(BODIES))
 def test_json_on_a_terminal_is_the_same_value_indented_and_harmless(body: bytes, service: Service, tool: Tool) -> None:
-    service.will(answer(body))
+    service.will(respond(body))
     outcome = tool("balance", "--json", terminal=True)
     assert outcome.code == 0
     shown = ESCAPE.sub("", outcome.out)
@@ -83,7 +83,7 @@ def dispatch(*texts: str) -> dict[str, Any]:
 
 
 def test_a_table_in_a_pipe_has_every_field_under_its_own_name(service: Service, tool: Tool) -> None:
-    service.will(answer(dispatch("Hola", "Hello")))
+    service.will(respond(dispatch("Hola", "Hello")))
     lines = tool(*SMS).out.splitlines()
     assert lines[0].split() == "phone id status credits dispatch.id dispatch.status origin sms".split()
     assert lines[1].split() == [f"{PHONE}1", "m1", "sent", "1", "d1", "1", "new", "member", "Hola"]
@@ -94,7 +94,7 @@ ENTRY_FIELDS = ["id", "status", "credits", "sms", "phone", "dispatch.id", "dispa
 
 
 def test_csv_has_a_header_and_a_row_for_each_entry(service: Service, tool: Tool) -> None:
-    service.will(answer(dispatch('He said "no", twice', "two\nlines", "=1+1", "@SUM(A1)")))
+    service.will(respond(dispatch('He said "no", twice', "two\nlines", "=1+1", "@SUM(A1)")))
     out = tool(*SMS, "-o", "csv").out
     header, *rows = list(csv.reader(io.StringIO(out)))
     assert header == [*ENTRY_FIELDS, "origin"]
@@ -103,14 +103,14 @@ def test_csv_has_a_header_and_a_row_for_each_entry(service: Service, tool: Tool)
 
 
 def test_tsv_has_a_line_for_each_entry_whatever_it_holds(service: Service, tool: Tool) -> None:
-    service.will(answer(dispatch("a\tb", "c\nd\r", "=1")))
+    service.will(respond(dispatch("a\tb", "c\nd\r", "=1")))
     header, *rows = [line.split("\t") for line in tool(*SMS, "-o", "tsv").out.splitlines()]
     assert header == [*ENTRY_FIELDS, "origin"]
     assert [row[3] for row in rows] == ["a\\tb", "c\\nd\\r", "'=1"]
 
 
 def test_fields_choose_the_columns_and_their_order(service: Service, tool: Tool) -> None:
-    service.always(answer(dispatch("Hola", "Hello")))
+    service.always(respond(dispatch("Hola", "Hello")))
     assert tool(*SMS, "-o", "csv", "--fields", "phone,id").out == (
         f"phone,id\n{PHONE}1,m1\n{PHONE}2,m2\n"
     )  # fmt: skip
@@ -122,14 +122,14 @@ def test_fields_choose_the_columns_and_their_order(service: Service, tool: Tool)
 
 def test_dotted_fields_reach_into_objects(service: Service, tool: Tool) -> None:
     record = {"urlShort": "s", "urlLong": "l", "clicksNumber": 3, "metrics": [{"country": {"property": "CO"}}]}
-    service.will(answer(record))
+    service.will(respond(record))
     fields = "clicksNumber,metrics.0.country.property"
     outcome = tool("url", "stats", "promo", "--since", "7d", "-o", "csv", "--fields", fields)
     assert (outcome.code, outcome.out) == (0, f"{fields}\n3,CO\n")
 
 
 def test_fields_with_json_give_an_array_of_objects_with_just_these_fields(service: Service, tool: Tool) -> None:
-    service.will(answer(dispatch("Hola", "Hello")))
+    service.will(respond(dispatch("Hola", "Hello")))
     outcome = tool(*SMS, "--fields", "phone,dispatch.id,credits", "--json")
     assert outcome.document == [
         {"phone": f"{PHONE}1", "dispatch.id": "d1", "credits": 1},
@@ -143,7 +143,7 @@ def test_statistics_are_one_row_per_metric(service: Service, tool: Tool) -> None
         {"city": {"property": "Bogotá", "clicks": 2, "countryIsoCode": "CO", "region": "DC", "percent": 66.70}},
         {"hour": {"property": "08:00", "clicks": 1, "date": "2026-01-02"}},
     ]
-    service.will(answer({"urlShort": "s", "urlLong": "l", "clicksNumber": 3, "metrics": metrics}))
+    service.will(respond({"urlShort": "s", "urlLong": "l", "clicksNumber": 3, "metrics": metrics}))
     rows = list(csv.DictReader(io.StringIO(tool(*STATS, "-o", "csv").out)))
     assert list(rows[0]) == ["category", "property", "clicks", "percent", "date", "region", "countryIsoCode"]
     assert [(row["category"], row["property"], row["clicks"]) for row in rows] == [
@@ -155,7 +155,7 @@ def test_statistics_are_one_row_per_metric(service: Service, tool: Tool) -> None
 
 
 def test_statistics_without_metrics_have_no_row(service: Service, tool: Tool) -> None:
-    service.always(answer({"urlShort": "s", "urlLong": "l", "clicksNumber": 0, "metrics": []}))
+    service.always(respond({"urlShort": "s", "urlLong": "l", "clicksNumber": 0, "metrics": []}))
     assert tool(*STATS, "-o", "csv").out == "category,property,clicks,percent,date,region,countryIsoCode\n"
     assert tool(*STATS, "-o", "csv", "--no-header", "--fields", "clicksNumber").out == "0\n"
 
@@ -167,14 +167,26 @@ def test_statistics_without_metrics_have_no_row(service: Service, tool: Tool) ->
         ("+1+cmd|' /C calc'!A0", "'+1+cmd|' /C calc'!A0"),
         ("-2+3+cmd|x", "'-2+3+cmd|x"),
         ("+57 300 123-4567", "+57 300 123-4567"),
+        ("+573001234567", "+573001234567"),
+        ("+57-300-1234567", "'+57-300-1234567"),
+        ("-1-2", "'-1-2"),
+        ("-(1)", "'-(1)"),
+        ("+1 - 2", "'+1 - 2"),
         ("-12.5", "-12.5"),
         ("@SUM(A1)", "'@SUM(A1)"),
     ],
 )
 def test_a_cell_is_never_a_formula(text: str, cell: str, service: Service, tool: Tool) -> None:
-    service.always(answer(dispatch(text)))
+    service.always(respond(dispatch(text)))
     assert list(csv.reader(io.StringIO(tool(*SMS, "-o", "csv", "--fields", "sms").out)))[1] == [cell]
     assert tool(*SMS, "-o", "tsv", "--fields", "sms").out == f"sms\n{cell}\n"
+
+
+def test_newlines_in_a_cell_stay_in_csv_and_are_escaped_in_tsv(service: Service, tool: Tool) -> None:
+    service.always(respond(dispatch("one\ntwo\r\nthree\u2028\x0b\n")))
+    cells = [*csv.reader(io.StringIO(tool(*SMS, "-o", "csv", "--fields", "sms").out))]
+    assert cells == [["sms"], ["one\ntwo\nthree\\u2028\\x0b\n"]]
+    assert tool(*SMS, "-o", "tsv", "--fields", "sms").out == "sms\none\\ntwo\\r\\nthree\\u2028\\x0b\\n\n"
 
 
 # --- standard error
@@ -185,20 +197,20 @@ def test_a_cell_is_never_a_formula(text: str, cell: str, service: Service, tool:
 def test_verbose_shows_each_request_and_response_and_does_not_change_the_result(
     form: str, command: Command, service: Service, tool: Tool
 ) -> None:
-    service.will(answer(command.record), answer(command.record))
+    service.will(respond(command.record), respond(command.record))
     plain, verbose = tool(*command.line, "-o", form), tool("-v", *command.line, "-o", form)
     assert verbose.stdout == plain.stdout
     trace = verbose.err.splitlines()
     if form == "json":
         trace = [json.loads(line)["message"] for line in trace]
-    asked, answered = trace
+    request, response = trace
     where = f"{command.method} /api/v1{command.path}"
-    assert asked == f"> {where}"
-    assert re.fullmatch(rf"< 200 {re.escape(where)} \d+ ms", answered)
+    assert request == f"> {where}"
+    assert re.fullmatch(rf"< 200 {re.escape(where)} \d+ ms", response)
 
 
 def test_verbose_shows_retries_and_lost_responses_without_the_key(service: Service, tool: Tool) -> None:
-    service.will(drop, answer({"error": KEY, "msg": KEY}, 503), answer({"status": 1}))
+    service.will(drop, respond({"error": KEY, "msg": KEY}, 503), respond({"status": 1}))
     outcome = tool("balance", "-v")
     assert outcome.code == 0
     lines = outcome.err.splitlines()
@@ -207,7 +219,7 @@ def test_verbose_shows_retries_and_lost_responses_without_the_key(service: Servi
     assert "awkward" not in outcome.err
 
 
-# --- any answer at all
+# --- any response at all
 
 
 JSON = st.recursive(
@@ -229,7 +241,7 @@ RECORDS = st.dictionaries(st.sampled_from(["id", "status", "data", "error", "msg
 def test_any_json_as_a_response_ends_in_an_exit_code(
     command: Command, record: Any, status: int, form: str, terminal: bool, service: Service, tool: Tool
 ) -> None:
-    service.always(answer(json.dumps(record).encode(), status))
+    service.always(respond(json.dumps(record).encode(), status))
     outcome = tool(*command.line, "-o", form, terminal=terminal)
     assert outcome.code in (0, 1, 5, 6)
     assert "of its own" not in outcome.err
@@ -238,7 +250,7 @@ def test_any_json_as_a_response_ends_in_an_exit_code(
 
 @pytest.mark.parametrize("document", [[1], {"metrics": 5}, {"metrics": [5]}, {"metrics": {"date": 1}}])
 def test_fields_of_another_document_are_refused(document: Any, service: Service, tool: Tool) -> None:
-    service.will(answer(document), answer(document))
+    service.will(respond(document), respond(document))
     assert tool(*STATS, "--json").code == 0
     assert tool(*STATS, "--json", "--fields", "category").code == 1
 

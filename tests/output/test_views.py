@@ -16,7 +16,7 @@ from msgctl.history.store import FIELDS as HISTORY
 from msgctl.jobs.report import COLUMNS, SUMMARY
 from msgctl.output.result import OwnResult, StreamResult
 from output.views import FOLDER, TERMINALS, Viewer
-from support.service import Service, answer, drop
+from support.service import Service, drop, respond
 
 LONG = "El pedido 4417 está listo. Pasa por él hoy hasta las 18:00, trae tu documento. 🎉 谢谢您的订单"
 ID = "5be1f296c43c5ce2"
@@ -41,24 +41,24 @@ def sms_mixed(viewer: Viewer, service: Service) -> None:
         entry("be0c381e900be668", "rejected", 0, "Your order 4418 is ready", "573001230002"),
         entry("00ac381e900be660", "queued", 12, "ご注文の品が届きました。お受け取りください。", "819012345678"),
     ]
-    service.always(answer({"id": DISPATCH, "status": 1, "data": entries}))
+    service.always(respond({"id": DISPATCH, "status": 1, "data": entries}))
     viewer.run("sms", "send", "573001234567", "573001230002", "819012345678", "-m", SHORT)
 
 
 def balance(viewer: Viewer, service: Service) -> None:
-    service.always(answer({"status": 1988}))
+    service.always(respond({"status": 1988}))
     viewer.run("balance")
     viewer.run("balance", "check", "--min", "100000")
 
 
 def block(viewer: Viewer, service: Service) -> None:
-    service.always(answer({"id": "b04120cd7a23458f", "status": "blocked", "phone": "573001239999", "name": "Ana"}))
+    service.always(respond({"id": "b04120cd7a23458f", "status": "blocked", "phone": "573001239999", "name": "Ana"}))
     viewer.run("block", "add", "573001239999", "--name", "Ana")
 
 
 def call(viewer: Viewer, service: Service) -> None:
     called = {**entry("e76ba6ddfcf240be", "queued", 1, SHORT, "573001234567", "state"), "voice": "Mia"}
-    service.always(answer({"id": DISPATCH, "status": "queued", "data": [called]}))
+    service.always(respond({"id": DISPATCH, "status": "queued", "data": [called]}))
     viewer.run("call", "send", "573001234567", "-m", SHORT, "--voice", "Mia")
 
 
@@ -66,17 +66,17 @@ def states(viewer: Viewer, service: Service) -> None:
     found = {"f851daa8f64749b2": "delivered", "9d7adb11ab4432ff": "rejected"}
     about = {"credits": 1, "phone": 573001234567, "created": "2026-11-21 22:46:23", "sms": SHORT}
     for identifier, state in found.items():
-        service.will(answer({"state": state, **about, "dispatch_id": DISPATCH, "id": identifier}))
+        service.will(respond({"state": state, **about, "dispatch_id": DISPATCH, "id": identifier}))
     viewer.run("state", "get", *found)
 
 
 def twofa(viewer: Viewer, service: Service) -> None:
     sent = entry("cbd66c243b70a325", "queued", 1, CODE.replace("184830", "******"), "573001234567")
-    service.will(answer({"id": DISPATCH, "status": "1", "minutes_to_expire": 10, "data": [sent]}))
+    service.will(respond({"id": DISPATCH, "status": "1", "minutes_to_expire": 10, "data": [sent]}))
     viewer.run("2fa", "send-sms", "573001234567", "--app-name", "Shop")
-    service.will(answer({"status": "verified"}))
+    service.will(respond({"status": "verified"}))
     viewer.run("2fa", "verify", "573001234567", "--app-name", "Shop", "--code", "184830")
-    service.will(answer({"error": "INVALID_CODE", "msg": "The code is not the one that was sent last."}, status=520))
+    service.will(respond({"error": "INVALID_CODE", "msg": "The code is not the one that was sent last."}, status=520))
     viewer.run("2fa", "verify", "573001234567", "--app-name", "Shop", "--code", "184831")
 
 
@@ -84,7 +84,7 @@ URLS = {"urlShort": "https://s.example/u/8z8hAGz", "urlLong": "https://example.c
 
 
 def shorten(viewer: Viewer, service: Service) -> None:
-    service.always(answer({**URLS, "msg": "created"}))
+    service.always(respond({**URLS, "msg": "created"}))
     viewer.run("url", "shorten", "https://example.com/offers/november", "--name", "offers")
 
 
@@ -97,7 +97,7 @@ def errors(viewer: Viewer, service: Service) -> None:
 
 def json(viewer: Viewer, service: Service) -> None:
     data = b'{"id":"5be1f296c43c5ce2","status":"queued","credits":1.10,"test":true,"name":null,"phone":"573001234567"}'
-    service.always(answer(b'{"status":1,"id":"b387be2e83b51614","data":[%s]}' % data))
+    service.always(respond(b'{"status":1,"id":"b387be2e83b51614","data":[%s]}' % data))
     viewer.run("sms", "send", "573001234567", "-m", SHORT, "--json")
 
 
@@ -115,7 +115,7 @@ def stats(viewer: Viewer, service: Service) -> None:
     metrics += [{"hour": {"property": f"{hour:02}", "clicks": n, "date": "2026-11-18"}} for hour, n in enumerate(hours)]
     metrics += [{name: {"property": label, "clicks": n}} for name, each in plain.items() for label, n in each.items()]
     metrics += [{"city": {"property": c, "region": r, "countryIsoCode": cc, "clicks": n}} for c, r, cc, n in cities]
-    service.always(answer({**URLS, "clicksNumber": 1341, "metrics": metrics}))
+    service.always(respond({**URLS, "clicksNumber": 1341, "metrics": metrics}))
     viewer.run("url", "stats", "offers", "--since", "2026-11-13")
 
 
@@ -166,12 +166,12 @@ def profiles(viewer: Viewer, _: Service) -> None:
 
 
 def chatapp_send(viewer: Viewer, service: Service) -> None:
-    service.always(answer({"id": ID, "status": "sent", "phone": "573001234567", "name": "hello"}))
+    service.always(respond({"id": ID, "status": "sent", "phone": "573001234567", "name": "hello"}))
     viewer.run("chatapp", "send", "573001234567", "Ana", "--template", "hello")
 
 
 def refusal(viewer: Viewer, service: Service) -> None:
-    service.always(answer({"error": "INVALID_KEY", "msg": "The key is not valid"}, status=520))
+    service.always(respond({"error": "INVALID_KEY", "msg": "The key is not valid"}, status=520))
     viewer.run("balance")
     viewer.run("balance", "--json")
 
@@ -280,7 +280,7 @@ def test_a_view_matches_its_file(show: Show, service: Service, monkeypatch: pyte
 def test_a_long_table_keeps_its_columns(service: Service) -> None:
     phones = [f"57300{number:07}" for number in range(1, 251)]
     entries = [{"id": ID, "status": "queued", "credits": 1, "sms": f"Hello {each}", "phone": each} for each in phones]
-    service.always(answer({"id": ID, "status": 1, "data": entries}))
+    service.always(respond({"id": ID, "status": 1, "data": entries}))
     viewer = Viewer(TERMINALS[0])
     viewer.run("sms", "send", ",".join(phones), "-m", "Hello")
     lines = viewer.shown().splitlines()

@@ -27,10 +27,10 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(params=["in process", "served"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    """The sandbox in both of its forms, which give the same answers."""
+    """The sandbox in both of its forms, which give the same responses."""
     world = World(tmp_path / "sandbox" / "state.db")
     with serving(world.emulator) if request.param == "served" else nullcontext() as served:
-        world.respond = served.answer if served else world.emulator.respond
+        world.respond = served.send if served else world.emulator.respond
         yield world
     world.emulator.close()
 

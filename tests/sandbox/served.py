@@ -35,11 +35,11 @@ class Served:
         """Return everything that the server sends for these bytes until it closes."""
         return raw(("127.0.0.1", self.port), data)
 
-    def answer(self, call: SandboxRequest) -> SandboxResponse:
+    def send(self, call: SandboxRequest) -> SandboxResponse:
         """Send a request on a connection of its own and read the response."""
         with self.connect() as connection:
             connection.sendall(as_http(call))
-            return read_reply(connection, call.method)
+            return read_response(connection, call.method)
 
 
 def raw(address: tuple[str, int], data: bytes) -> bytes:
@@ -61,7 +61,7 @@ def as_http(call: SandboxRequest) -> bytes:
     return f"{call.method} {target} HTTP/1.1\r\n{head}\r\n".encode(errors="surrogateescape") + call.body
 
 
-def read_reply(connection: socket.socket, method: str = "GET") -> SandboxResponse:
+def read_response(connection: socket.socket, method: str = "GET") -> SandboxResponse:
     """Read the next response on a connection with the standard library's client."""
     response = HTTPResponse(connection, method=method)
     response.begin()

@@ -22,7 +22,7 @@ BALANCE = SandboxRequest("GET", "/api/v1/balance", encoded({}))
 
 
 def left(served: Served) -> int:
-    return int(json.loads(served.answer(BALANCE).body)["status"])
+    return int(json.loads(served.send(BALANCE).body)["status"])
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_a_refusal_has_the_record_and_nothing_is_done(
     emulator: Emulator, served: Served, spec: str, status: int
 ) -> None:
     Controls(emulator).fault(f"{spec}:/send-sms")
-    reply = served.answer(SMS)
-    assert reply.status == status
-    assert set(json.loads(reply.body)) == {"error", "msg"}
+    response = served.send(SMS)
+    assert response.status == status
+    assert set(json.loads(response.body)) == {"error", "msg"}
     assert left(served) == 1000
     assert served.log[0].endswith(f"fault {spec}")
 
@@ -77,7 +77,7 @@ def test_a_dropped_request_is_carried_out_and_a_rejected_one_is_not(
 def test_delays_add_up_before_the_response(emulator: Emulator, served: Served) -> None:
     Controls(emulator).fault("delay=0.02", "delay=0.03")
     started = time.monotonic()
-    assert served.answer(SMS).status == 200
+    assert served.send(SMS).status == 200
     assert time.monotonic() - started >= 0.05
 
 

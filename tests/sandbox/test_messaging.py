@@ -11,9 +11,9 @@ OTHER = "573009876543"
 
 @pytest.mark.parametrize(("text", "segments"), [("a" * 160, 1), ("a" * 161, 2), ("í" * 70, 1), ("í" * 71, 2)])
 def test_an_sms_costs_its_segments_for_each_number(world: World, text: str, segments: int) -> None:
-    answer = world.sms(f"{PHONE},{OTHER}", text)
+    document = world.sms(f"{PHONE},{OTHER}", text)
 
-    assert [entry["credits"] for entry in answer["data"]] == [segments, segments]
+    assert [entry["credits"] for entry in document["data"]] == [segments, segments]
     assert world.credits == 1000 - 2 * segments
 
 
@@ -31,13 +31,13 @@ def test_a_dispatch_that_costs_more_than_the_balance_is_refused_whole(world: Wor
 def test_a_blocked_number_gets_no_sms_and_costs_nothing(world: World) -> None:
     world.post("/block-phone", phone=PHONE)
 
-    answer = world.sms(f"{PHONE},{OTHER}")
+    document = world.sms(f"{PHONE},{OTHER}")
 
-    assert answer["status"] == 1
-    assert [(entry["status"], entry["credits"]) for entry in answer["data"]] == [("blocked", 0), ("queued", 1)]
+    assert document["status"] == 1
+    assert [(entry["status"], entry["credits"]) for entry in document["data"]] == [("blocked", 0), ("queued", 1)]
     assert world.credits == 999
     world.now += 60
-    assert world.state_of(answer["data"][0]["id"]) == "blocked"
+    assert world.state_of(document["data"][0]["id"]) == "blocked"
     assert [message["phone"] for message in world.admin.inbox()] == [OTHER]
 
 
@@ -81,13 +81,13 @@ def test_an_sms_moves_with_time(world: World, ending: str, states: list[str]) ->
     ],
 )
 def test_a_call_moves_with_time(world: World, ending: str, voicemail: str, states: list[str]) -> None:
-    answer = record(
+    document = record(
         world.post("/call/send", phone=f"57300123{ending}", message="Hola", voice="Mia", leave_voicemail=voicemail)
     )
 
-    assert answer["status"] == "accepted"
-    assert answer["data"][0]["state"] == "queued"
-    assert journey(world, answer["data"][0]["id"]) == states
+    assert document["status"] == "accepted"
+    assert document["data"][0]["state"] == "queued"
+    assert journey(world, document["data"][0]["id"]) == states
 
 
 def journey(world: World, message_id: str) -> list[str]:

@@ -42,18 +42,18 @@ def served(emulator: Emulator) -> Iterator[Served]:
 
 def post(served: Served, path: str, **parameters: str) -> Any:
     body = encoded({"key": "a-key-to-hide", **parameters}).encode()
-    return json.loads(served.answer(SandboxRequest("POST", f"/api/v1{path}", "", FORM, body)).body)
+    return json.loads(served.send(SandboxRequest("POST", f"/api/v1{path}", "", FORM, body)).body)
 
 
 def overview(served: Served, query: str = "") -> Any:
-    return json.loads(served.answer(SandboxRequest("GET", "/sandbox/overview", query)).body)
+    return json.loads(served.send(SandboxRequest("GET", "/sandbox/overview", query)).body)
 
 
 # --- what the page is made of
 
 
 def test_the_policy_allows_only_the_pages_own_script_and_style(served: Served) -> None:
-    page = served.answer(SandboxRequest("GET", "/"))
+    page = served.send(SandboxRequest("GET", "/"))
     policy = page.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy
@@ -67,9 +67,9 @@ def test_the_overview_has_no_key(served: Served) -> None:
     post(served, "/send-sms", phone=PHONE, sms="Hola")
     body = json.dumps({"phone": PHONE, "body": [], "key": "a-key-to-hide"}).encode()
     json_type = {"content-type": "application/json"}
-    served.answer(SandboxRequest("POST", "/api/v1/chatapp/send", "key=a-key-to-hide", json_type, body))
-    served.answer(SandboxRequest("GET", "/api/v1/balance&key=a-key-to-hide"))
-    served.answer(SandboxRequest("GET", "/\udcff\x9b", "\udcff"))
+    served.send(SandboxRequest("POST", "/api/v1/chatapp/send", "key=a-key-to-hide", json_type, body))
+    served.send(SandboxRequest("GET", "/api/v1/balance&key=a-key-to-hide"))
+    served.send(SandboxRequest("GET", "/\udcff\x9b", "\udcff"))
     assert "a-key-to-hide" not in json.dumps(overview(served))
 
 
@@ -192,7 +192,7 @@ def test_it_fits_its_window(page: Any, served: Served, scheme: str, width: int, 
     post(served, "/call/send", phone=PHONE, message="x", voice="Bob")
     post(served, "/url/short", name="offers", url_long="https://example.com/" + "x" * 200)
     for days in (1, 5, 30):
-        served.answer(
+        served.send(
             SandboxRequest(
                 "POST",
                 "/sandbox/click",

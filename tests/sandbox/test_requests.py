@@ -34,10 +34,10 @@ def test_another_path_is_404(world: World, path: str) -> None:
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/balance"), ("GET", "/send-sms"), ("get", "/balance")])
 def test_another_method_is_405_and_names_the_right_one(world: World, method: str, path: str) -> None:
-    reply = world.answer(SandboxRequest(method, path, query=encoded({})))
+    response = world.send(SandboxRequest(method, path, query=encoded({})))
 
-    assert refusal(reply, 405)[0] == "METHOD_NOT_ALLOWED"
-    assert reply.headers["allow"] in {"GET", "POST"} - {method}
+    assert refusal(response, 405)[0] == "METHOD_NOT_ALLOWED"
+    assert response.headers["allow"] in {"GET", "POST"} - {method}
 
 
 @pytest.mark.parametrize("name", ["client", "key"])
@@ -61,26 +61,26 @@ def test_credentials_belong_to_the_place_that_the_interface_has_for_them(world: 
         "POST", "/chatapp/send", "template=t", JSON, json.dumps({**ACCOUNT, "phone": PHONE}).encode()
     )
 
-    assert refusal(world.answer(in_query))[0] == "MISSING_PARAMETER"
-    assert refusal(world.answer(in_json))[0] == "MISSING_PARAMETER"
+    assert refusal(world.send(in_query))[0] == "MISSING_PARAMETER"
+    assert refusal(world.send(in_json))[0] == "MISSING_PARAMETER"
 
 
 def test_a_parameter_sent_twice_is_refused(world: World) -> None:
     body = encoded({**SMS}) + "&phone=573001234568"
-    reply = world.answer(SandboxRequest("POST", "/send-sms", "", FORM, body.encode()))
-    assert refusal(reply) == ("INVALID_PARAMETER", "phone must not be sent more than once")
+    response = world.send(SandboxRequest("POST", "/send-sms", "", FORM, body.encode()))
+    assert refusal(response) == ("INVALID_PARAMETER", "phone must not be sent more than once")
 
 
 @pytest.mark.parametrize("body", [b"client=1&key=k&sms=%zz", b"phone=%ff", b"key=\xff"])
 def test_a_form_must_be_percent_encoded_utf8(world: World, body: bytes) -> None:
-    reply = world.answer(SandboxRequest("POST", "/send-sms", "", FORM, body))
-    assert refusal(reply) == ("INVALID_PARAMETER", "the body must be percent-encoded UTF-8")
+    response = world.send(SandboxRequest("POST", "/send-sms", "", FORM, body))
+    assert refusal(response) == ("INVALID_PARAMETER", "the body must be percent-encoded UTF-8")
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"\xff", b"[" * 200_000])
 def test_a_template_send_takes_a_json_object(world: World, body: bytes) -> None:
-    reply = world.answer(SandboxRequest("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
-    assert refusal(reply) == ("INVALID_PARAMETER", "the body must be a JSON object")
+    response = world.send(SandboxRequest("POST", "/chatapp/send", encoded({"template": "t"}), JSON, body))
+    assert refusal(response) == ("INVALID_PARAMETER", "the body must be a JSON object")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import MAX_BODY, SandboxRequest
 from msgctl.sandbox.server import Server
 
-from .served import Served, as_http, read_reply, serving
+from .served import Served, as_http, read_response, serving
 from .world import FORM, PHONE, Controls, encoded
 
 BALANCE = SandboxRequest("GET", "/api/v1/balance", encoded({}))
@@ -28,17 +28,17 @@ def sms(body: bytes | None = None, **headers: str) -> SandboxRequest:
     return SandboxRequest("POST", "/api/v1/send-sms", "", {**FORM, **headers}, content)
 
 
-def status_of(answer: bytes) -> int:
-    return int(answer.split(b" ", 2)[1])
+def status_of(response: bytes) -> int:
+    return int(response.split(b" ", 2)[1])
 
 
 def test_a_connection_serves_many_requests(served: Served) -> None:
     with served.connect() as connection:
         for left in (999, 998, 997):
             connection.sendall(as_http(sms()))
-            assert read_reply(connection).status == 200
+            assert read_response(connection).status == 200
             connection.sendall(as_http(BALANCE))
-            assert json.loads(read_reply(connection).body) == {"status": left}
+            assert json.loads(read_response(connection).body) == {"status": left}
 
 
 def test_a_body_may_come_in_chunks(served: Served) -> None:
@@ -46,20 +46,20 @@ def test_a_body_may_come_in_chunks(served: Served) -> None:
     head = b"POST /api/v1/send-sms HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n"
     head += b"Content-Type: application/x-www-form-urlencoded\r\n\r\n"
     chunks = b"%x;note\r\n%s\r\n%x\r\n%s\r\n0\r\nTrailer: x\r\n\r\n" % (5, body[:5], len(body) - 5, body[5:])
-    answer = served.raw(head + chunks + as_http(BALANCE))
-    assert status_of(answer) == 200
-    assert answer.endswith(b'{"status":999}\n')
+    response = served.raw(head + chunks + as_http(BALANCE))
+    assert status_of(response) == 200
+    assert response.endswith(b'{"status":999}\n')
 
 
 @pytest.mark.parametrize("size", [MAX_BODY + 1, 20 * MAX_BODY])
 def test_a_body_over_the_limit_is_refused_and_costs_nothing(served: Served, size: int) -> None:
     with served.connect() as connection, ThreadPoolExecutor(1) as sender:
         sending = sender.submit(_send_until_closed, connection, as_http(sms(b"x" * size)))
-        reply = read_reply(connection, "POST")
+        response = read_response(connection, "POST")
         sending.result()
-    assert reply.status == 520
-    assert "body" in json.loads(reply.body)["msg"]
-    assert json.loads(served.answer(BALANCE).body) == {"status": 1000}
+    assert response.status == 520
+    assert "body" in json.loads(response.body)["msg"]
+    assert json.loads(served.send(BALANCE).body) == {"status": 1000}
 
 
 def _send_until_closed(connection: socket.socket, data: bytes) -> None:
@@ -88,8 +88,8 @@ def _send_until_closed(connection: socket.socket, data: bytes) -> None:
     ids=range(12),
 )
 def test_malformed_requests_are_refused_and_the_server_continues(served: Served, request_bytes: bytes) -> None:
-    answer = served.raw(request_bytes)
-    assert answer == b"" or 400 <= status_of(answer) <= 520
+    response = served.raw(request_bytes)
+    assert response == b"" or 400 <= status_of(response) <= 520
     assert status_of(served.raw(as_http(BALANCE))) == 200
     assert not [line for line in served.log if "ended with" in line]
 
@@ -99,9 +99,9 @@ def test_a_half_sent_request_does_nothing_and_does_not_block_others(served: Serv
     with served.connect() as slow, served.connect() as slower:
         slow.sendall(whole[:20])
         slower.sendall(whole[:-3])
-        assert json.loads(served.answer(BALANCE).body) == {"status": 1000}
+        assert json.loads(served.send(BALANCE).body) == {"status": 1000}
     assert served.raw(whole[:-3]) == b""
-    assert json.loads(served.answer(BALANCE).body) == {"status": 1000}
+    assert json.loads(served.send(BALANCE).body) == {"status": 1000}
 
 
 def test_200_slow_connections_do_not_delay_the_others(served: Served) -> None:
@@ -109,9 +109,9 @@ def test_200_slow_connections_do_not_delay_the_others(served: Served) -> None:
         for _ in range(200):
             stack.enter_context(served.connect()).sendall(as_http(sms())[:-1])
         started = time.monotonic()
-        assert served.answer(sms()).status == 200
+        assert served.send(sms()).status == 200
         assert time.monotonic() - started < server.HEADER_SECONDS
-    assert json.loads(served.answer(BALANCE).body) == {"status": 999}
+    assert json.loads(served.send(BALANCE).body) == {"status": 999}
 
 
 def test_64_clients_cannot_spend_more_than_there_is(emulator: Emulator, served: Served) -> None:
@@ -122,12 +122,12 @@ def test_64_clients_cannot_spend_more_than_there_is(emulator: Emulator, served: 
             done = 0
             for _ in range(5):
                 connection.sendall(as_http(sms()))
-                done += read_reply(connection, "POST").status == 200
+                done += read_response(connection, "POST").status == 200
             return done
 
     with ThreadPoolExecutor(64) as clients:
         assert sum(clients.map(client, range(64))) == 150
-    assert json.loads(served.answer(BALANCE).body) == {"status": 0}
+    assert json.loads(served.send(BALANCE).body) == {"status": 0}
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_64_clients_cannot_spend_more_than_there_is(emulator: Emulator, served: 
 def test_only_allowed_addresses_may_use_the_interface(tmp_path: Path, allowed: str, status: int) -> None:
     emulator = Emulator(tmp_path / "state.db", allowed=[ip_network(allowed)])
     with closing(emulator), serving(emulator) as served:
-        assert served.answer(BALANCE).status == status
-        assert served.answer(SandboxRequest("GET", "/sandbox")).status == 200
+        assert served.send(BALANCE).status == status
+        assert served.send(SandboxRequest("GET", "/sandbox")).status == 200
 
 
 # --- who may call
@@ -147,13 +147,13 @@ def test_only_allowed_addresses_may_use_the_interface(tmp_path: Path, allowed: s
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:80", "localhost:8520", "LOCALHOST", "sandbox:8520"])
 def test_its_own_addresses_and_the_allowed_ones_are_accepted_as_host(emulator: Emulator, host: str) -> None:
     with serving(emulator, Server("127.0.0.1", 0, lambda _: None, ["sandbox"])) as served:
-        assert served.answer(SandboxRequest("GET", "/sandbox", headers={"host": host})).status == 200
+        assert served.send(SandboxRequest("GET", "/sandbox", headers={"host": host})).status == 200
 
 
 @pytest.mark.parametrize("path", ["/sandbox/inbox", "/api/v1/balance", "/"])
 @pytest.mark.parametrize("host", ["evil.example:8520", "127.0.0.1.example", ""])
 def test_another_host_is_refused_everywhere(served: Served, path: str, host: str) -> None:
-    assert served.answer(SandboxRequest("GET", path, headers={"host": host})).status == 403
+    assert served.send(SandboxRequest("GET", path, headers={"host": host})).status == 403
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_another_host_is_refused_everywhere(served: Served, path: str, host: str
     [("http://127.0.0.1", 200), ("http://evil.example", 403), ("null", 403), ("https://127.0.0.1", 403)],
 )
 def test_a_page_of_another_origin_is_refused(served: Served, origin: str, status: int) -> None:
-    assert served.answer(SandboxRequest("POST", "/sandbox/reset", headers={"origin": origin})).status == status
+    assert served.send(SandboxRequest("POST", "/sandbox/reset", headers={"origin": origin})).status == status
 
 
 def test_a_header_that_arrives_too_slowly_ends_the_connection(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

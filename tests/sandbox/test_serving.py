@@ -23,7 +23,7 @@ import pytest
 from msgctl import text
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import SandboxRequest
-from support.service import Service, answer
+from support.service import Service, respond
 from support.tool import Tool
 
 from .served import as_http, raw
@@ -94,7 +94,7 @@ def test_the_sandbox_commands_reach_it(served: Any, tool: Tool) -> None:
 
 
 def test_another_server_gets_only_the_check_for_a_sandbox(service: Service, tool: Tool) -> None:
-    service.will(answer({"status": 1}))
+    service.will(respond({"status": 1}))
     refused = tool("sandbox", "reset")
     assert refused.code == 3
     assert "No sandbox" in refused.err
@@ -127,15 +127,15 @@ def test_a_followed_inbox_prints_what_arrives(served: Any, tool: Tool) -> None:
 def test_a_kill_in_the_middle_of_many_clients_loses_no_credit(home: Path) -> None:
     path = home / "state.sqlite3"
     enough = threading.Event()
-    answered: list[int] = []
+    statuses: list[int] = []
 
     def client(base_url: str) -> None:
         body = f"client=1&key=sandbox-key&phone={PHONE}&sms=x".encode()
         with contextlib.suppress(OSError, http.client.HTTPException):
             while True:
-                with urllib.request.urlopen(base_url + "/send-sms", body, timeout=PATIENCE) as reply:
-                    answered.append(reply.status)
-                if len(answered) > 300:
+                with urllib.request.urlopen(base_url + "/send-sms", body, timeout=PATIENCE) as response:
+                    statuses.append(response.status)
+                if len(statuses) > 300:
                     enough.set()
 
     with serving("--state", str(path), "--credits", "100000") as (process, about), ThreadPoolExecutor(64) as clients:
@@ -147,7 +147,7 @@ def test_a_kill_in_the_middle_of_many_clients_loses_no_credit(home: Path) -> Non
         admin = Controls(emulator)
         left, kept = admin.credit(0, add=True), len(admin.inbox())
     assert left + kept == 100000
-    assert kept >= len(answered)  # each response was charged for, and perhaps requests without one
+    assert kept >= len(statuses)  # each response was charged for, and perhaps requests without one
 
 
 def test_a_key_that_is_typed_into_a_path_is_not_logged() -> None:

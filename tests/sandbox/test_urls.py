@@ -25,9 +25,9 @@ def statistic(world: World, since: str = "2026-11-21", until: str = "2026-11-21"
     return record(world.post("/url/short-statistic", name_url="sale", since=since, until=until, **more))
 
 
-def counted(answer: Any, category: str) -> dict[str, int]:
+def counted(document: Any, category: str) -> dict[str, int]:
     return {
-        metric[category]["property"]: metric[category]["clicks"] for metric in answer["metrics"] if category in metric
+        metric[category]["property"]: metric[category]["clicks"] for metric in document["metrics"] if category in metric
     }
 
 

@@ -23,17 +23,17 @@ def send(world: World, path: str = "/2fa/send-sms", phone: str = PHONE, app: str
 
 
 def verify(world: World, code: str, phone: str = PHONE, app: str = "Shop") -> str:
-    reply = world.post("/2fa/verification-code", phone=phone, app_name=app, code=code)
-    return str(record(reply)["status"]) if reply.status == 200 else refusal(reply)[0]
+    response = world.post("/2fa/verification-code", phone=phone, app_name=app, code=code)
+    return str(record(response)["status"]) if response.status == 200 else refusal(response)[0]
 
 
 @pytest.mark.parametrize(("path", "more", "kind"), WAYS)
 def test_no_response_shows_the_code(world: World, path: str, more: dict[str, str], kind: str) -> None:
-    reply = world.post(path, phone=PHONE, app_name="Shop", **more)
+    response = world.post(path, phone=PHONE, app_name="Shop", **more)
     message = world.admin.inbox()[0]
     state = world.get("/messages-state", id=message["id"])
 
-    assert message["code"].encode() not in reply.body
+    assert message["code"].encode() not in response.body
     assert message["code"].encode() not in state.body
     assert record(state)["sms"] == message["text"].replace(message["code"], "******")
 
@@ -58,10 +58,10 @@ def test_a_code_expires_after_ten_minutes(world: World, seconds: float, outcome:
 def test_a_blocked_phone_gets_no_code(world: World, path: str, more: dict[str, str], kind: str) -> None:
     world.post("/block-phone", phone=PHONE)
 
-    answer = record(world.post(path, phone=PHONE, app_name="Shop", **more))
+    document = record(world.post(path, phone=PHONE, app_name="Shop", **more))
 
-    assert answer["status"] == "blocked"
-    for entry in answer.get("data", []):
+    assert document["status"] == "blocked"
+    for entry in document.get("data", []):
         assert entry.get("status", entry.get("state")) == "blocked"
         assert entry["credits"] == 0
     assert world.credits == 1000

@@ -26,14 +26,14 @@ TABLET = "Mozilla/5.0 (Linux; Android 12; Pixel Tablet) AppleWebKit/537.36 Chrom
 
 def shorten(served: Served, **more: str) -> str:
     body = encoded({"name": "sale", "url_long": "https://shop.example/niño?a=1&b=%C3%B1#top", **more}).encode()
-    reply = served.answer(SandboxRequest("POST", "/api/v1/url/short", "", FORM, body))
-    assert reply.status == 200, reply.body
-    return "/u/" + str(json.loads(reply.body)["urlShort"]).rpartition("/u/")[2]
+    response = served.send(SandboxRequest("POST", "/api/v1/url/short", "", FORM, body))
+    assert response.status == 200, response.body
+    return "/u/" + str(json.loads(response.body)["urlShort"]).rpartition("/u/")[2]
 
 
 def statistics(served: Served) -> dict[str, object]:
     body = encoded({"name_url": "sale", "since": "2026-11-21", "until": "2026-11-21"}).encode()
-    document = json.loads(served.answer(SandboxRequest("POST", "/api/v1/url/short-statistic", "", FORM, body)).body)
+    document = json.loads(served.send(SandboxRequest("POST", "/api/v1/url/short-statistic", "", FORM, body)).body)
     found: dict[str, object] = {"clicks": document["clicksNumber"]}
     for element in document["metrics"]:
         for category, members in element.items():
@@ -43,11 +43,11 @@ def statistics(served: Served) -> dict[str, object]:
 
 def test_a_visit_leads_to_the_long_url_and_counts(served: Served) -> None:
     path = shorten(served, is_premium="true")
-    reply = served.answer(
+    response = served.send(
         SandboxRequest("GET", path, headers={"user-agent": ANDROID, "x-country": "co", "accept-language": "es-CO,en"})
     )
-    assert (reply.status, reply.body) == (302, b"")
-    assert reply.headers["location"] == "https://shop.example/ni%C3%B1o?a=1&b=%C3%B1#top"
+    assert (response.status, response.body) == (302, b"")
+    assert response.headers["location"] == "https://shop.example/ni%C3%B1o?a=1&b=%C3%B1#top"
     assert statistics(served) == {
         "clicks": 1,
         "date": "2026-11-21",
@@ -65,8 +65,8 @@ def test_a_visit_leads_to_the_long_url_and_counts(served: Served) -> None:
 
 
 def test_an_unknown_alias_is_404_and_posting_to_one_405(served: Served) -> None:
-    assert served.answer(SandboxRequest("GET", "/u/nothing")).status == 404
-    assert served.answer(SandboxRequest("POST", shorten(served))).status == 405
+    assert served.send(SandboxRequest("GET", "/u/nothing")).status == 404
+    assert served.send(SandboxRequest("POST", shorten(served))).status == 405
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_without_the_parser_a_user_agent_is_unknown(monkeypatch: pytest.MonkeyPa
 def test_bots_are_counted_apart(served: Served) -> None:
     path = shorten(served)
     for agent in ("WhatsApp/2.23.20.0", "facebookexternalhit/1.1", ANDROID):
-        assert served.answer(SandboxRequest("GET", path, headers={"user-agent": agent})).status == 302
+        assert served.send(SandboxRequest("GET", path, headers={"user-agent": agent})).status == 302
     assert statistics(served)["clicks"] == 1
-    (url,) = json.loads(served.answer(SandboxRequest("GET", "/sandbox/overview")).body)["urls"]
+    (url,) = json.loads(served.send(SandboxRequest("GET", "/sandbox/overview")).body)["urls"]
     assert (url["clicks"], url["bots"]) == (1, 2)

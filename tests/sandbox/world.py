@@ -67,19 +67,19 @@ class World:
         self.respond: Callable[[SandboxRequest], SandboxResponse] = self.emulator.respond
         self.admin = Controls(self.emulator)
 
-    def answer(self, call: SandboxRequest) -> SandboxResponse:
+    def send(self, call: SandboxRequest) -> SandboxResponse:
         """Send a request, with its path below the base path."""
         return self.respond(call._replace(path=BASE_PATH + call.path))
 
     def get(self, path: str, **parameters: str | None) -> SandboxResponse:
-        return self.answer(SandboxRequest("GET", path, query=encoded(parameters)))
+        return self.send(SandboxRequest("GET", path, query=encoded(parameters)))
 
     def post(self, path: str, **parameters: str | None) -> SandboxResponse:
         """Post a form; ``_`` in a parameter's name stands for ``-``."""
-        return self.answer(SandboxRequest("POST", path, "", FORM, encoded(parameters).encode()))
+        return self.send(SandboxRequest("POST", path, "", FORM, encoded(parameters).encode()))
 
     def post_json(self, path: str, document: object, **query: str | None) -> SandboxResponse:
-        return self.answer(SandboxRequest("POST", path, encoded(query), JSON, json.dumps(document).encode()))
+        return self.send(SandboxRequest("POST", path, encoded(query), JSON, json.dumps(document).encode()))
 
     def sms(self, phone: str = PHONE, text: str = "Hola") -> Any:
         return record(self.post("/send-sms", phone=phone, sms=text))
@@ -103,15 +103,15 @@ def encoded(parameters: dict[str, str | None]) -> str:
     return urlencode({name: value for name, value in named.items() if value is not None})
 
 
-def record(reply: SandboxResponse) -> Any:
+def record(response: SandboxResponse) -> Any:
     """Return the document of a response that must be 200."""
-    assert reply.status == 200, reply.body
-    return json.loads(reply.body)
+    assert response.status == 200, response.body
+    return json.loads(response.body)
 
 
-def refusal(reply: SandboxResponse, status: int = 520) -> tuple[str, str]:
+def refusal(response: SandboxResponse, status: int = 520) -> tuple[str, str]:
     """Return ``error`` and ``msg`` of a response that must be a refusal."""
-    assert reply.status == status, reply.body
-    document = json.loads(reply.body)
+    assert response.status == status, response.body
+    document = json.loads(response.body)
     assert list(document) == ["error", "msg"]
     return document["error"], document["msg"]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from support.service import Behaviour, Received, Service, answer, reset
+from support.service import Behaviour, Received, Service, reset, respond
 
 PATIENCE = 60.0
 """Seconds after which a test that waits for the server has failed."""
@@ -25,10 +25,10 @@ PATIENCE = 60.0
 class Fault(Enum):
     """A fault: what happens to a request instead of a normal response."""
 
-    NONE = "carried out and answered"
+    NONE = "carried out, and the whole response is sent"
     CUT_BEFORE = "the connection is cut, and nothing was carried out"
     CUT_AFTER = "the connection is cut after it was carried out"
-    HALF = "carried out, and half of the answer is sent"
+    HALF = "carried out, and half of the response is sent"
     REFUSED = "520 with the error record, and nothing was carried out"
 
     @property
@@ -125,22 +125,22 @@ class CountingServer(Service):
     # --- what it does, in a thread for each connection
 
     def behaviour(self, request: Received) -> Behaviour:
-        """Do what a request asks for, and return how it is answered."""
+        """Do what a request asks for, and return how to respond."""
         if request.path.endswith("/send-sms"):
-            respond = self._dispatch(tuple(dict(request.form)["phone"].split(",")))
+            behave = self._dispatch(tuple(dict(request.form)["phone"].split(",")))
         elif request.path.endswith("/messages-state"):
             message = dict(request.query)["id"]
             with self._changed:
                 self.questions.append(message)
                 self._changed.notify_all()
-            respond = answer({"id": message, "state": self.state(message)}, headers=KEPT)
+            behave = respond({"id": message, "state": self.state(message)}, headers=KEPT)
         else:
-            return answer({"status": 1_000_000}, headers=KEPT)
+            return respond({"status": 1_000_000}, headers=KEPT)
 
         def later(connection: socket.socket) -> None:
             time.sleep(self.delay)
             self._released.wait(PATIENCE)
-            respond(connection)
+            behave(connection)
 
         return later
 
@@ -155,7 +155,7 @@ class CountingServer(Service):
             self.dispatches.append(dispatch)
             self._changed.notify_all()
         if dispatch.fault is Fault.REFUSED:
-            return answer({"error": "REFUSED", "msg": "the route is closed"}, 520, KEPT)
+            return respond({"error": "REFUSED", "msg": "the route is closed"}, 520, KEPT)
         entries = [
             {"id": f"{number}-{phone}", "status": "queued", "credits": self.price, "phone": phone} for phone in phones
         ]
@@ -163,12 +163,12 @@ class CountingServer(Service):
 
         def cut(connection: socket.socket) -> None:
             if dispatch.fault is Fault.HALF:
-                answer(whole[: len(whole) // 2], headers={**KEPT, "Content-Length": str(len(whole))})(connection)
+                respond(whole[: len(whole) // 2], headers={**KEPT, "Content-Length": str(len(whole))})(connection)
             else:
                 reset(connection)
             raise ConnectionAbortedError
 
-        return answer(whole, headers=KEPT) if dispatch.fault is Fault.NONE else cut
+        return respond(whole, headers=KEPT) if dispatch.fault is Fault.NONE else cut
 
 
 KEPT = {"Connection": "keep-alive"}

@@ -12,7 +12,7 @@ from msgctl.jobs.importer import Importer
 from msgctl.jobs.reader import InvalidRow, Recipients, Row
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.template import renderer
-from support.service import Behaviour, Received, Service, answer
+from support.service import Behaviour, Received, Service, respond
 from support.tool import Outcome, Tool
 
 NOW = 1_790_000_000.0
@@ -27,7 +27,7 @@ MEMBERS = [
 ]
 """What `job show` gives, in its order; `states` stands before `created` when some are known."""
 
-REFUSAL = answer({"error": "NOT_NOW", "msg": "phone: come back tomorrow"}, 520)
+REFUSAL = respond({"error": "NOT_NOW", "msg": "phone: come back tomorrow"}, 520)
 
 
 def folder(home: Path) -> Path:
@@ -73,15 +73,15 @@ def accepting(
     def behave(connection: socket.socket) -> None:
         request = service.received[-1]
         if request.path.endswith("/balance"):
-            answer({"status": balance})(connection)
+            respond({"status": balance})(connection)
             return
         look()
         if request.path.endswith(("/chatapp/send", "/block-phone")):
-            answer({"id": f"m{phones(request)[0]}", "status": "sent", "phone": phones(request)[0]})(connection)
+            respond({"id": f"m{phones(request)[0]}", "status": "sent", "phone": phones(request)[0]})(connection)
             return
         status = "state" if request.path.endswith("/call/send") else "status"
         data = [{"id": f"m{each}", status: "queued", "credits": credits, "phone": each} for each in phones(request)]
-        answer({"id": "d1", "status": "1", "data": data})(connection)
+        respond({"id": "d1", "status": "1", "data": data})(connection)
 
     return behave
 

@@ -57,7 +57,7 @@ class Proxy:
                     self._tunnel(secured)
 
     def opens(self, client: socket.socket) -> bool:
-        """Read what a client asks for, answer it, and return whether the answer was yes."""
+        """Read a client's request, respond to it, and return whether the tunnel is open."""
         head = b""
         while b"\r\n\r\n" not in head:
             chunk = client.recv(65536)

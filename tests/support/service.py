@@ -41,7 +41,7 @@ class Received:
         return parse_qsl(self.body.decode("ascii"), keep_blank_values=True, strict_parsing=bool(self.body))
 
 
-def answer(
+def respond(
     body: bytes | Mapping[str, Any] = b"", status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Behaviour:
     """Return a complete, correct HTTP response."""
@@ -107,17 +107,17 @@ def then(*behaviours: Behaviour, done: threading.Event | None = None) -> Behavio
 
 
 class Service:
-    """Answers requests with ``answers`` in turn; with the last behaviour of `otherwise` when they are used up.
+    """Responds to requests with the behaviours of `will` in turn; with that of `always` when they are used up.
 
-    With ``keeps``, the next request is read from a connection that an answer left open, even if the answer announced
-    its end. With ``blind``, the first bytes of a connection count as a request, whatever they are.
+    With ``keeps``, the next request is read from a connection that a response left open, even if the response
+    announced its end. With ``blind``, the first bytes of a connection count as a request, whatever they are.
     """
 
     def __init__(self, tls: ssl.SSLContext | None = None, *, keeps: bool = False, blind: bool = False) -> None:
         self._tls = tls
         self._keeps = keeps
         self._next = _first_bytes if blind else _read
-        self._answers: deque[Behaviour] = deque()
+        self._prepared: deque[Behaviour] = deque()
         self._otherwise: Behaviour | None = None
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._acceptor = threading.Thread(target=self._accept, daemon=True)
@@ -138,11 +138,11 @@ class Service:
     @property
     def unused(self) -> int:
         """Responses that were prepared but not requested."""
-        return len(self._answers)
+        return len(self._prepared)
 
-    def will(self, *answers: Behaviour) -> None:
+    def will(self, *behaviours: Behaviour) -> None:
         """Prepare the responses to the next requests, one after the other."""
-        self._answers.extend(answers)
+        self._prepared.extend(behaviours)
 
     def always(self, behaviour: Behaviour) -> None:
         """Set the response to every request without a prepared one."""
@@ -194,7 +194,7 @@ class Service:
 
     def behaviour(self, request: Received) -> Behaviour | None:
         """Return what is done after a request; a server that is more than prepared responses does it otherwise."""
-        return self._answers.popleft() if self._answers else self._otherwise
+        return self._prepared.popleft() if self._prepared else self._otherwise
 
 
 def _first_bytes(connection: socket.socket) -> Received | None:
@@ -224,6 +224,6 @@ def running(tls: ssl.SSLContext | None = None, *, keeps: bool = False, blind: bo
     service.start()
     try:
         yield service
-        assert service.unused == 0, f"{service.unused} answers were not asked for"
+        assert service.unused == 0, f"{service.unused} responses were not requested"
     finally:
         service.stop()

@@ -28,7 +28,7 @@ app = group("")
 
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-ANYTHING = Record("answer", ())
+ANYTHING = Record("response", ())
 
 
 @command(
@@ -132,7 +132,7 @@ def _parameter(text: str, option: str) -> tuple[str, str]:
         raise UsageError(f"A parameter has no name: give {option} NAME=VALUE")
     if name in ("client", "key"):
         raise UsageError(f"Do not give {name} with {option}: it comes from the profile", "Choose another with -p.")
-    values.words(name, f"A name in {option}")
+    values.short_text(name, f"A name in {option}")
     advice = "Leave it out: msgctl sends no empty values."
     return name, values.prose(value, f"The value of {quote(name)} in {option}", advice)
 

@@ -60,6 +60,6 @@ def bulk_add(
     from msgctl.cli import bulk
 
     template = optional(name, "--name")
-    texts = {} if template is None else {"name": template}
-    check = partial(values.words, name="--name")
-    return bulk.start(context, ops.BLOCK_PHONE, source, numbers, limits, {}, texts, check)
+    templates = {} if template is None else {"name": template}
+    check = partial(values.short_text, name="--name")
+    return bulk.start(context, ops.BLOCK_PHONE, source, numbers, limits, {}, templates, check)

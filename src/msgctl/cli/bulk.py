@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from decimal import Decimal
 from functools import partial
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,7 +22,7 @@ from msgctl.http.response import credits_left
 from msgctl.jobs import report
 from msgctl.jobs.importer import Importer, Tally
 from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.reader import PhoneCells, numbers_in, opened
+from msgctl.jobs.reader import PhoneCells, name_of, numbers_in, opened
 from msgctl.jobs.schedule import Window, ZoneFinder
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import State
@@ -48,13 +47,13 @@ def start(
     numbers: Numbers,
     limits: Pace,
     fixed: Mapping[str, Value],
-    texts: Mapping[str, str | Sequence[str]],
+    templates: Mapping[str, str | Sequence[str]],
     check: Callable[[str], str] = values.prose,
     rules: Rules = NO_RULES,
 ) -> OwnResult:
     """Make a job from a file, show its summary, ask, send it, and return the job as ``job show`` does.
 
-    ``fixed`` are the parameters that all requests have, ``texts`` and ``check`` those of `renderer`. Raises
+    ``fixed`` are the parameters that all requests have, ``templates`` and ``check`` those of `renderer`. Raises
     UsageError if something is wrong with the file.
     """
     is_sms = operation is ops.SEND_SMS
@@ -74,7 +73,7 @@ def start(
 
     def read(importer: Importer) -> None:
         with opened(source.file, context.stdin.buffer, source.phone_column, cells, note=context.note) as found:
-            importer.read(found, renderer(found, texts, check, cost))
+            importer.read(found, renderer(found, templates, check, cost))
 
     return make(context, spec, read, rules, numbers, skip_invalid=source.skip_invalid)
 
@@ -138,7 +137,7 @@ def _exclude(context: Context, importer: Importer, excluded: Iterable[str], coun
     if files.has_optouts():
         importer.exclude((each.phone for each in optouts.every()), "opted out")
     for file in excluded:
-        importer.exclude(numbers_in(file, context.stdin.buffer, country), f"excluded by {Path(file).name}")
+        importer.exclude(numbers_in(file, context.stdin.buffer, country), f"excluded by {name_of(file)}")
 
 
 def _refuse_repeat(context: Context, store: Store, importer: Importer) -> None:
@@ -150,7 +149,8 @@ def _refuse_repeat(context: Context, store: Store, importer: Importer) -> None:
     if repeat.is_finished:
         raise UsageError(
             f"Job {repeat.job} sent this message to {people} in the last 24 hours",
-            "To send it again, add --again.",
+            f"If some were refused: msgctl job resume {repeat.job} --resend-refused. "
+            "To send the message again, add --again.",
         )
     raise UsageError(
         f"Job {repeat.job} already sends this message to {people}, and is not finished",
@@ -194,7 +194,8 @@ def _approve(
     if not options.dry_run:
         if invalid:
             raise invalid
-        if not (options.yes and (options.quiet or options.format is Format.JSON)):
+        is_asked = not options.yes and context.stdin.isatty()
+        if is_asked or not (options.quiet or options.format is Format.JSON):
             from msgctl.output import jobs  # Rich
 
             host = urlsplit(context.profile.base_url).hostname or ""
@@ -235,10 +236,10 @@ def _invalid(file: str, tally: Tally, *, skip_invalid: bool) -> MsgctlError | No
         raise UsageError(f"{file} has no recipients, only a header", "Add one line per recipient.")
     invalid = tally.counts[State.INVALID]
     if invalid and not skip_invalid:
-        line, _, reason = tally.examples[State.INVALID][0]
+        first = tally.examples[State.INVALID][0]
         rows = f"{invalid:,} of {plural(tally.recipients, 'row')} of {file} {'is' if invalid == 1 else 'are'}"
         return UsageError(
-            f"{rows} invalid, starting with line {line}: {reason}",
+            f"{rows} invalid, starting with line {first.line}: {first.reason}",
             f"{'Fix it, or skip it' if invalid == 1 else 'Fix them, or skip them'} with --skip-invalid.",
             consequence="nothing was sent",
         )
@@ -269,7 +270,10 @@ def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None) -> dict[str, 
         "first": dict(tally.first.parameters) if tally.first else None,
         "countries": dict(tally.countries.most_common()) if tally.credits else {},
         "most_expensive": costly,
-        **{f"{state}_rows": [row._asdict() for row in rows] for state, rows in tally.examples.items()},
+        **{
+            f"{state}_rows": [{"line": row.line, "phone": row.phone, "reason": row.reason} for row in rows]
+            for state, rows in tally.examples.items()
+        },
     }
 
 

@@ -53,7 +53,9 @@ class Pace:
     concurrency: Annotated[
         str | None,
         typer.Option(
-            "--concurrency", metavar="N", help="Maximum simultaneous requests. [default: 8, or the job's own]"
+            "--concurrency",
+            metavar="N",
+            help="Maximum simultaneous requests; a resumed job keeps its own. [default: 8]",
         ),
     ] = None
     rate: Annotated[str | None, typer.Option("--rate", metavar="N", help="Maximum recipients per second.")] = None
@@ -146,7 +148,7 @@ class Rules:
         now = datetime.fromtimestamp(context.clock(), UTC)
         return replace(
             spec,
-            name=None if self.name is None else values.words(self.name, "--name"),
+            name=None if self.name is None else values.short_text(self.name, "--name"),
             window=self.window,
             days=self.days,
             at=None if self.at is None else parse_at(self.at, context.profile.timezone, now).timestamp(),

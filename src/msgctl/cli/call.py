@@ -107,5 +107,5 @@ def bulk_send(
     from msgctl.cli import bulk
 
     fixed = {**call.values(context, message), "country-code": numbers.code(context)}
-    texts = {"message": message.read(context)} if call.audio_code is None else {}
-    return bulk.start(context, ops.SEND_CALL, source, numbers, limits, fixed, texts, rules=rules)
+    templates = {"message": message.read(context)} if call.audio_code is None else {}
+    return bulk.start(context, ops.SEND_CALL, source, numbers, limits, fixed, templates, rules=rules)

@@ -91,16 +91,15 @@ def bulk_send(
     """
     from msgctl.cli import bulk
 
-    fixed = {"template": checks.words(template, "--template")}
-    texts = {"body": value or ()}
+    fixed = {"template": checks.short_text(template, "--template")}
     check = partial(checks.prose, name="a VALUE")
-    return bulk.start(context, ops.CHATAPP_SEND, source, numbers, limits, fixed, texts, check, rules)
+    return bulk.start(context, ops.CHATAPP_SEND, source, numbers, limits, fixed, {"body": value or ()}, check, rules)
 
 
 def _send(
     context: Context, operation: Operation, content: Content, numbers: Numbers, options: requests.SendOptions
 ) -> Result:
-    values: dict[str, Value] = {"template": checks.words(content.template, "--template")}
+    values: dict[str, Value] = {"template": checks.short_text(content.template, "--template")}
     body = None
     if content.body is not None:
         if content.phone is not None:

@@ -50,7 +50,7 @@ def _store(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> None:
 
 def _fields(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
-    return tuple(values.words(name, "A name in --fields") for name in names)
+    return tuple(values.short_text(name, "A name in --fields") for name in names)
 
 
 _option = partial(typer.Option, is_eager=True, callback=_store, rich_help_panel=PANEL)

@@ -85,8 +85,8 @@ def doctor(context: Context) -> OwnResult:
 class Steps:
     """Addresses, duration and certificate of the connection that a request made, as httpcore traces it.
 
-    ``local`` is the address that the connection leaves from, empty if there was none. ``through_proxy`` leaves out the
-    TLS connection to the proxy itself.
+    ``local`` is this machine's address in the connection, empty if there was none. ``through_proxy`` leaves out the TLS
+    connection to the proxy itself.
     """
 
     def __init__(self, monotonic: Callable[[], float]) -> None:

@@ -46,7 +46,7 @@ LOCAL = frozenset(
 WITHHELD = frozenset(
     "--body --message-file --base-url --ignore-optout --no-number-check --resend-unknown --follow --last --once".split()
 )
-"""Options that name files or servers, lift a check, do not end, or look at any profile. Every send has a key anyway."""
+"""Options that name files or servers, lift a check, do not end, or read any profile. Every send has a key anyway."""
 WITHHELD_FROM_SENDS = frozenset({"--wait", "--max-wait"})
 """They keep a send busy after its request; `state watch` does the same."""
 
@@ -101,7 +101,7 @@ class Tool(NamedTuple):
             annotations=types.ToolAnnotations(read_only_hint=reads, destructive_hint=not reads),
         )
 
-    def words(self, given: Mapping[str, Any], key: str) -> list[str]:
+    def command_line(self, given: Mapping[str, Any], key: str) -> list[str]:
         """Return the command line for the arguments of a call; no value can become an option. Raises UsageError."""
         if unknown := given.keys() - self.parameters.keys():
             raise UsageError(f"Unknown argument {quote(min(unknown))}", f"Choose from {', '.join(self.properties())}.")
@@ -109,14 +109,14 @@ class Tool(NamedTuple):
         positional: list[str] = []
         missing = ""
         for name, parameter in self.parameters.items():
-            texts = _texts(name, parameter, given.get(name))
+            typed = _arguments(name, parameter, given.get(name))
             if parameter in self.node.options:
-                options += texts
+                options += typed
                 continue
-            if texts and missing:
+            if typed and missing:
                 raise UsageError(f"{missing} is missing")
-            missing = missing or ("" if texts else name)
-            positional += texts
+            missing = missing or ("" if typed else name)
+            positional += typed
         return [*self.node.path.split(), *options, "--json", "--", *positional]
 
 
@@ -215,13 +215,13 @@ class Toolbox:
             if tool is None:
                 hint = f"{ONLY_READS}." if self._allowance is None else f"Choose from {', '.join(self.tools)}."
                 raise UsageError(f"Unknown tool {quote(name)}", hint)
-            words = tool.words(given, key)
+            command_line = tool.command_line(given, key)
             if job and not read_jobs(job, context.profile.name, lambda *_: [True], context.warn):
                 raise UsageError(f"There is no job {quote(job)}", "List the jobs with job_list.")
         except MsgctlError as error:
             code = report(error, context)
         else:
-            code = run(words, context)
+            code = run(command_line, context)
         out, err = context.printed
         return _result(code, out, _without_others(err, tool.properties()) if tool else err, dry_run=dry_run)
 
@@ -335,8 +335,8 @@ def _tools(*, is_sandbox: bool) -> Iterator[tuple[str, Tool]]:
             continue
         effect = node.facts.effect or Effect.READS
         withheld = WITHHELD | WITHHELD_FROM_SENDS if effect is Effect.SENDS else WITHHELD
-        taken = [each for each in (*node.arguments, *node.options) if withheld.isdisjoint(each.names)]
-        yield _name(node.path), Tool(node, effect, {_name(_long(each)): each for each in taken})
+        offered = [each for each in (*node.arguments, *node.options) if withheld.isdisjoint(each.names)]
+        yield _name(node.path), Tool(node, effect, {_name(_long(each)): each for each in offered})
 
 
 def _long(parameter: Parameter) -> str:
@@ -359,8 +359,8 @@ def _schema(parameter: Parameter) -> dict[str, Any]:
     return {**schema, "description": parameter.help, **default}
 
 
-def _texts(name: str, parameter: Parameter, given: Any) -> list[str]:
-    """Return the words for an argument of a call; none if it was left out. Raises UsageError for another type."""
+def _arguments(name: str, parameter: Parameter, given: Any) -> list[str]:
+    """Return what to type for an argument of a call; nothing if it was left out. Raises UsageError for another type."""
     if given is None:
         return []
     if parameter.value is None and isinstance(given, bool):

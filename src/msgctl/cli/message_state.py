@@ -38,7 +38,7 @@ class MessageIds(NamedTuple):
             raise UsageError("Use either --last or IDs, not both")
         if not self.id and not self.last:
             raise UsageError("ID is missing", "Give message IDs, or --last.")
-        found = list(dict.fromkeys(values.words(text, "ID") for text in self.id or _last_ids(context)))
+        found = list(dict.fromkeys(values.short_text(text, "ID") for text in self.id or _last_ids(context)))
         requests.check_fields(context, ops.MESSAGES_STATE)
         return found
 
@@ -97,13 +97,13 @@ def watch(
     messages: MessageIds,
     until: Annotated[
         list[str] | None,
-        typer.Option("--until", metavar="STATE", help="State to wait for (repeatable). [default: any final state]"),
+        typer.Option("--until", metavar="STATE", help="State to wait for (repeatable); any final state if omitted."),
     ] = None,
     interval: Annotated[str, typer.Option("--interval", metavar="S", help="Seconds between checks.")] = "2",
     max_wait: Annotated[str, typer.Option("--max-wait", metavar="S", help="Maximum seconds to wait.")] = "300",
 ) -> ServiceResult | OwnResult:
     """Wait until each message reaches a state; exit 6 if one does not."""
-    states = [values.words(state, "--until") for state in until or []]
+    states = [values.short_text(state, "--until") for state in until or []]
     pause = values.seconds(interval, "--interval")
     most = values.seconds(max_wait, "--max-wait", most=31 * 86400)
     ids = messages.ids(context)

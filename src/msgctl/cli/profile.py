@@ -89,7 +89,7 @@ class Settings:
         A key for the keychain is also under ``key`` until it is saved.
         """
         if self.key_command is not None:
-            return {"key_command": values.words(self.key_command, "--key-command")}
+            return {"key_command": values.short_text(self.key_command, "--key-command")}
         key = {"key": prompts.read_key(context, from_stdin=self.key_stdin)}
         return {**key, "keyring": True} if self.keyring or keyring else key
 

@@ -91,7 +91,7 @@ class Account:
     def path(self, context: Context) -> Path:
         """Return the file of the state: a temporary one, deleted at the end, if none was given."""
         if self.state is not None:
-            return Path(values.words(self.state, "--state")).absolute()
+            return Path(values.short_text(self.state, "--state")).absolute()
         with files.explained("use", Path(tempfile.gettempdir())):
             return Path(context.stack.enter_context(tempfile.TemporaryDirectory()), "state.sqlite3")
 

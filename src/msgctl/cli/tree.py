@@ -94,7 +94,7 @@ class CommandGroup(_WithGlobalOptions, TyperGroup):
 
 
 def group(help: str, cls: type[CommandGroup] = CommandGroup) -> typer.Typer:
-    """Return a new group of commands, which alone shows its help; ``help`` begins with its one line."""
+    """Return a new group of commands. Without a command it shows its help; ``help`` begins with its one line."""
     app = typer.Typer(cls=cls, help=help, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True)(_show_help)
     return app

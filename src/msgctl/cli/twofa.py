@@ -32,7 +32,7 @@ class CodeRecipient(NamedTuple):
     def values(self, context: Context, numbers: Numbers, *, sms: bool = False) -> dict[str, str | None]:
         """Return what all these operations need: the phone, the application and the country. Raises UsageError."""
         number = numbers.one(context, self.phone, sms=sms)
-        name = requests.given(context, "app_name", self.app_name, lambda text: values.words(text, "--app-name"))
+        name = requests.given(context, "app_name", self.app_name, lambda text: values.short_text(text, "--app-name"))
         if name is None:
             profile = context.profile
             stored = "" if profile.is_sandbox else f", or store it as app_name in profile {profile.name}"
@@ -120,5 +120,5 @@ def verify(
         code = prompts.ask(context, "Code: ")
     elif code == "-":
         code = prompts.read_line(context, 1024, "the code")
-    given["code"] = values.words("".join(code.split()), "--code")
+    given["code"] = values.short_text("".join(code.split()), "--code")
     return requests.run(context, ops.VERIFY_2FA, given)

@@ -1,6 +1,6 @@
 """Profiles: where the service is, and which credentials and defaults to use.
 
-A profile chosen with ``-p`` is taken whole. Otherwise MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY override the one
+A profile chosen with ``-p`` is used unchanged. Otherwise MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY override the one
 that MSGCTL_PROFILE or ``default_profile`` names. The sandbox takes nothing from the environment, however it was chosen,
 so that it never reaches the real service.
 """

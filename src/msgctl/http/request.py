@@ -62,9 +62,9 @@ class Request(NamedTuple):
             "headers": self.headers,
         }
         if query:
-            document["query"] = _members(query)
+            document["query"] = _by_name(query)
         if form:
-            document["form"] = _members(form)
+            document["form"] = _by_name(form)
         if self.json is not None:
             document["json"] = load_json(self.json)
         return document
@@ -108,7 +108,7 @@ def encoded(pairs: Pairs) -> str:
     )
 
 
-def _members(pairs: Pairs) -> dict[str, str | list[str]]:
+def _by_name(pairs: Pairs) -> dict[str, str | list[str]]:
     """Return parameters by name; those given more than once are an array."""
     given: dict[str, list[str]] = {}
     for name, value in pairs:

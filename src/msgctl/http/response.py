@@ -15,7 +15,7 @@ from msgctl import operations
 from msgctl.config.profiles import is_loopback
 from msgctl.errors import RETRYABLE_STATUSES, MsgctlError, OutcomeUnknownError, RefusedError, UnreadableError
 from msgctl.jsontext import ShapeError, load_json, pieces
-from msgctl.operations import Effect, Kind, Member, Operation, Record
+from msgctl.operations import Effect, Kind, Operation, Record, ResponseField
 from msgctl.recipients import FAILURE_WORDS, has_error, words
 from msgctl.text import shorten
 
@@ -79,6 +79,22 @@ class Response(NamedTuple):
     body: bytes
     document: Mapping[str, Any]
 
+    def attached(self) -> dict[str, Any]:
+        """Return what an error has of this response: see `MsgctlError`."""
+        return attached(self.http_status, self.body, load_json(self.body))
+
+
+def attached(status: int, body: bytes, document: Any) -> dict[str, Any]:
+    """Return what an error has of a response: see `MsgctlError`. ``document`` is its JSON, None if it is not whole."""
+    text = body.decode(errors="replace")
+    found = document if isinstance(document, dict) else {}
+    return {
+        "http_status": status,
+        "record": {name: found[name] for name in ("error", "msg") if name in found},
+        "body": text[:LONGEST_BODY],
+        "document": document if len(text) <= LONGEST_BODY else None,
+    }
+
 
 def read(operation: Operation, body: bytes, http_status: int) -> Response:
     """Return the response to an operation. Raises ShapeError if the body does not hold the operation's record.
@@ -86,7 +102,7 @@ def read(operation: Operation, body: bytes, http_status: int) -> Response:
     The record is the JSON object itself, or what its ``data`` holds. Where the record has entries in ``data``, they
     are an array in the response's ``document``, although the service may send a single object.
     """
-    return Response(operation, http_status, body, _record(operation.answer, load_json(body)))
+    return Response(operation, http_status, body, _record(operation.record, load_json(body)))
 
 
 def credits_left(response: Response) -> Decimal | None:
@@ -111,47 +127,47 @@ def _record(record: Record, document: Any) -> Mapping[str, Any]:
     data = found.get("data")
     if record.entries and isinstance(data, dict) and "data" not in data:
         found = {**found, "data": [data]}
-    elif isinstance(data, dict) and not _has_members(record, found, besides=("data",)):
+    elif isinstance(data, dict) and not _has_fields(record, found, besides=("data",)):
         found = data
-    elif not record.entries and isinstance(data, list) and len(data) == 1 and not _has_members(record, found):
+    elif not record.entries and isinstance(data, list) and len(data) == 1 and not _has_fields(record, found):
         found = data[0] if isinstance(data[0], dict) else {}
-    if not _has_members(record, found):
-        names = ", ".join(member.name for member in record.members)
+    if not _has_fields(record, found):
+        names = ", ".join(field.name for field in record.fields)
         raise ShapeError(f"it has none of the fields of {record.name} ({names})")
-    if len(record.members) > 1 and not _has_members(record, found, besides=("status",)) and has_error(found):
+    if len(record.fields) > 1 and not _has_fields(record, found, besides=("status",)) and has_error(found):
         raise ShapeError(f"it has an error and no {record.name}")
-    _check_members(found, record.members)
+    _check_fields(found, record.fields)
     return found
 
 
-def _has_members(record: Record, document: Mapping[str, Any], besides: Sequence[str] = ()) -> bool:
+def _has_fields(record: Record, document: Mapping[str, Any], besides: Sequence[str] = ()) -> bool:
     """Return whether an object has a field of a record; null says nothing, and ``msg`` may be the error record's."""
-    return any(document.get(each.name) is not None for each in record.members if each.name not in ("msg", *besides))
+    return any(document.get(each.name) is not None for each in record.fields if each.name not in ("msg", *besides))
 
 
-def _check_members(document: Mapping[str, Any], members: Sequence[Member]) -> None:
+def _check_fields(document: Mapping[str, Any], fields: Sequence[ResponseField]) -> None:
     """Check that fields are arrays of objects, objects or plain values, as they should be; null is always allowed.
 
     A plain value may be a number or a string: it is shown as it came.
     """
-    for member in members:
-        value = document.get(member.name)
+    for field in fields:
+        value = document.get(field.name)
         if value is None:
             continue
-        if member.kind is Kind.ARRAY:
+        if field.kind is Kind.ARRAY:
             if not isinstance(value, list) or not {dict}.issuperset(map(type, value)):
-                raise ShapeError(f"its field {member.name} is not an array of objects")
-            are_plain = {Kind.ARRAY, Kind.OBJECT}.isdisjoint(each.kind for each in member.of)
+                raise ShapeError(f"its field {field.name} is not an array of objects")
+            are_plain = {Kind.ARRAY, Kind.OBJECT}.isdisjoint(each.kind for each in field.of)
             values = chain.from_iterable(map(dict.values, value))  # there can be very many, so all are checked at once
             if not (are_plain and {dict, list}.isdisjoint(map(type, values))):
                 for entry in value:
-                    _check_members(entry, member.of)
-        elif member.kind is Kind.OBJECT:
+                    _check_fields(entry, field.of)
+        elif field.kind is Kind.OBJECT:
             if not isinstance(value, dict):
-                raise ShapeError(f"its field {member.name} is not an object")
-            _check_members(value, member.of)
+                raise ShapeError(f"its field {field.name} is not an object")
+            _check_fields(value, field.of)
         elif isinstance(value, (dict, list)):
-            raise ShapeError(f"its field {member.name} is not a plain value")
+            raise ShapeError(f"its field {field.name} is not a plain value")
 
 
 _NOT_VERIFIED = FAILURE_WORDS | frozenset(
@@ -179,16 +195,16 @@ def parse(
     if response.extensions.get("lost"):
         raise failure.in_doubt(fault)
     found = Response(operation, status, response.content, document if isinstance(document, dict) else {})
-    if not operation.answer.members and "fault" not in response.extensions:
+    if not operation.record.fields and "fault" not in response.extensions:
         return found
     reason = fault
     try:
-        found = found if fault else found._replace(document=_record(operation.answer, document))
+        found = found if fault else found._replace(document=_record(operation.record, document))
     except ShapeError as error:
         reason = str(error)
     if reason:
         # A status may be that of the error.
-        is_error = has_error(found.document) and not _has_members(operation.answer, found.document, ("status",))
+        is_error = has_error(found.document) and not _has_fields(operation.record, found.document, ("status",))
         if operation is operations.VERIFY_2FA or is_error:
             raise failure.refused()
         if any_json and operation.effect is Effect.READS and not fault:
@@ -293,13 +309,7 @@ class Failure(NamedTuple):
         return error
 
     def _attached(self) -> dict[str, Any]:
-        text = self.response.content.decode(errors="replace")
-        return {
-            "http_status": self._status,
-            "record": {name: self._object[name] for name in ("error", "msg") if name in self._object},
-            "body": text[:LONGEST_BODY],
-            "document": self.document if len(text) <= LONGEST_BODY else None,
-        }
+        return attached(self._status, self.response.content, self.document)
 
     def _said(self) -> str:
         """Return what the service or the page says, for a message."""

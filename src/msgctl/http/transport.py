@@ -3,9 +3,9 @@
 `NetworkTransport` is an `httpx.BaseTransport`, like the in-process sandbox; `httpx.Client` with its cookies, redirects
 and default headers is not used, nor is httpcore's pool, since there is one connection. The limit is
 ``request.extensions["timeout"]["read"]``, in seconds for everything: name lookup, connection, TLS, proxy, request and
-response. ``request.extensions["sent"]`` becomes True before the first byte of the request leaves this machine. The
-response is returned whole; if its body cannot be used, ``response.extensions["fault"]`` says why, and ``["lost"]`` is
-True if the connection was lost or the time was over.
+response. ``request.extensions["sent"]`` becomes True before the first byte of the request is sent. The response
+is returned whole; if its body cannot be used, ``response.extensions["fault"]`` says why, and ``["lost"]`` is True if
+the connection was lost or the time was over.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         if isinstance(error, httpcore.ConnectError) or self._proxy is None:
             reason = f": {cause.strerror}" if isinstance(cause, OSError) and cause.strerror else ""
             return NotReachedError(f"No connection to {peer}{reason}", CHECK_ADDRESS)
-        said = re.match("[0-9]{3}", str(error)) if isinstance(error, httpcore.ProxyError) else None
+        said = re.match("[0-9]{3}", str(error))  # httpcore: the status of a proxy, and its reason
         response = f" and responded with {said[0]}" if said else ""
         return NotReachedError(
             f"The proxy did not open a connection to {self._host}{response}", CHECK_PROXY, retryable=False
@@ -210,7 +210,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection that keeps what is written until something is read, so that a request leaves in one packet."""
+    """A connection that keeps what is written until something is read, so that a request is sent in one packet."""
 
     def __init__(self, stream: httpcore.NetworkStream, transport: NetworkTransport) -> None:
         self._stream = stream

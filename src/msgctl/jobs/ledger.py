@@ -311,9 +311,7 @@ class Ledger:
             written.clear()
 
     def _change(self, statement: str, values: Sequence[object], rows: Sized) -> None:
-        # Half of a surrogate pair, which SQLite cannot store, becomes a question mark.
-        text = json.dumps(rows, ensure_ascii=False).encode(errors="replace").decode()
-        if self.db.execute(statement, (*values, text)).rowcount != len(rows):
+        if self.db.execute(statement, (*values, json.dumps(rows))).rowcount != len(rows):
             raise sqlite3.DatabaseError("another process has changed it")
 
     def _load(self, message: int) -> tuple[dict[str, Any], int]:
@@ -325,7 +323,7 @@ class Ledger:
 
 
 def _why(result: RequestResult) -> str | None:
-    """Return why recipients were not accepted; a doubt about an earlier request remains."""
+    """Return why recipients were not accepted, and that an earlier request may have been carried out."""
     why = result.error.message if result.error else None
     if why and result.intent.state is State.AGAIN:
         return f"an earlier request may have been carried out; the last one: {why}"

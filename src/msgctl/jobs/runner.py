@@ -125,7 +125,7 @@ def send(client: Client, spec: JobSpec, intent: Intent) -> RequestResult:
     return RequestResult(intent, found, body=response.body.decode() if is_in_doubt else None)
 
 
-class StateReply(NamedTuple):
+class StateResult(NamedTuple):
     """The delivery state of a recipient's message, or the error instead of it."""
 
     line: int
@@ -157,17 +157,17 @@ class StatePoller(Workers):
         self._limiter.sent(1, self._monotonic())
         return next(self._to_check, None)
 
-    def _perform(self, client: Client, item: tuple[int, str]) -> StateReply:
+    def _perform(self, client: Client, item: tuple[int, str]) -> StateResult:
         line, message = item
         try:
             state = client.send(operations.MESSAGES_STATE, {"id": message}).document.get("state")
         except MsgctlError as error:
-            return StateReply(line, error=error)
+            return StateResult(line, error=error)
         except Exception as error:  # noqa: BLE001 (one message must not end the others)
-            return StateReply(line, error=unexpected(error))
-        return StateReply(line, None if state is None else storable(str(state)))
+            return StateResult(line, error=unexpected(error))
+        return StateResult(line, None if state is None else storable(str(state)))
 
-    def _record(self, result: StateReply) -> None:
+    def _record(self, result: StateResult) -> None:
         self.checked += 1
         if result.error:
             self.failed += 1

@@ -51,7 +51,7 @@ class Event(StrEnum):
     ACCEPTED = "accepted"
     REFUSED = "refused"
     LOST = "unknown"
-    NOT_SENT = "its request did not leave this machine"
+    NOT_SENT = "its request was not sent"
     RESEND = "the user asked to send it again"
     RUN_ENDED = "the run that should send it again ended"
     OPTED_OUT = "the recipient opted out"

@@ -67,8 +67,8 @@ class Template(tuple[str | Placeholder, ...]):
     @property
     def constant(self) -> str | None:
         """The text, if it is the same for every row."""
-        texts = [piece for piece in self if isinstance(piece, str)]
-        return "".join(texts) if len(texts) == len(self) else None
+        literals = [piece for piece in self if isinstance(piece, str)]
+        return "".join(literals) if len(literals) == len(self) else None
 
     def fill(self, row: Row) -> str:
         """Return the text for a row. Raises UsageError if a cell is empty."""
@@ -90,13 +90,13 @@ Render = Callable[[Row], Message]
 
 def renderer(
     recipients: Recipients,
-    texts: Mapping[str, str | Sequence[str]],
+    templates: Mapping[str, str | Sequence[str]],
     check: Callable[[str], str],
     cost: int | None,
 ) -> Render:
     """Return what renders the message of each row. Raises UsageError for templates that no row can fill.
 
-    ``texts`` are templates by wire name; a sequence of them makes an array (an empty one: all columns but the phone's).
+    ``templates`` are by wire name; a sequence of them makes an array (an empty one: all columns but the phone's).
     ``check`` returns the text to send or raises UsageError. ``cost`` estimates its credits: None is one per segment.
     """
     others = [
@@ -104,22 +104,22 @@ def renderer(
         for index, name in enumerate(recipients.columns)
         if name and name != recipients.phone_column
     ]
-    templates = {
+    parsed = {
         name: [Template.parse(each, recipients.columns) for each in ([text] if isinstance(text, str) else text)]
         or others
-        for name, text in texts.items()
+        for name, text in templates.items()
     }
 
     def render(row: Row) -> Message:
-        filled = {name: [check(template.fill(row)) for template in each] for name, each in templates.items()}
-        parameters = {name: each[0] if isinstance(texts[name], str) else each for name, each in filled.items()}
+        filled = {name: [check(template.fill(row)) for template in each] for name, each in parsed.items()}
+        parameters = {name: each[0] if isinstance(templates[name], str) else each for name, each in filled.items()}
         if cost is not None:
             return Message(parameters, 0, cost)
         sizes = {text: segments.count(text).segments for each in filled.values() for text in each}
         saved = sum(segments.saved_by_gsm7(text) for text, size in sizes.items() if size > 1)
         return Message(parameters, sum(sizes.values()), sum(sizes.values()), saved)
 
-    constants = [template.constant for each in templates.values() for template in each]
+    constants = [template.constant for each in parsed.values() for template in each]
     for text in constants:
         if text is not None:
             check(text)

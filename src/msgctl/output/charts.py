@@ -43,8 +43,8 @@ def statistics(document: Mapping[str, Any], width: int) -> Iterator[RenderableTy
     yield Text(f"→ {cell(document.get('urlLong'))}", "dim")
     yield Text("")
     metrics: dict[str, list[Row]] = {name: [] for name in (*PLAIN_CATEGORIES, *PREMIUM_CATEGORIES)}
-    for name, members in metrics_of(document):
-        metrics.setdefault(name, []).append(members)
+    for name, values in metrics_of(document):
+        metrics.setdefault(name, []).append(values)
     dated, hourly = metrics.pop("date"), metrics.pop("hour")
     by_day, by_hour = _summed(dated, date.fromisoformat), _summed(hourly, _hour)
     days = [(f"{day:%a} {day.day} {day:%b}", clicks) for day, clicks in _every(by_day)] or _counts(dated)

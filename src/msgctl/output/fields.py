@@ -19,8 +19,9 @@ METRIC_FIELDS = ("category", "property", "clicks", "percent", "date", "region", 
 """The columns of click statistics, one row per metric."""
 
 GAP = "  "
-_FORMULA = re.compile(r"[=@\t\r]|[+-](?![0-9 ().-]*\Z)")
-"""A cell that a spreadsheet would run as a formula. A phone number such as +57 300 and a negative number are not."""
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?![0-9.]*\Z|(?=.*[0-9] +[0-9(])[0-9 ().-]*\Z)")
+"""A cell that a spreadsheet would run as a formula. A number with a sign is not, nor is +57 300 123-4567, since two
+numbers beside each other are no arithmetic; 57-300 behind a sign is."""
 
 Row = Mapping[str, Any]
 
@@ -66,11 +67,11 @@ def of_record(record: Record) -> tuple[str, ...]:
     """Return the columns of an operation's responses: those of an entry, then those of the dispatch around it."""
     if record is operations.RESPONSE_STATISTIC:
         return METRIC_FIELDS
-    names = [member.name for member in record.members]
+    names = [field.name for field in record.fields]
     if not record.entries:
         return tuple(names)
     own = sorted((name for name in names if name != "data"), key=lambda name: (name != "id", name != "status"))
-    return (*(member.name for member in record.entries), *map(_beside_entries, own))
+    return (*(field.name for field in record.entries), *map(_beside_entries, own))
 
 
 def rows_of(response: Response) -> Iterator[Row]:
@@ -78,9 +79,9 @@ def rows_of(response: Response) -> Iterator[Row]:
 
     An entry's row has the fields of its dispatch too: ``dispatch.id`` and ``dispatch.status``, the others as they are.
     """
-    record, document = response.operation.answer, response.document
+    record, document = response.operation.record, response.document
     if record is operations.RESPONSE_STATISTIC:
-        metrics = [{"category": category, **members} for category, members in metrics_of(document)]
+        metrics = [{"category": category, **values} for category, values in metrics_of(document)]
         yield from ({**document, **metric} for metric in metrics or [{}])
     elif not record.entries:
         yield document
@@ -105,10 +106,10 @@ def columns_of(record: Record, rows: Iterable[Row]) -> tuple[str, ...]:
 
 def table(responses: Sequence[Response], chosen: Sequence[str]) -> tuple[Sequence[str], list[Row]]:
     """Return the columns and the rows of responses to one operation; ``chosen`` are the columns asked for, if any."""
-    answer = responses[0].operation.answer
+    record = responses[0].operation.record
     rows = [row for response in responses for row in rows_of(response)]
-    columns = chosen or columns_of(answer, rows)
-    if answer is operations.RESPONSE_STATISTIC:  # without metrics there is no row, unless other fields are chosen
+    columns = chosen or columns_of(record, rows)
+    if record is operations.RESPONSE_STATISTIC:  # without metrics there is no row, unless other fields are chosen
         rows = [row for row in rows if any(reach(row, name) is not None for name in columns)]
     return columns, rows
 
@@ -116,9 +117,9 @@ def table(responses: Sequence[Response], chosen: Sequence[str]) -> tuple[Sequenc
 def metrics_of(document: Row) -> Iterator[tuple[str, Row]]:
     """Return the metrics of click statistics, each with its category."""
     for metric in document.get("metrics") or ():
-        for category, members in metric.items():
-            if isinstance(members, Mapping):
-                yield category, members
+        for category, values in metric.items():
+            if isinstance(values, Mapping):
+                yield category, values
 
 
 def _beside_entries(name: str) -> str:
@@ -127,7 +128,7 @@ def _beside_entries(name: str) -> str:
 
 
 def check(fields: Sequence[str], columns: Iterable[str]) -> None:
-    """Check that the fields asked for are columns, or members of one. Raises UsageError."""
+    """Check that the fields asked for are columns, or fields of one. Raises UsageError."""
     known = list(dict.fromkeys(columns))
     for field in fields:
         if {field, field.partition(".")[0], field.removeprefix("data.").partition(".")[0]}.isdisjoint(known):
@@ -184,11 +185,12 @@ def width_of(text: str) -> int:
 
 
 def csv_line(row: Iterable[str]) -> str:
-    """Return a row quoted according to RFC 4180, but with a bare line feed. A newline in a cell stays one."""
+    """Return a row quoted according to RFC 4180, but with a bare line feed. Newlines in a cell stay newlines."""
     import csv  # not for tables
 
     line = io.StringIO()
-    guarded = [_guard("\n".join(map(clean, text.splitlines()))) for text in row]
+    texts = (text.replace("\r\n", "\n").replace("\r", "\n") for text in row)
+    guarded = [_guard("\n".join(map(clean, text.split("\n")))) for text in texts]
     csv.writer(line, lineterminator="\n").writerow(guarded)
     return line.getvalue()
 

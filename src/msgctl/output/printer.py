@@ -141,15 +141,15 @@ class Printer:
             for response in responses:
                 self._json(response.body, compact=result.asked > 1)
             return
-        answer = responses[0].operation.answer
-        is_statistic = answer is operations.RESPONSE_STATISTIC
+        record = responses[0].operation.record
+        is_statistic = record is operations.RESPONSE_STATISTIC
         columns, rows = fields.table(responses, chosen)
         if self._format is Format.TABLE and not chosen:
             columns = sorted(columns, key=lambda name: (name != "phone", name in ("sms", "message")))
             for response in responses if is_statistic else ():
                 names = [name for name in response.document if name != "metrics"]
                 self._write(fields.listing(names, response.document))
-            if len(responses) == 1 and not answer.entries and not is_statistic:
+            if len(responses) == 1 and not record.entries and not is_statistic:
                 self._write(fields.listing(columns, rows[0]))
                 return
         self._rows(columns, rows)

@@ -142,7 +142,7 @@ def _verdict(result: ServiceResult, now: float) -> Sequence[str]:
         outcomes = [each.outcome for each in result.outcomes] or [
             "refused" if is_failure(str(row.get("status", row.get("state")))) else ACCEPTED for row in rows
         ]
-        noun = "call" if operation.answer is ops.RESPONSE_CALL else "message"
+        noun = "call" if operation.record is ops.RESPONSE_CALL else "message"
         accepted, of = outcomes.count(ACCEPTED), plural(len(outcomes), noun)
         is_all = accepted == len(outcomes)
         return ("ok" if is_all else "warn", f"{of if is_all else f'{accepted:,} of {of}'} accepted", *_charged(rows))
@@ -174,31 +174,31 @@ def _is_code(operation: ops.Operation) -> bool:
 
 def _responses(responses: Sequence[Response], now: float, width: int) -> Iterator[RenderableType]:
     """Return the responses to one operation as a table, a record, or a chart."""
-    answer = responses[0].operation.answer
-    if answer.entries or answer is ops.RESPONSE_STATE:
-        known = [member.name for member in answer.entries or answer.members]
+    record = responses[0].operation.record
+    if record.entries or record is ops.RESPONSE_STATE:
+        known = [field.name for field in record.entries or record.fields]
         columns, rows = fields.table(responses, ())
-        names = _in_order([*known, *columns[len(fields.of_record(answer)) :]], answer)
+        names = _in_order([*known, *columns[len(fields.of_record(record)) :]], record)
         yield from listing([Column(name, spare=_SPARE.get(name, 0)) for name in names], rows, now, width)
         return
     for response in responses:
         document = response.document
-        if answer is ops.RESPONSE_BALANCE:
+        if record is ops.RESPONSE_BALANCE:
             left = cell(document.get("status"))
             yield Text.assemble((number(left), "bold"), " credit left" if left == "1" else " credits left")
-        elif answer is ops.RESPONSE_STATISTIC:
+        elif record is ops.RESPONSE_STATISTIC:
             from msgctl.output import charts
 
             yield from charts.statistics(document, width)
         else:
-            names = _in_order(fields.columns_of(answer, [document]), answer)
+            names = _in_order(fields.columns_of(record, [document]), record)
             filled = [name for name in names if document.get(name) not in (None, "")]
-            if untold := [name for name in filled if not _is_told(answer, name, document)]:
+            if untold := [name for name in filled if not _is_told(record, name, document)]:
                 yield _record(document, untold, now)
 
 
-def _in_order(names: Iterable[str], answer: ops.Record) -> list[str]:
-    order = _STATE_ORDER if answer is ops.RESPONSE_STATE else _ORDER
+def _in_order(names: Iterable[str], record: ops.Record) -> list[str]:
+    order = _STATE_ORDER if record is ops.RESPONSE_STATE else _ORDER
     places = {name: place for place, name in enumerate((*order, "", "sms", "message"))}
     return sorted(names, key=lambda name: places.get(name, len(order)))
 
@@ -233,11 +233,11 @@ def _checks(documents: Iterable[Row]) -> Iterator[RenderableType]:
         yield verdict("bad" if failed else "warn", *failed, *warned)
 
 
-def _is_told(answer: ops.Record, name: str, document: Row) -> bool:
+def _is_told(record: ops.Record, name: str, document: Row) -> bool:
     """Return whether the verdict already shows a field."""
-    if answer is ops.RESPONSE_URL_SHORT:
+    if record is ops.RESPONSE_URL_SHORT:
         return name == "msg"
-    return name == "status" and (answer, str(document[name]).lower()) in _TOLD
+    return name == "status" and (record, str(document[name]).lower()) in _TOLD
 
 
 def _charged(rows: Sequence[Row]) -> tuple[str, ...]:

@@ -242,5 +242,5 @@ def _output(node: Node) -> list[str]:
         return list(own.get("items", own)["properties"])
     if node.facts.performs is None:
         return []
-    record = node.facts.performs.answer
-    return [field.name for field in record.entries or record.members]
+    record = node.facts.performs.record
+    return [field.name for field in record.entries or record.fields]

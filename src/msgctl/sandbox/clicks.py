@@ -27,9 +27,7 @@ VISITOR = (*_PLACE, *_DEVICE)
 _PLAIN = ("country", "device", "operating_system")
 """The fields that are kept for a plain URL."""
 
-CATEGORIES = {
-    each.name: each for member in RESPONSE_STATISTIC.members if member.name == "metrics" for each in member.of
-}
+CATEGORIES = {each.name: each for field in RESPONSE_STATISTIC.fields if field.name == "metrics" for each in field.of}
 """All categories of a statistic in the order of the interface, each with its fields."""
 
 _COLUMNS = {"operatingSystem": "operating_system", "countryIsoCode": "country"}
@@ -70,7 +68,7 @@ def statistic(
     (total,) = db.execute(query, (url, *days)).fetchone()
     found = []
     for category in categories:
-        fields = [member.name for member in CATEGORIES[category].of]
+        fields = [field.name for field in CATEGORIES[category].of]
         more = [name for name in fields if name not in ("property", "clicks", "percent")]
         columns = [_COLUMNS.get(name, name) for name in (category, *more)]
         order = sorted(columns) if category in ("date", "hour") else ["number DESC", *columns]

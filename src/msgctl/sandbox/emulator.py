@@ -248,7 +248,7 @@ class Emulator:
             with begin() as db:
                 # The time is read inside the transaction, so that messages are stored in the order of their times.
                 scope = Scope(db, *self.now(db), self.random, self.origin)
-                return json_response(HANDLERS[operation.answer.name](scope, given))
+                return json_response(HANDLERS[operation.record.name](scope, given))
         except Refusal as refusal:
             return refusal.response()
 

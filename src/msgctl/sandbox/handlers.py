@@ -25,8 +25,8 @@ from msgctl.operations import (
     RESPONSE_SMS_2FA,
     RESPONSE_STATE,
     Kind,
-    Member,
     Record,
+    ResponseField,
 )
 from msgctl.sandbox.protocol import Refusal, invalid, missing, quoted
 from msgctl.text import plural, timestamp
@@ -176,10 +176,10 @@ def _record(record: Record, scope: Scope, sent: Sequence[SentMessage]) -> dict[s
         "minutes_to_expire": MINUTES_TO_EXPIRE,
         "data": [_entry(record.entries, scope, message) for message in sent],
     }
-    return {member.name: facts[member.name] for member in record.members}
+    return {field.name: facts[field.name] for field in record.fields}
 
 
-def _entry(members: Iterable[Member], scope: Scope, message: SentMessage) -> dict[str, Any]:
+def _entry(fields: Iterable[ResponseField], scope: Scope, message: SentMessage) -> dict[str, Any]:
     """Return the fields of a message that the interface names, in its order; a code in its text is masked."""
     state = message.reached(scope.now)[-1]
     facts: dict[str, Any] = {
@@ -195,7 +195,7 @@ def _entry(members: Iterable[Member], scope: Scope, message: SentMessage) -> dic
         "name": message.template or "",
         "created": message.created,
     }
-    return {each.name: facts[each.name] if each.kind is Kind.STRING else int(facts[each.name]) for each in members}
+    return {each.name: facts[each.name] if each.kind is Kind.STRING else int(facts[each.name]) for each in fields}
 
 
 # --- balance, blocked numbers, SMS, calls, message states
@@ -235,7 +235,7 @@ def messages_state(scope: Scope, given: Given) -> dict[str, object]:
     if not found:
         raise Refusal("NOT_FOUND", f"id: no message {quoted(given['id'])}", parameter="id")
     (message,) = found
-    return {**_entry(RESPONSE_STATE.members, scope, message), "created": timestamp(message.created)}
+    return {**_entry(RESPONSE_STATE.fields, scope, message), "created": timestamp(message.created)}
 
 
 def _check_speech(given: Given) -> None:
@@ -262,7 +262,7 @@ def send_by_chatapp(scope: Scope, given: Given) -> dict[str, object]:
         text = ": ".join(filter(None, (template, ", ".join(given["body"]))))
         more = {"template": template, "template_values": json.dumps(given["body"])}
         sent = send(scope, [given["phone"]], CHATAPP, text, **more)
-    return {**_entry(RESPONSE_CHATAPP.members, scope, sent[0]), "status": status(sent)}
+    return {**_entry(RESPONSE_CHATAPP.fields, scope, sent[0]), "status": status(sent)}
 
 
 # --- verification codes: one for each phone and app name, used once, valid for ten minutes

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, get_origin
 
 from msgctl import __version__
-from msgctl.operations import OPERATIONS, Field, Kind, Member, Operation, Place
+from msgctl.operations import OPERATIONS, Field, Kind, Operation, Place, ResponseField
 from msgctl.sandbox.endpoints import ENDPOINTS, Endpoint
 from msgctl.sandbox.protocol import BASE_PATH, CREDENTIALS, FORM_TYPE, FORMATS, JSON_TYPE, MOST, SandboxResponse
 
@@ -54,7 +54,7 @@ def _document() -> Schema:
         "components": {
             "schemas": {
                 "Error": _ERROR,
-                **{each.answer.name.replace(" ", "-"): _record(each.answer.members) for each in OPERATIONS},
+                **{each.record.name.replace(" ", "-"): _record(each.record.fields) for each in OPERATIONS},
             }
         },
     }
@@ -63,7 +63,7 @@ def _document() -> Schema:
 def _operation(operation: Operation) -> Schema:
     name, summary = operation.name.replace(" ", "-"), f"{operation.method} {operation.path}"
     fields = (*CREDENTIALS[operation.credentials], *operation.fields)
-    return _described(name, "service", summary, fields, {"$ref": _ref(operation.answer.name)}, _ERRORS)
+    return _described(name, "service", summary, fields, {"$ref": _ref(operation.record.name)}, _ERRORS)
 
 
 def _endpoint(endpoint: Endpoint) -> Schema:
@@ -122,20 +122,20 @@ def _field(field: Field) -> Schema:
     return schema
 
 
-def _record(members: Iterable[Member]) -> Schema:
-    members = list(members)
-    schema = _object({each.name: _member(each) for each in members})
-    if all(each.kind is Kind.OBJECT for each in members):  # each element of a statistic is of one category
+def _record(fields: Iterable[ResponseField]) -> Schema:
+    fields = list(fields)
+    schema = _object({each.name: _response_field(each) for each in fields})
+    if all(each.kind is Kind.OBJECT for each in fields):  # each element of a statistic is of one category
         schema["required"] = []
     return {**schema, "additionalProperties": False}
 
 
-def _member(member: Member) -> Schema:
-    if member.kind is Kind.ARRAY:
-        return {"type": "array", "items": _record(member.of)}
-    if member.kind is Kind.OBJECT:
-        return _record(member.of)
-    return {"type": member.kind.value}
+def _response_field(field: ResponseField) -> Schema:
+    if field.kind is Kind.ARRAY:
+        return {"type": "array", "items": _record(field.of)}
+    if field.kind is Kind.OBJECT:
+        return _record(field.of)
+    return {"type": field.kind.value}
 
 
 def _object(properties: Schema) -> Schema:

@@ -283,8 +283,8 @@ class FileFormat:
     def connect(self, path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         """Connect to an existing file, whatever is in it, for use by any thread.
 
-        ``read_only`` also works on a disk that cannot be written to. Raises ConfigurationError if the file is not ours
-        alone, OSError and sqlite3.Error if it cannot be used.
+        ``read_only`` also works on a disk that cannot be written to. Raises ConfigurationError if the file is not
+        private, OSError and sqlite3.Error if it cannot be used.
         """
         import sqlite3
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from conftest import KEY
 from hostile.bodies import BODIES, BODY, EITHER, NUMBERS, TEXTS, body_of, of_numbers
 from hostile.holding import DOUBT, LOST, NOT_WHOLE, READABLE, REFUSED, UNREADABLE, Verdict
-from support.service import Behaviour, answer, drip, drop, raw, reset, silent, then
+from support.service import Behaviour, drip, drop, raw, reset, respond, silent, then
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ BROTLI = bytes.fromhex(
     "bffc07afc32f0110870500bad875"
 )
 
-RESPONSES: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
+ODD_HTTP: dict[str, tuple[Behaviour, tuple[Verdict, ...]]] = {
     # What is not HTTP, or not quite
     "no status line": (raw(b"Content-Type: application/json\r\n\r\n" + BODY), LOST),
     "HTTP/0.9, only a body": (raw(BODY), LOST),
@@ -108,33 +108,33 @@ REDIRECTS = {301: REFUSED, 302: DOUBT, 303: DOUBT, 308: REFUSED}
 def _statuses() -> Iterator[Hostile]:
     for verdicts, statuses in STATUSES.items():
         for status in statuses:
-            yield Hostile(f"{status} with the record", answer(BODY, status), verdicts)
+            yield Hostile(f"{status} with the record", respond(BODY, status), verdicts)
     for status in (500, 520):
-        yield Hostile(f"{status} with a page", answer(HTML, status, {"Content-Type": "text/html"}), DOUBT)
+        yield Hostile(f"{status} with a page", respond(HTML, status, {"Content-Type": "text/html"}), DOUBT)
     for status, verdicts in REDIRECTS.items():
         where = {"Location": f"https://other.example/?key={quote(KEY)}"}
-        yield Hostile(f"{status} to another host", answer(b"", status, where), verdicts)
+        yield Hostile(f"{status} to another host", respond(b"", status, where), verdicts)
 
 
 def _bodies() -> Iterator[Hostile]:
     for name, (body, verdicts) in BODIES.items():
-        yield Hostile(f"{name}, as a body", answer(body), verdicts)
+        yield Hostile(f"{name}, as a body", respond(body), verdicts)
     for name, number in NUMBERS.items():
-        yield Hostile(f"{name}, in every number", answer(of_numbers(number)), EITHER)
+        yield Hostile(f"{name}, in every number", respond(of_numbers(number)), EITHER)
     for name, text in TEXTS.items():
-        yield Hostile(f"{name}, in every field", answer(body_of(text)), READABLE)
+        yield Hostile(f"{name}, in every field", respond(body_of(text)), READABLE)
     for status in (400, 520):
         texts = list(TEXTS.values())
         record = {"error": "".join(texts), "msg": dict.fromkeys(texts, texts)}
-        yield Hostile(f"every odd text, in an error of {status}", answer(record, status), REFUSED)
+        yield Hostile(f"every odd text, in an error of {status}", respond(record, status), REFUSED)
 
 
-ANSWERS: tuple[Hostile, ...] = (
-    *(Hostile(name, *entry) for name, entry in RESPONSES.items()),
+RESPONSES: tuple[Hostile, ...] = (
+    *(Hostile(name, *entry) for name, entry in ODD_HTTP.items()),
     *_statuses(),
     *_bodies(),
 )
-"""The answers that every command gets: never fewer than 60."""
+"""The responses that every command gets: never fewer than 60."""
 
 
 SLOW: tuple[Hostile, ...] = (
@@ -145,4 +145,4 @@ SLOW: tuple[Hostile, ...] = (
     Hostile("chunks that drip", drip(CHUNKED, b"1\r\n \r\n"), LOST),
     Hostile("a refusal that drips", drip(b"HTTP/1.1 401 No\r\nContent-Length: 100000\r\n\r\n", b" "), REFUSED),
 )
-"""Answers that take as long as the server likes."""
+"""Responses that take as long as the server likes."""

@@ -1,7 +1,7 @@
-"""A server for benchmarks of jobs: it answers dispatches as fast as this language lets it, and counts them.
+"""A server for benchmarks of jobs: it responds to dispatches as fast as this language lets it, and counts them.
 
-Run as ``python answering.py SECONDS``, the time it waits before each answer. It prints its port, and for every line on
-its standard input what arrived since the last one, as a JSON object: dispatches, messages, and when each came.
+Run it as ``python responder.py SECONDS``, the time it waits before each response. It prints its port. For every line on
+its standard input it prints what arrived since the last one, as a JSON array: the time and size of each dispatch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Figures:
         return told
 
 
-class Answering(asyncio.Protocol):
+class Responder(asyncio.Protocol):
     """One connection; requests come one after another."""
 
     def __init__(self, figures: Figures, seconds: float) -> None:
@@ -60,17 +60,17 @@ class Answering(asyncio.Protocol):
             phones = request[at + 6 : end if end >= 0 else None].split(b"%2C")
             self._figures.arrivals.append((time.monotonic(), len(phones)))
             body = b'{"id":"d","status":1,"data":[%s]}' % b",".join([ENTRY % (phone, phone) for phone in phones])
-        answer = HEAD % (len(body), body)
+        response = HEAD % (len(body), body)
         if at >= 0 and self._seconds:
-            self._loop.call_later(self._seconds, self._write, answer)
+            self._loop.call_later(self._seconds, self._write, response)
         else:
-            self._write(answer)
+            self._write(response)
 
 
 async def serve(seconds: float) -> None:
     figures = Figures()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Answering(figures, seconds), "127.0.0.1", 0, backlog=1024)
+    server = await loop.create_server(lambda: Responder(figures, seconds), "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     while await loop.run_in_executor(None, sys.stdin.readline):
         print(figures.told(), flush=True)

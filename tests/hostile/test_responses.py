@@ -9,8 +9,8 @@ from time import monotonic
 
 import pytest
 
-from hostile.answers import ANSWERS, SLOW, Hostile
 from hostile.holding import FORMS, JSON, hold, ran
+from hostile.responses import RESPONSES, SLOW, Hostile
 from support.asking import Line
 from support.service import PATIENCE, Service
 from support.tool import Tool
@@ -32,14 +32,14 @@ def named(lines: list[Line], *paths: str) -> list[Line]:
     return [line for path in paths for line in lines if line.path == path]
 
 
-@pytest.mark.parametrize("hostile", ANSWERS, ids=name_of)
+@pytest.mark.parametrize("hostile", RESPONSES, ids=name_of)
 def test_every_command_survives_every_response(
     hostile: Hostile, lines: list[Line], server: Service, tool: Tool
 ) -> None:
     server.always(hostile.behaviour)
-    turn = ANSWERS.index(hostile)
+    turn = RESPONSES.index(hostile)
     for number, line in enumerate(each_kind(lines, turn)):
-        # What is shown of an answer is seen in each form; of another one only the error is.
+        # A response is shown in each format; of one that cannot be read, only the error is.
         is_shown = hostile.name.endswith("in every field") and not line.sends_a_job
         for form in FORMS if is_shown else [FORMS[(turn + number) % len(FORMS)]]:
             hold(hostile.name, hostile.verdicts, line, form, ran(line, tool, form))
