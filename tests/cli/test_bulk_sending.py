@@ -206,7 +206,7 @@ def test_unknown_messages_are_resent_only_on_request(lost: Any, three: str, jobs
 
 
 @pytest.mark.parametrize("again", [REFUSAL, None], ids=["refused", "not sent"])
-def test_a_doubt_remains_until_a_message_is_accepted(
+def test_an_outcome_stays_unknown_until_a_message_is_accepted(
     again: Behaviour | None, three: str, jobs: Jobs, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.always(accepting(service))

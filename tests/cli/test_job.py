@@ -305,7 +305,7 @@ def test_ctrl_c_ends_following_with_what_is_known(sent: str, tool: Tool, service
     assert f"msgctl job states {sent} --follow" in done.error["hint"]
 
 
-def test_a_state_that_cannot_be_checked_leaves_the_others(sent: str, jobs: Jobs, service: Service) -> None:
+def test_a_state_that_cannot_be_checked_does_not_stop_the_others(sent: str, jobs: Jobs, service: Service) -> None:
     states = Deliveries(service, {f"m{LUIS}": REFUSAL, f"m{EVA}": REFUSAL})
     done = jobs("job", "states", sent, "--json")
     assert (done.code, done.document["states"]) == (1, {"sent": 1})
@@ -332,7 +332,7 @@ def test_messages_that_could_not_be_checked_are_checked_first(jobs: Jobs, servic
     assert list(states.asked()) == [*numbers(12)[4:], *numbers(12)[:4]], "those that could not be checked come first"
 
 
-def test_messages_without_an_id_are_not_asked_for(jobs: Jobs, service: Service, home: Path) -> None:
+def test_messages_without_an_id_are_not_checked(jobs: Jobs, service: Service, home: Path) -> None:
     entries = [{"id": None, "status": "queued", "credits": 0, "phone": ANA}]
     service.will(BALANCE, respond({"data": entries}))
     job = jobs.send(of_phones(home, [ANA]))
@@ -453,7 +453,7 @@ def test_prune_deletes_finished_jobs_before_a_date(
     assert [each["job"] for each in jobs("job", "list", "--json").document] == [mixed], "an unfinished job stays"
 
 
-def test_states_are_asked_for_at_a_rate(sent: str, jobs: Jobs, service: Service) -> None:
+def test_states_are_checked_at_a_rate(sent: str, jobs: Jobs, service: Service) -> None:
     states = Deliveries(service, {})
     assert jobs("job", "states", sent, "--rate", "100", "--concurrency", "1").code == 0
     assert list(states.asked()) == [ANA, LUIS, EVA]

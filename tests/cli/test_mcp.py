@@ -244,7 +244,7 @@ def test_no_value_becomes_an_option_and_a_wrong_one_sends_nothing(tool: Tool) ->
     assert len(inbox(tool)) == 4
 
 
-def test_the_key_reaches_nothing(service: Service, home: Path) -> None:
+def test_the_key_is_in_no_result_and_no_log(service: Service, home: Path) -> None:
     service.will(respond({"status": 7, "key": KEY}), respond({"error": "NO", "msg": f"wrong key {KEY}"}, 520))
     seen = ""
 

@@ -35,7 +35,7 @@ def two(server: Service) -> Service:
         (["-p", "other"], {"CLIENT": "not a number"}, ("2", "other-key")),
     ],
 )
-def test_a_profile_chosen_by_option_is_taken_whole_and_the_environment_overrides_another(
+def test_a_profile_chosen_by_option_is_used_unchanged_and_the_environment_overrides_another(
     tool: Tool,
     two: Service,
     options: list[str],

@@ -302,7 +302,7 @@ def test_one_price_in_two_spellings_is_charged_to_both(tmp_path: Path) -> None:
         assert (ledger.totals.states[State.PENDING], ledger.totals.credits) == (0, 2)
 
 
-def test_an_unsent_request_leaves_a_doubtful_recipient_with_the_one_that_was_sent(tmp_path: Path) -> None:
+def test_an_unknown_recipient_keeps_the_request_that_was_sent(tmp_path: Path) -> None:
     path = write(tmp_path / "job.sqlite3", rows(2))
     for event, asked in ((Event.LOST, [Outcome.UNKNOWN]), (Event.NOT_SENT, []), (Event.ACCEPTED, [])):
         with closing(opened(path)) as ledger:
