@@ -14,8 +14,8 @@ from support.jobs import (
     ANA,
     EVA,
     LUIS,
-    MEMBERS,
     REFUSAL,
+    SUMMARY_FIELDS,
     Jobs,
     accepting,
     counts,
@@ -129,7 +129,7 @@ def test_all_accepted(three: str, jobs: Jobs, service: Service) -> None:
     service.always(accepting(service, credits="2"))
     done = jobs.sms(three, "--yes", "--json")
     document = done.document
-    assert (done.code, list(document)) == (0, MEMBERS)
+    assert (done.code, list(document)) == (0, SUMMARY_FIELDS)
     assert document == {
         "job": document["job"],
         "name": None,

@@ -21,8 +21,8 @@ from support.jobs import (
     ANA,
     EVA,
     LUIS,
-    MEMBERS,
     REFUSAL,
+    SUMMARY_FIELDS,
     Jobs,
     accepting,
     counts,
@@ -72,7 +72,7 @@ def test_an_empty_list_has_a_note(jobs: Jobs, service: Service, tool: Tool, home
 
 def test_job_list_and_job_show_agree(mixed: str, jobs: Jobs) -> None:
     shown = jobs.shown(mixed)
-    assert list(shown) == MEMBERS
+    assert list(shown) == SUMMARY_FIELDS
     assert jobs("job", "list", "--json").document == [shown]
     assert (shown["job"], shown["command"], shown["state"]) == (mixed, "sms bulk", "paused")
     assert {name: shown[name] for name in OUTCOMES} == {
@@ -169,7 +169,7 @@ def test_a_job_continues_where_it_stopped(mixed: str, jobs: Jobs, service: Servi
     service.always(accepting(service))
     before = len(sends(service))
     done = jobs("job", "resume", mixed, "--json")
-    assert (done.code, list(done.document), done.document["state"]) == (6, MEMBERS, "done")
+    assert (done.code, list(done.document), done.document["state"]) == (6, SUMMARY_FIELDS, "done")
     assert [phones(each) for each in sends(service)[before:]] == [[numbers(8)[-1]]]
     assert counts(done.document) == {"accepted": 2, "refused": 5, "unknown": 1, "invalid": 1, "duplicate": 1}
 
@@ -265,7 +265,7 @@ def test_delivery_states_are_filled_in(sent: str, jobs: Jobs, service: Service) 
     done = jobs("job", "states", sent, "--json")
     assert done.code == 0
     assert done.document["states"] == {"delivered": 1, "rejected": 1, "sent": 1}
-    assert list(done.document) == [*MEMBERS[:-2], "states", *MEMBERS[-2:]]
+    assert list(done.document) == [*SUMMARY_FIELDS[:-2], "states", *SUMMARY_FIELDS[-2:]]
     assert jobs.shown(sent) == done.document
     assert [row["state"] for row in jobs.report(sent)] == ["delivered", "rejected", "sent"]
     assert [row["status"] for row in jobs.report(sent)] == ["queued"] * 3

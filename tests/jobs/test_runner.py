@@ -57,8 +57,8 @@ UNCOMMITTED = (
 )
 
 
-def job(folder: Path, number: int = 40, **members: Any) -> Path:
-    spec = replace(SPEC, **{"batch_size": 1, "concurrency": 4, **members})
+def job(folder: Path, number: int = 40, **fields: Any) -> Path:
+    spec = replace(SPEC, **{"batch_size": 1, "concurrency": 4, **fields})
     return write(folder / "job.sqlite3", rows(number), spec)
 
 

@@ -33,7 +33,7 @@ def files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- however the key came in, and whatever the command
 
 ANY_RECORD = {"status": "7", "state": "delivered", "urlShort": "x", "id": "x"}
-"""Members of the records of all operations."""
+"""Fields of the records of all operations."""
 
 
 def plant(way: str, tool: Tool, base_url: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
