@@ -111,10 +111,12 @@ def test_a_broken_ledger_does_not_hide_the_others(jobs: Jobs, service: Service, 
     assert jobs("job", "show", job).code == 0
 
 
-@pytest.mark.parametrize("words", [("show",), ("resume",), ("report",), ("states",), ("remove", "--yes")], ids=" ".join)
-def test_an_unknown_job_is_a_usage_error(words: tuple[str, ...], jobs: Jobs, service: Service, home: Path) -> None:
+@pytest.mark.parametrize(
+    "arguments", [("show",), ("resume",), ("report",), ("states",), ("remove", "--yes")], ids=" ".join
+)
+def test_an_unknown_job_is_a_usage_error(arguments: tuple[str, ...], jobs: Jobs, service: Service, home: Path) -> None:
     for job in (NOWHERE, "../" + NOWHERE, "\x1b[2J"):
-        done = jobs("job", words[0], job, *words[1:])
+        done = jobs("job", arguments[0], job, *arguments[1:])
         done.refused(2, "There is no job", "msgctl job list")
         assert "\x1b" not in done.err
     assert (service.received, files(home)) == ([], [])
@@ -180,11 +182,11 @@ def test_a_dry_run_changes_nothing(mixed: str, jobs: Jobs, service: Service, hom
             return [*db.execute("SELECT * FROM job"), *db.execute("SELECT * FROM request")]
 
     before, asked = stored(), len(service.received)
-    for words in (
+    for arguments in (
         ("resume", "--resend-unknown", "--max-credits", "9"),
         ("states", "--rate", "7", "--concurrency", "2"),
     ):
-        done = jobs("job", words[0], mixed, *words[1:], "--dry-run", "--json")
+        done = jobs("job", arguments[0], mixed, *arguments[1:], "--dry-run", "--json")
         assert (done.code, done.document) == (0, jobs.shown(mixed))
     assert (stored(), len(service.received)) == (before, asked)
 
@@ -194,11 +196,11 @@ def test_a_job_does_not_continue_at_another_service(
 ) -> None:
     asked = len(service.received)
     write_config(profile("other", base_url="https://other.example/api/v1"))
-    for words in ((), ("-p", "other"), ("-p", "sandbox")):
-        if not words:
+    for arguments in ((), ("-p", "other"), ("-p", "sandbox")):
+        if not arguments:
             monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url + "/v2")
         for command in ("resume", "states"):
-            jobs("job", command, mixed, *words).refused(
+            jobs("job", command, mixed, *arguments).refused(
                 3, f"The job uses client 12345 of {service.base_url}, but profile"
             )
         monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url)
@@ -368,18 +370,18 @@ def two(jobs: Jobs, service: Service, tool: Tool, home: Path) -> tuple[str, str]
 
 
 def test_a_name_and_last_find_the_newest_job(two: tuple[str, str], jobs: Jobs) -> None:
-    for words in (("November offer",), ("--last",), (two[1],)):
-        assert jobs("job", "show", *words, "--json").document["name"] == "November offer"
-        assert jobs("job", "show", *words, "--json").document["job"] == two[1]
-        assert [row["phone"] for row in jobs("job", "report", *words, "--json").document] == [LUIS]
-        assert jobs("job", "resume", *words, "--json").document["job"] == two[1]
-        assert jobs("job", "states", *words, "--dry-run", "--json").document["job"] == two[1]
+    for arguments in (("November offer",), ("--last",), (two[1],)):
+        assert jobs("job", "show", *arguments, "--json").document["name"] == "November offer"
+        assert jobs("job", "show", *arguments, "--json").document["job"] == two[1]
+        assert [row["phone"] for row in jobs("job", "report", *arguments, "--json").document] == [LUIS]
+        assert jobs("job", "resume", *arguments, "--json").document["job"] == two[1]
+        assert jobs("job", "states", *arguments, "--dry-run", "--json").document["job"] == two[1]
 
 
-@pytest.mark.parametrize("words", [(), (NOWHERE, "--last")], ids=["none", "both"])
-def test_one_job_must_be_named(words: tuple[str, ...], jobs: Jobs) -> None:
+@pytest.mark.parametrize("arguments", [(), (NOWHERE, "--last")], ids=["none", "both"])
+def test_one_job_must_be_named(arguments: tuple[str, ...], jobs: Jobs) -> None:
     for command in ("show", "resume", "report", "states"):
-        assert jobs("job", command, *words).code == 2
+        assert jobs("job", command, *arguments).code == 2
 
 
 def test_a_job_from_the_environment_needs_it_to_resume(mixed: str, jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
