@@ -151,7 +151,8 @@ class LedgerMachine(RuleBasedStateMachine):
         for place, line in enumerate(intent.lines):
             each = said[place] if said else None
             self.people[line].record(failed or Event(each.outcome if each else ""), each and each.credits)
-            self.people[line].id = each and each.id
+            if failed is not Event.NOT_SENT or intent.state is State.AGAIN:  # else nothing changes in the file
+                self.people[line].id = each and each.id
 
     def said(self, data: st.DataObject, line: int) -> RecipientOutcome:
         event, price = data.draw(SAID)
