@@ -65,7 +65,7 @@ __msgctl_table() {
             'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
             'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
-            'option --concurrency text Maximum simultaneous requests'
+            'option --concurrency text Maximum simultaneous requests; a resumed job keeps its own'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
@@ -120,7 +120,7 @@ __msgctl_table() {
             'option --skip-invalid - Skip invalid rows'
             'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
-            'option --concurrency text Maximum simultaneous requests'
+            'option --concurrency text Maximum simultaneous requests; a resumed job keeps its own'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
             'option --batch-size text Maximum numbers per request, for recipients of the same text'
@@ -173,7 +173,7 @@ __msgctl_table() {
             'option --template text Name of the template'
             'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
-            'option --concurrency text Maximum simultaneous requests'
+            'option --concurrency text Maximum simultaneous requests; a resumed job keeps its own'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
             'option --name text Name for the job, to use in place of its ID'
@@ -212,7 +212,7 @@ __msgctl_table() {
             'option --last - Use the newest job'
             'option --resend-unknown - Resend messages with unknown outcome; some people may get them twice'
             'option --resend-refused - Resend messages that the service refused'
-            'option --concurrency text Maximum simultaneous requests'
+            'option --concurrency text Maximum simultaneous requests; a resumed job keeps its own'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
         ) ;;
@@ -229,7 +229,7 @@ __msgctl_table() {
         table=(
             'argument - jobs '
             'option --last - Use the newest job'
-            'option --concurrency text Maximum simultaneous requests'
+            'option --concurrency text Maximum simultaneous requests; a resumed job keeps its own'
             'option --rate text Maximum recipients per second'
             'option --follow - Check again until every state is final'
         ) ;;
@@ -300,7 +300,7 @@ __msgctl_table() {
         table=(
             'arguments - - '
             'option --last - Use the last message this profile sent from this machine'
-            'options --until text State to wait for (repeatable)'
+            'options --until text State to wait for (repeatable); any final state if omitted'
             'option --interval text Seconds between checks'
             'option --max-wait text Maximum seconds to wait'
         ) ;;
@@ -392,7 +392,7 @@ __msgctl_table() {
             'option --name text Name of the contact, with {column} placeholders'
             'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
-            'option --concurrency text Maximum simultaneous requests'
+            'option --concurrency text Maximum simultaneous requests; a resumed job keeps its own'
             'option --rate text Maximum recipients per second'
         ) ;;
     optout)

@@ -79,7 +79,7 @@ class MsgctlError(Exception):
         if self.http_status is None:
             return {}
         body = self.body if self.document is None else self.document
-        return {"http_status": self.http_status, **self.record, **({"body": body} if self.body else {})}
+        return {"http_status": self.http_status, **self.record, "body": body}
 
 
 class UsageError(MsgctlError):

@@ -26,7 +26,6 @@ LONGEST_NATIONAL = 11
 
 NAME_COUNTRY = "If it is a national number, name its country with --country-code CO."
 WRITE_IN_FULL = "Write it with + and its country code, for example '+57 300 123 4567'."
-UNCHECKED = "To send to it anyway, add --no-number-check."
 
 _WITH_ARTICLE = re.compile(r"United |Bahamas|Comoros|Gambia|Maldives|Netherlands|Philippines|.*(Islands|Rep)")
 _NEVER = "(?!)"
@@ -51,12 +50,12 @@ class Phone(NamedTuple):
     abroad: str = ""
 
 
-def read(text: str, country: str | None = None, *, sms: bool = False) -> Phone:
+def read(text: str, country: str | None = None, *, sms: bool = False, unchecked: str = "") -> Phone:
     """Return the international number that a text means.
 
     A ``+`` or ``00`` begins an international number. Without either, the number is national if ``country`` (ISO 3166-1
     alpha-2) is given and the number is valid there, and else international. ``sms`` refuses fixed lines. Raises
-    InvalidPhoneError.
+    InvalidPhoneError, whose hint ends with ``unchecked``: how to do without this check.
     """
     import phonenumbers
 
@@ -68,15 +67,15 @@ def read(text: str, country: str | None = None, *, sms: bool = False) -> Phone:
         if meant is None or not phonenumbers.is_valid_number(meant):
             continue
         if sms and phonenumbers.number_type(meant) == phonenumbers.PhoneNumberType.FIXED_LINE:
-            raise InvalidPhoneError(text, "it is a fixed line, which cannot receive an SMS", UNCHECKED)
+            raise InvalidPhoneError(text, "it is a fixed line, which cannot receive an SMS", unchecked)
         e164 = phonenumbers.format_number(meant, phonenumbers.PhoneNumberFormat.E164)[1:]
         if home is None or phonenumbers.is_valid_number_for_region(meant, home):
             return Phone(e164)
         return Phone(e164, _country_name(phonenumbers.region_code_for_number(meant)))
     if home:
-        raise InvalidPhoneError(text, _fault(national, home), f"{WRITE_IN_FULL} {UNCHECKED}")
+        raise InvalidPhoneError(text, _fault(national, home), f"{WRITE_IN_FULL} {unchecked}".rstrip())
     hint = WRITE_IN_FULL if international or len(digits) > LONGEST_NATIONAL else NAME_COUNTRY
-    raise InvalidPhoneError(text, _fault(number, None), f"{hint} {UNCHECKED}")
+    raise InvalidPhoneError(text, _fault(number, None), f"{hint} {unchecked}".rstrip())
 
 
 class Reader:

@@ -237,6 +237,16 @@ def test_without_a_terminal_yes_is_needed(
     assert (sends(service), files(home)) == ([], [])
 
 
+@pytest.mark.parametrize(("option", "lines"), [("--json", 1), ("--quiet", 2)])
+def test_the_summary_is_for_a_person_who_is_asked(
+    option: str, lines: int, customers: str, jobs: Jobs, service: Service
+) -> None:
+    service.always(accepting(service))
+    done = jobs("sms", "bulk", customers, "--skip-invalid", *SMS, option)
+    done.refused(2, "Cannot ask for confirmation")
+    assert len(done.err.splitlines()) == lines  # the error, and its hint
+
+
 @pytest.mark.parametrize("answer", ["n\n", "\n", "", "yess\n"])
 def test_any_answer_except_yes_cancels(answer: str, customers: str, jobs: Jobs, service: Service, home: Path) -> None:
     service.will(respond({"status": 100}))

@@ -92,6 +92,8 @@ def test_excluded_and_opted_out_numbers_get_nothing_and_cost_nothing(
     assert shown["credits"] == 1
     rows = [(row["name"], row["outcome"], row["error"]) for row in jobs.report(job, "--only", "excluded")]
     assert rows == [("Luis", "excluded", "excluded by stop.txt"), ("Eva", "excluded", "opted out")]
+    plan = jobs.sms(everyone, "--dry-run", "--json", "--exclude", "-", stdin=f"{ANA}\n").document
+    assert plan["excluded_rows"][0]["reason"] == "excluded by standard input"
 
 
 def test_a_wrong_line_in_a_file_of_exclusions_stops_the_job(
@@ -110,7 +112,7 @@ def test_a_wrong_line_in_a_file_of_exclusions_stops_the_job(
 def test_the_same_job_is_refused_for_a_day(jobs: Jobs, service: Service, tool: Tool, home: Path, everyone: str) -> None:
     job = jobs.send(everyone)
     shuffled = table(home, "name;phone", f"x;+{EVA}", f"y;{ANA}", "z;+57 300 765 4321", "w;573001111111", name="2.csv")
-    jobs.sms(shuffled, "--yes").refused(2, f"Job {job} sent this message to 3 of 4 recipients", "--again")
+    jobs.sms(shuffled, "--yes").refused(2, f"Job {job} sent this message to 3 of 4 recipients", "job resume", "--again")
     half = table(home, "phone", EVA, ANA, "573001111111", "573002222222", name="half.csv")
     assert jobs.sms(half, "--dry-run").code == 0
     tool.clock.now += 86_399

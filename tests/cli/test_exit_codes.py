@@ -50,6 +50,13 @@ def test_a_script_gets_the_error_record_unchanged(value: Any, service: Service, 
     assert outcome.err.strip("\n").isprintable()
 
 
+@pytest.mark.parametrize(("status", "code"), [(204, 5), (404, 1), (500, 5)])
+def test_an_empty_response_is_an_empty_body(status: int, code: int, service: Service, tool: Tool) -> None:
+    service.will(respond(b"", status))
+    error = only_error(tool(*SMS, "--json"))
+    assert (error["exit_code"], error["http_status"], error["body"]) == (code, status, "")
+
+
 # --- 2
 
 
@@ -120,4 +127,7 @@ def test_a_lost_read_does_not_say_that_it_may_have_been_carried_out(
 )
 def test_balance_check_compares_exactly(status: bytes, minimum: str, code: int, service: Service, tool: Tool) -> None:
     service.will(respond(b'{"status": %s}' % status))
-    assert tool("balance", "check", "--min", minimum).code == code
+    done = tool("balance", "check", "--min", minimum, "--json")
+    assert done.code == code
+    if code:
+        assert (done.error["http_status"], done.error["body"]) == (200, done.document)

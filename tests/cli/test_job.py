@@ -8,11 +8,13 @@ import socket
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from msgctl.jobs.ledger import facts
 from msgctl.jobs.store import Store
 from support.disks import mounted
 from support.files import table as profile
@@ -189,6 +191,17 @@ def test_a_dry_run_changes_nothing(mixed: str, jobs: Jobs, service: Service, hom
         done = jobs("job", arguments[0], mixed, *arguments[1:], "--dry-run", "--json")
         assert (done.code, done.document) == (0, jobs.shown(mixed))
     assert (stored(), len(service.received)) == (before, asked)
+
+
+def test_only_a_run_that_sends_changes_the_limits_of_a_job(mixed: str, jobs: Jobs, home: Path) -> None:
+    path = folder(home) / f"{mixed}.sqlite3"
+    before = facts(path)[0]
+    done = jobs("job", "resume", mixed, "--resend-unknown", "--max-credits", "9", terminal=True, stdin="n\n")
+    assert "Cancelled" in done.err
+    jobs("job", "states", mixed, "--rate", "50", "--concurrency", "2")
+    assert facts(path)[0] == before
+    jobs("job", "resume", mixed, "--rate", "50")
+    assert facts(path)[0] == replace(before, rate=50)
 
 
 def test_a_job_does_not_continue_at_another_service(
@@ -396,7 +409,7 @@ def test_own_columns_are_in_the_report(jobs: Jobs, service: Service, home: Path)
     first, second, *left_out = jobs.report(job)
     assert list(first)[8:] == ["name", "file.status"]
     assert (first["name"], first["file.status"], first["status"]) == ("Ana", "new", "queued")
-    assert (second["name"], second["outcome"]) == (None, "invalid")
+    assert (second["name"], second["outcome"]) == ("x", "invalid")
     assert [(each["outcome"], each["file.status"]) for each in left_out] == [
         ("invalid", "nameless"),
         ("duplicate", "again"),
@@ -406,6 +419,16 @@ def test_own_columns_are_in_the_report(jobs: Jobs, service: Service, home: Path)
         *("phone,file.status", f"{ANA},new", "nobody,"),
         *(f"{LUIS},nameless", f"{ANA},again"),
     ]
+
+
+def test_columns_named_like_others_of_the_report_are_kept_apart(jobs: Jobs, service: Service, home: Path) -> None:
+    service.will(BALANCE, REFUSAL)
+    job = jobs.send(table(home, "phone,status,file.status", f"{ANA},new,old"), code=6)
+    service.always(accepting(service))
+    again = jobs("job", "resend", job, "--only", "refused", "--yes", "--json").document["job"]
+    for each in (job, again):
+        (row,) = jobs.report(each)
+        assert list(row.items())[8:] == [("file.status", "new"), ("file.file.status", "old")]
 
 
 def test_jobs_can_be_read_on_a_read_only_disk(

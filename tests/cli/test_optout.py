@@ -58,6 +58,14 @@ def test_one_invalid_number_adds_no_number(tool: Tool, tmp_path: Path) -> None:
     assert listed(tool) == []
 
 
+@pytest.mark.parametrize("text", ["abc", "12", "57 300"])
+def test_the_hint_for_an_invalid_number_names_only_options_that_there_are(text: str, tool: Tool) -> None:
+    for words in (("optout", "add"), ("optout", "remove")):
+        done = tool(*words, text)
+        assert (done.code, f'"{text}" is not a valid phone number' in done.err) == (2, True)
+        assert not [name for name in ("-m TEXT", "--no-number-check") if name in done.err]
+
+
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 def test_a_file_has_one_number_per_line(ending: str, tool: Tool, tmp_path: Path) -> None:
     file = tmp_path / "numbers.txt"

@@ -42,7 +42,10 @@ def test_each_recipient_counts(data: list[Any], code: int, said: str, service: S
     assert said in done.err
     done = tool(*SEND, "--json")
     assert (done.code, done.document["data"]) == (code, data)
-    assert [json.loads(line)["exit_code"] for line in done.err.splitlines()] == [code] * (code != 0)
+    errors = [json.loads(line) for line in done.err.splitlines()]
+    assert [(each["exit_code"], each["http_status"], each["body"]) for each in errors] == (
+        [(code, 200, done.document)] if code else []
+    )
 
 
 @pytest.mark.parametrize("name", list(SENDS))

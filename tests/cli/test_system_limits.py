@@ -49,6 +49,16 @@ def test_a_job_without_threads_sends_nothing_and_can_be_resumed(
     assert jobs.shown(job)["accepted"] == 3
 
 
+def test_a_job_with_fewer_threads_than_it_may_have_sends_to_all(
+    tool: Tool, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.always(accepting(service))
+    jobs = Jobs(tool)
+    allow_threads(monkeypatch, 2, "ledger", "sender")
+    job = jobs.send(of_phones(home, numbers(3)), "--batch-size", "1", "--concurrency", "3")
+    assert jobs.shown(job)["accepted"] == 3
+
+
 def test_a_failed_connection_says_why(tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> NoReturn:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))

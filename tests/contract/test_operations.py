@@ -77,4 +77,8 @@ def test_responses_have_the_fields_of_the_record_in_order(endpoint: Endpoint) ->
 
 def test_errors_keep_every_field_of_the_error_record() -> None:
     record = {name: f"the {name}" for name in ERROR_FIELDS}
-    assert RefusedError("refused", http_status=520, record=record).details() == {"http_status": 520, **record}
+    assert RefusedError("refused", http_status=520, record=record, body="x").details() == {
+        "http_status": 520,
+        **record,
+        "body": "x",
+    }

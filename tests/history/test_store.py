@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -119,6 +120,16 @@ def test_a_damaged_or_unsafe_file_is_refused_and_left_unchanged(maker: Maker, pa
     assert files.shown(path) in caught.value.message
     assert caught.value.hint
     assert (path.read_bytes() if path.is_file() else b"") == before
+
+
+def test_a_history_that_another_process_writes_is_waited_for(path: Path, history: History) -> None:
+    with closing(sqlite3.connect(path, check_same_thread=False, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        timer = Timer(0.1, other.execute, ["COMMIT"])
+        timer.start()
+        history.begin(send(), [PHONE])
+        timer.join()
+    assert [each["phone"] for each in found(path)] == [PHONE]
 
 
 def test_reading_creates_no_file(path: Path) -> None:

@@ -19,7 +19,14 @@ from httpcore._backends.sync import SyncStream
 from conftest import KEY
 from msgctl import operations
 from msgctl.config.profiles import Credential
-from msgctl.errors import Interrupted, NotReachedError, OutcomeUnknownError, RefusedError, UsageError
+from msgctl.errors import (
+    Interrupted,
+    NotReachedError,
+    OutcomeUnknownError,
+    RefusedError,
+    UnreadableError,
+    UsageError,
+)
 from msgctl.http import request, transport
 from msgctl.http.client import Client
 from msgctl.http.response import CHECK_A_SEND, Response
@@ -133,13 +140,28 @@ def test_the_log_says_how_many_milliseconds_a_request_took(keeper: Service) -> N
     assert said == ["> POST /api/v1/send-sms", "< 200 POST /api/v1/send-sms 250 ms"]
 
 
-@pytest.mark.parametrize("ask", [Client.fetch, perform])
-def test_a_caller_with_its_own_limit_does_its_own_retries(ask: Callable[..., object]) -> None:
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda client: client.fetch(BALANCE, timeout=PATIENCE),
+        lambda client: client.send(operations.BALANCE, {}, timeout=PATIENCE),
+    ],
+    ids=["fetch", "send"],
+)
+def test_a_caller_with_its_own_limit_does_its_own_retries(ask: Callable[[Client], object]) -> None:
     with running() as service:
         service.always(drop)
         with calling(service.base_url) as client, pytest.raises(OutcomeUnknownError):
-            ask(client, BALANCE, timeout=PATIENCE)
+            ask(client)
         assert len(service.received) == 1
+
+
+def test_any_json_is_accepted_only_if_asked_for(keeper: Service) -> None:
+    keeper.always(respond(b"[1, 2]"))
+    with calling(keeper.base_url) as client:
+        assert client.send(operations.BALANCE, {}, any_json=True).body == b"[1, 2]"
+        with pytest.raises(UnreadableError):
+            client.send(operations.BALANCE, {})
 
 
 # --- a connection is kept
@@ -451,6 +473,26 @@ def test_a_request_of_which_the_system_accepted_no_byte_was_not_sent(
         monkeypatch.setattr(type(stream), "write", write)
     monkeypatch.setattr(transport, "PIECE", 10)
     assert tool("--timeout", "0.3", *SMS).code == code
+
+
+def test_a_connection_that_took_half_a_request_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server would read the next request as the rest of that one."""
+    write = SyncStream.write
+    pieces: list[bytes] = []
+
+    def written(stream: SyncStream, data: bytes, timeout: float | None = None) -> None:
+        pieces.append(data)
+        if len(pieces) == 2:
+            raise httpcore.WriteError
+        write(stream, data, timeout)
+
+    monkeypatch.setattr(SyncStream, "write", written)
+    monkeypatch.setattr(transport, "PIECE", 100)
+    with running(keeps=True, blind=True) as service, calling(service.base_url) as client:
+        service.always(WHOLE)
+        client.fetch(BALANCE)
+        client.fetch(BALANCE)
+        assert service.connections == 2
 
 
 def test_an_abandoned_lookup_does_not_keep_the_process_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,6 +176,15 @@ def test_columns_are_the_fields_of_the_first_object() -> None:
     assert read(lines).rows == [Row(2, ANA, (ANA, "Ana")), Row(4, LUIS, (LUIS, "Luis"))]
 
 
+@pytest.mark.parametrize(
+    "content", ['[{"phone": "%s"}]', '[\n  {"phone": "%s"}\n]\n', ' [ { "phone": "%s" } ]', '{\n"phone": "%s"}']
+)
+def test_json_of_more_than_one_object_a_line_is_refused_as_json(content: str) -> None:
+    said = refused(content % ANA)
+    assert "line 1 of standard input is not a JSON object" in said
+    assert "Each line must be a whole JSON object" in said
+
+
 @pytest.mark.parametrize("value", ["{}", "[]", '{"street": "Calle 1"}', '["a"]'])
 def test_a_nested_value_is_not_text(value: str) -> None:
     (row,) = read(f'{{"phone": "{ANA}", "address": {value}}}').rows

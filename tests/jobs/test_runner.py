@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -277,6 +278,28 @@ def test_recipients_of_very_many_messages_get_their_own(tmp_path: Path) -> None:
         row.phone: (row.line, *(("refused", None) if row.phone in refused else ("accepted", f"m{row.phone}")))
         for row in recipients
     }
+
+
+def test_requests_of_one_recipient_are_in_flight_together(tmp_path: Path) -> None:
+    both = Barrier(2)
+
+    def together(phones: Sequence[str]) -> list[dict[str, Any]]:
+        both.wait(20)
+        return accept(phones)
+
+    with closing(opened(job(tmp_path, 4, batch_size=1, concurrency=2))) as ledger:
+        assert run(ledger, Service(otherwise=together)) is None
+        assert outcomes(ledger) == {"accepted": 4}
+
+
+def test_checks_of_states_keep_to_a_rate_until_the_end(tmp_path: Path) -> None:
+    with closing(opened(job(tmp_path, 3, concurrency=1))) as ledger:
+        assert run(ledger, Service()) is None
+        ledger.change(replace(ledger.spec, rate=50))
+        poller = StatePoller(ledger, Service().connect)
+        poller.start()
+        assert poller.wait(30)
+        assert poller.checked == 3
 
 
 def test_a_bug_in_the_check_of_one_state_does_not_stop_the_others(tmp_path: Path) -> None:

@@ -115,6 +115,13 @@ def test_other_windows_are_usage_errors(hours: str, days: str | None) -> None:
         Window.parse(hours, days)
 
 
+def test_the_window_of_colombia_is_closed_on_public_holidays() -> None:
+    pytest.importorskip("holidays")
+    window = Window.parse("co")
+    days = [utc(f"2026-12-{day}T17:00") for day in (24, 25, 26, 27)]  # a Thursday, Christmas and a weekend, at noon
+    assert [window.is_open([BOGOTA], moment) for moment in days] == [True, False, True, False]
+
+
 def test_every_zone_that_a_number_can_have_exists() -> None:
     from phonenumbers.tzdata import TIMEZONE_DATA
 
@@ -156,6 +163,7 @@ def test_a_number_without_a_zone_has_that_of_the_profile() -> None:
         ("2026-12-01 09:00-05:00", MADRID, "2026-12-01T14:00"),
         ("2026-12-01 09:00+0530", None, "2026-12-01T03:30"),
         ("2026-12-01T09:00Z", None, "2026-12-01T09:00"),
+        ("2026-12-01 09:00 Z", BOGOTA, "2026-12-01T09:00"),
         ("2026-12-01 9:00:00 -0500", None, "2026-12-01T14:00"),
         ("2027-11-07 01:30", NEW_YORK, "2027-11-07T05:30"),  # comes twice: the first
     ],

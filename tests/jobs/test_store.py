@@ -7,6 +7,7 @@ import re
 import stat
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -58,6 +59,16 @@ def test_an_id_is_the_day_and_a_random_part(store: Store) -> None:
     found = {store.new_id(NOW) for _ in range(20)}
     assert len(found) == 20
     assert all(re.fullmatch("20260921-[0-9a-f]{6}", job) for job in found)
+
+
+def test_the_day_of_an_id_is_that_of_utc(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", "Pacific/Kiritimati")  # 14 hours ahead
+            time.tzset()
+            assert store.new_id(NOW).startswith("20260921-")
+    finally:
+        time.tzset()
 
 
 def test_jobs_are_listed_oldest_day_first(store: Store) -> None:

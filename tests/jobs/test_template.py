@@ -80,6 +80,12 @@ def test_a_row_with_an_empty_cell_is_invalid(value: str) -> None:
     assert caught.value.message == "column name is empty"
 
 
+def test_a_long_name_of_an_empty_column_is_shortened_to_40_characters() -> None:
+    template = Template.parse("{%s}" % ("n" * 41), ["n" * 41])
+    with pytest.raises(UsageError, match=f"^column {'n' * 39}… is empty$"):
+        template.fill(Row(7, "57300", ("",)))
+
+
 def test_a_fallback_is_used_for_an_empty_cell() -> None:
     template = Template.parse("Hello {name|dear customer}{phone|}", ["phone", "name"])
     assert template.fill(Row(7, "57300", ("", " "))) == "Hello dear customer"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,11 @@ def test_a_workbook_without_recipients_is_refused(content: bytes, said: str) -> 
 def test_without_the_package_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "python_calamine", None)
     assert "pip install 'msgctl[campaigns]'" in refused(workbook(["phone"], [ANA]))
+
+
+def test_a_date_is_written_like_2026_12_01_and_its_time_is_kept() -> None:
+    found = read(workbook(["phone", "day"], [ANA, datetime(2026, 12, 1)], [LUIS, datetime(2026, 12, 1, 9, 30)]), None)
+    assert [row.values[1] for row in found.rows] == ["2026-12-01", "2026-12-01 09:30:00"]
 
 
 def test_the_numbers_of_a_workbook_can_be_excluded() -> None:

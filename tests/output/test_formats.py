@@ -167,6 +167,11 @@ def test_statistics_without_metrics_have_no_row(service: Service, tool: Tool) ->
         ("+1+cmd|' /C calc'!A0", "'+1+cmd|' /C calc'!A0"),
         ("-2+3+cmd|x", "'-2+3+cmd|x"),
         ("+57 300 123-4567", "+57 300 123-4567"),
+        ("+573001234567", "+573001234567"),
+        ("+57-300-1234567", "'+57-300-1234567"),
+        ("-1-2", "'-1-2"),
+        ("-(1)", "'-(1)"),
+        ("+1 - 2", "'+1 - 2"),
         ("-12.5", "-12.5"),
         ("@SUM(A1)", "'@SUM(A1)"),
     ],
@@ -175,6 +180,13 @@ def test_a_cell_is_never_a_formula(text: str, cell: str, service: Service, tool:
     service.always(respond(dispatch(text)))
     assert list(csv.reader(io.StringIO(tool(*SMS, "-o", "csv", "--fields", "sms").out)))[1] == [cell]
     assert tool(*SMS, "-o", "tsv", "--fields", "sms").out == f"sms\n{cell}\n"
+
+
+def test_newlines_in_a_cell_stay_in_csv_and_are_escaped_in_tsv(service: Service, tool: Tool) -> None:
+    service.always(respond(dispatch("one\ntwo\r\nthree\u2028\x0b\n")))
+    cells = [*csv.reader(io.StringIO(tool(*SMS, "-o", "csv", "--fields", "sms").out))]
+    assert cells == [["sms"], ["one\ntwo\nthree\\u2028\\x0b\n"]]
+    assert tool(*SMS, "-o", "tsv", "--fields", "sms").out == "sms\none\\ntwo\\r\\nthree\\u2028\\x0b\\n\n"
 
 
 # --- standard error

@@ -138,6 +138,8 @@ def test_the_description_is_complete() -> None:
     assert sends["arguments"][0]["name"] == "PHONE"
     assert ALL["job resend"]["output"] == ALL["sms bulk"]["output"]
     assert ALL["call send"]["options"][0]["names"] == ["-m", "--message"]
+    defaults = {each["default"] for command in ALL.values() for each in command["options"]}
+    assert [text for text in defaults if text and " " in text] == [], "a default is a value that can be given"
 
 
 def test_a_table_lists_the_commands(tool: Tool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Sequence
+from datetime import datetime
 from xml.sax.saxutils import escape
 
 _MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
@@ -12,7 +13,7 @@ _TO = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _RELATIONS = 'xmlns="http://schemas.openxmlformats.org/package/2006/relationships"'
 
 
-def workbook(*rows: Sequence[str | float]) -> bytes:
+def workbook(*rows: Sequence[str | float | datetime]) -> bytes:
     """Return a workbook with one sheet. An empty row is left out, as Excel does."""
     lines = "".join(f'<row r="{n}">{"".join(map(_cell, row))}</row>' for n, row in enumerate(rows, 1) if row)
     files = {
@@ -31,7 +32,9 @@ def workbook(*rows: Sequence[str | float]) -> bytes:
     return content.getvalue()
 
 
-def _cell(value: str | float) -> str:
+def _cell(value: str | float | datetime) -> str:
+    if isinstance(value, datetime):
+        return f'<c t="d"><v>{value.isoformat()}</v></c>'
     if isinstance(value, str):
         return f'<c t="inlineStr"><is><t>{escape(value)}</t></is></c>'
     if isinstance(value, bool):

@@ -49,12 +49,13 @@ def check(
     result = requests.run(context, ops.BALANCE, {})
     if not isinstance(result, ServiceResult):
         return result
-    left = credits_left(result.responses[0])
+    response = result.responses[0]
+    left = credits_left(response)
     failures: list[MsgctlError] = []
     if left is None:
         what = "The response to balance cannot be read: its status is not a number"
-        failures = [UnreadableError(what, http_status=200)]
+        failures = [UnreadableError(what, **response.attached())]
     elif left < least:
         what = f"Balance is {left:,} {'credit' if left == 1 else 'credits'}, below {least:,}"
-        failures = [ConditionError(what, "Top up before sending more.")]
+        failures = [ConditionError(what, "Top up before sending more.", **response.attached())]
     return result._replace(failures=failures)

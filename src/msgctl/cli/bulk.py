@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,7 +21,7 @@ from msgctl.http.response import credits_left
 from msgctl.jobs import report
 from msgctl.jobs.importer import Importer, Tally
 from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.reader import PhoneCells, numbers_in, opened
+from msgctl.jobs.reader import PhoneCells, name_of, numbers_in, opened
 from msgctl.jobs.schedule import Window, ZoneFinder
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import State
@@ -136,7 +135,7 @@ def _exclude(context: Context, importer: Importer, excluded: Iterable[str], coun
     if files.state(files.OPTOUTS).exists():
         importer.exclude((each.phone for each in optouts.every()), "opted out")
     for file in excluded:
-        importer.exclude(numbers_in(file, context.stdin.buffer, country), f"excluded by {Path(file).name}")
+        importer.exclude(numbers_in(file, context.stdin.buffer, country), f"excluded by {name_of(file)}")
 
 
 def _refuse_repeat(context: Context, store: Store, importer: Importer) -> None:
@@ -148,7 +147,8 @@ def _refuse_repeat(context: Context, store: Store, importer: Importer) -> None:
     if repeat.is_finished:
         raise UsageError(
             f"Job {repeat.job} sent this message to {people} in the last 24 hours",
-            "To send it again, add --again.",
+            f"If some were refused: msgctl job resume {repeat.job} --resend-refused. "
+            "To send the message again, add --again.",
         )
     raise UsageError(
         f"Job {repeat.job} already sends this message to {people}, and is not finished",
@@ -192,7 +192,8 @@ def _approve(
     if not options.dry_run:
         if invalid:
             raise invalid
-        if not (options.yes and (options.quiet or options.format is Format.JSON)):
+        is_asked = not options.yes and context.stdin.isatty()
+        if is_asked or not (options.quiet or options.format is Format.JSON):
             from msgctl.output import jobs  # Rich
 
             host = urlsplit(context.profile.base_url).hostname or ""
@@ -233,10 +234,10 @@ def _invalid(file: str, tally: Tally, *, skip_invalid: bool) -> MsgctlError | No
         raise UsageError(f"{file} has no recipients, only a header", "Add one line per recipient.")
     invalid = tally.counts[State.INVALID]
     if invalid and not skip_invalid:
-        line, _, reason = tally.examples[State.INVALID][0]
+        first = tally.examples[State.INVALID][0]
         rows = f"{invalid:,} of {plural(tally.recipients, 'row')} of {file} {'is' if invalid == 1 else 'are'}"
         return UsageError(
-            f"{rows} invalid, starting with line {line}: {reason}",
+            f"{rows} invalid, starting with line {first.line}: {first.reason}",
             f"{'Fix it, or skip it' if invalid == 1 else 'Fix them, or skip them'} with --skip-invalid.",
             consequence="nothing was sent",
         )
@@ -267,7 +268,10 @@ def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None) -> dict[str, 
         "first": dict(tally.first.parameters) if tally.first else None,
         "countries": dict(tally.countries.most_common()) if tally.credits else {},
         "most_expensive": costly,
-        **{f"{state}_rows": [row._asdict() for row in rows] for state, rows in tally.examples.items()},
+        **{
+            f"{state}_rows": [{"line": row.line, "phone": row.phone, "reason": row.reason} for row in rows]
+            for state, rows in tally.examples.items()
+        },
     }
 
 

@@ -53,7 +53,9 @@ class Pace:
     concurrency: Annotated[
         str | None,
         typer.Option(
-            "--concurrency", metavar="N", help="Maximum simultaneous requests. [default: 8, or the job's own]"
+            "--concurrency",
+            metavar="N",
+            help="Maximum simultaneous requests; a resumed job keeps its own. [default: 8]",
         ),
     ] = None
     rate: Annotated[str | None, typer.Option("--rate", metavar="N", help="Maximum recipients per second.")] = None

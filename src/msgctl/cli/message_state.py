@@ -97,7 +97,7 @@ def watch(
     messages: MessageIds,
     until: Annotated[
         list[str] | None,
-        typer.Option("--until", metavar="STATE", help="State to wait for (repeatable). [default: any final state]"),
+        typer.Option("--until", metavar="STATE", help="State to wait for (repeatable); any final state if omitted."),
     ] = None,
     interval: Annotated[str, typer.Option("--interval", metavar="S", help="Seconds between checks.")] = "2",
     max_wait: Annotated[str, typer.Option("--max-wait", metavar="S", help="Maximum seconds to wait.")] = "300",

@@ -10,6 +10,7 @@ from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, 
 from msgctl.history import once
 from msgctl.history.store import phones_of
 from msgctl.http import request
+from msgctl.http.response import attached
 from msgctl.http.response import read as read_response
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Operation
@@ -66,10 +67,5 @@ def _earlier(operation: Operation, values: Values, body: bytes | None, earlier: 
         document = load_json(content)
     except ShapeError:
         document = None
-    raise OutcomeUnknownError(
-        earlier.what,
-        earlier.hint or None,
-        http_status=earlier.http_status,
-        body=content.decode(errors="replace"),
-        document=document,
-    )
+    said = {} if earlier.http_status is None else attached(earlier.http_status, content, document)
+    raise OutcomeUnknownError(earlier.what, earlier.hint or None, **said)

@@ -145,6 +145,8 @@ class Country:
 
     country_code: CountryCode = None
     no_number_check = False
+    unchecked = ""
+    """How to send without a check; empty for commands that do not send."""
 
     def code(self, context: Context) -> str | None:
         """Return the country code of the option or of the profile, if any."""
@@ -166,7 +168,7 @@ class Country:
             return phones.as_typed(text).digits
         if "," in text:
             raise UsageError(f"{quote(text)} is a list: give one number")
-        found = phones.read(text, self.known(context), sms=sms)
+        found = phones.read(text, self.known(context), sms=sms, unchecked=self.unchecked)
         if found.abroad:
             context.note(f"{found.digits} is a number in {found.abroad}")
         return found.digits
@@ -186,7 +188,7 @@ class Country:
             parts = text.split(",")
             if len(parts) > 1 and not all(part.strip() for part in parts):
                 raise UsageError(f"{quote(text)} has a comma without a number beside it")
-            if not any(map(str.isdigit, text)) and any(map(str.isalpha, text)):
+            if self.unchecked and not any(map(str.isdigit, text)) and any(map(str.isalpha, text)):
                 raise UsageError(f"{quote(text)} is not a phone number", "Give the message with -m TEXT.")
             for part in parts:
                 number = self.one(context, part, sms=sms)
@@ -203,6 +205,7 @@ class Numbers(Country):
     no_number_check: Annotated[
         bool, typer.Option("--no-number-check", help="Send the digits as typed, for short codes and test numbers.")
     ] = False
+    unchecked = "To send to it anyway, add --no-number-check."
 
 
 SAME_VOICE = {"marian": "Mariana", "mariana": "Marian"}
@@ -379,10 +382,11 @@ def judged(operation: Operation, response: Response, values: Values, to: Sequenc
     failures: list[MsgctlError] = []
     if unknown := named.get(recipients.UNKNOWN):
         what = f"The response does not say whether {some_of(unknown)} was accepted"
-        failures = [OutcomeUnknownError(what, "Before sending again, check the message's delivery or the balance.")]
+        hint = "Before sending again, check the message's delivery or the balance."
+        failures = [OutcomeUnknownError(what, hint, **response.attached())]
     elif refused := named.get(recipients.REFUSED):
         what = f"The service refused {some_of(refused)} ({len(refused)} of {plural(len(found), 'recipient')})"
-        failures = [ConditionError(what)]
+        failures = [ConditionError(what, **response.attached())]
     return ServiceResult([response], outcomes=found, values=values, failures=failures)
 
 

@@ -79,6 +79,22 @@ class Response(NamedTuple):
     body: bytes
     document: Mapping[str, Any]
 
+    def attached(self) -> dict[str, Any]:
+        """Return what an error has of this response: see `MsgctlError`."""
+        return attached(self.http_status, self.body, load_json(self.body))
+
+
+def attached(status: int, body: bytes, document: Any) -> dict[str, Any]:
+    """Return what an error has of a response: see `MsgctlError`. ``document`` is its JSON, None if it is not whole."""
+    text = body.decode(errors="replace")
+    found = document if isinstance(document, dict) else {}
+    return {
+        "http_status": status,
+        "record": {name: found[name] for name in ("error", "msg") if name in found},
+        "body": text[:LONGEST_BODY],
+        "document": document if len(text) <= LONGEST_BODY else None,
+    }
+
 
 def read(operation: Operation, body: bytes, http_status: int) -> Response:
     """Return the response to an operation. Raises ShapeError if the body does not hold the operation's record.
@@ -293,13 +309,7 @@ class Failure(NamedTuple):
         return error
 
     def _attached(self) -> dict[str, Any]:
-        text = self.response.content.decode(errors="replace")
-        return {
-            "http_status": self._status,
-            "record": {name: self._object[name] for name in ("error", "msg") if name in self._object},
-            "body": text[:LONGEST_BODY],
-            "document": self.document if len(text) <= LONGEST_BODY else None,
-        }
+        return attached(self._status, self.response.content, self.document)
 
     def _said(self) -> str:
         """Return what the service or the page says, for a message."""

@@ -202,7 +202,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         if isinstance(error, httpcore.ConnectError) or self._proxy is None:
             reason = f": {cause.strerror}" if isinstance(cause, OSError) and cause.strerror else ""
             return NotReachedError(f"No connection to {peer}{reason}", CHECK_ADDRESS)
-        said = re.match("[0-9]{3}", str(error)) if isinstance(error, httpcore.ProxyError) else None
+        said = re.match("[0-9]{3}", str(error))  # httpcore: the status of a proxy, and its reason
         response = f" and responded with {said[0]}" if said else ""
         return NotReachedError(
             f"The proxy did not open a connection to {self._host}{response}", CHECK_PROXY, retryable=False

@@ -153,11 +153,8 @@ def deliveries(db: sqlite3.Connection) -> dict[str, int]:
 
 def highest_price(db: sqlite3.Connection) -> Fraction | None:
     """Return the highest ratio of charge to estimate of any recipient; None before the first charge."""
-    highest: Fraction | None = None
-    for most, cost in db.execute(
+    charges = db.execute(
         f"""SELECT max({CHARGED}), cost FROM result JOIN recipient USING (line) JOIN message ON message.id = message
         WHERE result.state = 'accepted' AND cost > 0 GROUP BY cost"""  # noqa: S608
-    ):
-        if most:
-            highest = max(highest or Fraction(0), Fraction(most, cost))
-    return highest
+    )
+    return max((Fraction(most, cost) for most, cost in charges if most), default=None)

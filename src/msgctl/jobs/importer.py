@@ -60,7 +60,7 @@ class Tally:
     def leave_out(self, row: InvalidRow, state: State) -> None:
         self.counts[state] += 1
         if len(self.examples[state]) < MOST_EXAMPLES:
-            self.examples[state].append(row)
+            self.examples[state].append(row._replace(values=()))
 
     def add(self, row: Row, message: Message) -> None:
         self.messages += 1
@@ -118,10 +118,11 @@ class Importer:
             for row in recipients.rows:
                 if row is None:
                     self.tally.blank += 1
-                elif isinstance(row, InvalidRow):
-                    self._leave_out(row, State.INVALID)
+                    continue
+                cells = json.dumps([row.values[index] for index in own]) if own and row.values else None
+                if isinstance(row, InvalidRow):
+                    self._leave_out(row, State.INVALID, cells)
                 else:
-                    cells = json.dumps([row.values[index] for index in own]) if own else None
                     self._add(row, cells, render)
         if self._zones:
             self._spec = replace(self._spec, zones=self._zones.found)
@@ -177,10 +178,11 @@ class Importer:
             self._cached[text] = number
         return number
 
-    def _leave_out(self, row: InvalidRow, state: State, cells: str | None = None) -> None:
+    def _leave_out(self, row: InvalidRow, state: State, cells: str | None) -> None:
         self.tally.leave_out(row, state)
         self._db.execute(
-            "INSERT INTO recipient (line, phone, error, state, cells) VALUES (?, ?, ?, ?, ?)", (*row, state, cells)
+            "INSERT INTO recipient (line, phone, error, state, cells) VALUES (?, ?, ?, ?, ?)",
+            (row.line, row.phone, row.reason, state, cells),
         )
 
     def repeat(self, store: Store, now: float) -> Repeat | None:

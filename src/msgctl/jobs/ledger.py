@@ -311,9 +311,7 @@ class Ledger:
             written.clear()
 
     def _change(self, statement: str, values: Sequence[object], rows: Sized) -> None:
-        # Half of a surrogate pair, which SQLite cannot store, becomes a question mark.
-        text = json.dumps(rows, ensure_ascii=False).encode(errors="replace").decode()
-        if self.db.execute(statement, (*values, text)).rowcount != len(rows):
+        if self.db.execute(statement, (*values, json.dumps(rows))).rowcount != len(rows):
             raise sqlite3.DatabaseError("another process has changed it")
 
     def _load(self, message: int) -> tuple[dict[str, Any], int]:

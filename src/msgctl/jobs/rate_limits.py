@@ -33,7 +33,7 @@ class RateLimiter:
 
     def delay(self, now: float) -> float:
         """Return the seconds until the next request may be sent."""
-        return 0.0 if self._rate is None else max(0.0, self._next - now)
+        return max(0.0, self._next - now)
 
     def sent(self, size: int, now: float) -> None:
         """Count a request to so many recipients."""

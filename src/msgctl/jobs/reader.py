@@ -32,6 +32,8 @@ _PHONE_NAMES = frozenset(
     """.split()
 )
 _LONGEST_SHOWN = 40
+_JSON = re.compile(r"\s*(?:\{|\[\s*(?:\{|$))")
+"""The beginning of JSON Lines, or of an array of objects, which is refused as such."""
 _DECIMAL = re.compile(r"\+?[0-9]{5,}\.(?:0+|[0-9]{1,2})|[0-9]+(?:[.,][0-9]+)?[eE]\+?[0-9]+", re.ASCII)
 
 
@@ -44,11 +46,12 @@ class Row(NamedTuple):
 
 
 class InvalidRow(NamedTuple):
-    """A row that cannot be used: its line, the phone as written (cleaned), and the reason."""
+    """A row that cannot be used: its line, the phone as written (cleaned), the reason, and the values if known."""
 
     line: int
     phone: str
     reason: str
+    values: tuple[str, ...] = ()
 
 
 class Recipients(NamedTuple):
@@ -96,7 +99,7 @@ class PhoneCells:
         try:
             return Row(line, self.read(cells[phone]), tuple(cells))
         except UsageError as error:
-            return InvalidRow(line, shorten(cells[phone], _LONGEST_SHOWN), error.message)
+            return InvalidRow(line, shorten(cells[phone], _LONGEST_SHOWN), error.message, tuple(cells))
 
 
 @contextmanager
@@ -115,7 +118,7 @@ def opened(
     Windows-1252. Raises UsageError if the file cannot be read or is not text, or has no header or no phone column.
     """
     phones = phones or PhoneCells()
-    name = _name(file)
+    name = name_of(file)
     with ExitStack() as stack:
         try:
             source = cast(io.BufferedReader, stdin) if file == "-" else stack.enter_context(Path(file).open("rb"))
@@ -130,7 +133,7 @@ def opened(
             raise UsageError(f"{name} is empty", "It should hold recipients: CSV with a header, JSON Lines, or .xlsx.")
         if may_be_list and _is_phone(lines.first, least=1):
             yield Recipients(("phone",), "phone", iter(()), lines)
-        elif lines.first.lstrip().startswith("{"):
+        elif _JSON.match(lines.first):
             yield _table(name, formats.json_records(lines), phone_column, phones)
         else:
             records = formats.csv_records(lines, lambda cells: _find_phone(cells, phone_column) is not None)
@@ -150,7 +153,7 @@ def numbers_in(file: str, stdin: BinaryIO, country: str | None, phone_column: st
             yield from _numbers(found.numbers, phones)
         for row in found.rows:
             if isinstance(row, InvalidRow):
-                raise _invalid(row, _name(file))
+                raise _invalid(row, name_of(file))
             if row is not None:
                 yield row.phone
 
@@ -174,7 +177,8 @@ def _invalid(row: InvalidRow, name: str) -> UsageError:
     )
 
 
-def _name(file: str) -> str:
+def name_of(file: str) -> str:
+    """Return the name of a file for messages."""
     return "standard input" if file == "-" else shorten(Path(file).name)
 
 
@@ -250,7 +254,7 @@ def _require_phone(columns: Sequence[str], asked: str | None, file: str, sample:
             )
         raise UsageError(
             f"{file} has no column {quote('phone' if asked is None else asked)}. {listed(columns)}",
-            "Name the column of the phone numbers: --phone-column NAME",
+            'Rename the column of the phone numbers to "phone", or name it with --phone-column NAME.',
         )
     twice = next((name for name, count in Counter(columns).items() if name and count > 1), None)
     if twice is not None:

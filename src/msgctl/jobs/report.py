@@ -94,8 +94,11 @@ class Report:
         self._undelivered = UNDELIVERED in only and Outcome.ACCEPTED not in only
         wanted = {*only, *([Outcome.ACCEPTED] if self._undelivered else [])} or {*Outcome}
         self._states = [each for each in State if outcome(each, running=running) in wanted]
-        own = ledger.spec.columns
-        self.columns = (*COLUMNS, *(f"file.{name}" if name in COLUMNS else name for name in own))
+        self.columns: tuple[str, ...] = COLUMNS
+        for name in ledger.spec.columns:
+            while name in self.columns:
+                name = f"file.{name}"  # noqa: PLW2901
+            self.columns += (name,)
 
     def __len__(self) -> int:
         if self._undelivered:

@@ -19,8 +19,9 @@ METRIC_FIELDS = ("category", "property", "clicks", "percent", "date", "region", 
 """The columns of click statistics, one row per metric."""
 
 GAP = "  "
-_FORMULA = re.compile(r"[=@\t\r]|[+-](?![0-9 ().-]*\Z)")
-"""A cell that a spreadsheet would run as a formula. A phone number such as +57 300 and a negative number are not."""
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?![0-9.]*\Z|(?=.*[0-9] +[0-9(])[0-9 ().-]*\Z)")
+"""A cell that a spreadsheet would run as a formula. A number with a sign is not, nor is +57 300 123-4567, since two
+numbers beside each other are no arithmetic; 57-300 behind a sign is."""
 
 Row = Mapping[str, Any]
 
@@ -184,11 +185,12 @@ def width_of(text: str) -> int:
 
 
 def csv_line(row: Iterable[str]) -> str:
-    """Return a row quoted according to RFC 4180, but with a bare line feed. A newline in a cell stays one."""
+    """Return a row quoted according to RFC 4180, but with a bare line feed. Newlines in a cell stay newlines."""
     import csv  # not for tables
 
     line = io.StringIO()
-    guarded = [_guard("\n".join(map(clean, text.splitlines()))) for text in row]
+    texts = (text.replace("\r\n", "\n").replace("\r", "\n") for text in row)
+    guarded = [_guard("\n".join(map(clean, text.split("\n")))) for text in texts]
     csv.writer(line, lineterminator="\n").writerow(guarded)
     return line.getvalue()
 
