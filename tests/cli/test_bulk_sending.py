@@ -16,8 +16,8 @@ from support.jobs import (
     ANA,
     EVA,
     LUIS,
-    MEMBERS,
     REFUSAL,
+    SUMMARY_FIELDS,
     Jobs,
     accepting,
     counts,
@@ -131,7 +131,7 @@ def test_all_accepted(three: str, jobs: Jobs, service: Service) -> None:
     service.always(accepting(service, credits="2"))
     done = jobs.sms(three, "--yes", "--json")
     document = done.document
-    assert (done.code, list(document)) == (0, MEMBERS)
+    assert (done.code, list(document)) == (0, SUMMARY_FIELDS)
     assert document == {
         "job": document["job"],
         "name": None,
@@ -226,7 +226,7 @@ def test_unknown_messages_are_resent_only_on_request(lost: Any, three: str, jobs
 
 
 @pytest.mark.parametrize("again", [REFUSAL, None], ids=["refused", "not sent"])
-def test_a_doubt_remains_until_a_message_is_accepted(
+def test_an_outcome_stays_unknown_until_a_message_is_accepted(
     again: Behaviour | None, three: str, jobs: Jobs, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.always(accepting(service))

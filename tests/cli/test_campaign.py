@@ -340,7 +340,9 @@ def test_a_service_that_cannot_be_reached_is_tried_again_by_the_next_call(
 # --- a few first
 
 
-def test_a_canary_pauses_after_so_many_and_resume_sends_the_rest(jobs: Jobs, service: Service, home: Path) -> None:
+def test_a_canary_pauses_after_its_recipients_and_resume_sends_the_rest(
+    jobs: Jobs, service: Service, home: Path
+) -> None:
     file = of_phones(home, [ANA, LUIS, EVA, "573005550100", "573005550101"])
     done = jobs("sms", "bulk", file, "-m", "Hola", "--canary", "2", "--yes", "-o", "tsv")
     assert done.code == 0, done.err
@@ -368,7 +370,9 @@ def test_a_scheduled_canary_waits_for_its_user(jobs: Jobs, service: Service, eve
     assert len(sent_to(service)) == 1
 
 
-def test_who_opts_out_before_a_scheduled_job_is_sent_gets_nothing(jobs: Jobs, service: Service, everyone: str) -> None:
+def test_people_who_opt_out_before_a_scheduled_job_is_sent_get_nothing(
+    jobs: Jobs, service: Service, everyone: str
+) -> None:
     job = jobs.send(everyone, "--at", "2026-11-24 09:00")
     assert jobs("optout", "add", LUIS).code == 0
     jobs.tool.clock.now += 86_400 * 2
@@ -380,7 +384,7 @@ def test_who_opts_out_before_a_scheduled_job_is_sent_gets_nothing(jobs: Jobs, se
     assert (row["phone"], row["error"]) == (LUIS, "opted out")
 
 
-def test_who_opts_out_before_a_job_is_resumed_gets_nothing(jobs: Jobs, service: Service, everyone: str) -> None:
+def test_people_who_opt_out_before_a_job_is_resumed_get_nothing(jobs: Jobs, service: Service, everyone: str) -> None:
     service.always(REFUSAL)
     jobs("sms", "bulk", everyone, "-m", "Hola", "--batch-size", "1", "--concurrency", "1", "--canary", "1", "--yes")
     service.always(accepting(service))

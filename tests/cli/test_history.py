@@ -240,7 +240,7 @@ def test_options_that_cannot_be_used(options: tuple[str, ...], named: str, tool:
     tool("history", "list", *options).refused(2, named)
 
 
-def test_a_state_that_state_get_learned_is_in_the_history(tool: Tool, sandbox: Sandbox) -> None:
+def test_a_state_that_state_get_shows_is_in_the_history(tool: Tool, sandbox: Sandbox) -> None:
     sent = sandbox.document(*SEND)["data"][0]["id"]
     tool.clock.now += 60
     assert sandbox.document("state", "get", sent)["state"] == "delivered"
@@ -372,7 +372,7 @@ def test_last_shows_the_states_of_the_last_send(tool: Tool, sandbox: Sandbox) ->
     assert [each["id"] for each in sandbox.rows("state", "get", "--last")] == [each["id"] for each in sent]
 
 
-def test_last_of_another_profile_is_not_taken(tool: Tool, sandbox: Sandbox, service: Service) -> None:
+def test_last_ignores_the_sends_of_another_profile(tool: Tool, sandbox: Sandbox, service: Service) -> None:
     sandbox.done(*SEND)
     tool("state", "get", "--last").refused(2, "Give the ID of each message")
     assert service.received == []

@@ -262,7 +262,7 @@ def test_a_wait_prints_the_send_and_ends_with_0_once_everyone_has_it(service: Se
     assert [each["id"] for each in outcome.document["data"]] == ["a", "b"]
 
 
-def test_a_wait_takes_the_fields_of_the_send(service: Service, tool: Tool) -> None:
+def test_a_wait_accepts_the_fields_of_the_send(service: Service, tool: Tool) -> None:
     delivered = [respond({"id": each, "state": "delivered"}) for each in "ab"]
     service.will(TWO_ACCEPTED, *delivered)
     outcome = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait", "-o", "csv", "--fields", "id,status")
@@ -279,7 +279,7 @@ def test_a_wait_names_who_did_not_get_it_and_exits_with_6(last: str, service: Se
     assert len(outcome.out.splitlines()) == 3
 
 
-def test_a_send_that_fails_keeps_its_exit_code_with_a_wait(service: Service, tool: Tool) -> None:
+def test_a_send_that_fails_keeps_its_exit_code_with_wait(service: Service, tool: Tool) -> None:
     service.will(respond({"id": "d", "status": "1", "data": [{"id": "a", "phone": PHONE}]}))
     service.always(respond({"id": "a", "state": "rejected"}))
     outcome = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait")
@@ -287,6 +287,6 @@ def test_a_send_that_fails_keeps_its_exit_code_with_a_wait(service: Service, too
     assert f"Not delivered to {PHONE} [rejected]" in outcome.err
 
 
-def test_a_longest_wait_needs_a_wait(service: Service, tool: Tool) -> None:
+def test_max_wait_needs_wait(service: Service, tool: Tool) -> None:
     assert tool("sms", "send", PHONE, "-m", "Hola", "--max-wait", "9").code == 2
     assert not service.received

@@ -102,7 +102,7 @@ IN_DOUBT = (300, 302, 303, 304, 406, 408, 409, 410, 418, 499, 500, 501, 502, 503
 
 
 @each(list(OPERATIONS))
-def test_a_status_refuses_a_request_or_leaves_it_in_doubt(operation: Operation) -> None:
+def test_a_status_means_refused_or_unknown(operation: Operation) -> None:
     for status in REFUSING:
         error = error_of(operation, HTML, status)
         assert isinstance(error, RefusedError), status
