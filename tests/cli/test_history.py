@@ -67,6 +67,15 @@ def test_a_send_has_one_entry_for_each_number(tool: Tool, sandbox: Sandbox) -> N
     ]
 
 
+@pytest.mark.parametrize("credits", [b'"abc"', b'"nan"', b'"1,5"', b"true"])
+def test_credits_that_are_not_a_number_leave_the_json_whole(credits: bytes, service: Service, tool: Tool) -> None:
+    entry = b'{"id":"m1","status":"queued","phone":"%s","credits":%s}' % (PHONE.encode(), credits)
+    service.will(respond(b'{"id":"d1","data":[%s]}' % entry))
+    assert tool(*SEND).code == 0
+    (found,) = recorded(tool)
+    assert found["credits"] == credits.decode().strip('"')
+
+
 @pytest.mark.parametrize("name", RECORDED)
 def test_every_send_and_block_is_recorded(name: str, service: Service, tool: Tool) -> None:
     service.will(respond(ALL[name].record))
@@ -244,7 +253,7 @@ def test_options_that_cannot_be_used(options: tuple[str, ...], named: str, tool:
     tool("history", "list", *options).refused(2, named)
 
 
-def test_a_state_that_state_get_learned_is_in_the_history(tool: Tool, sandbox: Sandbox) -> None:
+def test_a_state_that_state_get_shows_is_in_the_history(tool: Tool, sandbox: Sandbox) -> None:
     sent = sandbox.document(*SEND)["data"][0]["id"]
     tool.clock.now += 60
     assert sandbox.document("state", "get", sent)["state"] == "delivered"
@@ -376,7 +385,7 @@ def test_last_shows_the_states_of_the_last_send(tool: Tool, sandbox: Sandbox) ->
     assert [each["id"] for each in sandbox.rows("state", "get", "--last")] == [each["id"] for each in sent]
 
 
-def test_last_of_another_profile_is_not_taken(tool: Tool, sandbox: Sandbox, service: Service) -> None:
+def test_last_ignores_the_sends_of_another_profile(tool: Tool, sandbox: Sandbox, service: Service) -> None:
     sandbox.done(*SEND)
     tool("state", "get", "--last").refused(2, "Give the ID of each message")
     assert service.received == []

@@ -41,9 +41,9 @@ class Teller:
     def run(self, *arguments: str, about: str = "", is_whole: bool = False) -> None:
         """Run a command line; ``is_whole`` keeps what it says on standard output too."""
         done = self._tool(*arguments)
-        words = " ".join(each if len(each) < 60 else f"{each[:60]}…" for each in arguments)
+        typed = " ".join(each if len(each) < 60 else f"{each[:60]}…" for each in arguments)
         self.said.append(
-            f"$ msgctl {ascii(words)[1:-1]}{about and f'  # {about}'}\n{done.code}: {done.err}{done.out * is_whole}"
+            f"$ msgctl {ascii(typed)[1:-1]}{about and f'  # {about}'}\n{done.code}: {done.err}{done.out * is_whole}"
         )
 
 

@@ -102,7 +102,7 @@ IN_DOUBT = (300, 302, 303, 304, 406, 408, 409, 410, 418, 499, 500, 501, 502, 503
 
 
 @each(list(OPERATIONS))
-def test_a_status_refuses_a_request_or_leaves_it_in_doubt(operation: Operation) -> None:
+def test_a_status_means_refused_or_unknown(operation: Operation) -> None:
     for status in REFUSING:
         error = error_of(operation, HTML, status)
         assert isinstance(error, RefusedError), status
@@ -127,6 +127,13 @@ def test_the_error_record_is_a_refusal(operation: Operation) -> None:
         assert isinstance(error_of(operation, body, 200), RefusedError)
     if operation.record.entries:
         assert isinstance(error_of(operation, {"status": "error", "error": "NO_CREDITS"}, 200), RefusedError)
+
+
+@pytest.mark.parametrize("error", ["0", '"0"', "false", "null", '""', "[]", "{}"])
+def test_an_error_that_says_no_is_not_a_refusal(error: str) -> None:
+    """Services number their errors, and 0 is none; whoever is told that nothing was sent sends again."""
+    assert parsed(ops.CHATAPP_SEND, f'{{"error": {error}, "status": "queued"}}'.encode()).document["status"] == "queued"
+    assert error_of(ops.SEND_SMS, f'{{"error": {error}, "msg": "queued"}}'.encode()).exit_code == 5
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"null", b"[]", HTML, {"error": None, "msg": ""}, {"message": "down"}])

@@ -18,13 +18,12 @@ from msgctl.cli.context import Context
 from msgctl.cli.requests import Country, CountryCode, optional
 from msgctl.cli.tree import command, expanded, group
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.history.store import FIELDS, message_of, reading
+from msgctl.history.store import FIELDS, message_of, number, reading
 from msgctl.jobs.database import LEDGER
 from msgctl.jobs.report import finished
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import State
 from msgctl.jobs.store import Store
-from msgctl.jsontext import Number
 from msgctl.output.result import OwnResult
 from msgctl.recipients import ACCEPTED, REFUSED, UNKNOWN
 from msgctl.storage import files
@@ -222,7 +221,7 @@ def _entry(job: str, spec: JobSpec, row: tuple[Any, ...]) -> dict[str, Any]:
         "command": spec.command,
         "job": job,
         "outcome": _OUTCOMES.get(found["outcome"], UNKNOWN),
-        "credits": None if found["credits"] is None else Number(found["credits"]),
+        "credits": number(found["credits"]),
         "message": message_of(spec.performs, values, None),
     }
 

@@ -113,13 +113,13 @@ def resume(
         ledger.check()
         if spec.canary is not None and ledger.totals.sent >= spec.canary:
             spec = replace(spec, canary=None)
-        ledger.change(spec)
         ledger.recover()
         asked = {Outcome.UNKNOWN: resend_unknown, Outcome.REFUSED: resend_refused}
         again = {each: ledger.totals.states[State(each)] for each, is_asked in asked.items() if is_asked}
         if numbers := " and ".join(f"{number:,} {each}" for each, number in again.items() if number):
             risk = " Some people may get it twice." if again.get(Outcome.UNKNOWN) else ""
             prompts.confirm(context, f"Resend the message to {numbers}?{risk}", "nothing was sent")
+        ledger.change(spec)
         ledger.resend(*again)
         job_progress.respect_optouts(context, ledger)
         if not ledger.totals.unsent:
@@ -206,7 +206,7 @@ def states(
         spec = limits.apply(ledger.spec)
         if context.options.dry_run:
             return job_progress.result(summary(job, ledger, running=False))
-        ledger.change(spec)
+        ledger.spec = spec  # only for these checks
         ledger.recover()
         return job_progress.poll_states(context, job, ledger, follow=follow)
 
@@ -235,12 +235,13 @@ def resend(
         if not len(found):
             context.note(f"No recipient of job {job} is {wanted}; nothing was sent")
             return None
+        country = ledger.spec.fixed.get("country-code")
         return bulk.make(
             context,
             replace(ledger.spec, max_credits=None, at=None, canary=None),
             lambda importer: importer.read(former_recipients(ledger, found), partial(former_message, ledger)),
             Rules(again=True),
-            Numbers(),
+            Numbers(None if country is None else str(country), no_number_check=True),
         )
 
 

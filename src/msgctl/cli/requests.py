@@ -290,7 +290,7 @@ def send(
     if wait.max_wait is not None and not wait.wait:
         raise UsageError("--max-wait needs --wait")
     seconds = checks.seconds(wait.max_wait or "300", "--max-wait", most=31 * 86400) if wait.wait else 0.0
-    if not options.ignore_optout and files.state(files.OPTOUTS).exists():
+    if not options.ignore_optout and files.has_optouts():
         _refuse_optouts(values, body)
     if options.once is None or context.options.dry_run:
         result = run(context, operation, values, body)
@@ -399,13 +399,9 @@ def _refuse_optouts(values: Values, body: bytes | None) -> None:
     from msgctl.history import optouts
     from msgctl.history.store import phones_of
 
-    country, numbers = values.get("country-code"), []
-    for phone in filter(None, phones_of(values, body)):
-        try:  # the list has international numbers
-            numbers.append(phones.read(phone, str(country) if country else None).digits)
-        except phones.InvalidPhoneError:
-            numbers.append(phone)
-    if found := optouts.among(numbers):
+    country = values.get("country-code")
+    to = filter(None, phones_of(values, body))
+    if found := optouts.among(phones.meant(phone, str(country) if country else None) for phone in to):
         who = f"{found[0]} has" if len(found) == 1 else f"{', '.join(found)} have"
         fix = f"msgctl optout remove {' '.join(found)}"
         raise UsageError(f"{who} opted out of messages", f"To send anyway, add --ignore-optout, or run: {fix}")

@@ -16,7 +16,7 @@ from msgctl.config.profiles import is_loopback
 from msgctl.errors import RETRYABLE_STATUSES, MsgctlError, OutcomeUnknownError, RefusedError, UnreadableError
 from msgctl.jsontext import ShapeError, load_json, pieces
 from msgctl.operations import Effect, Kind, Operation, Record, ResponseField
-from msgctl.recipients import FAILURE_WORDS, words
+from msgctl.recipients import FAILURE_WORDS, has_error, words
 from msgctl.text import shorten
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _record(record: Record, document: Any) -> Mapping[str, Any]:
     if not _has_fields(record, found):
         names = ", ".join(field.name for field in record.fields)
         raise ShapeError(f"it has none of the fields of {record.name} ({names})")
-    if found.get("error") and len(record.fields) > 1 and not _has_fields(record, found, besides=("status",)):
+    if len(record.fields) > 1 and not _has_fields(record, found, besides=("status",)) and has_error(found):
         raise ShapeError(f"it has an error and no {record.name}")
     _check_fields(found, record.fields)
     return found
@@ -204,7 +204,7 @@ def parse(
         reason = str(error)
     if reason:
         # A status may be that of the error.
-        is_error = found.document.get("error") and not _has_fields(operation.record, found.document, ("status",))
+        is_error = has_error(found.document) and not _has_fields(operation.record, found.document, ("status",))
         if operation is operations.VERIFY_2FA or is_error:
             raise failure.refused()
         if any_json and operation.effect is Effect.READS and not fault:
