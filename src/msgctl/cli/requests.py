@@ -336,7 +336,7 @@ def perform(context: Context, operation: Operation, values: Values, body: bytes 
 
     profile, to = context.profile, phones_of(values, body)
     message = message_of(operation, values, body)
-    sent = Send(timestamp(context.clock()), profile.name, profile.base_url, operation.name, message)
+    sent = Send(timestamp(context.clock(), "milliseconds"), profile.name, profile.base_url, operation.name, message)
     if profile.keep_days is not None:
         from msgctl.cli.history import delete_old
 
