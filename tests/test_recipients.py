@@ -116,6 +116,10 @@ def test_an_entry_with_a_word_for_failure_is_refused(operation: ops.Operation, f
 
 def test_an_entry_with_an_error_and_no_id_is_refused() -> None:
     assert of({"data": [{"phone": A, "error": "no such number"}, entry(B)]}) == ["refused", "accepted"]
+    assert of(load_json(f'{{"data": [{{"phone": {A}, "error": 0}}, {{"phone": {B}, "error": 7}}]}}'.encode())) == [
+        "accepted",
+        "refused",
+    ]
 
 
 def test_entries_without_a_recipient_are_kept() -> None:

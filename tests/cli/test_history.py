@@ -67,6 +67,15 @@ def test_a_send_has_one_entry_for_each_number(tool: Tool, sandbox: Sandbox) -> N
     ]
 
 
+@pytest.mark.parametrize("credits", [b'"abc"', b'"nan"', b'"1,5"', b"true"])
+def test_credits_that_are_not_a_number_leave_the_json_whole(credits: bytes, service: Service, tool: Tool) -> None:
+    entry = b'{"id":"m1","status":"queued","phone":"%s","credits":%s}' % (PHONE.encode(), credits)
+    service.will(respond(b'{"id":"d1","data":[%s]}' % entry))
+    assert tool(*SEND).code == 0
+    (found,) = recorded(tool)
+    assert found["credits"] == credits.decode().strip('"')
+
+
 @pytest.mark.parametrize("name", RECORDED)
 def test_every_send_and_block_is_recorded(name: str, service: Service, tool: Tool) -> None:
     service.will(respond(ALL[name].record))
@@ -208,6 +217,19 @@ def test_the_list_is_narrowed(tool: Tool) -> None:
     assert messages(tool, "--limit", "2") == ["day 1", "day 2"]
     assert messages(tool, "--phone", "+57 300 000-0001") == ["day 1"]
     assert messages(tool, "--phone", "57300000000") == []
+
+
+def test_sends_and_jobs_of_one_second_are_listed_in_order(tool: Tool, sandbox: Sandbox, home: Path) -> None:
+    file = home / "recipients.csv"
+    file.write_text(f"phone\n{PHONE}\n")
+    for text in ("first", "third"):
+        for words in (("sms", "send", PHONE, "-m", text), ("sms", "bulk", str(file), "-m", f"after {text}", "--yes")):
+            tool.clock.now += 0.2
+            assert tool("-p", "sandbox", *words).code == 0
+    found = recorded(tool)
+    assert [entry["message"] for entry in found] == ["first", "after first", "third", "after third"]
+    assert {entry["time"] for entry in found} == {"2026-09-21T14:13:20Z"}
+    assert recorded(tool, "--limit", "1", "--since", "2026-09-21", "--until", "2026-09-21") == found[-1:]
 
 
 def test_the_newest_twenty_are_listed_in_the_order_of_time(tool: Tool, sandbox: Sandbox) -> None:

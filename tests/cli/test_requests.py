@@ -12,6 +12,10 @@ import threading
 
 import pytest
 
+from msgctl.config.profiles import Profile
+from msgctl.errors import ConfigurationError
+from msgctl.history.once import Reservation
+from msgctl.history.store import History
 from support.commands import PHONE, SENDS, Command, each
 from support.service import Behaviour, Service, drop, respond
 from support.tool import Outcome, Tool, process
@@ -73,6 +77,39 @@ def test_a_request_that_was_not_carried_out_frees_the_key(
         assert tool(*SEND).code == (4 if behaviour is None else 1)
     service.will(ACCEPTED)
     assert tool(*SEND).code == 0
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_before_the_request_frees_the_key(service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as while the command that prints the account's key asks for a password."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Profile, "credential", _interrupt)
+        tool(*SEND).refused(130, "nothing was sent")
+    service.will(ACCEPTED)
+    assert tool(*SEND).code == 0
+
+
+def test_ctrl_c_after_the_request_keeps_the_key(service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    service.will(ACCEPTED)
+    with monkeypatch.context() as patch:
+        patch.setattr(History, "finish", _interrupt)
+        tool(*SEND).refused(130, "after the request was carried out")
+    assert tool(*SEND).code == 5
+    assert sends(service) == 1
+
+
+def test_a_refusal_is_shown_even_if_its_key_cannot_be_freed(
+    service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise ConfigurationError("Cannot use the list of --once keys: database or disk is full")
+
+    monkeypatch.setattr(Reservation, "release", fail)
+    service.will(REFUSED)
+    tool(*SEND).refused(1, "no credits", "Warning: The result is not stored under --once", "disk is full")
 
 
 @pytest.mark.parametrize(
