@@ -136,7 +136,7 @@ def undelivered(context: Context, sent: Sequence[RecipientOutcome], max_wait: fl
     )
     error = next(iter(seen.failures.values()), None)
     why = f"The first failure: {error.message}. " if error else ""
-    return [ConditionError(what, f"{why}To check again: msgctl state get --last")]
+    return [ConditionError(what, f"{why}To check again: {context.program} state get --last")]
 
 
 def _described(context: Context, ids: Sequence[str]) -> OwnResult:
@@ -223,16 +223,20 @@ def follow(
                 if is_wanted or is_final(state):
                     waiting.remove(each)
                     if not is_wanted:
-                        seen.failures[each] = _not_reached(each, f"ended as {quote(state)}, not {wanted}")
+                        seen.failures[each] = _not_reached(context, each, f"ended as {quote(state)}, not {wanted}")
             if display:
                 display.show(seen.states, len(waiting))
             if waiting and not is_last:
                 context.sleep(max(0.0, min(interval, deadline - context.monotonic())))
     late = {each: shorten(seen.states.get(each, "unknown"), 60) for each in waiting}
     seen.failures.update(
-        {each: _not_reached(each, f"did not reach {wanted} in time (now: {state})") for each, state in late.items()}
+        {
+            each: _not_reached(context, each, f"did not reach {wanted} in time (now: {state})")
+            for each, state in late.items()
+        }
     )
 
 
-def _not_reached(id: str, what: str) -> ConditionError:
-    return ConditionError(f"Message {quote(id)} {what}", f"Check again later: msgctl state get {shorten(id, 60)}")
+def _not_reached(context: Context, id: str, what: str) -> ConditionError:
+    hint = f"Check again later: {context.program} state get {shorten(id, 60)}"
+    return ConditionError(f"Message {quote(id)} {what}", hint)
