@@ -151,9 +151,9 @@ def test_the_commands_print_what_the_readme_shows(shell: Shell) -> None:
 def test_the_commands_for_an_account_are_valid(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(getpass, "getpass", lambda _prompt: "a-key")
     for line in block("account").text.splitlines():
-        words = shlex.split(line, comments=True)
-        dry_run = [] if words[1] == "profile" else ["--dry-run"]
-        done = tool(*words[1:], *dry_run, terminal=True)
+        _, *arguments = shlex.split(line, comments=True)
+        dry_run = [] if arguments[0] == "profile" else ["--dry-run"]
+        done = tool(*arguments, *dry_run, terminal=True)
         assert done.code == 0, done.err
 
 
@@ -228,10 +228,10 @@ def test_a_program_can_start_the_server(tool: Tool, home: Path) -> None:
     (text,) = (each.text for each in BLOCKS if each.language == "json")
     (home / "team.txt").write_text("573001234567\n", encoding="utf-8")
     server = json.loads(text)["mcpServers"]["msgctl"]
-    words = [
+    arguments = [
         {"main": "sandbox", "/home/ana/team.txt": str(home / "team.txt")}.get(each, each) for each in server["args"]
     ]
-    done = tool(*words)
+    done = tool(*arguments)
     assert (server["command"], done.code, done.err) == ("msgctl", 0, "")
 
 

@@ -107,15 +107,19 @@ def test_words_that_are_not_for_failure(word: str) -> None:
     assert not is_failure(word)
 
 
-@pytest.mark.parametrize("member", ["status", "state"])
+@pytest.mark.parametrize("field", ["status", "state"])
 @pytest.mark.parametrize("operation", [ops.SEND_SMS, ops.SEND_CALL])
-def test_an_entry_with_a_word_for_failure_is_refused(operation: ops.Operation, member: str) -> None:
-    document = {"id": "d", "data": [{"id": "m", "phone": A, member: "Rejected"}, {"id": "n", "phone": B, member: "ok"}]}
+def test_an_entry_with_a_word_for_failure_is_refused(operation: ops.Operation, field: str) -> None:
+    document = {"id": "d", "data": [{"id": "m", "phone": A, field: "Rejected"}, {"id": "n", "phone": B, field: "ok"}]}
     assert of(document, operation=operation) == ["refused", "accepted"]
 
 
 def test_an_entry_with_an_error_and_no_id_is_refused() -> None:
     assert of({"data": [{"phone": A, "error": "no such number"}, entry(B)]}) == ["refused", "accepted"]
+    assert of(load_json(f'{{"data": [{{"phone": {A}, "error": 0}}, {{"phone": {B}, "error": 7}}]}}'.encode())) == [
+        "accepted",
+        "refused",
+    ]
 
 
 def test_entries_without_a_recipient_are_kept() -> None:

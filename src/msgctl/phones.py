@@ -176,6 +176,14 @@ def as_typed(text: str) -> Phone:
     return Phone(digits)
 
 
+def meant(text: str, country: str | None) -> str:
+    """Return the international number that a text means (see `read`), or the text if that is not a valid one."""
+    try:
+        return read(text, country).digits
+    except InvalidPhoneError:
+        return text
+
+
 def country_of(digits: str | None) -> str | None:
     """Return the country of an international number (ISO 3166-1 alpha-2); None for a number without one."""
     import phonenumbers

@@ -87,6 +87,11 @@ def exit_code(found: Sequence[RecipientOutcome]) -> int:
     return 5 if UNKNOWN in all_outcomes else 6 if REFUSED in all_outcomes else 0
 
 
+def has_error(document: Entry) -> bool:
+    """Return whether an object has a non-empty ``error``. The number 0 says that there is none, like false."""
+    return document.get("error") not in (None, False, "", "0", [], {})
+
+
 @lru_cache(maxsize=256)
 def is_failure(status: str) -> bool:
     """Return whether a status is a word for failure, in English or Spanish: "REJECTED", "no entregado"."""
@@ -110,7 +115,7 @@ def _of(phone: str | None, entry: Entry, *, is_judged: bool) -> RecipientOutcome
     if is_judged and (
         (isinstance(status, str) and is_failure(status))
         or (isinstance(state, str) and is_failure(state))
-        or (not message_id and entry.get("error"))
+        or (not message_id and has_error(entry))
     ):
         outcome = REFUSED
     if status is None:

@@ -84,7 +84,7 @@ def job(server: Server, number: int) -> Iterator[tuple[Path, float, float]]:
         yield folder, *run(server, folder, "sms", "bulk", str(folder / "people.csv"), "-m", TEXT, *OPTIONS)
 
 
-def run(server: Server, folder: Path, *words: str) -> tuple[float, float]:
+def run(server: Server, folder: Path, *arguments: str) -> tuple[float, float]:
     """Run the tool; its highest memory in MiB, and its time in seconds."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("MSGCTL_", "PYTHOND"))}
     environ |= {
@@ -94,7 +94,7 @@ def run(server: Server, folder: Path, *words: str) -> tuple[float, float]:
         "MSGCTL_CLIENT": "1",
         "MSGCTL_KEY": "key",
     }
-    command = [sys.executable, "-S", "-c", PEAK, sys.executable, "-m", "msgctl", *words]
+    command = [sys.executable, "-S", "-c", PEAK, sys.executable, "-m", "msgctl", *arguments]
     began = time.monotonic()
     done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, check=True)
     return int(done.stdout) / MIB, time.monotonic() - began

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,13 @@ from typing import Any
 import pytest
 
 from conftest import KEY
+from msgctl.jobs.runner import Runner
 from support.jobs import (
     ANA,
     EVA,
     LUIS,
-    MEMBERS,
     REFUSAL,
+    SUMMARY_FIELDS,
     Jobs,
     accepting,
     counts,
@@ -129,7 +131,7 @@ def test_all_accepted(three: str, jobs: Jobs, service: Service) -> None:
     service.always(accepting(service, credits="2"))
     done = jobs.sms(three, "--yes", "--json")
     document = done.document
-    assert (done.code, list(document)) == (0, MEMBERS)
+    assert (done.code, list(document)) == (0, SUMMARY_FIELDS)
     assert document == {
         "job": document["job"],
         "name": None,
@@ -175,6 +177,24 @@ def test_five_refusals_in_a_row_stop_a_job(jobs: Jobs, service: Service, home: P
     assert sent == [*numbers(9), *numbers(5)]
 
 
+def test_a_job_that_is_stopped_at_once_sends_nothing_more(
+    jobs: Jobs, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process may still have to wait for its standard error, and the job is not locked any more."""
+    file = of_phones(home, numbers(100))
+    service.always(accepting(service))
+
+    def two_signals(_workers: object, _seconds: float) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Runner, "wait", two_signals)
+    assert jobs.sms(file, "--yes", "--batch-size", "1").code == 130
+    time.sleep(0.2)
+    before = len(sends(service))
+    time.sleep(0.3)
+    assert before == len(sends(service)) < 100
+
+
 def test_the_history_says_refused_until_a_message_is_sent_again(three: str, jobs: Jobs, service: Service) -> None:
     service.will(BALANCE, REFUSAL)
     job = jobs.send(three, code=6)
@@ -206,7 +226,7 @@ def test_unknown_messages_are_resent_only_on_request(lost: Any, three: str, jobs
 
 
 @pytest.mark.parametrize("again", [REFUSAL, None], ids=["refused", "not sent"])
-def test_a_doubt_remains_until_a_message_is_accepted(
+def test_an_outcome_stays_unknown_until_a_message_is_accepted(
     again: Behaviour | None, three: str, jobs: Jobs, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.always(accepting(service))

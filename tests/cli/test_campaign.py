@@ -5,13 +5,30 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from support.jobs import ANA, EVA, LUIS, REFUSAL, Jobs, accepting, counts, files, of_phones, phones, sends, table
-from support.service import Service
+from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.store import Store
+from support.jobs import (
+    ANA,
+    EVA,
+    LUIS,
+    REFUSAL,
+    Jobs,
+    accepting,
+    counts,
+    files,
+    folder,
+    of_phones,
+    phones,
+    sends,
+    table,
+)
+from support.service import Service, respond
 from support.tool import Tool, process
 
 MONDAY_MORNING = datetime(2026, 11, 23, 15, 0, tzinfo=UTC).timestamp()  # 10:00 in Bogota
@@ -94,6 +111,21 @@ def test_excluded_and_opted_out_numbers_get_nothing_and_cost_nothing(
     assert rows == [("Luis", "excluded", "excluded by stop.txt"), ("Eva", "excluded", "opted out")]
     plan = jobs.sms(everyone, "--dry-run", "--json", "--exclude", "-", stdin=f"{ANA}\n").document
     assert plan["excluded_rows"][0]["reason"] == "excluded by standard input"
+
+
+def test_unchecked_national_numbers_are_excluded_too(jobs: Jobs, service: Service, home: Path) -> None:
+    exclude = home / "no.txt"
+    exclude.write_text("+57 300 765 4321\n")
+    assert jobs("optout", "add", ANA).code == 0
+    file = of_phones(home, [ANA[2:], LUIS[2:], EVA[2:], "12345"])
+    words = ("--no-number-check", "--country-code", "CO", "--exclude", str(exclude))
+    service.will(respond({"status": 1000}), REFUSAL)
+    job = jobs.send(file, *words, code=6)
+    assert sent_to(service) == ["12345", EVA[2:]]
+    assert jobs("optout", "add", EVA).code == 0
+    done = jobs("job", "resend", job, "--only", "refused", "--yes", "--json")
+    assert (done.code, counts(done.document)) == (0, {"accepted": 1, "excluded": 1})
+    assert sent_to(service) == ["12345", "12345", EVA[2:]]
 
 
 def test_a_wrong_line_in_a_file_of_exclusions_stops_the_job(
@@ -266,6 +298,20 @@ def test_a_job_whose_process_was_killed_is_continued(service: Service, tool: Too
     assert reasons == {"msgctl ended before the response arrived"}
 
 
+def test_a_due_job_of_which_all_is_unknown_exits_with_6(
+    jobs: Jobs, service: Service, tool: Tool, everyone: str, home: Path
+) -> None:
+    """Its process was killed while it waited for the last responses."""
+    job = jobs.send(everyone, "--at", "2026-12-01 09:00-05:00")
+    with closing(Ledger(Store(folder(home)).path(job), clock=tool.clock)) as ledger, ledger.transaction():
+        assert ledger.intend(3)
+    tool.clock.now += 30 * 86_400
+    done = jobs("job", "run-due")
+    assert (done.code, "0 of 3 recipients accepted, 3 unknown" in done.err) == (6, True), done.err
+    assert jobs("job", "run-due").code == 0
+    assert sends(service) == []
+
+
 def test_a_job_that_the_service_refuses_is_left_to_its_user(
     jobs: Jobs, service: Service, tool: Tool, home: Path
 ) -> None:
@@ -294,7 +340,9 @@ def test_a_service_that_cannot_be_reached_is_tried_again_by_the_next_call(
 # --- a few first
 
 
-def test_a_canary_pauses_after_so_many_and_resume_sends_the_rest(jobs: Jobs, service: Service, home: Path) -> None:
+def test_a_canary_pauses_after_its_recipients_and_resume_sends_the_rest(
+    jobs: Jobs, service: Service, home: Path
+) -> None:
     file = of_phones(home, [ANA, LUIS, EVA, "573005550100", "573005550101"])
     done = jobs("sms", "bulk", file, "-m", "Hola", "--canary", "2", "--yes", "-o", "tsv")
     assert done.code == 0, done.err
@@ -322,7 +370,9 @@ def test_a_scheduled_canary_waits_for_its_user(jobs: Jobs, service: Service, eve
     assert len(sent_to(service)) == 1
 
 
-def test_who_opts_out_before_a_scheduled_job_is_sent_gets_nothing(jobs: Jobs, service: Service, everyone: str) -> None:
+def test_people_who_opt_out_before_a_scheduled_job_is_sent_get_nothing(
+    jobs: Jobs, service: Service, everyone: str
+) -> None:
     job = jobs.send(everyone, "--at", "2026-11-24 09:00")
     assert jobs("optout", "add", LUIS).code == 0
     jobs.tool.clock.now += 86_400 * 2
@@ -334,7 +384,7 @@ def test_who_opts_out_before_a_scheduled_job_is_sent_gets_nothing(jobs: Jobs, se
     assert (row["phone"], row["error"]) == (LUIS, "opted out")
 
 
-def test_who_opts_out_before_a_job_is_resumed_gets_nothing(jobs: Jobs, service: Service, everyone: str) -> None:
+def test_people_who_opt_out_before_a_job_is_resumed_get_nothing(jobs: Jobs, service: Service, everyone: str) -> None:
     service.always(REFUSAL)
     jobs("sms", "bulk", everyone, "-m", "Hola", "--batch-size", "1", "--concurrency", "1", "--canary", "1", "--yes")
     service.always(accepting(service))
@@ -360,6 +410,19 @@ def test_a_test_message_that_fails_stops_the_job(jobs: Jobs, service: Service, h
     service.always(REFUSAL)
     done = jobs("sms", "bulk", everyone, "-m", "Hola", "--test-to", EVA, "--yes")
     assert (done.code, len(sends(service)), files(home)) == (1, 1, []), done.err
+
+
+def test_ctrl_c_at_the_question_says_what_was_sent(
+    jobs: Jobs, service: Service, everyone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("msgctl.cli.prompts.ask", interrupt)
+    for words, told in (((), "nothing was sent"), (("--test-to", EVA), "only the test message was sent")):
+        done = jobs("sms", "bulk", everyone, "-m", "Hola", *words, terminal=True)
+        assert (done.code, f"Interrupted; {told}" in done.err) == (130, True), done.err
+    assert len(sends(service)) == 1
 
 
 @pytest.mark.parametrize("more", [(), ("--dry-run",)])

@@ -42,15 +42,15 @@ GIVEN = {
     "voice": ("--voice", "Enrique"),
 }
 
-each_command = pytest.mark.parametrize(("command", "members"), TAKES, ids=lambda each: " ".join(each)[:24])
+each_command = pytest.mark.parametrize(("command", "settings"), TAKES, ids=lambda each: " ".join(each)[:24])
 
 
 @pytest.fixture
 def store(service: Service) -> Store:
     """Puts a profile `main`, which is the default, into the configuration file."""
 
-    def write(**members: Any) -> None:
-        lines = [f"{name} = {json.dumps(value)}" for name, value in members.items()]
+    def write(**settings: Any) -> None:
+        lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
         write_config(f'default_profile = "main"\n{table("main", *lines, base_url=service.base_url, client=777)}')
 
     return write
@@ -58,17 +58,17 @@ def store(service: Service) -> Store:
 
 @each_command
 def test_a_default_replaces_only_an_option_that_was_left_out(
-    command: tuple[str, ...], members: tuple[str, ...], store: Store, tool: Tool, service: Service
+    command: tuple[str, ...], settings: tuple[str, ...], store: Store, tool: Tool, service: Service
 ) -> None:
     store(**GOOD)
     form = used(tool, service, "-p", "main", *command)
     assert {name: form.get(WIRE[name]) for name in GOOD} == {
-        name: SENT[name] if name in members else None for name in GOOD
+        name: SENT[name] if name in settings else None for name in GOOD
     }
 
-    options = [word for name in members for word in GIVEN[name]]
+    options = [word for name in settings for word in GIVEN[name]]
     form = used(tool, service, *command, *options)
-    assert {name: form[WIRE[name]] for name in members} == {name: GIVEN[name][1] for name in members}
+    assert {name: form[WIRE[name]] for name in settings} == {name: GIVEN[name][1] for name in settings}
 
 
 def test_defaults_hold_if_the_environment_gives_the_account(store: Store, tool: Tool, service: Service) -> None:
@@ -78,14 +78,14 @@ def test_defaults_hold_if_the_environment_gives_the_account(store: Store, tool: 
 
 
 @pytest.mark.parametrize(
-    ("member", "bad", "command"),
+    ("setting", "bad", "command"),
     [("country_code", "COL", SMS), ("app_name", "a\x07b", CHATAPP_2FA), ("voice", "Unknown", CALL)],
 )
 def test_a_bad_default_is_a_configuration_error(
-    member: str, bad: Any, command: tuple[str, ...], store: Store, tool: Tool, service: Service
+    setting: str, bad: Any, command: tuple[str, ...], store: Store, tool: Tool, service: Service
 ) -> None:
-    store(**{**GOOD, member: bad})
-    tool("-p", "main", *command).refused(3, member, "main")
+    store(**{**GOOD, setting: bad})
+    tool("-p", "main", *command).refused(3, setting, "main")
     assert service.received == []
 
 

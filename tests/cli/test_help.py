@@ -15,7 +15,7 @@ each_page = pytest.mark.parametrize("node", NODES, ids=name_of)
 
 
 def page(tool: Tool, node: Node, *options: str, terminal: bool = False) -> str:
-    done = tool(*options, *node.words, "--help", terminal=terminal)
+    done = tool(*options, *node.names, "--help", terminal=terminal)
     assert (done.code, done.err) == (0, "")
     return done.out
 
@@ -27,7 +27,7 @@ def words(text: str) -> str:
 @each_page
 def test_in_a_pipe_a_page_is_plain_text_of_80_columns(node: Node, tool: Tool) -> None:
     text = page(tool, node)
-    assert text.startswith(f"Usage: {' '.join(['msgctl', *node.words])} ")
+    assert text.startswith(f"Usage: {' '.join(['msgctl', *node.names])} ")
     assert "\x1b" not in text
     assert "{" not in text.splitlines()[0]
     examples = [f"    {example}" for example in node.facts.examples]

@@ -67,6 +67,15 @@ def test_a_send_has_one_entry_for_each_number(tool: Tool, sandbox: Sandbox) -> N
     ]
 
 
+@pytest.mark.parametrize("credits", [b'"abc"', b'"nan"', b'"1,5"', b"true"])
+def test_credits_that_are_not_a_number_leave_the_json_whole(credits: bytes, service: Service, tool: Tool) -> None:
+    entry = b'{"id":"m1","status":"queued","phone":"%s","credits":%s}' % (PHONE.encode(), credits)
+    service.will(respond(b'{"id":"d1","data":[%s]}' % entry))
+    assert tool(*SEND).code == 0
+    (found,) = recorded(tool)
+    assert found["credits"] == credits.decode().strip('"')
+
+
 @pytest.mark.parametrize("name", RECORDED)
 def test_every_send_and_block_is_recorded(name: str, service: Service, tool: Tool) -> None:
     service.will(respond(ALL[name].record))
@@ -210,6 +219,19 @@ def test_the_list_is_narrowed(tool: Tool) -> None:
     assert messages(tool, "--phone", "57300000000") == []
 
 
+def test_sends_and_jobs_of_one_second_are_listed_in_order(tool: Tool, sandbox: Sandbox, home: Path) -> None:
+    file = home / "recipients.csv"
+    file.write_text(f"phone\n{PHONE}\n")
+    for text in ("first", "third"):
+        for words in (("sms", "send", PHONE, "-m", text), ("sms", "bulk", str(file), "-m", f"after {text}", "--yes")):
+            tool.clock.now += 0.2
+            assert tool("-p", "sandbox", *words).code == 0
+    found = recorded(tool)
+    assert [entry["message"] for entry in found] == ["first", "after first", "third", "after third"]
+    assert {entry["time"] for entry in found} == {"2026-09-21T14:13:20Z"}
+    assert recorded(tool, "--limit", "1", "--since", "2026-09-21", "--until", "2026-09-21") == found[-1:]
+
+
 def test_the_newest_twenty_are_listed_in_the_order_of_time(tool: Tool, sandbox: Sandbox) -> None:
     phones = [f"5730000000{number}" for number in range(10, 35)]
     sandbox.done("sms", "send", *phones, "-m", "Hola")
@@ -231,7 +253,7 @@ def test_options_that_cannot_be_used(options: tuple[str, ...], named: str, tool:
     tool("history", "list", *options).refused(2, named)
 
 
-def test_a_state_that_state_get_learned_is_in_the_history(tool: Tool, sandbox: Sandbox) -> None:
+def test_a_state_that_state_get_shows_is_in_the_history(tool: Tool, sandbox: Sandbox) -> None:
     sent = sandbox.document(*SEND)["data"][0]["id"]
     tool.clock.now += 60
     assert sandbox.document("state", "get", sent)["state"] == "delivered"
@@ -363,7 +385,7 @@ def test_last_shows_the_states_of_the_last_send(tool: Tool, sandbox: Sandbox) ->
     assert [each["id"] for each in sandbox.rows("state", "get", "--last")] == [each["id"] for each in sent]
 
 
-def test_last_of_another_profile_is_not_taken(tool: Tool, sandbox: Sandbox, service: Service) -> None:
+def test_last_ignores_the_sends_of_another_profile(tool: Tool, sandbox: Sandbox, service: Service) -> None:
     sandbox.done(*SEND)
     tool("state", "get", "--last").refused(2, "Give the ID of each message")
     assert service.received == []

@@ -23,8 +23,8 @@ from support.jobs import (
     ANA,
     EVA,
     LUIS,
-    MEMBERS,
     REFUSAL,
+    SUMMARY_FIELDS,
     Jobs,
     accepting,
     counts,
@@ -74,7 +74,7 @@ def test_an_empty_list_has_a_note(jobs: Jobs, service: Service, tool: Tool, home
 
 def test_job_list_and_job_show_agree(mixed: str, jobs: Jobs) -> None:
     shown = jobs.shown(mixed)
-    assert list(shown) == MEMBERS
+    assert list(shown) == SUMMARY_FIELDS
     assert jobs("job", "list", "--json").document == [shown]
     assert (shown["job"], shown["command"], shown["state"]) == (mixed, "sms bulk", "paused")
     assert {name: shown[name] for name in OUTCOMES} == {
@@ -113,10 +113,12 @@ def test_a_broken_ledger_does_not_hide_the_others(jobs: Jobs, service: Service, 
     assert jobs("job", "show", job).code == 0
 
 
-@pytest.mark.parametrize("words", [("show",), ("resume",), ("report",), ("states",), ("remove", "--yes")], ids=" ".join)
-def test_an_unknown_job_is_a_usage_error(words: tuple[str, ...], jobs: Jobs, service: Service, home: Path) -> None:
+@pytest.mark.parametrize(
+    "arguments", [("show",), ("resume",), ("report",), ("states",), ("remove", "--yes")], ids=" ".join
+)
+def test_an_unknown_job_is_a_usage_error(arguments: tuple[str, ...], jobs: Jobs, service: Service, home: Path) -> None:
     for job in (NOWHERE, "../" + NOWHERE, "\x1b[2J"):
-        done = jobs("job", words[0], job, *words[1:])
+        done = jobs("job", arguments[0], job, *arguments[1:])
         done.refused(2, "There is no job", "msgctl job list")
         assert "\x1b" not in done.err
     assert (service.received, files(home)) == ([], [])
@@ -171,7 +173,7 @@ def test_a_job_continues_where_it_stopped(mixed: str, jobs: Jobs, service: Servi
     service.always(accepting(service))
     before = len(sends(service))
     done = jobs("job", "resume", mixed, "--json")
-    assert (done.code, list(done.document), done.document["state"]) == (6, MEMBERS, "done")
+    assert (done.code, list(done.document), done.document["state"]) == (6, SUMMARY_FIELDS, "done")
     assert [phones(each) for each in sends(service)[before:]] == [[numbers(8)[-1]]]
     assert counts(done.document) == {"accepted": 2, "refused": 5, "unknown": 1, "invalid": 1, "duplicate": 1}
 
@@ -182,11 +184,11 @@ def test_a_dry_run_changes_nothing(mixed: str, jobs: Jobs, service: Service, hom
             return [*db.execute("SELECT * FROM job"), *db.execute("SELECT * FROM request")]
 
     before, asked = stored(), len(service.received)
-    for words in (
+    for arguments in (
         ("resume", "--resend-unknown", "--max-credits", "9"),
         ("states", "--rate", "7", "--concurrency", "2"),
     ):
-        done = jobs("job", words[0], mixed, *words[1:], "--dry-run", "--json")
+        done = jobs("job", arguments[0], mixed, *arguments[1:], "--dry-run", "--json")
         assert (done.code, done.document) == (0, jobs.shown(mixed))
     assert (stored(), len(service.received)) == (before, asked)
 
@@ -207,11 +209,11 @@ def test_a_job_does_not_continue_at_another_service(
 ) -> None:
     asked = len(service.received)
     write_config(profile("other", base_url="https://other.example/api/v1"))
-    for words in ((), ("-p", "other"), ("-p", "sandbox")):
-        if not words:
+    for arguments in ((), ("-p", "other"), ("-p", "sandbox")):
+        if not arguments:
             monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url + "/v2")
         for command in ("resume", "states"):
-            jobs("job", command, mixed, *words).refused(
+            jobs("job", command, mixed, *arguments).refused(
                 3, f"The job uses client 12345 of {service.base_url}, but profile"
             )
         monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url)
@@ -278,7 +280,7 @@ def test_delivery_states_are_filled_in(sent: str, jobs: Jobs, service: Service) 
     done = jobs("job", "states", sent, "--json")
     assert done.code == 0
     assert done.document["states"] == {"delivered": 1, "rejected": 1, "sent": 1}
-    assert list(done.document) == [*MEMBERS[:-2], "states", *MEMBERS[-2:]]
+    assert list(done.document) == [*SUMMARY_FIELDS[:-2], "states", *SUMMARY_FIELDS[-2:]]
     assert jobs.shown(sent) == done.document
     assert [row["state"] for row in jobs.report(sent)] == ["delivered", "rejected", "sent"]
     assert [row["status"] for row in jobs.report(sent)] == ["queued"] * 3
@@ -318,7 +320,7 @@ def test_ctrl_c_ends_following_with_what_is_known(sent: str, tool: Tool, service
     assert f"msgctl job states {sent} --follow" in done.error["hint"]
 
 
-def test_a_state_that_cannot_be_checked_leaves_the_others(sent: str, jobs: Jobs, service: Service) -> None:
+def test_a_state_that_cannot_be_checked_does_not_stop_the_others(sent: str, jobs: Jobs, service: Service) -> None:
     states = Deliveries(service, {f"m{LUIS}": REFUSAL, f"m{EVA}": REFUSAL})
     done = jobs("job", "states", sent, "--json")
     assert (done.code, done.document["states"]) == (1, {"sent": 1})
@@ -345,7 +347,7 @@ def test_messages_that_could_not_be_checked_are_checked_first(jobs: Jobs, servic
     assert list(states.asked()) == [*numbers(12)[4:], *numbers(12)[:4]], "those that could not be checked come first"
 
 
-def test_messages_without_an_id_are_not_asked_for(jobs: Jobs, service: Service, home: Path) -> None:
+def test_messages_without_an_id_are_not_checked(jobs: Jobs, service: Service, home: Path) -> None:
     entries = [{"id": None, "status": "queued", "credits": 0, "phone": ANA}]
     service.will(BALANCE, respond({"data": entries}))
     job = jobs.send(of_phones(home, [ANA]))
@@ -381,18 +383,18 @@ def two(jobs: Jobs, service: Service, tool: Tool, home: Path) -> tuple[str, str]
 
 
 def test_a_name_and_last_find_the_newest_job(two: tuple[str, str], jobs: Jobs) -> None:
-    for words in (("November offer",), ("--last",), (two[1],)):
-        assert jobs("job", "show", *words, "--json").document["name"] == "November offer"
-        assert jobs("job", "show", *words, "--json").document["job"] == two[1]
-        assert [row["phone"] for row in jobs("job", "report", *words, "--json").document] == [LUIS]
-        assert jobs("job", "resume", *words, "--json").document["job"] == two[1]
-        assert jobs("job", "states", *words, "--dry-run", "--json").document["job"] == two[1]
+    for arguments in (("November offer",), ("--last",), (two[1],)):
+        assert jobs("job", "show", *arguments, "--json").document["name"] == "November offer"
+        assert jobs("job", "show", *arguments, "--json").document["job"] == two[1]
+        assert [row["phone"] for row in jobs("job", "report", *arguments, "--json").document] == [LUIS]
+        assert jobs("job", "resume", *arguments, "--json").document["job"] == two[1]
+        assert jobs("job", "states", *arguments, "--dry-run", "--json").document["job"] == two[1]
 
 
-@pytest.mark.parametrize("words", [(), (NOWHERE, "--last")], ids=["none", "both"])
-def test_one_job_must_be_named(words: tuple[str, ...], jobs: Jobs) -> None:
+@pytest.mark.parametrize("arguments", [(), (NOWHERE, "--last")], ids=["none", "both"])
+def test_one_job_must_be_named(arguments: tuple[str, ...], jobs: Jobs) -> None:
     for command in ("show", "resume", "report", "states"):
-        assert jobs("job", command, *words).code == 2
+        assert jobs("job", command, *arguments).code == 2
 
 
 def test_a_job_from_the_environment_needs_it_to_resume(mixed: str, jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -476,7 +478,7 @@ def test_prune_deletes_finished_jobs_before_a_date(
     assert [each["job"] for each in jobs("job", "list", "--json").document] == [mixed], "an unfinished job stays"
 
 
-def test_states_are_asked_for_at_a_rate(sent: str, jobs: Jobs, service: Service) -> None:
+def test_states_are_checked_at_a_rate(sent: str, jobs: Jobs, service: Service) -> None:
     states = Deliveries(service, {})
     assert jobs("job", "states", sent, "--rate", "100", "--concurrency", "1").code == 0
     assert list(states.asked()) == [ANA, LUIS, EVA]

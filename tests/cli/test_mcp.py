@@ -66,20 +66,20 @@ class Client:
 
 
 @asynccontextmanager
-async def connected(*words: str, errors: Path | None = None) -> AsyncIterator[Client]:
-    """Start ``msgctl`` with some words and ``mcp`` among them, and connect a client to it."""
+async def connected(*arguments: str, errors: Path | None = None) -> AsyncIterator[Client]:
+    """Start ``msgctl`` with these arguments, ``mcp`` among them, and connect a client to it."""
     with (errors or Path(os.devnull)).open("w") as log:
-        server = StdioServerParameters(command=sys.executable, args=["-m", "msgctl", *words], env=dict(os.environ))
+        server = StdioServerParameters(command=sys.executable, args=["-m", "msgctl", *arguments], env=dict(os.environ))
         async with stdio_client(server, errlog=log) as streams, ClientSession(*streams) as session:
             await session.initialize()
             yield Client(session)
 
 
-def talk(conversation: Callable[[Client], Awaitable[None]], *words: str, errors: Path | None = None) -> None:
-    """Have a conversation with ``msgctl WORDS``."""
+def talk(conversation: Callable[[Client], Awaitable[None]], *arguments: str, errors: Path | None = None) -> None:
+    """Have a conversation with ``msgctl ARGUMENTS``."""
 
     async def main() -> None:
-        async with connected(*words, errors=errors) as client:
+        async with connected(*arguments, errors=errors) as client:
             await conversation(client)
 
     anyio.run(main)
@@ -168,8 +168,8 @@ def test_servers_at_the_same_time_share_the_credits(tool: Tool) -> None:
         results.append(await client.sms(text))
 
     async def main() -> None:
-        words = (*SANDBOX, "mcp", "--max-credits", "3")
-        async with connected(*words) as one, connected(*words) as other, anyio.create_task_group() as group:
+        arguments = (*SANDBOX, "mcp", "--max-credits", "3")
+        async with connected(*arguments) as one, connected(*arguments) as other, anyio.create_task_group() as group:
             for number in range(4):
                 group.start_soon(send, one, f"one {number}")
                 group.start_soon(send, other, f"other {number}")
@@ -244,7 +244,7 @@ def test_no_value_becomes_an_option_and_a_wrong_one_sends_nothing(tool: Tool) ->
     assert len(inbox(tool)) == 4
 
 
-def test_the_key_reaches_nothing(service: Service, home: Path) -> None:
+def test_the_key_is_in_no_result_and_no_log(service: Service, home: Path) -> None:
     service.will(respond({"status": 7, "key": KEY}), respond({"error": "NO", "msg": f"wrong key {KEY}"}, 520))
     seen = ""
 
@@ -376,7 +376,7 @@ def test_no_hint_names_an_option_that_the_tool_does_not_offer(tool: Tool) -> Non
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "message"),
+    ("arguments", "code", "message"),
     [
         (["--only-to", "team.txt"], 2, "--only-to needs --max-credits N"),
         (["--max-credits", "5", "--only-to", "missing.txt"], 2, 'Cannot read "missing.txt"'),
@@ -384,8 +384,8 @@ def test_no_hint_names_an_option_that_the_tool_does_not_offer(tool: Tool) -> Non
         ([], 3, "There is no profile yet"),
     ],
 )
-def test_a_server_that_cannot_start_says_why(words: list[str], code: int, message: str, tool: Tool) -> None:
-    done = tool("mcp", *words)
+def test_a_server_that_cannot_start_says_why(arguments: list[str], code: int, message: str, tool: Tool) -> None:
+    done = tool("mcp", *arguments)
     assert (done.code, message in done.err, done.out) == (code, True, "")
 
 

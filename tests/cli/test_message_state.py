@@ -84,6 +84,8 @@ def test_another_final_state_exits_with_6_at_once(service: Service, tool: Tool) 
     assert outcome.document["state"] == "rejected"
     assert outcome.error["kind"] == "condition_not_met"
     assert all(word in outcome.error["message"] for word in ("m1", "delivered", "rejected"))
+    assert (outcome.error["http_status"], outcome.error["body"]) == (200, outcome.document)
+    assert "hint" not in outcome.error  # the state will not change any more
 
 
 def test_the_time_is_bounded(service: Service, tool: Tool) -> None:
@@ -94,6 +96,8 @@ def test_the_time_is_bounded(service: Service, tool: Tool) -> None:
     assert len(service.received) == 4
     assert documents(outcome.stdout) == [("m1", "queued")]
     assert "queued" in outcome.error["message"]
+    assert (outcome.error["http_status"], outcome.error["body"]["state"]) == (200, "queued")
+    assert outcome.error["hint"] == "Check again later: msgctl state get m1"
 
 
 def test_a_silent_service_does_not_prolong_a_watch(service: Service) -> None:

@@ -41,9 +41,9 @@ class Teller:
     def run(self, *arguments: str, about: str = "", is_whole: bool = False) -> None:
         """Run a command line; ``is_whole`` keeps what it says on standard output too."""
         done = self._tool(*arguments)
-        words = " ".join(each if len(each) < 60 else f"{each[:60]}…" for each in arguments)
+        typed = " ".join(each if len(each) < 60 else f"{each[:60]}…" for each in arguments)
         self.said.append(
-            f"$ msgctl {ascii(words)[1:-1]}{about and f'  # {about}'}\n{done.code}: {done.err}{done.out * is_whole}"
+            f"$ msgctl {ascii(typed)[1:-1]}{about and f'  # {about}'}\n{done.code}: {done.err}{done.out * is_whole}"
         )
 
 
@@ -86,6 +86,8 @@ def files(tell: Teller, service: Service) -> None:
     tell.run("sms", "bulk", ".", "-m", "x", "--yes")
     tell.run("sms", "bulk", "people.csv", "-m", "x", "--yes", "--phone-column", "mobile")
     tell.run("sms", "bulk", "missing.csv", "-m", "x", "--yes")
+    Path("body.json").write_text("{body")
+    tell.run("chatapp", "send", "--template", "t", "--body", "body.json")
 
 
 ROWS = [

@@ -11,8 +11,8 @@ from support.tree import GROUPS
 
 def placed(options: tuple[str, ...], place: str) -> tuple[str, ...]:
     """`balance show` of the sandbox with options before the group, after the group, or after the command."""
-    words = {"before the group": [*options, "balance", "show"], "after the group": ["balance", *options, "show"]}
-    return tuple(words.get(place, ["balance", "show", *options]))
+    arguments = {"before the group": [*options, "balance", "show"], "after the group": ["balance", *options, "show"]}
+    return tuple(arguments.get(place, ["balance", "show", *options]))
 
 
 everywhere = pytest.mark.parametrize("place", ["before the group", "after the group", "after the command"])
@@ -80,14 +80,14 @@ def test_the_later_format_wins(arguments: tuple[str, ...], printed: str, tool: T
 # --- help and version
 
 
-@pytest.mark.parametrize("words", [[], ["sms"], ["sms", "send"]], ids=" ".join)
-def test_commands_and_groups_have_help_and_the_version(words: list[str], tool: Tool) -> None:
+@pytest.mark.parametrize("arguments", [[], ["sms"], ["sms", "send"]], ids=" ".join)
+def test_commands_and_groups_have_help_and_the_version(arguments: list[str], tool: Tool) -> None:
     for option in ("-h", "--help"):
-        done = tool(*words, option)
+        done = tool(*arguments, option)
         assert (done.code, done.err) == (0, "")
-        assert done.out.startswith(f"Usage: {' '.join(['msgctl', *words])} ")
+        assert done.out.startswith(f"Usage: {' '.join(['msgctl', *arguments])} ")
     for option in ("-V", "--version"):
-        done = tool(*words, option)
+        done = tool(*arguments, option)
         assert (done.code, done.out, done.err) == (0, "msgctl 0.1.0\n", "")
 
 
@@ -118,4 +118,4 @@ def test_msgctl_without_a_command_shows_its_help() -> None:
 def test_a_group_without_a_command_shows_its_help(tool: Tool) -> None:
     for group in GROUPS:
         if group.path not in ("", "balance", "history"):
-            assert tool(*group.words) == tool(*group.words, "--help") == tool("help", *group.words)
+            assert tool(*group.names) == tool(*group.names, "--help") == tool("help", *group.names)

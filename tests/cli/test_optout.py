@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.files import table, write_config
+from support.service import Service, respond
 from support.tool import Tool
 
 ANA, LUIS = "573001234567", "573007654321"
@@ -91,3 +92,17 @@ def test_the_column_of_the_numbers_can_be_named(tool: Tool, tmp_path: Path) -> N
     file.write_text(f"phone,boss\n{ANA},+{LUIS}\n")
     assert tool("optout", "import", str(file), "--phone-column", "Boss").code == 0
     assert listed(tool) == [LUIS]
+
+
+@pytest.mark.parametrize("line", [("sms", "send", ANA), ("call", "send", ANA, "--voice", "Mia"), ("sms", "bulk")])
+def test_nothing_is_sent_if_the_list_cannot_be_looked_for(
+    line: tuple[str, ...], tool: Tool, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a state folder of another user, with sudo or in a service."""
+    (tmp_path / "to.csv").write_text(f"phone\n{ANA}\n")
+    file = [str(tmp_path / "to.csv")] * (line[1] == "bulk")
+    monkeypatch.setenv("XDG_STATE_HOME", f"/{'long' * 100}")
+    tool(*line, *file, "-m", "Hola", "--yes").refused(3, "Cannot ", "File name too long; nothing was sent")
+    assert service.received == []
+    service.will(respond({"id": "d", "data": [{"id": "m", "phone": ANA}]}))
+    assert tool("sms", "send", ANA, "-m", "Hola", "--ignore-optout").code == 0

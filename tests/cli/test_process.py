@@ -185,7 +185,7 @@ def test_ctrl_c_while_a_key_command_runs_says_that_nothing_was_sent(server: Serv
     assert server.connections == 0
 
 
-def test_ctrl_c_while_the_message_is_awaited_says_that_nothing_was_sent(service: Service, tmp_path: Path) -> None:
+def test_ctrl_c_while_the_message_is_read_says_that_nothing_was_sent(service: Service, tmp_path: Path) -> None:
     message = tmp_path / "message"
     os.mkfifo(message)
     command = [sys.executable, "-m", "msgctl", "sms", "send", PHONE, "--message-file", str(message)]
@@ -195,7 +195,9 @@ def test_ctrl_c_while_the_message_is_awaited_says_that_nothing_was_sent(service:
     assert (child.returncode, "nothing was sent" in said, "Traceback" in said) == (130, True, False)
 
 
-def test_ctrl_c_before_the_request_has_left(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_before_the_request_is_sent_says_that_nothing_was_sent(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reached = threading.Event()
     with running(blind=True) as mute:
         monkeypatch.setenv("MSGCTL_BASE_URL", mute.base_url.replace("http:", "https:"))

@@ -26,10 +26,12 @@ def test_profiles_are_listed_without_their_keys(tool: Tool) -> None:
         assert not shows_key(tool("profile", "list", "-o", form).out)
 
 
-@pytest.mark.parametrize("words", [("profile", "show"), ("profile", "show", "main"), ("-p", "main", "profile", "show")])
-def test_a_profile_is_shown_without_its_key(tool: Tool, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "arguments", [("profile", "show"), ("profile", "show", "main"), ("-p", "main", "profile", "show")]
+)
+def test_a_profile_is_shown_without_its_key(tool: Tool, arguments: tuple[str, ...]) -> None:
     write_config(f'default_profile = "main"\n{table("main", "allow_http = true", client=5, key=KEY)}')
-    assert tool(*words, "--json").document == {
+    assert tool(*arguments, "--json").document == {
         "name": "main",
         "default": True,
         "base_url": URL,
@@ -38,7 +40,7 @@ def test_a_profile_is_shown_without_its_key(tool: Tool, words: tuple[str, ...]) 
         "allow_http": True,
     }
     for form in ("table", "json", "csv", "tsv"):
-        assert not shows_key(tool(*words, "-o", form).out)
+        assert not shows_key(tool(*arguments, "-o", form).out)
 
 
 def test_show_without_a_name_shows_the_profile_in_use(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,11 +145,11 @@ def test_an_invalid_key_is_refused(tool: Tool, typed: bytes) -> None:
 
 def test_no_option_takes_the_key(tool: Tool) -> None:
     # `sandbox serve --key` is a key that the emulator is to ask for, of no account.
-    commands = [node.command for node in COMMANDS if node.words[0] != "sandbox"]
+    commands = [node.command for node in COMMANDS if node.names[0] != "sandbox"]
     options = {name for command in commands for parameter in command.params for name in parameter.opts}
     assert {name for name in options if "key" in name} == {"--key-stdin", "--key-command", "--keyring"}
-    for words in (["--key", KEY], [f"--key={KEY}"], ["--key-stdin", KEY], [f"--key-stdin={KEY}"]):
-        done = tool("profile", "add", "main", *ACCOUNT, *words)
+    for arguments in (["--key", KEY], [f"--key={KEY}"], ["--key-stdin", KEY], [f"--key-stdin={KEY}"]):
+        done = tool("profile", "add", "main", *ACCOUNT, *arguments)
         assert (done.code, shows_key(done.err)) == (2, False)
 
 
@@ -211,8 +211,8 @@ def test_a_dry_run_of_the_check_shows_its_request_and_saves_nothing(tool: Tool, 
 
 
 def test_a_check_asks_for_the_balance_with_the_new_credentials_and_then_saves(tool: Tool, server: Service) -> None:
-    words = ("--base-url", server.base_url, "--client", "12345", "--key-stdin", "--check")
-    done = tool("profile", "add", "main", *words, stdin=KEY)
+    arguments = ("--base-url", server.base_url, "--client", "12345", "--key-stdin", "--check")
+    done = tool("profile", "add", "main", *arguments, stdin=KEY)
     assert (done.code, "7" in done.out) == (0, True)
     assert [request.path for request in server.received] == ["/api/v1/balance"]
     assert credentials(server) == ("12345", KEY)
@@ -231,7 +231,7 @@ def test_a_check_asks_for_the_balance_with_the_new_credentials_and_then_saves(to
 def test_a_failed_check_saves_nothing(tool: Tool, server: Service, behaviour: Behaviour, code: int) -> None:
     before = write_config(table("main")).read_bytes()
     server.always(behaviour)
-    words = ["--base-url", server.base_url, "--client", "1", "--key-stdin", "--check", "--force"]
-    done = tool("profile", "add", "main", *words, stdin=KEY)
+    arguments = ["--base-url", server.base_url, "--client", "1", "--key-stdin", "--check", "--force"]
+    done = tool("profile", "add", "main", *arguments, stdin=KEY)
     assert (done.code, "nothing was saved" in done.err) == (code, True)
     assert config_file().read_bytes() == before

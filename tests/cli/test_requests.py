@@ -12,6 +12,10 @@ import threading
 
 import pytest
 
+from msgctl.config.profiles import Profile
+from msgctl.errors import ConfigurationError
+from msgctl.history.once import Reservation
+from msgctl.history.store import History
 from support.commands import PHONE, SENDS, Command, each
 from support.service import Behaviour, Service, drop, respond
 from support.tool import Outcome, Tool, process
@@ -73,6 +77,39 @@ def test_a_request_that_was_not_carried_out_frees_the_key(
         assert tool(*SEND).code == (4 if behaviour is None else 1)
     service.will(ACCEPTED)
     assert tool(*SEND).code == 0
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_before_the_request_frees_the_key(service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as while the command that prints the account's key asks for a password."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Profile, "credential", _interrupt)
+        tool(*SEND).refused(130, "nothing was sent")
+    service.will(ACCEPTED)
+    assert tool(*SEND).code == 0
+
+
+def test_ctrl_c_after_the_request_keeps_the_key(service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    service.will(ACCEPTED)
+    with monkeypatch.context() as patch:
+        patch.setattr(History, "finish", _interrupt)
+        tool(*SEND).refused(130, "after the request was carried out")
+    assert tool(*SEND).code == 5
+    assert sends(service) == 1
+
+
+def test_a_refusal_is_shown_even_if_its_key_cannot_be_freed(
+    service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise ConfigurationError("Cannot use the list of --once keys: database or disk is full")
+
+    monkeypatch.setattr(Reservation, "release", fail)
+    service.will(REFUSED)
+    tool(*SEND).refused(1, "no credits", "Warning: The result is not stored under --once", "disk is full")
 
 
 @pytest.mark.parametrize(
@@ -225,7 +262,7 @@ def test_a_wait_prints_the_send_and_ends_with_0_once_everyone_has_it(service: Se
     assert [each["id"] for each in outcome.document["data"]] == ["a", "b"]
 
 
-def test_a_wait_takes_the_fields_of_the_send(service: Service, tool: Tool) -> None:
+def test_a_wait_accepts_the_fields_of_the_send(service: Service, tool: Tool) -> None:
     delivered = [respond({"id": each, "state": "delivered"}) for each in "ab"]
     service.will(TWO_ACCEPTED, *delivered)
     outcome = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait", "-o", "csv", "--fields", "id,status")
@@ -242,7 +279,7 @@ def test_a_wait_names_who_did_not_get_it_and_exits_with_6(last: str, service: Se
     assert len(outcome.out.splitlines()) == 3
 
 
-def test_a_send_that_fails_keeps_its_exit_code_with_a_wait(service: Service, tool: Tool) -> None:
+def test_a_send_that_fails_keeps_its_exit_code_with_wait(service: Service, tool: Tool) -> None:
     service.will(respond({"id": "d", "status": "1", "data": [{"id": "a", "phone": PHONE}]}))
     service.always(respond({"id": "a", "state": "rejected"}))
     outcome = tool("sms", "send", PHONE, OTHER, "-m", "Hola", "--wait")
@@ -250,6 +287,6 @@ def test_a_send_that_fails_keeps_its_exit_code_with_a_wait(service: Service, too
     assert f"Not delivered to {PHONE} [rejected]" in outcome.err
 
 
-def test_a_longest_wait_needs_a_wait(service: Service, tool: Tool) -> None:
+def test_max_wait_needs_wait(service: Service, tool: Tool) -> None:
     assert tool("sms", "send", PHONE, "-m", "Hola", "--max-wait", "9").code == 2
     assert not service.received

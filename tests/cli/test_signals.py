@@ -68,7 +68,7 @@ def test_ctrl_c_while_modules_load_ends_with_130(module: str) -> None:
 @pytest.mark.parametrize("example", OF_EACH_KIND, ids=line_of)
 def test_a_signal_at_any_moment_ends_a_command_without_a_traceback(example: Example) -> None:
     for number, lines in moments(example):
-        command = [RUN[0], "-v", *RUN[1:], *example.words]
+        command = [RUN[0], "-v", *RUN[1:], *example.arguments]
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=PIPE, stderr=PIPE, text=True) as child:
             assert child.stdout is not None
             assert child.stderr is not None
@@ -77,9 +77,9 @@ def test_a_signal_at_any_moment_ends_a_command_without_a_traceback(example: Exam
             told = list(islice(child.stderr, lines))
             child.send_signal(number)
             _, rest = child.communicate(timeout=PATIENCE)
-        assert skipped or example.words == []
+        assert skipped or example.arguments == []
         said = "".join(told) + rest
-        assert [words for words in NEVER_SAID if words in said] == []
+        assert [part for part in NEVER_SAID if part in said] == []
         # Python ends by SIGINT, which a shell takes for 130, where an interrupt came while it evaluated a text.
         assert child.returncode in {*DOCUMENTED, -number, -signal.SIGINT}
 
@@ -115,8 +115,8 @@ STOPS = [
 
 @pytest.mark.parametrize(("example", "number"), STOPS, ids=lambda each: line_of(each) or each.name)
 def test_a_signal_interrupts_a_request(example: Example, number: signal.Signals, world: Service) -> None:
-    words = [word for word in example.words if word not in ("-n", "--dry-run", "--last")]
-    code, said = signalled_at_its_request([*RUN, *words, "--yes"], number, world, example.stdin)
+    arguments = [word for word in example.arguments if word not in ("-n", "--dry-run", "--last")]
+    code, said = signalled_at_its_request([*RUN, *arguments, "--yes"], number, world, example.stdin)
     assert ended_well(code, said)
     assert code == 130
     assert len(world.received) == 1
@@ -188,8 +188,10 @@ def test_a_job_finishes_requests_in_flight_and_a_second_signal_ends_it(number: s
 
 
 @in_a_terminal
-@pytest.mark.parametrize("words", [SEND, ("state", "watch", "m1"), ("sms", "bulk", "customers.csv", "-m", "x", "-y")])
-def test_closing_the_terminal_interrupts(words: tuple[str, ...], world: Service, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "arguments", [SEND, ("state", "watch", "m1"), ("sms", "bulk", "customers.csv", "-m", "x", "-y")]
+)
+def test_closing_the_terminal_interrupts(arguments: tuple[str, ...], world: Service, tmp_path: Path) -> None:
     arrived, closed = threading.Event(), threading.Event()
 
     def hold(connection: socket.socket) -> None:
@@ -199,7 +201,7 @@ def test_closing_the_terminal_interrupts(words: tuple[str, ...], world: Service,
 
     world.always(hold)
     with (tmp_path / "said").open("w+b") as said:
-        tty = Terminal(*words, stderr=said.fileno(), columns=20)
+        tty = Terminal(*arguments, stderr=said.fileno(), columns=20)
         assert arrived.wait(PATIENCE)
         tty.hang_up()
         closed.set()

@@ -9,7 +9,7 @@ import pytest
 
 from support.files import table, write_config
 from support.jobs import accepting
-from support.service import Service
+from support.service import Service, respond
 from support.tool import Tool
 
 CO, OTHER_CO, ES = "573001234567", "573007654321", "34612345678"
@@ -54,6 +54,16 @@ def test_single_sends_and_jobs_are_summed_together(tool: Tool, campaign: str) ->
     assert used(tool, "--since", "2026-09-22") == [{"day": "2026-09-22", "messages": 2, "credits": 4}]
     assert used(tool, "--until", "2026-09-21", "--by", "day") == [{"day": "2026-09-21", "messages": 2, "credits": 2}]
     assert used(tool, "-p", "other") == []
+
+
+@pytest.mark.parametrize("credits", ["1e999", "-1e999", "-9223372036854775808", '"1e999"', "9" * 13])
+def test_credits_that_cannot_be_right_are_not_summed(credits: str, tool: Tool, service: Service) -> None:
+    """The service could otherwise keep `usage` from ever showing a sum again."""
+    for said in (credits, "999999999999"):
+        entry = f'{{"id": "1", "phone": "{CO}", "status": "queued", "credits": {said}}}'
+        service.will(respond(f'{{"id": "d", "data": [{entry}]}}'.encode()))
+        assert tool("sms", "send", CO, "-m", "Hi").code == 0
+    assert used(tool) == [{"month": "2026-09", "messages": 2, "credits": 10**12 - 1}]
 
 
 def test_an_unknown_grouping_is_a_usage_error(tool: Tool) -> None:

@@ -103,7 +103,7 @@ def test_a_key_command_can_ask_on_a_terminal(server: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["balance", "-n"],
         ["sms", "send", "573001234567", "-m", "Hola", "-n"],
@@ -113,10 +113,10 @@ def test_a_key_command_can_ask_on_a_terminal(server: Service) -> None:
     ],
 )
 def test_a_key_command_is_not_run_if_no_key_is_needed(
-    tool: Tool, server: Service, home: Path, words: list[str]
+    tool: Tool, server: Service, home: Path, arguments: list[str]
 ) -> None:
     with_command(server, f"touch {home}/ran; echo key")
-    tool("-p", "main", *words)
+    tool("-p", "main", *arguments)
     assert not (home / "ran").exists()
 
 

@@ -25,10 +25,10 @@ def is_one_message(done: Outcome) -> bool:
 # --- a file that is not safe
 
 
-@pytest.mark.parametrize("words", [("-p", "sandbox", "balance"), ("sms", "segments", "Hola"), ("profile", "path")])
-def test_commands_that_need_no_profile_ignore_the_file(tool: Tool, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("arguments", [("-p", "sandbox", "balance"), ("sms", "segments", "Hola"), ("profile", "path")])
+def test_commands_that_need_no_profile_ignore_the_file(tool: Tool, arguments: tuple[str, ...]) -> None:
     write_config("broken [", mode=0o644)
-    assert tool(*words).code == 0
+    assert tool(*arguments).code == 0
 
 
 # --- a file that cannot be understood
@@ -49,9 +49,9 @@ BROKEN = [
 @pytest.mark.parametrize(("content", "place"), BROKEN)
 def test_a_broken_file_is_named_with_the_place_and_left_alone(tool: Tool, content: bytes, place: str) -> None:
     path = write_config(content)
-    for words in ANY:
-        done = tool(*words, stdin=KEY)
-        assert (done.code, done.out) == (3, ""), words
+    for arguments in ANY:
+        done = tool(*arguments, stdin=KEY)
+        assert (done.code, done.out) == (3, ""), arguments
         assert is_one_message(done)
         assert place in done.err
         assert files.shown(path) in done.err
@@ -72,8 +72,8 @@ def test_an_empty_file_has_no_profiles(tool: Tool, content: bytes) -> None:
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tool: Tool, home: Path) -> None:
     (home / "config").write_text("a file")
-    for words in ANY:
-        done = tool(*words, stdin=KEY)
+    for arguments in ANY:
+        done = tool(*arguments, stdin=KEY)
         assert (done.code, is_one_message(done)) == (3, True)
     assert (home / "config").read_text() == "a file"
 
@@ -98,15 +98,15 @@ def foreign(document: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name not in ("profiles", "default_profile")}
 
 
-@pytest.mark.parametrize("words", [*WRITING, ("profile", "set", "other", "--client", "5")], ids=" ".join)
-def test_unknown_settings_and_tables_are_kept(tool: Tool, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("arguments", [*WRITING, ("profile", "set", "other", "--client", "5")], ids=" ".join)
+def test_unknown_settings_and_tables_are_kept(tool: Tool, arguments: tuple[str, ...]) -> None:
     main = table("main", 'owner = "ops"', "[profiles.main.extra]", "a = 1")
     other = table("other", "color = 'red'", "app_name = 'Shop'", "keep_days = 30")
     path = write_config(FOREIGN.replace("[plugins", f"default_profile = 'other'\n{main}{other}\n[plugins", 1))
     before = tomllib.loads(path.read_text())
-    assert tool(*words, stdin=KEY).code == 0
+    assert tool(*arguments, stdin=KEY).code == 0
     after = written()
     assert foreign(after) == foreign(before)
     assert after["profiles"]["other"] | {"client": 1} == before["profiles"]["other"]
-    if words[1] != "remove":
+    if arguments[1] != "remove":
         assert after["profiles"]["main"] == before["profiles"]["main"]

@@ -35,7 +35,7 @@ def two(server: Service) -> Service:
         (["-p", "other"], {"CLIENT": "not a number"}, ("2", "other-key")),
     ],
 )
-def test_a_profile_chosen_by_option_is_taken_whole_and_the_environment_overrides_another(
+def test_a_profile_chosen_by_option_is_used_unchanged_and_the_environment_overrides_another(
     tool: Tool,
     two: Service,
     options: list[str],
@@ -122,14 +122,14 @@ def test_plain_http_of_the_environment_needs_a_profile_that_allows_it(
     assert tool("balance", "-n").code == code
 
 
-@pytest.mark.parametrize("words", [["-p", "nobody"], []])
+@pytest.mark.parametrize("arguments", [["-p", "nobody"], []])
 def test_an_unknown_profile_is_never_replaced_by_another(
-    tool: Tool, two: Service, words: list[str], monkeypatch: pytest.MonkeyPatch
+    tool: Tool, two: Service, arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MSGCTL_PROFILE", "nobody")
-    done = tool("balance", *words)
+    done = tool("balance", *arguments)
     assert (done.code, two.received) == (3, [])
-    source = "" if words else " (from MSGCTL_PROFILE)"
+    source = "" if arguments else " (from MSGCTL_PROFILE)"
     assert done.err == f'Error: There is no profile "nobody"{source}\nProfiles: main, other, sandbox\n'
 
 

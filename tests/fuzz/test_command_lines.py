@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from contract.requests import faults
-from fuzz.words import command_lines
+from fuzz.lines import command_lines
 from msgctl.sandbox.server import Server
 from support.examples import write_files
 from support.files import table, write_config
@@ -54,7 +54,7 @@ def kept(service: Service, tool: Tool, tmp_path: Path, monkeypatch: pytest.Monke
 def test_any_command_line_ends_well(
     line: tuple[list[str], bytes | None], kept: Path, service: Service, tool: Tool
 ) -> None:
-    words, stdin = line
+    arguments, stdin = line
     home = kept.with_name("home")
     shutil.rmtree(home)
     shutil.copytree(kept, home)
@@ -67,9 +67,9 @@ def test_any_command_line_ends_well(
         if next(patience, None) is None:
             raise KeyboardInterrupt
 
-    outcome = tool(*words, stdin=stdin, sleep=sleep)
+    outcome = tool(*arguments, stdin=stdin, sleep=sleep)
     assert ended_well(outcome.code, outcome.out, outcome.err)
-    if OUTSIDE.isdisjoint(words):
+    if OUTSIDE.isdisjoint(arguments):
         assert [fault for each in service.received for fault in faults(each)] == []
         if outcome.code in (2, 3):
             assert [each.path for each in service.received if not each.path.endswith(READS)] == []

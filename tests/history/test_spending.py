@@ -33,7 +33,7 @@ def test_the_limit_holds_for_a_day() -> None:
     spend("4", 10, day=TODAY + timedelta(days=1))
 
 
-def test_a_send_is_told_what_was_used_today() -> None:
+def test_a_send_gets_the_credits_used_today() -> None:
     for key, charged, used in (("1", 3, 3), ("2", 1, 4)):
         with reserved("a", key, operation="send-sms", estimate=1, most=10, day=TODAY) as settle:
             assert settle(charged, 0) == used
@@ -46,7 +46,7 @@ def test_a_higher_price_is_expected_again() -> None:
         spend("3", 3)
 
 
-def test_a_higher_price_is_expected_of_what_the_response_does_not_tell() -> None:
+def test_a_higher_price_is_expected_of_recipients_without_one_in_the_response() -> None:
     spend("1", 1, 3)
     spend("2", 2, 3, 1)
     with pytest.raises(LimitError, match=r"it may cost 3 \(9 used today"):
@@ -63,7 +63,7 @@ def test_only_what_was_certainly_not_sent_is_given_back() -> None:
         spend("other", 1)
 
 
-def test_a_key_is_used_once_until_it_is_forgotten() -> None:
+def test_a_key_is_used_once_until_it_is_deleted() -> None:
     spend("k", 1)
     with pytest.raises(UsageError, match='"k" was used before') as caught:
         spend("k", 1, day=TODAY + timedelta(days=90))

@@ -16,18 +16,18 @@ def everything(text: Any) -> dict[str, Any]:
     """A record that fits every operation of the interface: ``text`` in every field, and in one more."""
     merged: dict[str, Any] = {}
     for fields in RECORDS.values():
-        merged.update(_members(fields, text))
+        merged.update(_values(fields, text))
     entries = [field for name in ("ResponseSMS", "ResponseCall") for field in RECORDS[name][-1].fields]
-    merged["data"] = [_members(entries, text)] * 2
+    merged["data"] = [_values(entries, text)] * 2
     return {**merged, str(text): text}
 
 
-def _members(fields: Any, text: Any) -> dict[str, Any]:
+def _values(fields: Any, text: Any) -> dict[str, Any]:
     return {field.name: _value(field, text) for field in fields}
 
 
 def _value(field: Field, text: Any) -> Any:
-    inside = _members(field.fields, text)
+    inside = _values(field.fields, text)
     if field.type == "array":
         return [inside]
     return inside if field.fields else text
@@ -50,7 +50,7 @@ BODIES: dict[str, tuple[bytes, tuple[Verdict, ...]]] = {
     "HTML": (b"<!DOCTYPE html><html><body><h1>Welcome</h1><script>alert(1)</script></body></html>", UNREADABLE),
     "UTF-16": (BODY.decode().encode("utf-16"), UNREADABLE),
     "NaN": (BODY[:-1] + b', "more": NaN}', UNREADABLE),
-    "a member twice": (b'{"status": {"a": 1}, "id": [], ' + BODY[1:], READABLE),
+    "a field twice": (b'{"status": {"a": 1}, "id": [], ' + BODY[1:], READABLE),
     "200,000 brackets": (BODY[:-1] + b',"more":' + b"[" * 200_000 + b"]" * 200_000 + b"}", UNREADABLE),
 }  # fmt: skip
 
@@ -60,7 +60,7 @@ NUMBERS: dict[str, bytes] = {
     "an exponent that fills the memory": b"1e999999999",
     "10,000 decimals": b"0." + b"3" * 10_000,
 }
-"""Numbers that stand for every value in a record."""
+"""Numbers for every value in a record."""
 
 TEXTS: dict[str, str] = {
     "escape sequences": "\x1b[2J\x1b]0;title\x07\x1b]52;c;Y2F0\x07\x9b31m\x9d0;title\x9c\0\x7f\x85",
@@ -72,7 +72,7 @@ TEXTS: dict[str, str] = {
     "an empty text": "",
     "2,000 characters": "x" * 2_000,
 }  # fmt: skip
-"""Texts that stand for every value in a record, and are the name of an unknown member of it."""
+"""Texts for every value in a record, and for the name of an unknown field."""
 
 
 def of_numbers(number: bytes) -> bytes:

@@ -28,8 +28,8 @@ memory, seconds, lines = json.loads(sys.stdin.read())
 resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 from support.tool import Tool
-for words in lines:
-    outcome = Tool()(*words)
+for arguments in lines:
+    outcome = Tool()(*arguments)
     print(json.dumps([outcome.code, outcome.err]), flush=True)
 """
 
@@ -81,7 +81,7 @@ def test_no_response_fills_the_memory_or_takes_indefinitely(lines: list[Line], s
     bombs = cheap_bombs()
     asked = [(bomb, read) for bomb in bombs + dear_bombs()] + [(bomb, send) for bomb in bombs]
     server.will(*(bomb.behaviour for bomb, _ in asked))
-    outcomes = run_all([["--quiet", *CSV, *line.words] for _, line in asked])
+    outcomes = run_all([["--quiet", *CSV, *line.arguments] for _, line in asked])
     for (bomb, line), outcome in zip(asked, outcomes, strict=True):
         hold(bomb.name, bomb.verdicts, line, CSV, outcome)
     assert server.unused == 0

@@ -65,7 +65,7 @@ def perform(client: Client, made: request.Request, timeout: float | None = None)
     return client.parse(made, client.fetch(made, timeout=timeout))
 
 
-def test_ctrl_c_before_a_request_leaves_sends_nothing_whatever_the_last_one_did(keeper: Service) -> None:
+def test_ctrl_c_before_a_request_is_sent_says_so_even_if_the_previous_one_was_sent(keeper: Service) -> None:
     said: list[str] = []
 
     def log(line: str) -> None:
@@ -460,7 +460,7 @@ def test_each_address_has_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.parametrize(("taken", "code"), [(0, 4), (1, 5)])
-def test_a_request_of_which_the_system_took_nothing_was_not_sent(
+def test_a_request_of_which_the_system_accepted_no_byte_was_not_sent(
     taken: int, code: int, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:
     def write(_: object, data: bytes, timeout: float | None = None) -> None:

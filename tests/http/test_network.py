@@ -215,7 +215,7 @@ def test_no_proxy_is_honoured(exception: str, service: Service, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy"])
-def test_this_machine_is_never_asked_for_through_a_proxy(
+def test_this_machine_is_never_reached_through_a_proxy(
     variable: str, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:
     with proxying(service.port) as proxy:
@@ -239,9 +239,7 @@ def test_a_proxy_that_cannot_be_understood_is_3(
 # --- the time limit, and requests that must not leave after it
 
 
-def test_a_request_that_was_given_up_never_leaves(
-    service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
-) -> None:
+def test_a_request_that_timed_out_is_never_sent(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
     lookup = socket.getaddrinfo
     released = threading.Event()
 

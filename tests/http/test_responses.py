@@ -102,7 +102,7 @@ IN_DOUBT = (300, 302, 303, 304, 406, 408, 409, 410, 418, 499, 500, 501, 502, 503
 
 
 @each(list(OPERATIONS))
-def test_a_status_refuses_a_request_or_leaves_it_in_doubt(operation: Operation) -> None:
+def test_a_status_means_refused_or_unknown(operation: Operation) -> None:
     for status in REFUSING:
         error = error_of(operation, HTML, status)
         assert isinstance(error, RefusedError), status
@@ -127,6 +127,13 @@ def test_the_error_record_is_a_refusal(operation: Operation) -> None:
         assert isinstance(error_of(operation, body, 200), RefusedError)
     if operation.record.entries:
         assert isinstance(error_of(operation, {"status": "error", "error": "NO_CREDITS"}, 200), RefusedError)
+
+
+@pytest.mark.parametrize("error", ["0", '"0"', "false", "null", '""', "[]", "{}"])
+def test_an_error_that_says_no_is_not_a_refusal(error: str) -> None:
+    """Services number their errors, and 0 is none; whoever is told that nothing was sent sends again."""
+    assert parsed(ops.CHATAPP_SEND, f'{{"error": {error}, "status": "queued"}}'.encode()).document["status"] == "queued"
+    assert error_of(ops.SEND_SMS, f'{{"error": {error}, "msg": "queued"}}'.encode()).exit_code == 5
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"null", b"[]", HTML, {"error": None, "msg": ""}, {"message": "down"}])
@@ -245,6 +252,11 @@ def test_a_redirect_shows_only_its_host() -> None:
     assert "points to https://other.example:8443." in (error.hint or "")
 
 
+@pytest.mark.parametrize("status", [301, 304])
+def test_a_redirect_without_a_location_names_no_host(status: int) -> None:
+    assert "points to" not in (error_of(ops.SEND_SMS, b"", status).hint or "")
+
+
 def test_a_redirect_to_no_url_says_so() -> None:
     assert "points to a malformed URL." in (
         error_of(ops.BALANCE, b"", 308, headers={"Location": "http://[::1"}).hint or ""
@@ -314,7 +326,7 @@ def test_a_code_is_verified(status: Any) -> None:
     "status",
     [False, 0, 0.0, "0", "0e5", "0E5", "no", "False", "error", "FAILED", "invalid", "Invalid code", "expired",
      "rejected", "denied", "pending", "not verified", "no verificado", "inválido", "expirado", "rechazado", "denegado",
-     "pendiente", "fallido", "falso", "", " ", None, [], {}, [True]],
+     "pendiente", "fallido", "falso", "notVerified", "InvalidCode", "Código erróneo", "", " ", None, [], {}, [True]],
 )  # fmt: skip
 def test_a_code_is_not_verified(status: Any) -> None:
     error = error_of(ops.VERIFY_2FA, {"status": status})

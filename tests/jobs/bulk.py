@@ -38,18 +38,18 @@ class Running:
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
 
-    def wait_for_line(self, words: str) -> str:
-        """Read standard error up to a line with these words."""
+    def wait_for_line(self, text: str) -> str:
+        """Read standard error up to a line that contains a text."""
         assert self.process.stderr
         read = []
         for line in self.process.stderr:
             read.append(line)
-            if words in line:
+            if text in line:
                 return "".join(read)
-        raise AssertionError(f"{words!r} was not said: {read}")
+        raise AssertionError(f"{text!r} was not printed: {read}")
 
     def end(self) -> Outcome:
-        """Wait for its end, which must be in words."""
+        """Wait for its end, which must be without a traceback."""
         stdout, stderr = self.process.communicate(timeout=ENDED)
         assert "Traceback" not in stderr
         return Outcome(self.process.returncode, stdout.encode(), stderr.encode())

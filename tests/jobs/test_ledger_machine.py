@@ -151,7 +151,8 @@ class LedgerMachine(RuleBasedStateMachine):
         for place, line in enumerate(intent.lines):
             each = said[place] if said else None
             self.people[line].record(failed or Event(each.outcome if each else ""), each and each.credits)
-            self.people[line].id = each and each.id
+            if failed is not Event.NOT_SENT or intent.state is State.AGAIN:  # else nothing changes in the file
+                self.people[line].id = each and each.id
 
     def said(self, data: st.DataObject, line: int) -> RecipientOutcome:
         event, price = data.draw(SAID)
@@ -302,7 +303,7 @@ def test_one_price_in_two_spellings_is_charged_to_both(tmp_path: Path) -> None:
         assert (ledger.totals.states[State.PENDING], ledger.totals.credits) == (0, 2)
 
 
-def test_an_unsent_request_leaves_a_doubtful_recipient_with_the_one_that_was_sent(tmp_path: Path) -> None:
+def test_an_unknown_recipient_keeps_the_request_that_was_sent(tmp_path: Path) -> None:
     path = write(tmp_path / "job.sqlite3", rows(2))
     for event, asked in ((Event.LOST, [Outcome.UNKNOWN]), (Event.NOT_SENT, []), (Event.ACCEPTED, [])):
         with closing(opened(path)) as ledger:

@@ -87,7 +87,7 @@ def test_a_delay_is_not_made_up_in_a_burst(rate: float, size: int, delays: list[
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 2.0, 4.9])
-def test_a_slow_rate_is_never_passed_by_more_than_one_recipient(rate: float) -> None:
+def test_a_slow_rate_is_never_exceeded_by_more_than_one_recipient(rate: float) -> None:
     found = windows(leave(rate, 100, [0.0], 100))
     assert max(found) <= rate * 10 + 1
     assert min(found) >= rate * 10 - 1

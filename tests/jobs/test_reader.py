@@ -249,7 +249,7 @@ LONG = 1024 * 1024
 )
 def test_a_file_is_refused_as_a_whole(content: str, said: list[str]) -> None:
     message = refused(content)
-    assert [words for words in said if words not in message] == []
+    assert [part for part in said if part not in message] == []
     assert len(message) < 700
 
 

@@ -58,8 +58,8 @@ UNCOMMITTED = (
 )
 
 
-def job(folder: Path, number: int = 40, **members: Any) -> Path:
-    spec = replace(SPEC, **{"batch_size": 1, "concurrency": 4, **members})
+def job(folder: Path, number: int = 40, **fields: Any) -> Path:
+    spec = replace(SPEC, **{"batch_size": 1, "concurrency": 4, **fields})
     return write(folder / "job.sqlite3", rows(number), spec)
 
 
@@ -233,7 +233,7 @@ def test_a_ledger_stays_open_while_its_threads_may_write_it(tmp_path: Path) -> N
             ledger.db.execute("SELECT 1")
 
 
-def test_who_was_to_be_sent_to_again_stays_unknown_if_the_request_does_not_leave(tmp_path: Path) -> None:
+def test_an_unknown_recipient_stays_unknown_if_the_resend_is_not_sent(tmp_path: Path) -> None:
     """It is tried once in a run: the user may ask for it again."""
     service = Service(lose, miss)
     with closing(opened(job(tmp_path, 1))) as ledger:
@@ -249,7 +249,7 @@ def test_who_was_to_be_sent_to_again_stays_unknown_if_the_request_does_not_leave
 
 
 @pytest.mark.parametrize(("said", "credits_"), [("9" * 12, 10**12 - 1), ("9" * 13, 0), ("-1", 0), ("1.5", 0), ("٣", 0)])
-def test_credits_of_more_than_twelve_digits_are_not_believed(said: str, credits_: int, tmp_path: Path) -> None:
+def test_credits_of_more_than_twelve_digits_are_ignored(said: str, credits_: int, tmp_path: Path) -> None:
     with closing(opened(job(tmp_path, 1))) as ledger:
         run(ledger, Service(otherwise=lambda phones: [{**entry(phones[0]), "credits": said}]))
         assert ledger.totals.credits == credits_
@@ -264,7 +264,7 @@ def test_unsent_recipients_are_sent_before_the_others(tmp_path: Path) -> None:
     assert service.asked == [first, second, second, second, third]
 
 
-def test_recipients_of_very_many_texts_get_their_own(tmp_path: Path) -> None:
+def test_recipients_of_very_many_messages_get_their_own(tmp_path: Path) -> None:
     texts = 1100  # more than the importer keeps in memory
     recipients = [Row(line, phone(line), (f"text {line % texts}",)) for line in range(2, 2 * texts + 2)]
     path = write(tmp_path / "job.sqlite3", recipients, replace(SPEC, concurrency=1))
@@ -302,7 +302,7 @@ def test_checks_of_states_keep_to_a_rate_until_the_end(tmp_path: Path) -> None:
         assert poller.checked == 3
 
 
-def test_a_bug_in_a_check_of_a_state_leaves_the_others(tmp_path: Path) -> None:
+def test_a_bug_in_the_check_of_one_state_does_not_stop_the_others(tmp_path: Path) -> None:
     with closing(opened(job(tmp_path, 3, concurrency=1))) as ledger:
         assert run(ledger, Service()) is None
         poller = StatePoller(ledger, Service().connect)  # it takes no request without a limit of time
@@ -342,7 +342,7 @@ def test_credits_are_whole_numbers(credits: str | None, charged: int | None) -> 
     ],
     ids=lambda value: value.name if isinstance(value, Event) else type(value).__name__,
 )
-def test_what_an_error_means(error: Exception, event: Event) -> None:
+def test_the_outcome_follows_from_the_error(error: Exception, event: Event) -> None:
     def fail(_: object) -> Any:
         raise error
 
@@ -357,7 +357,7 @@ def test_a_request_that_cannot_be_made_is_refused() -> None:
     assert result.outcomes == [RecipientOutcome(phone(1), "refused")]
 
 
-def test_the_response_is_kept_if_an_outcome_is_in_doubt() -> None:
+def test_the_response_is_kept_if_an_outcome_is_unknown() -> None:
     assert send(Service().connect(), SPEC, intent(phone(1), phone(2))).body is None
     incomplete = Service(lambda phones: [entry(phones[0])])
     body = send(incomplete.connect(), SPEC, intent(phone(1), phone(2))).body

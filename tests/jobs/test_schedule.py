@@ -196,6 +196,6 @@ def test_at_without_a_zone_is_the_time_of_this_machine(monkeypatch: pytest.Monke
     "text",
     ["2026-12-01 25:00", "2027-03-14 02:30", "9999-12-31 23:59", "2026-12-01", "09:00"],  # New York skips the second
 )
-def test_at_refuses_other_texts(text: str) -> None:
+def test_at_refuses_other_values(text: str) -> None:
     with pytest.raises(UsageError, match="must be a date and time that exists"):
         parse_at(text, NEW_YORK, NOW)

@@ -64,7 +64,7 @@ def test_a_template_with_an_error_is_refused(text: str, said: list[str]) -> None
     with pytest.raises(UsageError) as caught:
         Template.parse(text, COLUMNS)
     message = f"{caught.value.message} {caught.value.hint}"
-    assert [words for words in said if words not in message] == []
+    assert [part for part in said if part not in message] == []
 
 
 def test_case_does_not_choose_between_columns() -> None:

@@ -33,7 +33,7 @@ def files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- however the key came in, and whatever the command
 
 ANY_RECORD = {"status": "7", "state": "delivered", "urlShort": "x", "id": "x"}
-"""Members of the records of all operations."""
+"""Fields of the records of all operations."""
 
 
 def plant(way: str, tool: Tool, base_url: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
@@ -54,8 +54,8 @@ def plant(way: str, tool: Tool, base_url: str, home: Path, monkeypatch: pytest.M
 def run(tool: Tool, example: Example, *more: str) -> Outcome:
     """Run an example; the key of `profile add` comes from standard input."""
     if example.node.path == "profile add":
-        key = [] if "--key-command" in example.words or "--key-stdin" in example.words else ["--key-stdin"]
-        return tool(*example.words, *key, "--force", *more, stdin=KEY)
+        key = [] if "--key-command" in example.arguments or "--key-stdin" in example.arguments else ["--key-stdin"]
+        return tool(*example.arguments, *key, "--force", *more, stdin=KEY)
     return example.run(tool, *more)
 
 

@@ -31,8 +31,8 @@ BODIES: dict[str, bytes] = {
     "as usual": b'{"status":1500}',
     "line ends and tabs": b'\r\n{ "status"\t:\n1500 ,"new":[ ] }\n\n',
     "no digit lost": b'{"status":12345678901234567890123456789.10,"a":1.0,"b":1e400,"c":-0,"d":1E+2}',
-    "unknown members in their order": b'{"zeta":1,"status":2,"alpha":{"z":null,"a":[true,false]}}',
-    "a member twice": b'{"status":1,"status":2}',
+    "unknown fields in their order": b'{"zeta":1,"status":2,"alpha":{"z":null,"a":[true,false]}}',
+    "a field twice": b'{"status":1,"status":2}',
     "escapes as they were": b'{"status":"\\u00e9\\/\\u001b","x":"\xc3\xa9"}',
     "a lone surrogate": b'{"status":"\\ud800"}',
     "control characters in a name": b'{"status":1,"\\u0000\\u001b":"\\u009b"}',
@@ -79,14 +79,14 @@ def dispatch(*texts: str) -> dict[str, Any]:
         {"id": f"m{number}", "status": "sent", "credits": number, "sms": text, "phone": f"{PHONE}{number}"}
         for number, text in enumerate(texts, start=1)
     ]
-    return {"id": "d1", "status": 1, "data": data, "origin": "new member"}
+    return {"id": "d1", "status": 1, "data": data, "origin": "new field"}
 
 
 def test_a_table_in_a_pipe_has_every_field_under_its_own_name(service: Service, tool: Tool) -> None:
     service.will(respond(dispatch("Hola", "Hello")))
     lines = tool(*SMS).out.splitlines()
     assert lines[0].split() == "phone id status credits dispatch.id dispatch.status origin sms".split()
-    assert lines[1].split() == [f"{PHONE}1", "m1", "sent", "1", "d1", "1", "new", "member", "Hola"]
+    assert lines[1].split() == [f"{PHONE}1", "m1", "sent", "1", "d1", "1", "new", "field", "Hola"]
     assert len(lines) == 3
 
 
@@ -99,7 +99,7 @@ def test_csv_has_a_header_and_a_row_for_each_entry(service: Service, tool: Tool)
     header, *rows = list(csv.reader(io.StringIO(out)))
     assert header == [*ENTRY_FIELDS, "origin"]
     assert [row[3] for row in rows] == ['He said "no", twice', "two\nlines", "'=1+1", "'@SUM(A1)"]
-    assert rows[0][4:] == [f"{PHONE}1", "d1", "1", "new member"]
+    assert rows[0][4:] == [f"{PHONE}1", "d1", "1", "new field"]
 
 
 def test_tsv_has_a_line_for_each_entry_whatever_it_holds(service: Service, tool: Tool) -> None:
@@ -135,6 +135,12 @@ def test_fields_with_json_give_an_array_of_objects_with_just_these_fields(servic
         {"phone": f"{PHONE}1", "dispatch.id": "d1", "credits": 1},
         {"phone": f"{PHONE}2", "dispatch.id": "d1", "credits": 2},
     ]
+
+
+def test_a_field_may_be_named_with_the_data_that_holds_it(service: Service, tool: Tool) -> None:
+    service.will(respond(dispatch("Hola", "Hola")), respond({"data": {"status": 7}}))
+    assert tool(*SMS, "-o", "tsv", "--fields", "data.id,data.1.id").out == "data.id\tdata.1.id\nm1\tm2\nm2\tm2\n"
+    assert tool("balance", "--json", "--fields", "data.status").document == [{"data.status": 7}]
 
 
 def test_statistics_are_one_row_per_metric(service: Service, tool: Tool) -> None:

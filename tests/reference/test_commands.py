@@ -78,14 +78,14 @@ class Program:
             example = re.sub(rf"\b{stands_for}\b", known, example)
         found = re.search(r"msgctl( [^|<>)]*)", example)
         assert found is not None
-        words = [*shlex.split(found[1]), *more]
+        arguments = [*shlex.split(found[1]), *more]
         redirected = re.search(r"< (\S+)", example)
         if redirected:
             text = Path(redirected[1]).read_text(encoding="utf-8")
-            return self.tool(*words, stdin=text.replace("123456", self.known["123456"]))
+            return self.tool(*arguments, stdin=text.replace("123456", self.known["123456"]))
         if "| msgctl" in example:
-            return self.tool(*words, stdin="text of another program\n")
-        return self.tool(*words, stdin="yes\n", terminal="--json" not in words)
+            return self.tool(*arguments, stdin="text of another program\n")
+        return self.tool(*arguments, stdin="yes\n", terminal="--json" not in arguments)
 
 
 @pytest.fixture(scope="module")
@@ -164,22 +164,24 @@ def test_a_program_finds_the_parameters_of_a_command(name: str, program: Program
         return
     command = ALL[name]
     remove_what_is_made(name, home)
-    words = [program.fill(name.split(maxsplit=1)[0], each["name"]) for each in command["arguments"] if each["required"]]
+    arguments = [
+        program.fill(name.split(maxsplit=1)[0], each["name"]) for each in command["arguments"] if each["required"]
+    ]
     missing = [option for option in command["options"] if option["required"]]
     for _ in range(4):
         for option in missing:
             long = option["names"][-1]
-            words += (
+            arguments += (
                 [long] if option["value"] is None else [long, program.fill(long, option["value"], option["choices"])]
             )
-        done = program.tool(*name.split(), *words, "--json", "--yes", stdin="a-key\n")
+        done = program.tool(*name.split(), *arguments, "--json", "--yes", stdin="a-key\n")
         if done.code != 2:
             break
         check(done.error, "error")
         named = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", f"{done.error['message']} {done.error.get('hint')}"))
-        left = [each for each in command["options"] if not set(each["names"]) & set(words)]
+        left = [each for each in command["options"] if not set(each["names"]) & set(arguments)]
         missing = ([each for each in left if named & set(each["names"])] or left)[:1]
-    assert done.code == 0, (words, done.err)
+    assert done.code == 0, (arguments, done.err)
 
 
 @pytest.mark.parametrize("name", [name for name in OUTPUTS if name != "job resend"])  # nobody here is undelivered

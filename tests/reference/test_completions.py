@@ -139,7 +139,7 @@ def test_commands_and_values_are_offered(shell: str, at: Shells) -> None:
 
 @each_shell
 def test_every_command_has_its_options(shell: str, at: Shells) -> None:
-    lines = [f"{' '.join(['msgctl', *node.words])} -" for node in NODES]
+    lines = [f"{' '.join(['msgctl', *node.names])} -" for node in NODES]
     for node, offers in zip(NODES, at.offers(shell, *lines), strict=True):
         assert set(offers) == options(node), node.path
 

@@ -35,7 +35,7 @@ def plain(roff: str) -> str:
 
 
 def page_of(node: Node) -> str:
-    return plain(PAGES[f"msgctl-{node.words[0]}.1" if node.words else "msgctl.1"])
+    return plain(PAGES[f"msgctl-{node.names[0]}.1" if node.names else "msgctl.1"])
 
 
 def section(page: str, title: str) -> str:
@@ -60,7 +60,7 @@ def test_the_folder_holds_the_pages_of_the_command_tree() -> None:
     assert kept == PAGES, "write them again with: python -m msgctl.reference"
 
 
-@pytest.mark.parametrize("node", [node for node in NODES if node.words], ids=name_of)
+@pytest.mark.parametrize("node", [node for node in NODES if node.names], ids=name_of)
 def test_every_command_and_option_has_a_line(node: Node) -> None:
     page = page_of(node)
     assert f"msgctl {node.path}" in page
@@ -101,22 +101,22 @@ def test_cross_references_lead_to_pages(name: str) -> None:
 def test_command_lines_on_a_page_can_be_typed(name: str) -> None:
     shown = [plain(code) for code in re.findall(r"\\fB\\%(msgctl .*?)\\fR", PAGES[name])]
     for line in (*shown, *examples(name)):
-        for words in re.findall(r"(?:^|\| |\$\()msgctl( [^|<>)]*)", line):
-            _check_words(shlex.split(words))
+        for arguments in re.findall(r"(?:^|\| |\$\()msgctl( [^|<>)]*)", line):
+            _check_arguments(shlex.split(arguments))
 
 
-def _check_words(words: list[str]) -> None:
+def _check_arguments(arguments: list[str]) -> None:
     """Check that a command line names a command and only options of it."""
     known = {node.path: node.command for node in NODES}
-    path, options = "", [word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)]
-    for before, word in pairwise(("", *words)):
+    path, options = "", [word.partition("=")[0] for word in arguments if re.match(r"--?[a-z]", word)]
+    for before, word in pairwise(("", *arguments)):
         if before == "-p":
             continue
         longer = f"{path} {word}".strip()
         path = longer if longer in known else path
-    assert path or words[0].startswith("-"), words
+    assert path or arguments[0].startswith("-"), arguments
     names = {name for each in known[path].params for name in (*each.opts, *each.secondary_opts)}
-    assert [option for option in options if option not in names] == [], words
+    assert [option for option in options if option not in names] == [], arguments
 
 
 def test_the_exit_codes_are_those_of_the_errors() -> None:
@@ -132,8 +132,8 @@ def test_the_exit_codes_are_those_of_the_errors() -> None:
 
 
 def test_every_setting_of_a_profile_is_explained() -> None:
-    members = section(plain(PAGES["msgctl-config.1"]), "SETTINGS OF A PROFILE")
-    assert set(re.findall(r"^\.TP\n(\w+)$", members, re.MULTILINE)) == {*SETTINGS, "history", "keep_days"}
+    settings = section(plain(PAGES["msgctl-config.1"]), "SETTINGS OF A PROFILE")
+    assert set(re.findall(r"^\.TP\n(\w+)$", settings, re.MULTILINE)) == {*SETTINGS, "history", "keep_days"}
 
 
 def test_every_variable_that_the_program_reads_is_explained() -> None:

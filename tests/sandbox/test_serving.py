@@ -73,7 +73,7 @@ def test_the_lines_to_export_can_be_read_by_a_shell() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_it_with_0_whoever_waits(number: int) -> None:
+def test_a_signal_ends_it_with_0_even_if_a_client_waits(number: int) -> None:
     with serving() as (process, about), socket.create_connection(address(about), PATIENCE) as waiting:
         waiting.sendall(one_request("/sandbox/inbox?wait=600") + one_request("/sandbox"))
         process.send_signal(number)

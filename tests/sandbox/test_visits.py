@@ -36,8 +36,8 @@ def statistics(served: Served) -> dict[str, object]:
     document = json.loads(served.send(SandboxRequest("POST", "/api/v1/url/short-statistic", "", FORM, body)).body)
     found: dict[str, object] = {"clicks": document["clicksNumber"]}
     for element in document["metrics"]:
-        for category, members in element.items():
-            found[category] = members["property"]
+        for category, values in element.items():
+            found[category] = values["property"]
     return found
 
 

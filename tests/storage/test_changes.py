@@ -42,8 +42,8 @@ class World:
         assert self.run("profile", "add", "main", *ADD[3:]).code == 0
         server.dispatches.clear()
 
-    def run(self, *words: str, stdin: bytes = KEY) -> Outcome:
-        return Tool()(*words, stdin=stdin)
+    def run(self, *arguments: str, stdin: bytes = KEY) -> Outcome:
+        return Tool()(*arguments, stdin=stdin)
 
     def profiles(self) -> list[str]:
         found = tomllib.loads((self.home / "config" / "msgctl" / "config.toml").read_text(encoding="utf-8"))
@@ -66,14 +66,14 @@ class Change(NamedTuple):
     Of a message the middle one is "unknown". Without the history a message is sent all the same.
     """
 
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     file: str
     view: Callable[[World], Any]
     views: tuple[Any, ...]
 
     @property
     def sends(self) -> bool:
-        return self.words[0] == "sms"
+        return self.arguments[0] == "sms"
 
 
 _SENT = (ANA, "accepted")
@@ -119,7 +119,7 @@ def assert_whole(change: Change, world: World, done: Outcome) -> None:
     elif done.code == 0:
         allowed = change.views[-1:]
     assert change.view(world) in allowed
-    again = world.run(*change.words)
+    again = world.run(*change.arguments)
     assert (again.code, "Warning" in again.err) == (0, False), again.err
     assert world.strays() == []
 
@@ -148,7 +148,7 @@ def test_a_kill_or_a_failure_at_a_system_call_loses_nothing(
 ) -> None:
     tracer = Tracer(tmp_path)
     new_world()
-    calls = tracer.calls(change.words, KEY, touching=change.file)
+    calls = tracer.calls(change.arguments, KEY, touching=change.file)
     assert len(calls) > len(faults)
     for place, fault in enumerate(faults, start=1):
         for call in calls if FULL else [calls[len(calls) * place // (len(faults) + 1)]]:
@@ -156,7 +156,10 @@ def test_a_kill_or_a_failure_at_a_system_call_loses_nothing(
 
 
 def _try_one(change: Change, fault: str, call: Call, world: World, tracer: Tracer) -> None:
-    done = tracer.killed(change.words, KEY, call) if fault == KILL else tracer.failing(change.words, KEY, call, fault)
+    if fault == KILL:
+        done = tracer.killed(change.arguments, KEY, call)
+    else:
+        done = tracer.failing(change.arguments, KEY, call, fault)
     try:
         if fault != KILL:
             assert_told(change, done)
@@ -169,7 +172,7 @@ def _try_one(change: Change, fault: str, call: Call, world: World, tracer: Trace
 def test_a_full_disk_is_reported_and_loses_nothing(change: Change, disk: Disk, new_world: NewWorld) -> None:
     world = new_world(disk.path)
     disk.fill()
-    done = world.run(*change.words)
+    done = world.run(*change.arguments)
     assert_told(change, done)
     assert "space" in done.err
     disk.clear()
@@ -180,20 +183,24 @@ def test_a_full_disk_is_reported_and_loses_nothing(change: Change, disk: Disk, n
 def test_a_read_only_disk_is_reported_and_loses_nothing(change: Change, disk: Disk, new_world: NewWorld) -> None:
     world = new_world(disk.path)
     with disk.read_only():
-        done = world.run(*change.words)
+        done = world.run(*change.arguments)
     assert_told(change, done)
     assert (done.code == 0) == change.sends
     assert change.view(world) == change.views[0]
     assert_whole(change, world, done)
 
 
-@pytest.mark.parametrize("words", [("-p", "sandbox", "sms", "send", LUIS), ("sms", "bulk", "-", "--yes")], ids=" ".join)
-def test_nothing_is_sent_if_its_record_cannot_be_kept(words: tuple[str, ...], disk: Disk, new_world: NewWorld) -> None:
+@pytest.mark.parametrize(
+    "arguments", [("-p", "sandbox", "sms", "send", LUIS), ("sms", "bulk", "-", "--yes")], ids=" ".join
+)
+def test_nothing_is_sent_if_its_record_cannot_be_kept(
+    arguments: tuple[str, ...], disk: Disk, new_world: NewWorld
+) -> None:
     world = new_world(disk.path)
     with disk.read_only():
-        world.run(*words, "-m", "Hola", stdin=f"phone\n{LUIS}\n".encode()).refused(3, "Read-only file system")
+        world.run(*arguments, "-m", "Hola", stdin=f"phone\n{LUIS}\n".encode()).refused(3, "Read-only file system")
     disk.fill()
-    assert world.run(*words, "-m", "Hola", stdin=f"phone\n{LUIS}\n".encode()).code == 3
+    assert world.run(*arguments, "-m", "Hola", stdin=f"phone\n{LUIS}\n".encode()).code == 3
     assert not world.server.arrived()
 
 

@@ -29,7 +29,7 @@ class Line:
     """A command line that makes requests; ``reads`` tells whether it changes nothing, whatever its result."""
 
     path: str
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     reads: bool
     stdin: bytes = b""
 
@@ -40,7 +40,7 @@ class Line:
 
     def run(self, tool: Tool, *common: str, screen: bool = False) -> Outcome:
         """Run it with common options before it; a job begins where `prepare` has left it."""
-        return tool(*common, *self.words, stdin=self.stdin, screen=screen)
+        return tool(*common, *self.arguments, stdin=self.stdin, screen=screen)
 
 
 def prepare(base_url: str) -> None:
@@ -60,14 +60,14 @@ def asking(base_url: str) -> list[Line]:
     check = ("profile", "add", "checked", "--base-url", base_url, "--client", "1", "--key-stdin", "--check", "--force")
     found = {"profile add": Line("profile add", check, reads=True, stdin=KEY.encode())}
     for example in EXAMPLES:
-        node, words = example.node, example.words
-        asks = node.facts.effect is not None or node.words[0] == "sandbox"
-        if not asks or node.path in {*found, *NEEDS_MORE} or {"--dry-run", "-n", "--last"} & {*words}:
+        node, arguments = example.node, example.arguments
+        asks = node.facts.effect is not None or node.names[0] == "sandbox"
+        if not asks or node.path in {*found, *NEEDS_MORE} or {"--dry-run", "-n", "--last"} & {*arguments}:
             continue
-        words += ["--max-wait", "1"] if node.path == "state watch" else []
-        if "--rate" in words:  # which takes its time
-            at = words.index("--rate")
-            words = words[:at] + words[at + 2 :]
-        reads = node.facts.effect is Effect.READS or "GET" in words
-        found[node.path] = Line(node.path, tuple(words), reads, example.stdin)
+        arguments += ["--max-wait", "1"] if node.path == "state watch" else []
+        if "--rate" in arguments:  # which takes its time
+            at = arguments.index("--rate")
+            arguments = arguments[:at] + arguments[at + 2 :]
+        reads = node.facts.effect is Effect.READS or "GET" in arguments
+        found[node.path] = Line(node.path, tuple(arguments), reads, example.stdin)
     return list(found.values())

@@ -20,9 +20,9 @@ class Command:
     record: dict[str, Any]
 
 
-def _command(words: str, request: str, record: dict[str, Any]) -> Command:
+def _command(line: str, request: str, record: dict[str, Any]) -> Command:
     method, path = request.split()
-    return Command(tuple(words.split()), method, path, record)
+    return Command(tuple(line.split()), method, path, record)
 
 
 _CHATAPP: dict[str, Any] = {"id": "d1", "status": "sent", "phone": PHONE, "name": "Ana"}

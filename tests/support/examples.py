@@ -38,7 +38,7 @@ class Example(NamedTuple):
     line: str
 
     @property
-    def words(self) -> list[str]:
+    def arguments(self) -> list[str]:
         """The arguments of the msgctl part: of ``a | msgctl … < file`` and of ``"$(msgctl …)"`` alike."""
         found = re.search(r"msgctl( [^|<>)]*)", self.line)
         assert found is not None, self.line
@@ -54,7 +54,7 @@ class Example(NamedTuple):
 
     def run(self, tool: Tool, *more: str) -> Outcome:
         """Run the line, with further options, without a terminal."""
-        return tool(*self.words, *more, stdin=self.stdin)
+        return tool(*self.arguments, *more, stdin=self.stdin)
 
 
 def goes_on(line: str) -> bool:

@@ -33,9 +33,9 @@ def written() -> dict[str, Any]:
 
 
 def table(name: str, *lines: str, base_url: str = URL, client: int = 1, key: str | None = "stored-key") -> str:
-    """The text of a profile's table; ``lines`` are further members."""
-    members = [f"[profiles.{name}]", f'base_url = "{base_url}"', f"client = {client}"]
-    return "\n".join([*members, *([f"key = '''{key}'''"] if key is not None else []), *lines, ""])
+    """The text of a profile's table; ``lines`` are further settings."""
+    head = [f"[profiles.{name}]", f'base_url = "{base_url}"', f"client = {client}"]
+    return "\n".join([*head, *([f"key = '''{key}'''"] if key is not None else []), *lines, ""])
 
 
 def credentials(service: Service) -> tuple[str, str]:

@@ -20,12 +20,12 @@ NOW = 1_790_000_000.0
 
 ANA, LUIS, EVA = "573001234567", "573007654321", "573009999999"
 
-MEMBERS = [
+SUMMARY_FIELDS = [
     *("job", "name", "command", "file", "profile", "state", "recipients"),
     *("accepted", "refused", "unknown", "pending", "invalid", "duplicate", "excluded"),
     *("requests", "credits", "created", "updated"),
 ]
-"""What `job show` gives, in its order; `states` stands before `created` when some are known."""
+"""The fields that `job show` prints, in order; `states` comes before `created` when some are known."""
 
 REFUSAL = respond({"error": "NOT_NOW", "msg": "phone: come back tomorrow"}, 520)
 
@@ -56,8 +56,8 @@ def of_phones(home: Path, phones: Iterable[str]) -> str:
 
 def phones(request: Received) -> list[str]:
     """Return the phones of a request."""
-    members = json.loads(request.body) if request.body.startswith(b"{") else dict(request.form)
-    return str(members["phone"]).split(",")
+    fields = json.loads(request.body) if request.body.startswith(b"{") else dict(request.form)
+    return str(fields["phone"]).split(",")
 
 
 def sends(service: Service) -> list[Received]:

@@ -19,7 +19,7 @@ def ended_well(code: int, *streams: str, coloured: bool = False) -> bool:
     """Check that a run ended as every run should."""
     assert code in DOCUMENTED, f"exit {code}: {streams}"
     for text in streams:
-        assert [words for words in NEVER_SAID if words in text] == [], text[-3000:]
+        assert [part for part in NEVER_SAID if part in text] == [], text[-3000:]
         shown = COLOUR.sub("", text) if coloured else text
         assert text.rfind("\x1b[?25l") <= text.rfind("\x1b[?25h"), "the cursor stays hidden"
         found = RAW_CONTROL.search(shown)

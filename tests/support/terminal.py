@@ -28,13 +28,13 @@ class Terminal:
     """A command in a terminal of its own; ``shown`` is all that came to the screen."""
 
     def __init__(
-        self, *words: str, columns: int = 80, stderr: int | None = None, env: Mapping[str, str] | None = None
+        self, *arguments: str, columns: int = 80, stderr: int | None = None, env: Mapping[str, str] | None = None
     ) -> None:
         self._outer, self._inner = pty.openpty()
         fcntl.ioctl(self._inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self._settings = termios.tcgetattr(self._inner)
         self.process = subprocess.Popen(
-            [*RUN, *words],
+            [*RUN, *arguments],
             stdin=self._inner,
             stdout=self._inner,
             stderr=self._inner if stderr is None else stderr,

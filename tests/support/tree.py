@@ -12,7 +12,7 @@ from msgctl.cli.tree import Facts, children_of
 
 
 class Node(NamedTuple):
-    """A command or group, and the words that lead to it (``sms send``; empty for the root)."""
+    """A command or group, and the names that lead to it (``sms send``; empty for the root)."""
 
     path: str
     command: Any
@@ -27,7 +27,7 @@ class Node(NamedTuple):
         return facts
 
     @property
-    def words(self) -> list[str]:
+    def names(self) -> list[str]:
         return self.path.split()
 
 

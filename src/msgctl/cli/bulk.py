@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from msgctl import operations as ops
-from msgctl import values
+from msgctl import phones, values
 from msgctl.cli import job_progress, prompts, requests
 from msgctl.cli.bulk_options import Pace, Rules, Source
 from msgctl.cli.context import Context
@@ -97,7 +98,8 @@ def make(
     job = store.new_id(context.clock())
     with store.locked(job):
         store.tidy()
-        importer = Importer(store.path(job), spec, created=context.clock(), zones=zones)
+        meant = partial(phones.meant, country=numbers.code(context)) if numbers.no_number_check else None
+        importer = Importer(store.path(job), spec, created=context.clock(), zones=zones, meant=meant)
         try:
             if spec.performs is not ops.BLOCK_PHONE:  # everyone can be blocked
                 _exclude(context, importer, rules.exclude or (), numbers.code(context))
@@ -132,7 +134,7 @@ def make(
 
 def _exclude(context: Context, importer: Importer, excluded: Iterable[str], country: str | None) -> None:
     """Leave out the numbers that opted out, and those in the ``excluded`` files. Raises UsageError."""
-    if files.state(files.OPTOUTS).exists():
+    if files.has_optouts():
         importer.exclude((each.phone for each in optouts.every()), "opted out")
     for file in excluded:
         importer.exclude(numbers_in(file, context.stdin.buffer, country), f"excluded by {name_of(file)}")

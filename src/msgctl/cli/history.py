@@ -18,13 +18,12 @@ from msgctl.cli.context import Context
 from msgctl.cli.requests import Country, CountryCode, optional
 from msgctl.cli.tree import command, expanded, group
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.history.store import FIELDS, message_of, reading
+from msgctl.history.store import FIELDS, message_of, number, reading
 from msgctl.jobs.database import LEDGER
 from msgctl.jobs.report import finished
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import State
 from msgctl.jobs.store import Store
-from msgctl.jsontext import Number
 from msgctl.output.result import OwnResult
 from msgctl.recipients import ACCEPTED, REFUSED, UNKNOWN
 from msgctl.storage import files
@@ -45,11 +44,13 @@ RESPONSE = "response"
 """The response, if the outcome is unknown; shown only with --fields."""
 USUAL_LIMIT = 20
 DAY = 86400
+SECONDS = len("2026-12-01T09:00:00")
+"""How much of a time is shown; the rest puts what was sent in the same second into order."""
 MOST_LISTED = 1_000_000
 
 _COLUMNS = ("time", "phone", "outcome", "id", "status", "state", "credits", "parameters", RESPONSE)
 _OF_JOB = """
-    SELECT strftime('%Y-%m-%dT%H:%M:%SZ', ended, 'unixepoch') AS time, phone, result.state, result.id, status,
+    SELECT strftime('%Y-%m-%dT%H:%M:%fZ', ended, 'unixepoch') AS time, phone, result.state, result.id, status,
     delivery, credits, parameters, body
     FROM recipient JOIN result USING (line) JOIN request ON number = request JOIN message ON message.id = message
     WHERE time >= coalesce(:since, '') AND time < coalesce(:until, '9')
@@ -154,6 +155,8 @@ def list_(context: Context, listing: Listing) -> OwnResult:
 
     found += read_jobs(listing.job, filters["profile"], of_job, context.warn)
     found = sorted(found, key=lambda entry: str(entry["time"]))[-most:]
+    for entry in found:
+        entry["time"] = f"{entry['time'][:SECONDS]}Z"
     is_whole = listing == Listing() and context.options.profile is None
     empty = "The history is empty." if is_whole else "No matching messages in the history."
     if RESPONSE not in context.options.fields:
@@ -162,10 +165,9 @@ def list_(context: Context, listing: Listing) -> OwnResult:
 
 
 def _start(day: date) -> str:
-    """Return when a day begins in this machine's time zone, as an entry's time."""
-    if day.year < 1970:
-        return timestamp(0)
-    return timestamp(datetime(day.year, day.month, day.day).timestamp())
+    """Return when a day begins in this machine's time zone, as the beginning of an entry's time."""
+    begins = 0 if day.year < 1970 else datetime(day.year, day.month, day.day).timestamp()
+    return timestamp(begins)[:SECONDS]
 
 
 @command(app, "clear", "msgctl history clear", "msgctl history clear --before 90d --yes")
@@ -219,7 +221,7 @@ def _entry(job: str, spec: JobSpec, row: tuple[Any, ...]) -> dict[str, Any]:
         "command": spec.command,
         "job": job,
         "outcome": _OUTCOMES.get(found["outcome"], UNKNOWN),
-        "credits": None if found["credits"] is None else Number(found["credits"]),
+        "credits": number(found["credits"]),
         "message": message_of(spec.performs, values, None),
     }
 

@@ -235,12 +235,13 @@ def resend(
         if not len(found):
             context.note(f"No recipient of job {job} is {wanted}; nothing was sent")
             return None
+        country = ledger.spec.fixed.get("country-code")
         return bulk.make(
             context,
             replace(ledger.spec, max_credits=None, at=None, canary=None),
             lambda importer: importer.read(former_recipients(ledger, found), partial(former_message, ledger)),
             Rules(again=True),
-            Numbers(),
+            Numbers(None if country is None else str(country), no_number_check=True),
         )
 
 

@@ -101,7 +101,7 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
 
 def respect_optouts(context: Context, ledger: Ledger) -> None:
     """Leave out recipients who opted out after the job was made; everyone can be blocked."""
-    if ledger.spec.performs is not ops.BLOCK_PHONE and files.state(files.OPTOUTS).exists():
+    if ledger.spec.performs is not ops.BLOCK_PHONE and files.has_optouts():
         number = ledger.leave_out(each.phone for each in optouts.every())
         if number:
             context.note(f"{plural(number, 'recipient')} opted out after the job was made: nothing is sent to them")
@@ -190,6 +190,7 @@ def _attend(
                     tell(FINISHING)
             return work.finish(), interrupted
     except KeyboardInterrupt:
+        work.stop()  # if the second came so soon that the first was not seen
         raise Interrupted("Interrupted; the outcome of requests in flight is unknown", hint) from None
 
 
@@ -313,7 +314,8 @@ def _run(context: Context, store: Store, job: str) -> OwnResult | None:
             return None
         if not ledger.totals.unsent:
             ledger.end_schedule()
-            return result(summary(job, ledger, running=False))
+            failure = _failure(job, ledger, None, interrupted=False, sent=False)
+            return result(summary(job, ledger, running=False), failure)
         own = copy(context)  # with a profile and a client of its own
         own.options, own.stack = copy(context.options), ExitStack()
         with own.stack:

@@ -36,12 +36,15 @@ def send(
         try:
             result = perform(context, operation, values, body)
         except MsgctlError as error:
-            if error.nothing_sent or isinstance(error, RefusedError):
-                reservation.release()
-            else:
+            stored = None
+            if not (error.nothing_sent or isinstance(error, RefusedError)):
                 body_text = error.body.encode() or None
                 stored = once.StoredResult(5, error.http_status, body_text, error.message, error.hint or "")
-                _settle(context, reservation, stored)
+            _settle(context, reservation, stored)
+            raise
+        except KeyboardInterrupt:  # the client raises Interrupted; this came before its request or after it
+            if not context.carried_out:
+                _settle(context, reservation, None)
             raise
         sent = result.responses[0]
         stored = once.StoredResult(recipients.exit_code(result.outcomes), sent.http_status, sent.body)
@@ -49,10 +52,13 @@ def send(
         return result
 
 
-def _settle(context: Context, reservation: once.Reservation, result: once.StoredResult) -> None:
-    """Store a result. If that fails, later calls with the key say that the outcome is unknown."""
+def _settle(context: Context, reservation: once.Reservation, result: once.StoredResult | None) -> None:
+    """Store a result; None frees the key. If that fails, later calls with the key say that the outcome is unknown."""
     try:
-        reservation.settle(result)
+        if result is None:
+            reservation.release()
+        else:
+            reservation.settle(result)
     except ConfigurationError as error:
         context.warn(f"The result is not stored under --once: {error.message}.")
 

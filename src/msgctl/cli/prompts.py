@@ -8,7 +8,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from msgctl.config import profiles
-from msgctl.errors import Cancelled, UsageError
+from msgctl.errors import Cancelled, Interrupted, UsageError
 
 if TYPE_CHECKING:
     from msgctl.cli.context import Context
@@ -19,11 +19,18 @@ LONGEST_LINE = 4096
 
 
 def confirm(context: Context, question: str, otherwise: str = "nothing was changed") -> None:
-    """Ask for a yes, unless --yes was given. Raises Cancelled for any other answer, UsageError without a terminal."""
+    """Ask for a yes, unless --yes was given; ``otherwise`` says what no answer means.
+
+    Raises Cancelled for any other answer, Interrupted on Ctrl-C, and UsageError without a terminal.
+    """
     if context.options.yes:
         return
     require_terminal(context, otherwise)
-    if ask(context, f"{question} [y/N] ").strip().casefold() not in {"y", "yes"}:
+    try:
+        answer = ask(context, f"{question} [y/N] ")
+    except KeyboardInterrupt:
+        raise Interrupted("Interrupted", consequence=otherwise) from None
+    if answer.strip().casefold() not in {"y", "yes"}:
         raise Cancelled("Cancelled", consequence=otherwise)
 
 

@@ -70,11 +70,12 @@ def read_message(context: Context, text: str | None, path: str | None, typed: st
     name = "Standard input" if path in (None, "-") else Path(str(path)).name
     try:
         text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
+    except UnicodeDecodeError:
         try:
             text = content.decode("cp1252")
-        except UnicodeDecodeError:
-            raise UsageError(f"{name} is not text: byte {content[error.start]:#04x} at {error.start + 1}") from None
+        except UnicodeDecodeError as error:
+            where = f"byte {content[error.start]:#04x} at position {error.start + 1}"
+            raise UsageError(f"{name} is neither UTF-8 nor Windows-1252: {where}", "Give it as UTF-8 text.") from None
         context.note(f"{name} is not UTF-8; reading it as Windows-1252")
     return checks.prose(text.rstrip("\r\n"), "The message", hint)
 
@@ -130,7 +131,8 @@ def json_body(context: Context, path: str) -> tuple[bytes, Any]:
     try:
         return body, load_json(body)
     except ShapeError as error:
-        raise UsageError(f"The body is not JSON: {error}") from None
+        name = "Standard input" if path == "-" else quote(path)
+        raise UsageError(f"{name} cannot be the body: {error}", "Give one JSON document in UTF-8.") from None
 
 
 CountryCode = Annotated[
@@ -189,7 +191,9 @@ class Country:
             if len(parts) > 1 and not all(part.strip() for part in parts):
                 raise UsageError(f"{quote(text)} has a comma without a number beside it")
             if self.unchecked and not any(map(str.isdigit, text)) and any(map(str.isalpha, text)):
-                raise UsageError(f"{quote(text)} is not a phone number", "Give the message with -m TEXT.")
+                raise UsageError(
+                    f"{quote(text)} is not a phone number", "Give only numbers here, and the message with -m TEXT."
+                )
             for part in parts:
                 number = self.one(context, part, sms=sms)
                 (repeated if number in seen else seen)[number] = None
@@ -290,7 +294,7 @@ def send(
     if wait.max_wait is not None and not wait.wait:
         raise UsageError("--max-wait needs --wait")
     seconds = checks.seconds(wait.max_wait or "300", "--max-wait", most=31 * 86400) if wait.wait else 0.0
-    if not options.ignore_optout and files.state(files.OPTOUTS).exists():
+    if not options.ignore_optout and files.has_optouts():
         _refuse_optouts(values, body)
     if options.once is None or context.options.dry_run:
         result = run(context, operation, values, body)
@@ -332,7 +336,7 @@ def perform(context: Context, operation: Operation, values: Values, body: bytes 
 
     profile, to = context.profile, phones_of(values, body)
     message = message_of(operation, values, body)
-    sent = Send(timestamp(context.clock()), profile.name, profile.base_url, operation.name, message)
+    sent = Send(timestamp(context.clock(), "milliseconds"), profile.name, profile.base_url, operation.name, message)
     if profile.keep_days is not None:
         from msgctl.cli.history import delete_old
 
@@ -399,13 +403,9 @@ def _refuse_optouts(values: Values, body: bytes | None) -> None:
     from msgctl.history import optouts
     from msgctl.history.store import phones_of
 
-    country, numbers = values.get("country-code"), []
-    for phone in filter(None, phones_of(values, body)):
-        try:  # the list has international numbers
-            numbers.append(phones.read(phone, str(country) if country else None).digits)
-        except phones.InvalidPhoneError:
-            numbers.append(phone)
-    if found := optouts.among(numbers):
+    country = values.get("country-code")
+    to = filter(None, phones_of(values, body))
+    if found := optouts.among(phones.meant(phone, str(country) if country else None) for phone in to):
         who = f"{found[0]} has" if len(found) == 1 else f"{', '.join(found)} have"
         fix = f"msgctl optout remove {' '.join(found)}"
         raise UsageError(f"{who} opted out of messages", f"To send anyway, add --ignore-optout, or run: {fix}")

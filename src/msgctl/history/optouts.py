@@ -57,9 +57,8 @@ def among(phones: Iterable[str]) -> list[str]:
 @contextmanager
 def _opened(*, create: bool = False) -> Iterator[sqlite3.Connection]:
     """Open the list; without ``create`` one that is not there is empty. Raises ConfigurationError."""
-    path = files.state(files.OPTOUTS)
-    if create or path.exists():
-        with OPTOUTS.opened(path, create=True) as db:
+    if create or files.has_optouts():
+        with OPTOUTS.opened(files.state(files.OPTOUTS), create=True) as db:
             yield db
         return
     db = sqlite3.connect(":memory:")

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from msgctl import operations as ops
 from msgctl import phones
 from msgctl.errors import ConfigurationError, MsgctlError, RefusedError
-from msgctl.jsontext import Number
+from msgctl.jsontext import Number, ShapeError, load_json
 from msgctl.operations import Operation
 from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome
 from msgctl.storage import files
@@ -35,7 +35,7 @@ FORMAT = FileFormat(
     most_wait=2.0,
     schema=(
         # AUTOINCREMENT: a late result must not be stored with a newer send after the history was cleared.
-        # time is in UTC, YYYY-MM-DDTHH:MM:SSZ, which sorts as text.
+        # time is in UTC, YYYY-MM-DDTHH:MM:SS.sssZ, which sorts as text.
         """
         CREATE TABLE dispatches (
             number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -80,6 +80,9 @@ _SUMMED = """SELECT time, profile, command, NULL AS job, phone, outcome, credits
 
 Document = dict[str, Any]
 
+# An infinite or negative charge, or one of more than twelve digits, is a mistake of the service. Jobs ignore it, too.
+_CREDITS = "CASE WHEN CAST(credits AS NUMERIC) BETWEEN 0 AND 999999999999 THEN CAST(credits AS NUMERIC) END"
+
 _GROUPS = {
     "day": "strftime('%Y-%m-%d', time, 'localtime')",
     "month": "strftime('%Y-%m', time, 'localtime')",
@@ -101,7 +104,7 @@ class Sum(NamedTuple):
 
 
 class Send(NamedTuple):
-    """A request that sends or blocks; ``time`` is UTC, YYYY-MM-DDTHH:MM:SSZ."""
+    """A request that sends or blocks; ``time`` is UTC, YYYY-MM-DDTHH:MM:SS.sssZ."""
 
     time: str
     profile: str
@@ -165,8 +168,8 @@ class History:
     def entries(self, limit: int, **filters: str | None) -> list[Document]:
         """Return the newest ``limit`` entries that pass the filters, the newest last.
 
-        Filters are ``since`` and ``until`` (times as in `Send`, the latter excluded), ``phone``, ``profile``,
-        ``command`` and ``state``.
+        Filters are ``since`` and ``until`` (beginnings of times as in `Send`, the latter excluded), ``phone``,
+        ``profile``, ``command`` and ``state``.
         """
         conditions = {"since": "time >= :since", "until": "time < :until", "state": "state = :state COLLATE NOCASE"}
         given = {name: value for name, value in filters.items() if value is not None}
@@ -303,10 +306,15 @@ def reading() -> Iterator[History | None]:
 
 def _document(row: sqlite3.Row) -> Document:
     """Return an entry as it is shown."""
-    document: Document = {**dict.fromkeys(FIELDS), **dict(row)}
-    if document["credits"] is not None:
-        document["credits"] = Number(document["credits"])
-    return document
+    return {**dict.fromkeys(FIELDS), **dict(row), "credits": number(row["credits"])}
+
+
+def number(text: str | int | None) -> Any:
+    """Return credits as the service sent them: a JSON number, or a text that is not one. None stays None."""
+    with suppress(ShapeError):
+        found = load_json(str(text).encode())
+        return found if isinstance(found, Number) else text
+    return text
 
 
 def sums(db: sqlite3.Connection, sent: str, by: str, values: Mapping[str, str | None]) -> list[Sum]:
@@ -316,7 +324,7 @@ def sums(db: sqlite3.Connection, sent: str, by: str, values: Mapping[str, str | 
     ``since``, ``until`` and ``profile``, which may be None.
     """
     db.create_function("country", 1, phones.country_of)
-    query = f"""SELECT {_GROUPS[by]}, sum(outcome = 'accepted') AS messages, total(CAST(credits AS NUMERIC)) AS credits
+    query = f"""SELECT {_GROUPS[by]}, sum(outcome = 'accepted') AS messages, total({_CREDITS}) AS credits
         FROM ({sent}) WHERE command NOT IN ('block add', 'block bulk') AND time >= coalesce(:since, '')
         AND time < coalesce(:until, '9') AND (:profile IS NULL OR profile = :profile)
         GROUP BY 1 HAVING messages OR credits"""  # noqa: S608

@@ -16,7 +16,7 @@ from msgctl.config.profiles import is_loopback
 from msgctl.errors import RETRYABLE_STATUSES, MsgctlError, OutcomeUnknownError, RefusedError, UnreadableError
 from msgctl.jsontext import ShapeError, load_json, pieces
 from msgctl.operations import Effect, Kind, Operation, Record, ResponseField
-from msgctl.recipients import FAILURE_WORDS, words
+from msgctl.recipients import FAILURE_WORDS, has_error, words
 from msgctl.text import shorten
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _record(record: Record, document: Any) -> Mapping[str, Any]:
     if not _has_fields(record, found):
         names = ", ".join(field.name for field in record.fields)
         raise ShapeError(f"it has none of the fields of {record.name} ({names})")
-    if found.get("error") and len(record.fields) > 1 and not _has_fields(record, found, besides=("status",)):
+    if len(record.fields) > 1 and not _has_fields(record, found, besides=("status",)) and has_error(found):
         raise ShapeError(f"it has an error and no {record.name}")
     _check_fields(found, record.fields)
     return found
@@ -171,8 +171,11 @@ def _check_fields(document: Mapping[str, Any], fields: Sequence[ResponseField]) 
 
 
 _NOT_VERIFIED = FAILURE_WORDS | frozenset(
-    "no not non false falso pending pendiente incorrect incorrecto incorrecta wrong unverified mismatch".split()
+    """
+    no not non false falso pending pendiente incorrect incorrecto incorrecta erroneo erronea wrong unverified mismatch
+    """.split()
 )
+_INNER_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def parse(
@@ -204,7 +207,7 @@ def parse(
         reason = str(error)
     if reason:
         # A status may be that of the error.
-        is_error = found.document.get("error") and not _has_fields(operation.record, found.document, ("status",))
+        is_error = has_error(found.document) and not _has_fields(operation.record, found.document, ("status",))
         if operation is operations.VERIFY_2FA or is_error:
             raise failure.refused()
         if any_json and operation.effect is Effect.READS and not fault:
@@ -225,7 +228,7 @@ def is_verified(document: Mapping[str, Any]) -> bool:
         return False
     if isinstance(status, bool):
         return status
-    found = words(str(status))
+    found = words(status) + words(_INNER_CAPITAL.sub(" ", status))  # InvalidCode is two words, too
     number = re.fullmatch(r"\s*[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?\s*", status)
     if number is not None:
         return re.search("[1-9]", re.split("[eE]", status)[0]) is not None
@@ -344,15 +347,14 @@ class Failure(NamedTuple):
         """Return the advice for a redirect. It shows only scheme and host: the rest may repeat the key."""
         from httpx import URL, InvalidURL
 
+        location = self.response.headers.get("location", "")
         try:
-            url = URL(self.base_url).join(self.response.headers.get("location", ""))
+            url = URL(self.base_url).join(location)
             to = f"{url.scheme}://{url.netloc.decode('ascii')}"
         except InvalidURL:
             to = "a malformed URL"
-        return (
-            "Redirects are not followed, because they would send the key elsewhere; "
-            f"this one points to {shorten(to)}. Check the base URL."
-        )
+        where = f"; this one points to {shorten(to)}" if location else ""
+        return f"Redirects are not followed, because they would send the key elsewhere{where}. Check the base URL."
 
 
 def _text(value: Any) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -77,13 +77,25 @@ class Tally:
 class Importer:
     """A ledger that is being written, under a temporary name until `finish`: a job appears whole or not at all."""
 
-    def __init__(self, path: Path, spec: JobSpec, *, created: float, zones: ZoneFinder | None = None) -> None:
-        """``zones`` finds time zones, for a job with a window."""
+    def __init__(
+        self,
+        path: Path,
+        spec: JobSpec,
+        *,
+        created: float,
+        zones: ZoneFinder | None = None,
+        meant: Callable[[str], str] | None = None,
+    ) -> None:
+        """``zones`` finds time zones, for a job with a window.
+
+        ``meant`` finds the international number of each phone to exclude it by; None if the phones are international.
+        """
         self._path = path
         self._new = path.with_name(f".{path.name}.new")
         self._spec = spec
         self._created = created
         self._zones = zones
+        self._meant = meant
         self._cached: dict[str, int] = {}
         self._last: tuple[Message, int] | None = None
         self._reasons: list[str] = []
@@ -154,7 +166,8 @@ class Importer:
         """Return why a number is left out; None if it is not."""
         if not self._reasons:
             return None
-        row = self._db.execute("SELECT reason FROM aside.excluded WHERE phone = ?", (phone,)).fetchone()
+        same = (phone, self._meant(phone) if self._meant else phone)
+        row = self._db.execute("SELECT reason FROM aside.excluded WHERE phone IN (?, ?)", same).fetchone()
         return None if row is None else self._reasons[row[0]]
 
     def _message(self, message: Message) -> int:

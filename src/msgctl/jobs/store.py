@@ -34,7 +34,7 @@ class Store:
     def new_id(self, now: float) -> str:
         """Return an id that no job has, for one made at ``now`` (seconds since 1970)."""
         day = datetime.fromtimestamp(now, UTC).strftime("%Y%m%d")
-        while self.path(job := f"{day}-{secrets.token_hex(3)}").exists():
+        while os.path.lexists(self.path(job := f"{day}-{secrets.token_hex(3)}")):
             pass
         return job
 

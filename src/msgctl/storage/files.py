@@ -208,6 +208,12 @@ def state(name: str) -> Path:
     return platformdirs.user_state_path("msgctl") / name
 
 
+def has_optouts() -> bool:
+    """Return whether there is an opt-out list. Raises ConfigurationError if that cannot be found out."""
+    with explained("read", path := state(OPTOUTS)):
+        return path.exists()
+
+
 def shown(path: Path) -> str:
     """Return a path for a message, with ``~`` for the home folder."""
     home, below = _split_home(path)

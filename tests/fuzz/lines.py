@@ -58,10 +58,10 @@ def typed_options(draw: Draw, node: Node) -> list[str]:
 
 
 @st.composite
-def changed(draw: Draw, node: Node, words: list[str]) -> list[str]:
+def changed(draw: Draw, node: Node, arguments: list[str]) -> list[str]:
     """A command line with one thing in it made wrong, or another than it was."""
-    place = draw(st.integers(0, len(words)))
-    before, after = words[:place], words[place:]
+    place = draw(st.integers(0, len(arguments)))
+    before, after = arguments[:place], arguments[place:]
     kind = draw(st.integers(0, 7))
     if kind <= 3:
         return [*before, *draw(typed_options(node)), *after]
@@ -80,7 +80,7 @@ def command_lines(draw: Draw) -> tuple[list[str], bytes | None]:
     node = draw(st.sampled_from(COMMANDS))
     shown = [each for each in EXAMPLES if each.node is node]
     example = draw(st.sampled_from([*shown, Example(node, f"msgctl {node.path}")]))
-    words = example.words
+    arguments = example.arguments
     for _ in range(draw(st.integers(0, 4))):
-        words = draw(changed(node, words))
-    return words, draw(st.just(example.stdin) | stdins)
+        arguments = draw(changed(node, arguments))
+    return arguments, draw(st.just(example.stdin) | stdins)
