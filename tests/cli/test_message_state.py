@@ -104,13 +104,13 @@ def test_a_silent_service_does_not_prolong_a_watch(service: Service) -> None:
     service.always(silent)
     done = process("--timeout", "30", "state", "watch", "m1", "m2", "m3", "--max-wait", "0.2")
     assert done.code == 6
-    assert len(service.received) <= 2  # one look within the time, and one after it
+    assert len(service.received) <= 2  # one check within the time, and one after it
 
 
 def test_several_are_watched_until_the_last_is_done(service: Service, tool: Tool) -> None:
     service.will(
         state("sent", "m1"), state("delivered", "m2"), state("sent", "m1"), state("delivered", "m1")
-    )  # m2 is not asked for again
+    )  # m2 is not checked again
     outcome = tool("state", "watch", "m1", "m2", "--json", "-q")
     assert outcome.code == 0
     assert documents(outcome.stdout) == [("m1", "delivered"), ("m2", "delivered")]
