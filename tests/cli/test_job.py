@@ -262,7 +262,7 @@ class Deliveries:
         behave(connection)
 
     def asked(self) -> Iterator[str]:
-        """The messages that were asked for since the last time."""
+        """The messages that were checked since the last call."""
         found = [dict(each.query)["id"] for each in self._service.received if each.path.endswith("/messages-state")]
         self._service.received.clear()
         yield from (message.removeprefix("m") for message in found)
@@ -294,7 +294,7 @@ def test_delivery_states_are_filled_in(sent: str, jobs: Jobs, service: Service) 
     assert list(states.asked()) == [EVA]
     states.states[f"m{EVA}"] = "delivered"
     assert jobs("job", "states", sent, "--json").document["states"] == {"delivered": 2, "rejected": 1}
-    assert list(states.asked()) == [EVA], "what does not change any more is not asked for again"
+    assert list(states.asked()) == [EVA], "a final state is not checked again"
     jobs("job", "states", sent)
     assert list(states.asked()) == []
 
@@ -474,6 +474,11 @@ def test_prune_deletes_finished_jobs_before_a_date(
     assert "No finished jobs are that old" in jobs("job", "prune", "--before", "today").err
     tool.clock.now += 3 * 86_400
     jobs("job", "prune", "--before", "1d").refused(2, "Cannot ask", "--yes")
+    asked = jobs("job", "prune", "--before", "1d", terminal=True, stdin="n\n")
+    assert "Delete 2 jobs and their recipient lists? [y/N]" in asked.err
+    jobs("job", "remove", two[0], "--yes")
+    asked = jobs("job", "prune", "--before", "1d", terminal=True, stdin="n\n")
+    assert "Delete 1 job and its recipient list? [y/N]" in asked.err
     assert jobs("job", "prune", "--before", "1d", "--yes").code == 0
     assert [each["job"] for each in jobs("job", "list", "--json").document] == [mixed], "an unfinished job stays"
 

@@ -95,7 +95,7 @@ def test_an_error_beside_the_only_field_of_a_record_is_a_success() -> None:
     assert parsed(ops.BALANCE, {"status": 7, "error": "cached"}).document["status"] == "7"
 
 
-# --- refusals and doubt
+# --- refused and unknown
 
 REFUSING = (301, 307, 308, 400, 401, 402, 403, 404, 405, 413, 415, 422, 429)
 IN_DOUBT = (300, 302, 303, 304, 406, 408, 409, 410, 418, 499, 500, 501, 502, 503, 504, 520, 599)

@@ -136,7 +136,7 @@ def undelivered(context: Context, sent: Sequence[RecipientOutcome], max_wait: fl
     )
     error = next(iter(seen.failures.values()), None)
     why = f"The first failure: {error.message}. " if error else ""
-    return [ConditionError(what, f"{why}To check again: msgctl state get --last")]
+    return [ConditionError(what, f"{why}To check again: {context.program} state get --last")]
 
 
 def _described(context: Context, ids: Sequence[str]) -> OwnResult:
@@ -229,11 +229,11 @@ def follow(
                 display.show(seen.states, len(waiting))
             if waiting and not is_last:
                 context.sleep(max(0.0, min(interval, deadline - context.monotonic())))
-    seen.failures.update({each: _late(each, seen, wanted) for each in waiting})
+    seen.failures.update({each: _late(context, each, seen, wanted) for each in waiting})
 
 
-def _late(id: str, seen: Seen, wanted: str) -> ConditionError:
+def _late(context: Context, id: str, seen: Seen, wanted: str) -> ConditionError:
     """Return the error for a message that is not in a state wanted when the time is over."""
     what = f"Message {quote(id)} did not reach {wanted} in time (now: {shorten(seen.states.get(id, 'unknown'), 60)})"
     said = seen.latest[id].attached() if id in seen.latest else {}
-    return ConditionError(what, f"Check again later: msgctl state get {shorten(id, 60)}", **said)
+    return ConditionError(what, f"Check again later: {context.program} state get {shorten(id, 60)}", **said)
