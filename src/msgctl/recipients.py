@@ -88,7 +88,7 @@ def exit_code(found: Sequence[RecipientOutcome]) -> int:
 
 
 def has_error(document: Entry) -> bool:
-    """Return whether an object has a non-empty ``error``. The number 0 says that there is none, like false."""
+    """Return whether the ``error`` of an object is set: it is not empty, false or the number 0."""
     return document.get("error") not in (None, False, "", "0", [], {})
 
 
