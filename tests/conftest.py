@@ -14,7 +14,7 @@ from hypothesis import settings
 from support.service import Service, respond, running
 from support.tool import Tool
 
-settings.register_profile("any machine", deadline=None)  # how long an example takes is the machine's affair
+settings.register_profile("any machine", deadline=None)  # a slow machine may need more time
 settings.load_profile("any machine")
 
 KEY = "k3y/with +awkward&chars=%é\"'\\"

@@ -101,7 +101,7 @@ def nodes(path: Path) -> Iterator[ast.AST]:
 
 
 def dotted(node: ast.AST) -> str:
-    """`sys.stdout.write` as written; empty for what is no chain of names."""
+    """`sys.stdout.write` as written; empty if it is not a chain of names."""
     return ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
 
 

@@ -10,7 +10,7 @@ from msgctl import segments
 from msgctl.errors import UsageError
 from msgctl.segments import count, to_gsm7
 
-# TS 23.038 section 6.2.1, typed as Unicode code points, sixteen codes a line; the escape, 0x1B, is no character.
+# TS 23.038 section 6.2.1, typed as Unicode code points, sixteen codes a line; the escape, 0x1B, is not a character.
 BASIC = """
 0040 00A3 0024 00A5 00E8 00E9 00F9 00EC 00F2 00C7 000A 00D8 00F8 000D 00C5 00E5
 0394 005F 03A6 0393 039B 03A9 03A0 03A8 03A3 0398 039E      00C6 00E6 00DF 00C9

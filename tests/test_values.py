@@ -89,7 +89,7 @@ def test_a_whole_number_is_accepted_within_its_limits(number: int, least: int, m
     if least <= number and (most is None or number <= most):
         assert values.whole_number(str(number), "--min", least, most) == number
     else:
-        with pytest.raises(UsageError, match=r"^--min must be \d+ "):
+        with pytest.raises(UsageError, match=r"^--min must be (a whole number, )?\d+ "):
             values.whole_number(str(number), "--min", least, most)
 
 
@@ -109,7 +109,12 @@ def ranged(text: str) -> object:
 @pytest.mark.parametrize(
     ("convert", "typed", "message", "hint"),
     [
-        (lambda text: values.whole_number(text, "--port"), "x", '^--port must be 0 or more, not "x"$', None),
+        (
+            lambda text: values.whole_number(text, "--port"),
+            "x",
+            '^--port must be a whole number, 0 or more, not "x"$',
+            None,
+        ),
         (lambda text: values.whole_number(text, "--port"), "9" * 20, r"^--port .* \(at most 19 digits\), not ", None),
         (lambda text: values.decimal(text, "--rate", 0.5, 9), "0.4", '^--rate must be 0.5 to 9, not "0.4"$', None),
         (lambda text: values.day(text, TODAY), "soon", '"soon" is not a date: .* yesterday, or 7d', None),

@@ -59,9 +59,10 @@ def plural(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def timestamp(seconds: float) -> str:
+def timestamp(seconds: float, precision: str = "seconds") -> str:
     """Return seconds since 1970 as ``YYYY-MM-DDTHH:MM:SSZ``, in UTC (ISO 8601, RFC 3339).
 
-    Raises ValueError and OverflowError for a time that no calendar has.
+    Another ``precision`` (see `datetime.isoformat`) adds a fraction. Raises ValueError and OverflowError for a time
+    that no calendar has.
     """
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"

@@ -54,7 +54,7 @@ def whole_number(text: str, name: str, least: int = 0, most: int | None = None) 
     """Return a whole number from ``least`` to ``most``; ``name`` is its option or argument."""
     number = int(text) if _INTEGER.fullmatch(text) else None
     if number is None or number < least or (most is not None and number > most):
-        limits = f"{least} or more" if most is None else f"{least} to {most}"
+        limits = f"a whole number, {least} or more" if most is None else f"{least} to {most}"
         digits = " (at most 19 digits)" if len(text) > 19 else ""
         raise UsageError(f"{name} must be {limits}{digits}, not {quote(text)}")
     return number

@@ -49,7 +49,7 @@ def test_any_other_has_its_credentials_in_the_form(method: str, tool: Tool, serv
 
 @pytest.mark.parametrize("operation", [ops.SEND_SMS, ops.CHATAPP_SEND], ids=lambda operation: operation.name)
 def test_credentials_are_where_the_interface_has_them(operation: ops.Operation, tool: Tool, service: Service) -> None:
-    in_query = operation.path in ("/chatapp/send", "/chatapp/store/order")  # general rule 4
+    in_query = operation.path in ("/chatapp/send", "/chatapp/store/order")  # "General rules", 4
     assert in_query == (operation.credentials is Place.QUERY)
     service.will(respond(BODY))
     assert tool("api", "POST", operation.path, "-f", "x=1").code == 0

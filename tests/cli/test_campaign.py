@@ -262,7 +262,7 @@ def test_a_window_that_closes_leaves_the_rest_for_the_next_call(
 def test_two_calls_at_once_send_a_job_once(service: Service, tool: Tool, everyone: str) -> None:
     service.always(accepting(service))
     jobs = Jobs(tool)
-    tool.clock.now = MONDAY_MORNING - 400 * 86_400  # due long before the real clock of the processes
+    tool.clock.now = MONDAY_MORNING - 400 * 86_400  # due long before the time of the real clock
     jobs.send(everyone, "--at", "2025-11-01 09:00Z")
     line = [sys.executable, "-m", "msgctl", "job", "run-due"]
     started = [subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]

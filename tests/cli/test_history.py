@@ -219,6 +219,19 @@ def test_the_list_is_narrowed(tool: Tool) -> None:
     assert messages(tool, "--phone", "57300000000") == []
 
 
+def test_sends_and_jobs_of_one_second_are_listed_in_order(tool: Tool, sandbox: Sandbox, home: Path) -> None:
+    file = home / "recipients.csv"
+    file.write_text(f"phone\n{PHONE}\n")
+    for text in ("first", "third"):
+        for words in (("sms", "send", PHONE, "-m", text), ("sms", "bulk", str(file), "-m", f"after {text}", "--yes")):
+            tool.clock.now += 0.2
+            assert tool("-p", "sandbox", *words).code == 0
+    found = recorded(tool)
+    assert [entry["message"] for entry in found] == ["first", "after first", "third", "after third"]
+    assert {entry["time"] for entry in found} == {"2026-09-21T14:13:20Z"}
+    assert recorded(tool, "--limit", "1", "--since", "2026-09-21", "--until", "2026-09-21") == found[-1:]
+
+
 def test_the_newest_twenty_are_listed_in_the_order_of_time(tool: Tool, sandbox: Sandbox) -> None:
     phones = [f"5730000000{number}" for number in range(10, 35)]
     sandbox.done("sms", "send", *phones, "-m", "Hola")

@@ -146,7 +146,13 @@ def test_windows_1252_is_read_with_a_note(tool: Tool, service: Service) -> None:
 
 
 def test_bytes_that_are_not_text_are_refused(tool: Tool, service: Service) -> None:
-    refused(tool, service, *SMS, names=("Standard input is not text", "0x81"), stdin=b"a\x81")
+    refused(
+        tool,
+        service,
+        *SMS,
+        names=("Standard input is neither UTF-8 nor Windows-1252", "0x81", "UTF-8 text"),
+        stdin=b"a\x81",
+    )
 
 
 def test_a_missing_message_is_an_error_on_a_terminal(tool: Tool, service: Service) -> None:

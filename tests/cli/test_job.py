@@ -262,7 +262,7 @@ class Deliveries:
         behave(connection)
 
     def asked(self) -> Iterator[str]:
-        """The messages that were asked for since the last time."""
+        """The messages that were checked since the last call."""
         found = [dict(each.query)["id"] for each in self._service.received if each.path.endswith("/messages-state")]
         self._service.received.clear()
         yield from (message.removeprefix("m") for message in found)
@@ -294,7 +294,7 @@ def test_delivery_states_are_filled_in(sent: str, jobs: Jobs, service: Service) 
     assert list(states.asked()) == [EVA]
     states.states[f"m{EVA}"] = "delivered"
     assert jobs("job", "states", sent, "--json").document["states"] == {"delivered": 2, "rejected": 1}
-    assert list(states.asked()) == [EVA], "what does not change any more is not asked for again"
+    assert list(states.asked()) == [EVA], "a final state is not checked again"
     jobs("job", "states", sent)
     assert list(states.asked()) == []
 

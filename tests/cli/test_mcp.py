@@ -33,7 +33,7 @@ SENDS, CHANGES = (
 
 
 class Result(NamedTuple):
-    """The result of a tool call: its first text read as JSON, and all that the client got."""
+    """The result of a tool call: its first text read as JSON, and everything the client received."""
 
     document: Any
     is_error: bool

@@ -84,6 +84,8 @@ def test_another_final_state_exits_with_6_at_once(service: Service, tool: Tool) 
     assert outcome.document["state"] == "rejected"
     assert outcome.error["kind"] == "condition_not_met"
     assert all(word in outcome.error["message"] for word in ("m1", "delivered", "rejected"))
+    assert (outcome.error["http_status"], outcome.error["body"]) == (200, outcome.document)
+    assert "hint" not in outcome.error  # the state will not change any more
 
 
 def test_the_time_is_bounded(service: Service, tool: Tool) -> None:
@@ -94,19 +96,21 @@ def test_the_time_is_bounded(service: Service, tool: Tool) -> None:
     assert len(service.received) == 4
     assert documents(outcome.stdout) == [("m1", "queued")]
     assert "queued" in outcome.error["message"]
+    assert (outcome.error["http_status"], outcome.error["body"]["state"]) == (200, "queued")
+    assert outcome.error["hint"] == "Check again later: msgctl state get m1"
 
 
 def test_a_silent_service_does_not_prolong_a_watch(service: Service) -> None:
     service.always(silent)
     done = process("--timeout", "30", "state", "watch", "m1", "m2", "m3", "--max-wait", "0.2")
     assert done.code == 6
-    assert len(service.received) <= 2  # one look within the time, and one after it
+    assert len(service.received) <= 2  # one check within the time, and one after it
 
 
 def test_several_are_watched_until_the_last_is_done(service: Service, tool: Tool) -> None:
     service.will(
         state("sent", "m1"), state("delivered", "m2"), state("sent", "m1"), state("delivered", "m1")
-    )  # m2 is not asked for again
+    )  # m2 is not checked again
     outcome = tool("state", "watch", "m1", "m2", "--json", "-q")
     assert outcome.code == 0
     assert documents(outcome.stdout) == [("m1", "delivered"), ("m2", "delivered")]
@@ -151,3 +155,20 @@ def test_ctrl_c_prints_the_last_known_state(service: Service, tool: Tool) -> Non
     assert outcome.code == 130
     assert outcome.document["state"] == "queued"
     assert outcome.error["kind"] == "interrupted"
+
+
+@pytest.mark.parametrize(("options", "program"), [((), "msgctl"), (("-p", "sandbox"), "msgctl -p sandbox")])
+def test_hints_can_be_typed_as_they_are(
+    options: tuple[str, ...], program: str, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They name the profile if the command line named it."""
+    if not options:
+        monkeypatch.setenv("MSGCTL_PROFILE", "sandbox")
+    sent = tool(*options, "sms", "send", "573001230003", "-m", "Hello", "--no-color", terminal=True)
+    assert f"→ Follow the delivery: {program} state watch --last\n" in sent.err
+    code = tool(*options, "2fa", "send-sms", "573001230003", "--app-name", "Shop", "--no-color", terminal=True)
+    assert f"→ Check a code: {program} 2fa verify 573001230003 " in code.err
+    watched = tool(*options, "state", "watch", "--last", "--max-wait", "1")
+    assert f"Check again later: {program} state get " in watched.err
+    waited = tool(*options, "sms", "send", "573001230003", "-m", "Hello", "--wait", "--max-wait", "1")
+    assert f"To check again: {program} state get --last\n" in waited.err

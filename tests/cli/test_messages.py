@@ -86,6 +86,8 @@ def files(tell: Teller, service: Service) -> None:
     tell.run("sms", "bulk", ".", "-m", "x", "--yes")
     tell.run("sms", "bulk", "people.csv", "-m", "x", "--yes", "--phone-column", "mobile")
     tell.run("sms", "bulk", "missing.csv", "-m", "x", "--yes")
+    Path("body.json").write_text("{body")
+    tell.run("chatapp", "send", "--template", "t", "--body", "body.json")
 
 
 ROWS = [

@@ -156,7 +156,7 @@ def test_a_non_blocking_pipe_gets_everything(service: Service) -> None:
 def test_a_non_blocking_pipe_is_read_to_its_end(
     line: str, pieces: tuple[bytes, bytes], sent: str, service: Service
 ) -> None:
-    """Another program can have made it non-blocking; what is sent is the whole message, and not its beginning."""
+    """Another program can have made it non-blocking; the whole message is sent, not only its beginning."""
     service.always(respond({"id": "m1", "status": "1", "data": []}))
     read_end, write_end = os.pipe()
     os.set_blocking(read_end, False)

@@ -72,7 +72,7 @@ def test_a_signal_at_any_moment_ends_a_command_without_a_traceback(example: Exam
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=PIPE, stderr=PIPE, text=True) as child:
             assert child.stdout is not None
             assert child.stderr is not None
-            # Before its own first import Python alone decides what becomes of a signal.
+            # Before msgctl's first import, Python itself handles a signal.
             skipped = next((line for line in child.stderr if "typer" in line), "")
             told = list(islice(child.stderr, lines))
             child.send_signal(number)
@@ -80,7 +80,7 @@ def test_a_signal_at_any_moment_ends_a_command_without_a_traceback(example: Exam
         assert skipped or example.arguments == []
         said = "".join(told) + rest
         assert [part for part in NEVER_SAID if part in said] == []
-        # Python ends by SIGINT, which a shell takes for 130, where an interrupt came while it evaluated a text.
+        # Python ends by SIGINT, which a shell shows as 130, if it is interrupted while it evaluates a text.
         assert child.returncode in {*DOCUMENTED, -number, -signal.SIGINT}
 
 

@@ -47,9 +47,9 @@ def test_each_line_of_a_listing_is_a_sentence_that_fits_80_columns(group: Node, 
     for name in group.command.list_commands(None):
         (line,) = [line for line in page if re.match(rf"  {re.escape(name)}  ", line)]
         position = page.index(line) + 1
-        assert line.endswith("."), "the sentence goes on in another line"
+        assert line.endswith("."), "the sentence continues on another line"
         assert len(line) <= 80
-        assert not page[position].startswith("    "), "something else goes on beneath it"
+        assert not page[position].startswith("    "), "something else continues below it"
 
 
 def test_every_parameter_has_help_and_a_name_in_capitals() -> None:

@@ -1,4 +1,4 @@
-"""`msgctl usage`: what was sent and charged, and how long that is remembered."""
+"""`msgctl usage`: what was sent and charged, and how long the records are kept."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_keep_days_deletes_old_entries_and_finished_jobs_of_its_profile_only(
     tool.clock.now += 29.5 * DAY
     assert tool("-p", "short", "sms", "send", ES, "-m", "Day 29").code == 0
     assert remembered("short") == [*sent, "sms send"]
-    tool.clock.now += 0.6 * DAY  # less than a day after the last look
+    tool.clock.now += 0.6 * DAY  # less than a day after the last check
     assert tool("-p", "short", "sms", "send", ES, "-m", "Day 30").code == 0
     assert remembered("short") == [*sent, "sms send", "sms send"]
     tool.clock.now += 0.5 * DAY

@@ -46,6 +46,15 @@ CASES = {
     ("job", "delete"): ["Did you mean msgctl job remove?"],
     ("profile", "ls"): ["Did you mean msgctl profile list?"],
     ("history", "rm"): ["Did you mean msgctl history clear?"],
+    ("history", "show"): ["Did you mean msgctl history list?"],
+    ("state", "show"): ["Did you mean msgctl state get?"],
+    ("profile", "switch"): ["Did you mean msgctl profile use?"],
+    ("messages",): ["Did you mean msgctl sms?"],
+    ("unblock", PHONE): ["The service has no operation to unblock a number."],
+    ("block", "remove", PHONE): ["The service has no operation to unblock a number."],
+    ("2fa", "send-sms", PHONE, "--once", "k"): ["Unknown option --once; nothing was sent\nSee: "],
+    ("sms", "send", PHONE, "--mesage", "x"): ["Did you mean --message?"],
+    ("sms", "send", PHONE, "-m", "x", "--Dryrun"): ["Did you mean --dry-run?"],
 }
 
 

@@ -1,4 +1,4 @@
-"""The configuration file: what msgctl reads from it, what it keeps, and when it leaves it alone."""
+"""The configuration file: what msgctl reads from it, what it keeps, and when it does not touch it."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ POST /2fa/send-chatapp unnamed
 """
 """Each parameter with its place, whether it is required, and its rules; of a JSON body the document requires nothing.
 
-``text`` may be any text on one line, ``prose`` any text; such a value stands in the command line as it arrives.
+``text`` may be any text on one line, ``prose`` any text; such a value is in the command line as it arrives.
 """
 
 

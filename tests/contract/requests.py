@@ -27,8 +27,8 @@ def faults(request: Received) -> list[str]:
         query = request.query if "?" in request.target else []
         form = request.form if endpoint.content_type == interface.FORM else []
         if endpoint.content_type == interface.JSON and not isinstance(json.loads(request.body), dict):
-            return ["a body that is no object"]
-    except ValueError as error:  # no pairs, no ASCII, no JSON
+            return ["a body that is not an object"]
+    except ValueError as error:  # not pairs, not ASCII, or not JSON
         return [f"its parameters cannot be read: {error}"]
     names = [name for name, _ in (*query, *form)]
     unknown = [f"{name} is unknown" for name in {*names} - {each.name for each in endpoint.parameters}]

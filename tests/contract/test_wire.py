@@ -1,7 +1,7 @@
 """Requests are as the interface defines them: each parameter in its place, under its name, and nothing else.
 
-The command lines of `contract.interface` run against a real HTTP server, and what reached it is held against the
-transcription of the interface.
+The command lines of `contract.interface` run against a real HTTP server, and what reached it is compared with
+the transcription of the interface.
 """
 
 from __future__ import annotations

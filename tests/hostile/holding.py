@@ -47,7 +47,7 @@ VERIFIES = {**MADE_ONCE, Verdict.OTHER_JSON: 1, Verdict.UNREADABLE: 1, Verdict.N
 def codes(line: Line, verdict: Verdict, form: Form) -> set[int]:
     """Return the exit codes that a command may end with."""
     group, command = line.path.split()[0], line.path.split()[-1]
-    if group == "sandbox":  # whatever responds there, it is no sandbox
+    if group == "sandbox":  # what responds there is never a sandbox
         return {4 if verdict is Verdict.NOT_REACHED else 3}
     if group == "api":
         return {2 if form == CSV else ANY_BODY[verdict]}

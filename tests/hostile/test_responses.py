@@ -53,4 +53,4 @@ def test_a_slow_server_does_not_prolong_a_command(
     for line in named(lines, "balance show", "block add", "sandbox credit"):
         started = monotonic()
         hold(hostile.name, hostile.verdicts, line, JSON, ran(line, tool, JSON, "--timeout", "0.2"))
-        assert monotonic() - started < PATIENCE / 2  # the server goes on for longer than that
+        assert monotonic() - started < PATIENCE / 2  # the server continues for longer than that

@@ -368,7 +368,7 @@ def test_a_malformed_head_loses_the_response(head: str, service: Service, tool: 
     assert (outcome.code, "planted" in outcome.err) == (5, False)
 
 
-# --- stages before a request leaves
+# --- stages before a request is sent
 
 
 def test_a_proxy_with_a_slow_response_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -459,13 +459,13 @@ def test_each_address_has_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch,
     assert shares[:3] == [pytest.approx(each, abs=0.5) for each in (3, 4.5, 9)]
 
 
-@pytest.mark.parametrize(("taken", "code"), [(0, 4), (1, 5)])
+@pytest.mark.parametrize(("accepted", "code"), [(0, 4), (1, 5)])
 def test_a_request_of_which_the_system_accepted_no_byte_was_not_sent(
-    taken: int, code: int, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
+    accepted: int, code: int, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:
     def write(_: object, data: bytes, timeout: float | None = None) -> None:
         pieces.append(data)
-        if len(pieces) > taken:
+        if len(pieces) > accepted:
             raise httpcore.WriteError
 
     pieces: list[bytes] = []

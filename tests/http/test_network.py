@@ -236,7 +236,7 @@ def test_a_proxy_that_cannot_be_understood_is_3(
     assert "HTTPS_PROXY" in outcome.err
 
 
-# --- the time limit, and requests that must not leave after it
+# --- the time limit, and requests that must not be sent after it
 
 
 def test_a_request_that_timed_out_is_never_sent(service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:

@@ -95,7 +95,7 @@ def test_an_error_beside_the_only_field_of_a_record_is_a_success() -> None:
     assert parsed(ops.BALANCE, {"status": 7, "error": "cached"}).document["status"] == "7"
 
 
-# --- refusals and doubt
+# --- refused and unknown
 
 REFUSING = (301, 307, 308, 400, 401, 402, 403, 404, 405, 413, 415, 422, 429)
 IN_DOUBT = (300, 302, 303, 304, 406, 408, 409, 410, 418, 499, 500, 501, 502, 503, 504, 520, 599)
@@ -252,6 +252,11 @@ def test_a_redirect_shows_only_its_host() -> None:
     assert "points to https://other.example:8443." in (error.hint or "")
 
 
+@pytest.mark.parametrize("status", [301, 304])
+def test_a_redirect_without_a_location_names_no_host(status: int) -> None:
+    assert "points to" not in (error_of(ops.SEND_SMS, b"", status).hint or "")
+
+
 def test_a_redirect_to_no_url_says_so() -> None:
     assert "points to a malformed URL." in (
         error_of(ops.BALANCE, b"", 308, headers={"Location": "http://[::1"}).hint or ""
@@ -321,7 +326,7 @@ def test_a_code_is_verified(status: Any) -> None:
     "status",
     [False, 0, 0.0, "0", "0e5", "0E5", "no", "False", "error", "FAILED", "invalid", "Invalid code", "expired",
      "rejected", "denied", "pending", "not verified", "no verificado", "inválido", "expirado", "rechazado", "denegado",
-     "pendiente", "fallido", "falso", "", " ", None, [], {}, [True]],
+     "pendiente", "fallido", "falso", "notVerified", "InvalidCode", "Código erróneo", "", " ", None, [], {}, [True]],
 )  # fmt: skip
 def test_a_code_is_not_verified(status: Any) -> None:
     error = error_of(ops.VERIFY_2FA, {"status": status})

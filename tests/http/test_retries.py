@@ -116,7 +116,7 @@ def test_a_read_without_a_response_in_time_is_retried(service: Service, tool: To
     assert tool("balance", *LATE).code == 0, "each retry has the full timeout"
 
 
-# --- what never left
+# --- requests that were not sent
 
 
 @pytest.fixture

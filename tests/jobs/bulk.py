@@ -159,7 +159,7 @@ def send_with_kills(bulk: Bulk, server: CountingServer, *, batch: int, kills: in
     unknown = 0
     for kill in range(kills):
         arrived = len(server.dispatches)
-        # Intents whose requests did not come to leave will not arrive any more.
+        # Intents whose requests were not sent will not arrive later.
         to_come = len(bulk.phones) // batch - arrived - kill * CONCURRENCY
         share = 2 * max(0, to_come) // (kills - kill + 1)
         server.wait_for(arrived + dice.randint(0 if kill else 1, max(kill == 0, share)))

@@ -61,10 +61,10 @@ def test_errors_of_the_service(decide: Decision, kills: int, counter: CountingSe
     outcomes = assert_true(bulk, counter)
     assert done.code == 6
     assert sum(outcomes.values()) == NUMBER
-    fate = {phone: dispatch.fault for dispatch in counter.dispatches for phone in dispatch.phones}
+    faults = {phone: dispatch.fault for dispatch in counter.dispatches for phone in dispatch.phones}
     assert max(counter.arrived().values()) == 1
     for row in bulk.rows():
-        fault = fate.get(row["phone"])
+        fault = faults.get(row["phone"])
         assert (row["outcome"] == "refused") <= (fault is Fault.REFUSED)
         assert (fault in LOSSES) <= (row["outcome"] == "unknown")
 
@@ -105,7 +105,7 @@ def test_two_that_resume_at_once(counter: CountingServer, new_bulk: NewBulk) -> 
     begun = bulk.begin()
     counter.wait_for(3)
     begun.kill()
-    counter.hold()  # so that the one that is first is not done before the other one looks
+    counter.hold()  # so that the first one is still running when the other one checks
     arrived = len(counter.dispatches)
     with ThreadPoolExecutor() as pool:
         ends = [pool.submit(each.end) for each in (bulk.resume(), bulk.resume())]
@@ -130,7 +130,7 @@ def test_the_clock_set_back(counter: CountingServer, new_bulk: NewBulk) -> None:
         running = bulk.resume() if running else bulk.begin()
         counter.wait_for(7 * number)
         running.kill()
-    bulk.before_start(TURNED_BACK.format(seconds=1_700_000_000))  # as where the clock's battery is empty
+    bulk.before_start(TURNED_BACK.format(seconds=1_700_000_000))  # as if the clock's battery were empty
     assert bulk.resume().end().code in (0, 6)
     assert assert_true(bulk, counter)["pending"] == 0
     assert max(counter.arrived().values()) == 1

@@ -128,9 +128,9 @@ class LedgerMachine(RuleBasedStateMachine):
             assert (cost, waiting) == (None, [])
             return
         people = [self.people[line] for line in intent.lines]
-        assert len({*intent.lines}) == len(people), "somebody is twice in one request"
+        assert len({*intent.lines}) == len(people), "a recipient is twice in one request"
         assert [person.phone for person in people] == list(intent.phones)
-        assert set(intent.lines) <= set(waiting), "somebody gets a second message"
+        assert set(intent.lines) <= set(waiting), "a recipient gets a second message"
         (text,) = {person.text for person in people}
         assert (intent.parameters, intent.cost, cost) == ({"sms": text}, TEXTS[text], TEXTS[text])
         assert len(people) <= most
@@ -224,7 +224,7 @@ class LedgerMachine(RuleBasedStateMachine):
     # --- what is always so
 
     @invariant()
-    def the_report_gives_the_outcome_of_everybody(self) -> None:
+    def the_report_gives_the_outcome_of_every_recipient(self) -> None:
         for running in (True, False):
             lines = sorted([*self.people, *self.excluded])
             assert [(row["line"], row["outcome"]) for row in report(self.ledger, running=running)] == [

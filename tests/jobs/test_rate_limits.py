@@ -59,7 +59,7 @@ def leave(rate: float, size: int, delays: list[float], seconds: float) -> list[t
 
 
 def windows(sent: list[tuple[float, int]]) -> list[int]:
-    """Recipients in each span of ten seconds that begins as a request leaves, and is over before the end."""
+    """Recipients in each span of ten seconds that begins when a request is sent, and ends before the last one."""
     times = [time for time, _ in sent]
     sums = [0, *accumulate(size for _, size in sent)]
     return [
@@ -166,7 +166,7 @@ def test_the_budget_is_never_exceeded(
     if stopped_by:
         assert isinstance(stopped_by, ConditionError)
         assert f"--max-credits {budget}" in stopped_by.message
-    # The first message is sent where its estimate fits: nobody knows its price before.
+    # The first message is sent if its estimate fits: its price is not known before.
     assert service.charged <= budget or [len(phones) for phones in service.asked] == [1]
 
 

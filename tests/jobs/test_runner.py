@@ -49,7 +49,7 @@ from msgctl.recipients import RecipientOutcome
 RESULTS_REFUSED = "CREATE TRIGGER full BEFORE INSERT ON result BEGIN SELECT raise(ABORT, 'disk I/O error'); END"
 INTENTS_REFUSED = RESULTS_REFUSED.replace("result", "request")
 
-# A constraint that is looked at only by COMMIT.
+# A constraint that only COMMIT checks.
 UNCOMMITTED = (
     "PRAGMA foreign_keys = ON",
     "CREATE TABLE another (number PRIMARY KEY)",
@@ -167,7 +167,7 @@ def test_a_full_disk_loses_no_response_and_no_recipient(tmp_path: Path) -> None:
     asked = sum(map(len, service.asked))
     assert 0 < asked < 2000
     assert told["accepted"] + told["unknown"] == asked
-    assert told["unknown"] <= 300, "what was under way"
+    assert told["unknown"] <= 300, "the requests in flight"
     assert told["pending"] == 2000 - asked
     with closing(opened(tmp_path / "job.sqlite3")) as ledger:
         assert run(ledger, service) is None
@@ -234,7 +234,7 @@ def test_a_ledger_stays_open_while_its_threads_may_write_it(tmp_path: Path) -> N
 
 
 def test_an_unknown_recipient_stays_unknown_if_the_resend_is_not_sent(tmp_path: Path) -> None:
-    """It is tried once in a run: the user may ask for it again."""
+    """It is tried once in a run; the user may resend it again."""
     service = Service(lose, miss)
     with closing(opened(job(tmp_path, 1))) as ledger:
         run(ledger, service)

@@ -50,8 +50,8 @@ def made(path: Path, phones: Sequence[str], now: float, text: str = "Hola") -> P
     return path
 
 
-class Wearing:
-    """A service that looks at the clocks of those it sends to, and lets some time pass."""
+class Watcher:
+    """A service that notes the local times of those it sends to, and lets some time pass."""
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock, self._seconds = clock, seconds
@@ -90,12 +90,12 @@ def test_a_job_waits_for_the_window_of_each_recipient(tmp_path: Path) -> None:
     clock = Clock(at("2026-11-21T22:00"))  # Saturday 17:00 in Bogota, Sunday 7:00 in Tokyo
     path = made(tmp_path / "job", [pattern.format(number) for number in range(4) for pattern in (COLOMBIAN, JAPANESE)],
                 clock.now)  # fmt: skip
-    looks = Wearing(clock, 1)
-    waited = run(path, clock, Service(otherwise=looks))
-    assert looks.outside == []
-    assert sorted(looks.phones[:4]) == [COLOMBIAN.format(number) for number in range(4)]
+    watcher = Watcher(clock, 1)
+    waited = run(path, clock, Service(otherwise=watcher))
+    assert watcher.outside == []
+    assert sorted(watcher.phones[:4]) == [COLOMBIAN.format(number) for number in range(4)]
     assert waited == [at("2026-11-22T23:00")]  # Monday 8:00 in Tokyo
-    assert len(looks.phones) == len(set(looks.phones)) == 8
+    assert len(watcher.phones) == len(set(watcher.phones)) == 8
 
 
 def test_a_job_says_until_when_it_waits(tmp_path: Path) -> None:
@@ -119,26 +119,26 @@ def test_a_clock_that_jumps_sends_to_everyone_once_and_inside_the_window(seed: i
     clock = Clock(at("2026-03-20T00:00") + dice.randrange(300) * 86400)
     phones = [dice.choice([COLOMBIAN, JAPANESE, BRITISH]).format(number) for number in range(60)]
     path = made(tmp_path / "job", phones, clock.now)
-    looks = Wearing(clock, dice.choice([600, 3600, 20_000]))
+    watcher = Watcher(clock, dice.choice([600, 3600, 20_000]))
 
     def unreliable(asked: Sequence[str]) -> list[dict[str, Any]]:
         if dice.random() < 0.2:
             clock.now += dice.choice([-7200, 30_000])
             return miss(asked)
-        found = looks(asked)
+        found = watcher(asked)
         clock.now += dice.choice([0, 0, -7200, 30_000])
         return found
 
     run(path, clock, Service(otherwise=unreliable), jump=dice.choice([0, 0, 3600, -1]))
-    assert looks.outside == []
-    assert sorted(looks.phones) == sorted(phones)
+    assert watcher.outside == []
+    assert sorted(watcher.phones) == sorted(phones)
 
 
 def test_a_request_whose_window_closes_before_it_is_sent_is_pending_again(tmp_path: Path) -> None:
     clock = Clock(at("2026-11-20T23:59:59"))
     path = made(tmp_path / "job", [COLOMBIAN.format(number) for number in range(5)], clock.now)
-    looks = Wearing(clock, 0)
-    service = Service(otherwise=looks)
+    watcher = Watcher(clock, 0)
+    service = Service(otherwise=watcher)
     connect = service.connect
     ledger = opened(path)
     work = Runner(ledger, connect, clock=clock)
@@ -157,6 +157,6 @@ def test_a_request_whose_window_closes_before_it_is_sent_is_pending_again(tmp_pa
         if work.waits_until is not None:
             clock.now = max(clock.now, work.waits_until)
     assert work.finish() is None
-    assert looks.outside == []
+    assert watcher.outside == []
     assert outcomes(ledger) == {"accepted": 5}
     ledger.close()

@@ -137,6 +137,12 @@ def test_fields_with_json_give_an_array_of_objects_with_just_these_fields(servic
     ]
 
 
+def test_a_field_may_be_named_with_the_data_that_holds_it(service: Service, tool: Tool) -> None:
+    service.will(respond(dispatch("Hola", "Hola")), respond({"data": {"status": 7}}))
+    assert tool(*SMS, "-o", "tsv", "--fields", "data.id,data.1.id").out == "data.id\tdata.1.id\nm1\tm2\nm2\tm2\n"
+    assert tool("balance", "--json", "--fields", "data.status").document == [{"data.status": 7}]
+
+
 def test_statistics_are_one_row_per_metric(service: Service, tool: Tool) -> None:
     metrics = [
         {"country": {"property": "CO", "clicks": 3}},

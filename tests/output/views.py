@@ -97,7 +97,7 @@ class Viewer:
 
 
 def _marked_up(line: str) -> str:
-    """Return a line with its colours and styles in words, ``[green]✓ done[/]``, and none for blanks."""
+    """Return a line with its colours and styles as markup, ``[green]✓ done[/]``; blanks have none."""
     parts, style = [], ""
     for number, part in enumerate(_STYLE.split(line)):
         if number % 2:

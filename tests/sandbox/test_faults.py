@@ -1,4 +1,4 @@
-"""Faults: each one looks as it should on the wire, and the operation is carried out or not."""
+"""Faults: what each one sends on the wire, and whether the operation is carried out."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from .world import FORM, PHONE, Controls, encoded
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31m"
 BROWSER = os.environ.get("MSGCTL_TEST_BROWSER") == "1"
 SCREENSHOTS = os.environ.get("MSGCTL_TEST_SCREENSHOTS")
-"""A folder for the screenshots, so that a person can look at them."""
+"""A folder for the screenshots, for a person to see."""
 
 in_browser = pytest.mark.skipif(not BROWSER, reason="needs Chromium; set MSGCTL_TEST_BROWSER=1")
 

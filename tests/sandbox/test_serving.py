@@ -108,6 +108,16 @@ def test_a_default_profile_is_not_taken_for_a_sandbox(server: Service, tool: Too
     assert server.received == []
 
 
+def test_the_default_profile_sandbox_keeps_its_commands_in_this_process(
+    server: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tool("profile", "use", "sandbox").code == 0
+    monkeypatch.setenv("MSGCTL_BASE_URL", server.base_url)  # which the sandbox ignores
+    assert tool("sms", "send", PHONE, "-m", "one").code == 0
+    assert [each["text"] for each in tool("sandbox", "inbox", "--json").document] == ["one"]
+    assert server.received == []
+
+
 def test_a_followed_inbox_prints_what_arrives(served: Any, tool: Tool) -> None:
     texts = iter(["two", "three"])
 

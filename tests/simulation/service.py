@@ -27,7 +27,7 @@ HONEST = FAULTS[:3]
 
 
 class Departure(NamedTuple):
-    """A request that left the machine."""
+    """A request that was sent."""
 
     process: str
     phones: Sequence[str]

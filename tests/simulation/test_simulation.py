@@ -41,11 +41,11 @@ def test_a_seed_always_gives_the_same_history(ready: Ready) -> None:
 @pytest.mark.parametrize(
     ("owner", "name", "broken"),
     [
-        pytest.param(states.TRANSITIONS, (State.SENDING, Event.LOST), State.PENDING, id="it forgets intents"),
+        pytest.param(states.TRANSITIONS, (State.SENDING, Event.LOST), State.PENDING, id="it loses intents"),
         pytest.param(states.TRANSITIONS, (State.SENDING, Event.LOST), State.REFUSED, id="it calls unknown refused"),
-        pytest.param(Reservation, "take", lambda *_, **__: None, id="it forgets keys"),
-        pytest.param(Window, "is_open", lambda *_: True, id="it forgets the window"),
-        pytest.param(Budget, "allows", lambda _, cost, size, totals: size, id="it forgets the credits"),
+        pytest.param(Reservation, "take", lambda *_, **__: None, id="it loses keys"),
+        pytest.param(Window, "is_open", lambda *_: True, id="it ignores the window"),
+        pytest.param(Budget, "allows", lambda _, cost, size, totals: size, id="it ignores the budget"),
     ],
 )
 def test_a_broken_tool_is_found_out(

@@ -198,7 +198,7 @@ class World:
             if times:
                 self._pass_time(min(times))
             else:
-                self._give_up("everyone waits for ever: " + ", ".join(task.name for task in self._tasks))
+                self._give_up("every thread waits indefinitely: " + ", ".join(task.name for task in self._tasks))
         return None
 
     def _is_ready(self, task: Task) -> object:

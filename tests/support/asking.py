@@ -56,7 +56,7 @@ def prepare(base_url: str) -> None:
 
 
 def asking(base_url: str) -> list[Line]:
-    """A line for each command that asks the server for something: the first of its examples that does, no dry run."""
+    """A line for each command that makes requests: the first of its examples that makes one, not a dry run."""
     check = ("profile", "add", "checked", "--base-url", base_url, "--client", "1", "--key-stdin", "--check", "--force")
     found = {"profile add": Line("profile add", check, reads=True, stdin=KEY.encode())}
     for example in EXAMPLES:
@@ -65,7 +65,7 @@ def asking(base_url: str) -> list[Line]:
         if not asks or node.path in {*found, *NEEDS_MORE} or {"--dry-run", "-n", "--last"} & {*arguments}:
             continue
         arguments += ["--max-wait", "1"] if node.path == "state watch" else []
-        if "--rate" in arguments:  # which takes its time
+        if "--rate" in arguments:  # which would be slow
             at = arguments.index("--rate")
             arguments = arguments[:at] + arguments[at + 2 :]
         reads = node.facts.effect is Effect.READS or "GET" in arguments

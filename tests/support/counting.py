@@ -38,7 +38,7 @@ class Fault(Enum):
 
 @dataclass(frozen=True)
 class Dispatch:
-    """A request to send, as it arrived: its place in the order of arrival (from 1), its phones, and its fate."""
+    """A request to send, as it arrived: its place in the order of arrival (from 1), its phones, and its fault."""
 
     number: int
     phones: tuple[str, ...]
@@ -54,7 +54,7 @@ def never(number: int, phones: tuple[str, ...]) -> Fault:
 
 
 def at_random(seed: int, *faults: Fault, share: float) -> Decision:
-    """One of the faults for a share of the requests; the seed, the phones and the times of asking tell which."""
+    """One of the faults for a share of the requests: the seed, the first phone and its earlier requests decide."""
     asked: Counter[str] = Counter()
 
     def decide(number: int, phones: tuple[str, ...]) -> Fault:

@@ -10,7 +10,7 @@ from urllib.parse import quote, quote_plus
 from conftest import KEY
 
 TRACES = ("k3y", "awkward")
-"""Pieces of conftest.KEY that no escaping changes: whoever shows the key in any spelling shows these."""
+"""Pieces of conftest.KEY that no escaping changes: every spelling of the key contains these."""
 
 
 def _in_lower_case(quoted: str) -> str:

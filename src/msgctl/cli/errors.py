@@ -70,7 +70,9 @@ SYNONYMS = {
     **dict.fromkeys(("whatsapp",), ("chatapp",)),
     **dict.fromkeys(("ls", "all"), ("list",)),
     **dict.fromkeys(("rm", "delete"), ("remove", "clear", "reset")),
-    **dict.fromkeys(("get", "view", "info", "status"), ("show", "list", "doctor")),
+    **dict.fromkeys(("get", "show", "view", "info", "status"), ("show", "get", "stats", "list", "doctor")),
+    **dict.fromkeys(("switch", "select", "default"), ("use",)),
+    **dict.fromkeys(("message", "messages", "text"), ("sms",)),
     **dict.fromkeys(("create", "new"), ("add", "send", "shorten", "serve")),
     **dict.fromkeys(("edit", "update"), ("set",)),
     **dict.fromkeys(("start", "run", "continue", "retry"), ("resume", "serve")),
@@ -78,6 +80,12 @@ SYNONYMS = {
 }
 """Words that other tools use for commands, and what they may mean here, in any group."""
 CANCEL = "To stop a running job press Ctrl-C in its terminal; to delete one: msgctl job remove JOB."
+NO_UNBLOCK = "The service has no operation to unblock a number."
+NO_COMMAND = {
+    **dict.fromkeys(("msgctl job cancel", "msgctl job stop"), CANCEL),
+    **dict.fromkeys(("msgctl unblock", "msgctl block remove"), NO_UNBLOCK),
+}
+"""What to say of commands that other tools have."""
 OPTION_SYNONYMS = {
     **dict.fromkeys(("--text", "--body", "--msg"), "-m/--message"),
     **dict.fromkeys(("--to", "--phone", "--number"), "PHONE, without an option"),
@@ -105,11 +113,8 @@ def no_command(ctx: Any, name: str) -> UsageError:
     synonyms = [each for each in SYNONYMS.get(name.lower(), ()) if each.split()[0] in names]
     meant = synonyms[:1] or get_close_matches(name.lower(), names, n=1, cutoff=LEAST_LIKENESS)
     meant = meant or [f"{each} {name}" for each, child in children_of(ctx.command) if name in dict(children_of(child))]
-    if path == "msgctl job" and name.lower() in ("cancel", "stop"):
-        hint = CANCEL
-    else:
-        hint = f"{_did_you_mean([f'{path} {each}' for each in meant])} Commands: {', '.join(names)}".strip()
-    return UsageError(f"Unknown command {quote(name)}", hint)
+    hint = f"{_did_you_mean([f'{path} {each}' for each in meant])} Commands: {', '.join(names)}".strip()
+    return UsageError(f"Unknown command {quote(name)}", NO_COMMAND.get(f"{path} {name.lower()}", hint))
 
 
 def _shown(parameter: Any) -> str:
@@ -142,12 +147,13 @@ def _meant(option: str, ctx: Any) -> list[str]:
     if ctx is None or not option.startswith("--"):
         return []
     known = list(_options(ctx.command))
+    near = get_close_matches(option.lower()[2:], [each[2:] for each in known], n=1, cutoff=LEAST_LIKENESS)
     synonym = OPTION_SYNONYMS.get(option.lower(), "")
     is_synonym = synonym and (synonym[0] != "-" or synonym.split("/")[-1] in known)
     return (
         [name for name in known if name.startswith(option)]
         or ([synonym] if is_synonym else [])
-        or get_close_matches(option.lower(), known, n=1, cutoff=LEAST_LIKENESS)
+        or [f"--{name}" for name in near]
         or [f"{ctx.command_path} {n} {option}" for n, each in children_of(ctx.command) if option in _options(each)]
     )
 

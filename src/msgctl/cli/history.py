@@ -44,13 +44,15 @@ RESPONSE = "response"
 """The response, if the outcome is unknown; shown only with --fields."""
 USUAL_LIMIT = 20
 DAY = 86400
+SECONDS = len("2026-12-01T09:00:00")
+"""How much of a time is shown; the rest puts what was sent in the same second into order."""
 MOST_LISTED = 1_000_000
 
 _COLUMNS = ("time", "phone", "outcome", "id", "status", "state", "credits", "parameters", RESPONSE)
 _WANTED = """time >= coalesce(:since, '') AND time < coalesce(:until, '9')
     AND (:state IS NULL OR delivery = :state COLLATE NOCASE) {}"""
 _OF_JOB = f"""
-    SELECT strftime('%Y-%m-%dT%H:%M:%SZ', ended, 'unixepoch') AS time, phone, result.state, result.id, status,
+    SELECT strftime('%Y-%m-%dT%H:%M:%fZ', ended, 'unixepoch') AS time, phone, result.state, result.id, status,
     delivery, credits, parameters, body
     FROM recipient JOIN result USING (line) JOIN request ON number = request JOIN message ON message.id = message
     WHERE {_WANTED} AND (:running OR line NOT IN in_flight)
@@ -159,7 +161,12 @@ def list_(context: Context, listing: Listing) -> OwnResult:
         ledger = store.path(job)
         log = ledger.with_name(f"{ledger.name}-wal")
         written = [each.stat().st_mtime for each in (log, ledger) if each.exists() and each.stat().st_size]
-        given = {"limit": most, "running": store.is_running(job), "written": timestamp(written[0]), **filters}
+        given = {
+            "limit": most,
+            "running": store.is_running(job),
+            "written": timestamp(written[0], "milliseconds"),
+            **filters,
+        }
         to_phone = "" if filters["phone"] is None else _TO_PHONE
         rows = db.execute(_OF_JOB.format(to_phone), given).fetchall()[::-1]
         rows += db.execute(_LOST.format(to_phone), given)
@@ -167,6 +174,8 @@ def list_(context: Context, listing: Listing) -> OwnResult:
 
     found += read_jobs(listing.job, filters["profile"], of_job, context.warn)
     found = sorted(found, key=lambda entry: str(entry["time"]))[-most:]
+    for entry in found:
+        entry["time"] = f"{entry['time'][:SECONDS]}Z"
     is_whole = listing == Listing() and context.options.profile is None
     empty = "The history is empty." if is_whole else "No matching messages in the history."
     if RESPONSE not in context.options.fields:
@@ -175,10 +184,9 @@ def list_(context: Context, listing: Listing) -> OwnResult:
 
 
 def _start(day: date) -> str:
-    """Return when a day begins in this machine's time zone, as an entry's time."""
-    if day.year < 1970:
-        return timestamp(0)
-    return timestamp(datetime(day.year, day.month, day.day).timestamp())
+    """Return when a day begins in this machine's time zone, as the beginning of an entry's time."""
+    begins = 0 if day.year < 1970 else datetime(day.year, day.month, day.day).timestamp()
+    return timestamp(begins)[:SECONDS]
 
 
 @command(app, "clear", "msgctl history clear", "msgctl history clear --before 90d --yes")

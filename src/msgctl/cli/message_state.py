@@ -136,7 +136,7 @@ def undelivered(context: Context, sent: Sequence[RecipientOutcome], max_wait: fl
     )
     error = next(iter(seen.failures.values()), None)
     why = f"The first failure: {error.message}. " if error else ""
-    return [ConditionError(what, f"{why}To check again: msgctl state get --last")]
+    return [ConditionError(what, f"{why}To check again: {context.program} state get --last")]
 
 
 def _described(context: Context, ids: Sequence[str]) -> OwnResult:
@@ -223,16 +223,17 @@ def follow(
                 if is_wanted or is_final(state):
                     waiting.remove(each)
                     if not is_wanted:
-                        seen.failures[each] = _not_reached(each, f"ended as {quote(state)}, not {wanted}")
+                        what = f"Message {quote(each)} ended as {quote(state)}, not {wanted}"
+                        seen.failures[each] = ConditionError(what, **response.attached())
             if display:
                 display.show(seen.states, len(waiting))
             if waiting and not is_last:
                 context.sleep(max(0.0, min(interval, deadline - context.monotonic())))
-    late = {each: shorten(seen.states.get(each, "unknown"), 60) for each in waiting}
-    seen.failures.update(
-        {each: _not_reached(each, f"did not reach {wanted} in time (now: {state})") for each, state in late.items()}
-    )
+    seen.failures.update({each: _late(context, each, seen, wanted) for each in waiting})
 
 
-def _not_reached(id: str, what: str) -> ConditionError:
-    return ConditionError(f"Message {quote(id)} {what}", f"Check again later: msgctl state get {shorten(id, 60)}")
+def _late(context: Context, id: str, seen: Seen, wanted: str) -> ConditionError:
+    """Return the error for a message that is not in a state wanted when the time is over."""
+    what = f"Message {quote(id)} did not reach {wanted} in time (now: {shorten(seen.states.get(id, 'unknown'), 60)})"
+    said = seen.latest[id].attached() if id in seen.latest else {}
+    return ConditionError(what, f"Check again later: {context.program} state get {shorten(id, 60)}", **said)

@@ -70,11 +70,12 @@ def read_message(context: Context, text: str | None, path: str | None, typed: st
     name = "Standard input" if path in (None, "-") else Path(str(path)).name
     try:
         text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
+    except UnicodeDecodeError:
         try:
             text = content.decode("cp1252")
-        except UnicodeDecodeError:
-            raise UsageError(f"{name} is not text: byte {content[error.start]:#04x} at {error.start + 1}") from None
+        except UnicodeDecodeError as error:
+            where = f"byte {content[error.start]:#04x} at position {error.start + 1}"
+            raise UsageError(f"{name} is neither UTF-8 nor Windows-1252: {where}", "Give it as UTF-8 text.") from None
         context.note(f"{name} is not UTF-8; reading it as Windows-1252")
     return checks.prose(text.rstrip("\r\n"), "The message", hint)
 
@@ -130,7 +131,8 @@ def json_body(context: Context, path: str) -> tuple[bytes, Any]:
     try:
         return body, load_json(body)
     except ShapeError as error:
-        raise UsageError(f"The body is not JSON: {error}") from None
+        name = "Standard input" if path == "-" else quote(path)
+        raise UsageError(f"{name} cannot be the body: {error}", "Give one JSON document in UTF-8.") from None
 
 
 CountryCode = Annotated[
@@ -189,7 +191,9 @@ class Country:
             if len(parts) > 1 and not all(part.strip() for part in parts):
                 raise UsageError(f"{quote(text)} has a comma without a number beside it")
             if self.unchecked and not any(map(str.isdigit, text)) and any(map(str.isalpha, text)):
-                raise UsageError(f"{quote(text)} is not a phone number", "Give the message with -m TEXT.")
+                raise UsageError(
+                    f"{quote(text)} is not a phone number", "Give only numbers here, and the message with -m TEXT."
+                )
             for part in parts:
                 number = self.one(context, part, sms=sms)
                 (repeated if number in seen else seen)[number] = None
@@ -332,7 +336,7 @@ def perform(context: Context, operation: Operation, values: Values, body: bytes 
 
     profile, to = context.profile, phones_of(values, body)
     message = message_of(operation, values, body)
-    sent = Send(timestamp(context.clock()), profile.name, profile.base_url, operation.name, message)
+    sent = Send(timestamp(context.clock(), "milliseconds"), profile.name, profile.base_url, operation.name, message)
     if profile.keep_days is not None:
         from msgctl.cli.history import delete_old
 

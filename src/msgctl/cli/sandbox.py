@@ -299,8 +299,8 @@ def _served_at(context: Context, base_url: str | None) -> str | None:
     if base_url is not None:
         if fault := profiles.base_url_fault(base_url, allow_http=True):  # no key is sent
             raise UsageError(f"--base-url {fault}: {values.quote(base_url)}")
-    elif named != profiles.SANDBOX and (named or context.environ.get("MSGCTL_BASE_URL")):
-        return context.profile.base_url
+    elif named or context.environ.get("MSGCTL_BASE_URL"):
+        return None if context.profile.is_sandbox else context.profile.base_url
     return base_url
 
 

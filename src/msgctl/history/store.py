@@ -35,7 +35,7 @@ FORMAT = FileFormat(
     most_wait=2.0,
     schema=(
         # AUTOINCREMENT: a late result must not be stored with a newer send after the history was cleared.
-        # time is in UTC, YYYY-MM-DDTHH:MM:SSZ, which sorts as text.
+        # time is in UTC, YYYY-MM-DDTHH:MM:SS.sssZ, which sorts as text.
         """
         CREATE TABLE dispatches (
             number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -104,7 +104,7 @@ class Sum(NamedTuple):
 
 
 class Send(NamedTuple):
-    """A request that sends or blocks; ``time`` is UTC, YYYY-MM-DDTHH:MM:SSZ."""
+    """A request that sends or blocks; ``time`` is UTC, YYYY-MM-DDTHH:MM:SS.sssZ."""
 
     time: str
     profile: str
@@ -168,8 +168,8 @@ class History:
     def entries(self, limit: int, **filters: str | None) -> list[Document]:
         """Return the newest ``limit`` entries that pass the filters, the newest last.
 
-        Filters are ``since`` and ``until`` (times as in `Send`, the latter excluded), ``phone``, ``profile``,
-        ``command`` and ``state``.
+        Filters are ``since`` and ``until`` (beginnings of times as in `Send`, the latter excluded), ``phone``,
+        ``profile``, ``command`` and ``state``.
         """
         conditions = {"since": "time >= :since", "until": "time < :until", "state": "state = :state COLLATE NOCASE"}
         given = {name: value for name, value in filters.items() if value is not None}

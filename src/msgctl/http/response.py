@@ -171,8 +171,11 @@ def _check_fields(document: Mapping[str, Any], fields: Sequence[ResponseField]) 
 
 
 _NOT_VERIFIED = FAILURE_WORDS | frozenset(
-    "no not non false falso pending pendiente incorrect incorrecto incorrecta wrong unverified mismatch".split()
+    """
+    no not non false falso pending pendiente incorrect incorrecto incorrecta erroneo erronea wrong unverified mismatch
+    """.split()
 )
+_INNER_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def parse(
@@ -225,7 +228,7 @@ def is_verified(document: Mapping[str, Any]) -> bool:
         return False
     if isinstance(status, bool):
         return status
-    found = words(str(status))
+    found = words(status) + words(_INNER_CAPITAL.sub(" ", status))  # InvalidCode is two words, too
     number = re.fullmatch(r"\s*[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?\s*", status)
     if number is not None:
         return re.search("[1-9]", re.split("[eE]", status)[0]) is not None
@@ -344,15 +347,14 @@ class Failure(NamedTuple):
         """Return the advice for a redirect. It shows only scheme and host: the rest may repeat the key."""
         from httpx import URL, InvalidURL
 
+        location = self.response.headers.get("location", "")
         try:
-            url = URL(self.base_url).join(self.response.headers.get("location", ""))
+            url = URL(self.base_url).join(location)
             to = f"{url.scheme}://{url.netloc.decode('ascii')}"
         except InvalidURL:
             to = "a malformed URL"
-        return (
-            "Redirects are not followed, because they would send the key elsewhere; "
-            f"this one points to {shorten(to)}. Check the base URL."
-        )
+        where = f"; this one points to {shorten(to)}" if location else ""
+        return f"Redirects are not followed, because they would send the key elsewhere{where}. Check the base URL."
 
 
 def _text(value: Any) -> str:

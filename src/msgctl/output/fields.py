@@ -108,6 +108,9 @@ def table(responses: Sequence[Response], chosen: Sequence[str]) -> tuple[Sequenc
     """Return the columns and the rows of responses to one operation; ``chosen`` are the columns asked for, if any."""
     record = responses[0].operation.record
     rows = [row for response in responses for row in rows_of(response)]
+    for name in chosen:
+        if name.startswith("data.") and not name[5:6].isdecimal():  # data.id is the id of each entry, as id is
+            rows = [{name: reach(row, name[5:]), **row} for row in rows]
     columns = chosen or columns_of(record, rows)
     if record is operations.RESPONSE_STATISTIC:  # without metrics there is no row, unless other fields are chosen
         rows = [row for row in rows if any(reach(row, name) is not None for name in columns)]

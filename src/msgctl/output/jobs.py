@@ -23,6 +23,11 @@ LONGEST_EXAMPLE = 200
 _NOUNS = {"call bulk": "call", "block bulk": "number"}
 
 
+def _total(job: Document) -> int:
+    """Return how many recipients a job sends to, without those left out."""
+    return sum(job[name] for name in OUTCOMES)
+
+
 def _done(job: Document) -> Text:
     total = _total(job)
     return bar(job, 12).append(f"  {(total - job['pending']) * 100 // (total or 1):>3}%")
@@ -34,7 +39,7 @@ COLUMNS = (
     Column("command", spare=2),
     Column("state"),
     Column("created", "Created", "ago", spare=3),
-    Column("recipients"),
+    Column("recipients", value=_total),
     Column("done", value=_done),
     Column("refused"),
     Column("unknown"),
@@ -44,11 +49,10 @@ COLUMNS = (
 
 def parts(job: Document, now: float, width: int) -> Iterator[RenderableType]:
     """Return one job: its state, how far it is, and the outcome of its recipients."""
-    started, ago = local_time(job["created"], now), time_ago(job["created"], now)
+    created, ago = local_time(job["created"], now), time_ago(job["created"], now)
     about = (f"{cell(job['command'])} of {cell(job['file'])}", f"account {cell(job['profile'])}")
     yield Flow([Text(cell(each), "bold") for each in (job["job"], job.get("name")) if each] + [state(job["state"])])
-    began = "created" if job["state"] == "scheduled" else "started"
-    yield Flow([Text(each, "dim") for each in (*about, f"{began} {started}, {ago}")], " · ")
+    yield Flow([Text(each, "dim") for each in (*about, f"created {created}, {ago}")], " · ")
     yield Text("")
     yield from result_parts(job, width, least=1)
     yield Text("")
@@ -123,10 +127,6 @@ def bar(job: Document, width: int) -> Text:
         sizes[longest] += width - sum(sizes.values())
     line = Text.assemble(*(("━" * size, OUTCOMES[name]) for name, size in sizes.items()), no_wrap=True)
     return line.append("─" * max(width - sum(sizes.values()), 0), "dim")
-
-
-def _total(job: Document) -> int:
-    return sum(job[name] for name in OUTCOMES)
 
 
 def _left_out(document: Document, before: str) -> str:

@@ -59,7 +59,8 @@ class Printer:
     """Prints results in one format; ``chosen`` are the fields asked for (none: all of them).
 
     ``errors`` is the screen for verdicts and hints, which people see above and below a table. ``aside`` is printed
-    beside the next verdict, or below a result without one. ``clock`` gives seconds since 1970.
+    beside the next verdict, or below a result without one. ``clock`` gives seconds since 1970, and ``program`` is how
+    the command lines in hints begin.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Printer:
         header: bool = True,
         quiet: bool = False,
         clock: Callable[[], float],
+        program: str = "msgctl",
     ) -> None:
         self._screen = screen
         self._errors = errors
@@ -79,6 +81,7 @@ class Printer:
         self._chosen = tuple(chosen)
         self._header = header
         self._clock = clock
+        self._program = program
         self._is_drawn = screen.width is not None and format is Format.TABLE
         self.shows_verdicts = not quiet and self._is_drawn and errors.stream.isatty()
         self.aside = ""
@@ -124,7 +127,7 @@ class Printer:
         from msgctl.output import tables, views
 
         out, errors = _console(self._screen), _console(self._errors)
-        view = views.view_of(result, self._clock, out.width, with_verdict=self.shows_verdicts)
+        view = views.view_of(result, self._clock, out.width, with_verdict=self.shows_verdicts, program=self._program)
         if view.verdict:
             errors.print(tables.verdict(*view.verdict, aside=self.aside))
             self.aside = ""

@@ -98,9 +98,14 @@ _TOLD = {(ops.RESPONSE_SECURITY, "blocked"), (ops.RESPONSE_SUCCESS, "verified")}
 
 
 def view_of(
-    result: ServiceResult | OwnResult | StreamResult, clock: Callable[[], float], width: int, *, with_verdict: bool
+    result: ServiceResult | OwnResult | StreamResult,
+    clock: Callable[[], float],
+    width: int,
+    *,
+    with_verdict: bool,
+    program: str,
 ) -> View:
-    """Return what a terminal shows of responses, or of documents of msgctl's own."""
+    """Return what a terminal shows of responses, or of documents of msgctl's own. Hints begin with ``program``."""
     if isinstance(result, StreamResult):
         arriving = [column.typed(()) for column in _OWN[result.view] if column.kind != "ago"]
         return View(Group(card(arriving, document, clock()), "") for document in result.documents)
@@ -108,7 +113,7 @@ def view_of(
     if isinstance(result, ServiceResult):
         told = _verdict(result, now) if with_verdict else ()
         parts = list(_responses(result.responses, now, width))
-        return View([Text(""), *parts] if told and parts else parts, told, _hints(result) if told else ())
+        return View([Text(""), *parts] if told and parts else parts, told, _hints(result, program) if told else ())
     documents = result.documents
     if isinstance(documents, Mapping) and result.view.startswith("job"):
         if result.view == "job summary":
@@ -155,16 +160,16 @@ def _verdict(result: ServiceResult, now: float) -> Sequence[str]:
     return ()
 
 
-def _hints(result: ServiceResult) -> list[str]:
-    """Return what to do next."""
+def _hints(result: ServiceResult, program: str) -> list[str]:
+    """Return what to do next, with the same profile."""
     operation = result.responses[0].operation
     if result.failures:
         return []
     if operation in (ops.SEND_SMS, ops.SEND_CALL):
-        return ["Follow the delivery: msgctl state watch --last"]
+        return [f"Follow the delivery: {program} state watch --last"]
     if operation.effect is Effect.SENDS and _is_code(operation):
         phone, name = str(result.values["phone"]), shlex.quote(str(result.values["app-name"]))
-        return [f"Check a code: msgctl 2fa verify {phone} --app-name {name} --code -"]
+        return [f"Check a code: {program} 2fa verify {phone} --app-name {name} --code -"]
     return []
 
 
