@@ -307,6 +307,8 @@ def shown(value: Any, kind: str, now: float) -> Text:
         return value
     if isinstance(value, bool):
         return Text("yes" if value else "no")
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return Text(", ".join(map(cell, value)))
     text = cell(value) if _is_filled(value) else ""
     if kind == "state":
         return state(text)
