@@ -122,7 +122,7 @@ class Flow:
         yield line
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        longest = sum(part.cell_len + len(self._gap) for part in self._parts)
+        longest = max(line.cell_len for line in self.__rich_console__(console, options))
         return Measurement(1, min(longest, options.max_width))
 
 
