@@ -89,7 +89,7 @@ def test_a_whole_number_is_accepted_within_its_limits(number: int, least: int, m
     if least <= number and (most is None or number <= most):
         assert values.whole_number(str(number), "--min", least, most) == number
     else:
-        with pytest.raises(UsageError, match=r"^--min must be \d+ "):
+        with pytest.raises(UsageError, match=r"^--min must be (a whole number, )?\d+ "):
             values.whole_number(str(number), "--min", least, most)
 
 

@@ -98,6 +98,10 @@ class ConfigurationError(MsgctlError):
     nothing_sent = True
 
 
+class NoProfileError(ConfigurationError):
+    """No profile is selected."""
+
+
 class NotReachedError(MsgctlError):
     """The service was not reached, so nothing was sent."""
 

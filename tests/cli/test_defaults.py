@@ -89,6 +89,15 @@ def test_a_bad_default_is_a_configuration_error(
     assert service.received == []
 
 
+@pytest.mark.parametrize("bad", [{"country_code": "Colombia"}, {"country_code": "CO", "keep_days": 0}])
+def test_a_mistake_in_the_profile_is_not_blamed_on_a_national_number(
+    bad: dict[str, Any], store: Store, tool: Tool, service: Service
+) -> None:
+    store(**bad)
+    tool("sms", "send", "300 123 4567", "-m", "Hola").refused(3, [*bad][-1], "main")
+    assert service.received == []
+
+
 @pytest.mark.parametrize("stored", ["Marian", "mariana"])
 def test_the_voice_of_a_profile_serves_calls_and_verification_calls(
     stored: str, store: Store, tool: Tool, service: Service

@@ -474,6 +474,11 @@ def test_prune_deletes_finished_jobs_before_a_date(
     assert "No finished jobs are that old" in jobs("job", "prune", "--before", "today").err
     tool.clock.now += 3 * 86_400
     jobs("job", "prune", "--before", "1d").refused(2, "Cannot ask", "--yes")
+    asked = jobs("job", "prune", "--before", "1d", terminal=True, stdin="n\n")
+    assert "Delete 2 jobs and their recipient lists? [y/N]" in asked.err
+    jobs("job", "remove", two[0], "--yes")
+    asked = jobs("job", "prune", "--before", "1d", terminal=True, stdin="n\n")
+    assert "Delete 1 job and its recipient list? [y/N]" in asked.err
     assert jobs("job", "prune", "--before", "1d", "--yes").code == 0
     assert [each["job"] for each in jobs("job", "list", "--json").document] == [mixed], "an unfinished job stays"
 

@@ -276,7 +276,7 @@ def prune(
         context.note("No finished jobs are that old.")
         return
     jobs = plural(len(old), "job")
-    prompts.confirm(context, f"Delete {jobs} and their recipient lists?")
+    prompts.confirm(context, f"Delete {jobs} and {'its recipient list' if len(old) == 1 else 'their recipient lists'}?")
     for job in old:
         store.remove(job)
     context.note(f"Deleted {jobs}.")

@@ -11,7 +11,14 @@ import typer
 from msgctl import operations, phones, recipients
 from msgctl import values as checks
 from msgctl.cli.context import Context
-from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, OutcomeUnknownError, UsageError
+from msgctl.errors import (
+    ConditionError,
+    ConfigurationError,
+    MsgctlError,
+    NoProfileError,
+    OutcomeUnknownError,
+    UsageError,
+)
 from msgctl.http import request
 from msgctl.http.request import Value
 from msgctl.http.response import Response
@@ -210,6 +217,13 @@ class Numbers(Country):
         bool, typer.Option("--no-number-check", help="Send the digits as typed, for short codes and test numbers.")
     ] = False
     unchecked = "To send to it anyway, add --no-number-check."
+
+    def known(self, context: Context) -> str | None:
+        """Return the country to read numbers by. A mistake in the profile is not taken for one in a national number."""
+        try:
+            return self.code(context)
+        except NoProfileError:
+            return None
 
 
 SAME_VOICE = {"marian": "Mariana", "mariana": "Marian"}

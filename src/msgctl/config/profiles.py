@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from msgctl.config.file import ConfigFile
-from msgctl.errors import ConfigurationError
+from msgctl.errors import ConfigurationError, NoProfileError
 from msgctl.text import clean, is_unsafe, shorten
 
 SANDBOX = "sandbox"
@@ -192,7 +192,10 @@ THE_SANDBOX = Profile(
 
 
 def choose(config: ConfigFile, environ: Mapping[str, str], named: str | None) -> Profile:
-    """Return the profile to use; ``named`` is the value of ``-p``. Raises ConfigurationError if none is selected."""
+    """Return the profile to use; ``named`` is the value of ``-p``.
+
+    Raises ConfigurationError, and NoProfileError if none is selected.
+    """
     if named is not None:
         return THE_SANDBOX if named == SANDBOX else stored(config, named, "-p")
     by = "MSGCTL_PROFILE" if environ.get("MSGCTL_PROFILE") else "default_profile"
@@ -207,13 +210,13 @@ def choose(config: ConfigFile, environ: Mapping[str, str], named: str | None) ->
     if given:
         missing = [variable for setting, variable in VARIABLES.items() if setting not in given]
         verb = "is" if len(missing) == 1 else "are"
-        raise ConfigurationError(f"No profile is selected, and {' and '.join(missing)} {verb} not set", ADD_HINT)
+        raise NoProfileError(f"No profile is selected, and {' and '.join(missing)} {verb} not set", ADD_HINT)
     if config.profiles:
-        raise ConfigurationError(
+        raise NoProfileError(
             f"No profile is selected, and none is the default: {_names(config)}",
             "Choose one with -p NAME, or make it the default with: msgctl profile use NAME",
         )
-    raise ConfigurationError("There is no profile yet", ADD_HINT)
+    raise NoProfileError("There is no profile yet", ADD_HINT)
 
 
 def stored(config: ConfigFile, name: str, by: str = "") -> Profile:
