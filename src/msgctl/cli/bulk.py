@@ -35,7 +35,7 @@ from msgctl.text import plural, shorten
 
 SUMMARY = (
     *("command", "file", "recipients", "invalid", "duplicate", "excluded", "blank"),
-    *("messages", "segments", "credits", "balance", "first"),
+    *("messages", "segments", "credits", "countries", "balance", "first", "most_expensive"),
 )
 NO_RULES = Rules()
 
@@ -206,7 +206,7 @@ def _approve(
         _ask(context, spec, tally, test_to)
     if balance is not None and balance < tally.credits and (options.quiet or options.dry_run):
         context.warn(f"about {plural(tally.credits, 'credit')} needed, {balance:,} left")
-    columns = [name for name in SUMMARY if name != "blank" or tally.blank]
+    columns = [name for name in SUMMARY if document[name] or name not in ("blank", "countries", "most_expensive")]
     return OwnResult(document, columns, view="job summary", failures=[invalid] if invalid else [])
 
 
