@@ -270,3 +270,11 @@ def test_yes_sends(command: str, question: str, customers: str, jobs: Jobs, serv
     done = jobs(*command.split(), customers, *options, terminal=True, stdin="y\n")
     assert (done.code, question in done.err) == (0, True)
     assert sorted(phone for each in sends(service) for phone in phones(each)) == sorted([ANA, LUIS, EVA])
+
+
+@pytest.mark.parametrize("more", [("-m", "-"), ("--message-file", "-"), ("-m", "Hello", "--exclude", "-")])
+def test_standard_input_can_be_read_only_once(more: tuple[str, ...], tool: Tool, service: Service) -> None:
+    tool("sms", "bulk", "-", *more, "--yes", stdin=f"phone\n{ANA}\n").refused(
+        2, "standard input is empty", "It can be read only once."
+    )
+    assert service.received == []
