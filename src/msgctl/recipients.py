@@ -88,7 +88,7 @@ def exit_code(found: Sequence[RecipientOutcome]) -> int:
 
 
 def has_error(document: Entry) -> bool:
-    """Return whether an object has a non-empty ``error``. The number 0 says that there is none, like false."""
+    """Return whether an object has a non-empty ``error``; like false, the number 0 means no error."""
     return document.get("error") not in (None, False, "", "0", [], {})
 
 

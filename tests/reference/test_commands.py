@@ -192,6 +192,18 @@ def test_the_output_of_a_command_matches_its_schema(name: str, program: Program)
     check(done.document, OUTPUTS[name])
 
 
+HAVE_FIELDS = {name for name, each in ALL.items() if each["output"]} - {"job resend", "profile add"}
+"""Of the two others, one has nobody to send to here, and one prints a balance only with --check."""
+
+
+@pytest.mark.parametrize("name", sorted(HAVE_FIELDS))
+def test_a_field_that_a_command_does_not_have_is_refused(name: str, program: Program, home: Path) -> None:
+    remove_what_is_made(name, home)
+    examples = [line for line in ALL[name]["examples"] if not goes_on(line) and not re.search("-o |--dry-run", line)]
+    done = program.run(examples[0], "--json", "--yes", "--fields", "eaten")
+    done.refused(2, "--fields")
+
+
 def test_a_dry_run_matches_its_schema(program: Program) -> None:
     check(program.tool("sms", "send", PHONE, "-m", "Hello", "-n", "--json").document, "request")
     check(program.tool("chatapp", "send", PHONE, "Ana", "--template", "t", "-n", "--json").document, "request")

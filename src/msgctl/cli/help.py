@@ -125,6 +125,7 @@ def commands(ctx: typer.Context) -> OwnResult:
     context = ctx.obj
     description = document(describe(ctx.find_root().command))
     listed = description["commands"]
+    context.check_fields(listed[0])
     if context.options.format is Format.JSON and not context.options.fields:
         return OwnResult(description, ())
     return OwnResult(listed, COLUMNS)

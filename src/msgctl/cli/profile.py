@@ -28,6 +28,8 @@ FIELDS = ("name", "default", "base_url", "client", "key")
 DEFAULTS = ("country_code", "app_name", "voice", "timezone")
 SETTINGS = frozenset({"base_url", "client", "allow_http", *KEY_SOURCES, *DEFAULTS})
 """The settings that options give."""
+MORE_FIELDS = ("key_command", *DEFAULTS, "allow_http", "history", "keep_days")
+"""Settings that are shown of a profile that has them."""
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.")]
 
@@ -250,6 +252,7 @@ def _check_account(context: Context, name: str, settings: Document) -> Result:
 @command(app, "list", "msgctl profile list", "msgctl profile list --json")
 def list_(context: Context) -> Result:
     """List the profiles, without their keys."""
+    context.check_fields(FIELDS)
     config = config_file.load(context.config_path)
     found = [profiles.stored(config, name) for name in config.profiles if name != profiles.SANDBOX]
     return OwnResult([_shown(each, config) for each in (*found, profiles.THE_SANDBOX)], FIELDS, view="profiles")
@@ -263,12 +266,13 @@ def show(
     ] = None,
 ) -> Result:
     """Show a profile, without its key."""
+    context.check_fields((*FIELDS, *MORE_FIELDS))
     config = config_file.load(context.config_path)
     environ = context.environ if name is None else {}
     profile = profiles.choose(config, environ, context.options.profile if name is None else name)
     more = {
         setting: profile.settings[setting]
-        for setting in ("key_command", *DEFAULTS, "allow_http", "history", "keep_days")
+        for setting in MORE_FIELDS
         if isinstance(profile.settings.get(setting), (str, bool, int))
     }
     return OwnResult({**_shown(profile, config), **more}, [*FIELDS, *more], view="profile")
@@ -317,6 +321,7 @@ def _refuse_sandbox(name: str) -> None:
 @command(app, "path", "msgctl profile path", 'chmod 600 "$(msgctl profile path)"')
 def path(context: Context) -> Result:
     """Print the path of the configuration file."""
+    context.check_fields(())
     path = str(context.config_path)
     return TextResult(f"{clean(path)}\n", {"path": path})
 
