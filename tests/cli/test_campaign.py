@@ -428,6 +428,13 @@ def test_a_test_message_is_sent_before_the_job(jobs: Jobs, service: Service, hom
     assert sorted(phone for each in rest for phone in phones(each)) == [ANA, LUIS]
 
 
+def test_no_test_message_goes_to_someone_who_opted_out(jobs: Jobs, service: Service, home: Path, everyone: str) -> None:
+    assert jobs("optout", "add", EVA).code == 0
+    done = jobs("sms", "bulk", everyone, "-m", "Hola", "--test-to", f"+{EVA}", "--yes")
+    done.refused(2, f"{EVA} has opted out of messages", f"msgctl optout remove {EVA}")
+    assert (service.received, files(home)) == ([], [])
+
+
 def test_a_test_message_that_fails_stops_the_job(jobs: Jobs, service: Service, home: Path, everyone: str) -> None:
     service.always(REFUSAL)
     done = jobs("sms", "bulk", everyone, "-m", "Hola", "--test-to", EVA, "--yes")
