@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -79,13 +80,17 @@ def test_a_dry_run_reads_the_balance_and_stops(
 def test_the_summary_has_the_credits_by_country_and_the_most_expensive_message(
     home: Path, tool: Tool, service: Service
 ) -> None:
-    service.will(*[respond({"status": 10})] * 3)
+    service.will(*[respond({"status": 10})] * 4)
     long = "María José 🎉 " * 8
     file = table(home, "phone,name", f"{ANA},Ana", f"{LUIS},{long}", "+12025550123,Bob")
     done = tool("sms", "bulk", file, *SMS, "-n", "--json")
     assert done.document["countries"] == {"CO": 3, "US": 1}
     most = done.document["most_expensive"]
     assert (most["line"], most["phone"], most["segments"], most["credits"]) == (3, LUIS, 2, 2)
+    piped = tool(
+        "sms", "bulk", file, *SMS, "-n", "--fields", "countries,most_expensive", "-o", "tsv", "--no-header"
+    ).out
+    assert [json.loads(cell) for cell in piped.split("\t")] == [{"CO": 3, "US": 1}, most]
     shown = tool("sms", "bulk", file, *SMS, "-n", terminal=True).out
     assert "CO 3, US 1" in shown
     assert f"line 3 · {LUIS} · 2 segments: í, 🎉 are not in GSM-7" in shown
@@ -265,3 +270,11 @@ def test_yes_sends(command: str, question: str, customers: str, jobs: Jobs, serv
     done = jobs(*command.split(), customers, *options, terminal=True, stdin="y\n")
     assert (done.code, question in done.err) == (0, True)
     assert sorted(phone for each in sends(service) for phone in phones(each)) == sorted([ANA, LUIS, EVA])
+
+
+@pytest.mark.parametrize("more", [("-m", "-"), ("--message-file", "-"), ("-m", "Hello", "--exclude", "-")])
+def test_standard_input_can_be_read_only_once(more: tuple[str, ...], tool: Tool, service: Service) -> None:
+    tool("sms", "bulk", "-", *more, "--yes", stdin=f"phone\n{ANA}\n").refused(
+        2, "standard input is empty", "It can be read only once."
+    )
+    assert service.received == []

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conftest import KEY
+from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.runner import Runner
+from msgctl.jobs.states import Outcome
+from msgctl.jobs.store import Store
 from support.jobs import (
     ANA,
     EVA,
@@ -22,6 +26,7 @@ from support.jobs import (
     accepting,
     counts,
     files,
+    folder,
     numbers,
     of_phones,
     phones,
@@ -201,6 +206,28 @@ def test_the_history_says_refused_until_a_message_is_sent_again(three: str, jobs
     jobs("job", "resume", job, "--resend-refused", "--yes", "--max-credits", "0")
     assert jobs.outcomes(job) == dict.fromkeys((ANA, LUIS, EVA), "pending")
     assert {each["outcome"] for each in jobs("history", "--json").document} == {"refused"}
+
+
+def test_who_was_in_flight_when_a_job_was_killed_is_unknown_in_the_history(
+    three: str, jobs: Jobs, service: Service, home: Path, tool: Tool
+) -> None:
+    service.will(BALANCE, REFUSAL)
+    job, store = jobs.send(three, code=6), Store(folder(home))
+
+    def listed(*words: str) -> dict[str, str]:
+        return {each["phone"]: each["outcome"] for each in jobs("history", "--json", *words).document}
+
+    with closing(Ledger(store.path(job), clock=tool.clock)) as ledger:
+        ledger.resend(Outcome.REFUSED)
+        with ledger.transaction():
+            ledger.intend(2)
+    assert listed() == {ANA: "unknown", LUIS: "unknown", EVA: "refused"}
+    assert listed("--phone", LUIS) == {LUIS: "unknown"}
+    assert listed("--until", "2020-01-01") == listed("--state", "delivered") == {}
+    with store.locked(job):  # while it runs, what it has learned last
+        assert listed() == dict.fromkeys((ANA, LUIS, EVA), "refused")
+    jobs("job", "resume", job, "--max-credits", "0")
+    assert listed() == {ANA: "unknown", LUIS: "unknown", EVA: "refused"}
 
 
 @pytest.mark.parametrize("lost", [drop, respond({"error": "x"}, 503)], ids=["drop", "503"])

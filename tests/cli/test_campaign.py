@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from msgctl.history import optouts
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.store import Store
 from support.jobs import (
@@ -202,6 +204,26 @@ def test_a_job_outside_its_window_waits_and_says_until_when(
         assert started.returncode == (130 if number == signal.SIGINT else -number)
         shown = process("job", "show", "--last", "--json").document
         assert (shown["state"], counts(shown), sends(service)) == ("paused", {"pending": 3}, [])
+
+
+def test_who_opts_out_while_a_job_waits_for_its_window_gets_nothing(
+    jobs: Jobs, service: Service, tool: Tool, everyone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msgctl.jobs.runner.CLOCK_CHECK", 0.01)
+    tool.clock.now = MONDAY_MORNING - 12 * 3600
+
+    def open_the_window() -> None:
+        optouts.add([EVA], tool.clock.now)
+        tool.clock.now = MONDAY_MORNING
+
+    timer = threading.Timer(0.5, open_the_window)
+    timer.start()
+    done = jobs.sms(everyone, *OFFICE, "--yes", "--json")
+    timer.join()
+    assert (done.code, counts(done.document)) == (0, {"accepted": 2, "excluded": 1})
+    assert sent_to(service) == [ANA, LUIS]
+    (row,) = [each for each in jobs.report(done.document["job"]) if each["outcome"] == "excluded"]
+    assert (row["phone"], row["error"]) == (EVA, "opted out")
 
 
 # --- later
@@ -404,6 +426,13 @@ def test_a_test_message_is_sent_before_the_job(jobs: Jobs, service: Service, hom
     first, *rest = sends(service)
     assert (phones(first), dict(first.form)["sms"]) == ([EVA], "Hola Ana")
     assert sorted(phone for each in rest for phone in phones(each)) == [ANA, LUIS]
+
+
+def test_no_test_message_goes_to_someone_who_opted_out(jobs: Jobs, service: Service, home: Path, everyone: str) -> None:
+    assert jobs("optout", "add", EVA).code == 0
+    done = jobs("sms", "bulk", everyone, "-m", "Hola", "--test-to", f"+{EVA}", "--yes")
+    done.refused(2, f"{EVA} has opted out of messages", f"msgctl optout remove {EVA}")
+    assert (service.received, files(home)) == ([], [])
 
 
 def test_a_test_message_that_fails_stops_the_job(jobs: Jobs, service: Service, home: Path, everyone: str) -> None:

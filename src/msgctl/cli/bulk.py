@@ -35,7 +35,7 @@ from msgctl.text import plural, shorten
 
 SUMMARY = (
     *("command", "file", "recipients", "invalid", "duplicate", "excluded", "blank"),
-    *("messages", "segments", "credits", "balance", "first"),
+    *("messages", "segments", "credits", "countries", "balance", "first", "most_expensive"),
 )
 NO_RULES = Rules()
 
@@ -91,6 +91,9 @@ def make(
     context.check_fields(SUMMARY if context.options.dry_run else report.SUMMARY)
     is_sms = spec.performs is ops.SEND_SMS
     test_to = None if rules.test_to is None else numbers.one(context, rules.test_to, sms=is_sms)
+    if test_to and optouts.among([test_to]):
+        fix = f"Choose another number for --test-to, or run: msgctl optout remove {test_to}"
+        raise UsageError(f"{test_to} has opted out of messages", fix)
     zones = None
     if spec.window is not None:
         zones = ZoneFinder(Window.parse(spec.window, spec.days), context.profile.timezone, context.clock())
@@ -203,7 +206,7 @@ def _approve(
         _ask(context, spec, tally, test_to)
     if balance is not None and balance < tally.credits and (options.quiet or options.dry_run):
         context.warn(f"about {plural(tally.credits, 'credit')} needed, {balance:,} left")
-    columns = [name for name in SUMMARY if name != "blank" or tally.blank]
+    columns = [name for name in SUMMARY if document[name] or name not in ("blank", "countries", "most_expensive")]
     return OwnResult(document, columns, view="job summary", failures=[invalid] if invalid else [])
 
 

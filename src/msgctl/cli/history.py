@@ -49,17 +49,24 @@ SECONDS = len("2026-12-01T09:00:00")
 MOST_LISTED = 1_000_000
 
 _COLUMNS = ("time", "phone", "outcome", "id", "status", "state", "credits", "parameters", RESPONSE)
-_OF_JOB = """
+_WANTED = """time >= coalesce(:since, '') AND time < coalesce(:until, '9')
+    AND (:state IS NULL OR delivery = :state COLLATE NOCASE) {}"""
+_OF_JOB = f"""
     SELECT strftime('%Y-%m-%dT%H:%M:%fZ', ended, 'unixepoch') AS time, phone, result.state, result.id, status,
     delivery, credits, parameters, body
     FROM recipient JOIN result USING (line) JOIN request ON number = request JOIN message ON message.id = message
-    WHERE time >= coalesce(:since, '') AND time < coalesce(:until, '9')
-    AND (:state IS NULL OR delivery = :state COLLATE NOCASE) {}
+    WHERE {_WANTED} AND (:running OR line NOT IN in_flight)
     ORDER BY number DESC, line DESC LIMIT :limit
-"""
+"""  # noqa: S608
+# What a killed process left in flight; the last thing that it wrote was that it would send this.
+_LOST = f"""
+    SELECT :written AS time, phone, outcome.state, outcome.id, status, delivery, credits, parameters, NULL
+    FROM outcome JOIN message ON message.id = message
+    WHERE {_WANTED} AND NOT :running AND line IN in_flight ORDER BY line LIMIT :limit
+"""  # noqa: S608
 _OUTCOMES = {State.ACCEPTED: ACCEPTED, State.REFUSED: REFUSED, State.PENDING: REFUSED, State.EXCLUDED: REFUSED}
-"""The outcome of a recipient's newest finished request, by state: pending or excluded ones had been refused."""
-_TO_PHONE = "AND phone = :phone AND recipient.message NOTNULL"  # as in the index
+"""The outcome of a recipient's newest request, by state: pending or excluded ones had been refused."""
+_TO_PHONE = "AND phone = :phone AND message NOTNULL"  # as in the index
 
 
 @dataclass(frozen=True)
@@ -143,6 +150,7 @@ def list_(context: Context, listing: Listing) -> OwnResult:
     filters = listing.filters(context)
     context.check_fields((*FIELDS, RESPONSE))
     found: list[dict[str, Any]] = []
+    store = Store(files.state("jobs"))
     if listing.job is None:
         with reading() as history:
             found = [] if history is None else history.entries(most, **filters)
@@ -150,8 +158,19 @@ def list_(context: Context, listing: Listing) -> OwnResult:
     def of_job(job: str, spec: JobSpec, db: sqlite3.Connection) -> list[dict[str, Any]]:
         if filters["command"] not in (None, spec.command):
             return []
-        query = _OF_JOB.format("" if filters["phone"] is None else _TO_PHONE)
-        return [_entry(job, spec, row) for row in db.execute(query, {**filters, "limit": most}).fetchall()[::-1]]
+        ledger = store.path(job)
+        log = ledger.with_name(f"{ledger.name}-wal")
+        written = [each.stat().st_mtime for each in (log, ledger) if each.exists() and each.stat().st_size]
+        given = {
+            "limit": most,
+            "running": store.is_running(job),
+            "written": timestamp(written[0], "milliseconds"),
+            **filters,
+        }
+        to_phone = "" if filters["phone"] is None else _TO_PHONE
+        rows = db.execute(_OF_JOB.format(to_phone), given).fetchall()[::-1]
+        rows += db.execute(_LOST.format(to_phone), given)
+        return [_entry(job, spec, row) for row in rows]
 
     found += read_jobs(listing.job, filters["profile"], of_job, context.warn)
     found = sorted(found, key=lambda entry: str(entry["time"]))[-most:]

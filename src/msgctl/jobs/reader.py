@@ -130,7 +130,9 @@ def opened(
             return
         lines = stack.enter_context(closing(formats.Lines(source, name, head)))
         if not lines.first:
-            raise UsageError(f"{name} is empty", "It should hold recipients: CSV with a header, JSON Lines, or .xlsx.")
+            once = " It can be read only once." * (file == "-")
+            hint = f"It should hold recipients: CSV with a header, JSON Lines, or .xlsx.{once}"
+            raise UsageError(f"{name} is empty", hint)
         if may_be_list and _is_phone(lines.first, least=1):
             yield Recipients(("phone",), "phone", iter(()), lines)
         elif _JSON.match(lines.first):
