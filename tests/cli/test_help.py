@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from rich.spinner import Spinner
 
 from support.tool import Tool, process
 from support.tree import COMMANDS, NODES, Node, name_of
@@ -73,3 +74,8 @@ def test_help_needs_neither_a_profile_nor_a_readable_configuration(monkeypatch: 
     monkeypatch.setenv("MSGCTL_PROFILE", "missing")
     done = process("sms", "send", "--help")
     assert (done.code, done.err) == (0, "")
+
+
+def test_in_the_c_locale_boxes_and_spinners_are_ascii(tool: Tool) -> None:
+    assert "?" not in page(tool, NODES[0], terminal=True).encode("ascii", "msgctl").decode()
+    assert "".join(Spinner("dots").frames).encode("ascii", "msgctl") == b"*" * 10

@@ -180,6 +180,11 @@ def dry_run(viewer: Viewer, _: Service) -> None:
     viewer.run("-p", "sandbox", "sms", "send", "573001234567", "-m", SHORT, "--dry-run")
 
 
+def segments(viewer: Viewer, _: Service) -> None:
+    viewer.run("sms", "segments", SHORT)
+    viewer.run("sms", "segments", "Tu pedido está listo 🎉")
+
+
 JOB: dict[str, Any] = {
     "job": "20261121-362e8c",
     "name": None,
@@ -245,7 +250,7 @@ def sms_bulk(viewer: Viewer, _: Service) -> None:
 VIEWS: tuple[Show, ...] = (
     *(sms_send, sms_mixed, balance, block, call, states, twofa, shorten, stats, history, inbox, doctor),
     *(profiles, errors, json, chatapp_send, refusal, dry_run, job_list, job_show, job_end, job_report),
-    sms_bulk,
+    *(sms_bulk, segments),
 )
 
 

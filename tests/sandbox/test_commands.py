@@ -128,6 +128,13 @@ def test_an_unknown_change_of_the_clock_is_a_usage_error(change: str, sandbox: S
     assert sandbox.document("sandbox", "clock")["stopped"] == before
 
 
+def test_the_inbox_reads_a_national_number_by_its_country(sandbox: Sandbox) -> None:
+    sandbox.done("sms", "send", "573001234567", "-m", "Hello")
+    found = {code: sandbox.document("sandbox", "inbox", "3001234567", "--country-code", code) for code in ("CO", "MX")}
+    assert (len(found["CO"]), len(found["MX"])) == (1, 0)
+    assert sandbox("sandbox", "inbox", "3001234567", "--country-code", "XX").code == 2
+
+
 def test_waiting_for_a_message_ends_with_6_if_none_arrives(sandbox: Sandbox) -> None:
     assert sandbox("sandbox", "inbox", "--wait", "0.05").code == 6
     sandbox.done("sms", "send", PHONE, "-m", "Hello")

@@ -241,7 +241,11 @@ def has_reader(stream: TextIO) -> bool:
     return not any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
-_ASCII = {**dict(zip("✓✗○–·→━╸╺…─", "+xo-,>===.-", strict=True)), **dict.fromkeys("█▉▊▋▌▍▎▏", "#"), "⠋": "*", "●": "*"}
+_ASCII = {
+    **dict(zip("✓✗○●–·→…━╸╺─│╭╮╰╯", "+xo*-,>.===-|++++", strict=True)),
+    **dict.fromkeys("█▉▊▋▌▍▎▏", "#"),
+    **dict.fromkeys("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "*"),
+}
 """One ASCII character for each sign, so that the layout stays the same in a locale without them."""
 
 

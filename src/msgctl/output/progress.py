@@ -54,7 +54,8 @@ class JobProgress(Progress):
             Text(plural(number, "credit"), "dim") if name == "credits" else state(name, number)
             for name, number in self._counts
         ]
-        yield Padding(Flow(counts, "   "), (0, 0, 0, 2))
+        # Not filled with blanks to the edge, where the ^C that a terminal shows would begin a new line.
+        yield Padding(Flow(counts, "   "), (0, 0, 0, 2), expand=False)
 
 
 class _Pace(ProgressColumn):
@@ -107,7 +108,7 @@ class StateProgress(Live):
         for each, word in list(self._states.items())[: max(self.console.height - 3, 1)]:
             elapsed = f"for {_minutes(now - self._since[each])}" if word else ""
             grid.add_row(Text(clean(each), "dim"), state(word), Text(elapsed, "dim"))
-        return Group(self._spinner, Padding(grid, (0, 0, 0, 2)))
+        return Group(self._spinner, Padding(grid, (0, 0, 0, 2), expand=False))
 
 
 def _minutes(seconds: float) -> str:

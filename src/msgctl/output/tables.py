@@ -122,7 +122,7 @@ class Flow:
         yield line
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        longest = sum(part.cell_len + len(self._gap) for part in self._parts)
+        longest = max(line.cell_len for line in self.__rich_console__(console, options))
         return Measurement(1, min(longest, options.max_width))
 
 
@@ -307,6 +307,8 @@ def shown(value: Any, kind: str, now: float) -> Text:
         return value
     if isinstance(value, bool):
         return Text("yes" if value else "no")
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return Text(", ".join(map(cell, value)))
     text = cell(value) if _is_filled(value) else ""
     if kind == "state":
         return state(text)

@@ -212,7 +212,11 @@ def _record(document: Row, names: Iterable[str], now: float) -> RenderableType:
     """Return the fields of a document that are filled, one per line."""
     values = {name: reach(document, name) for name in names}
     return FieldList(
-        [(title(name), shown(value, kind_of_field(name, value), now)) for name, value in values.items() if value != ""]
+        [
+            (title(name), shown(value, kind_of_field(name, value), now))
+            for name, value in values.items()
+            if value not in ("", [])
+        ]
     )
 
 
