@@ -83,6 +83,15 @@ def test_one_process_reads_what_another_one_sent() -> None:
 # --- controls
 
 
+def test_no_message_id_is_lost_with_half_a_response(sandbox: Sandbox, tool: Tool) -> None:
+    assert tool("sandbox", "fault", "truncate:next=1:/send-sms").code == 0
+    done = sandbox("sms", "send", PHONE, "-m", "Hola", "--json")
+    (message,) = sandbox.document("sandbox", "inbox")
+    assert (done.code, done.error["http_status"]) == (5, 200)
+    assert done.error["body"].startswith('{"id":')
+    assert message["phone"] == PHONE
+
+
 def test_a_fault_is_set_shown_and_cleared(sandbox: Sandbox) -> None:
     assert sandbox.document("sandbox", "fault", "520:next=2:/send-sms", "delay=0:0.5") == [
         {"fault": "520:next=2:/send-sms"},
