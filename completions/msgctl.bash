@@ -527,6 +527,7 @@ __msgctl_table() {
     'sandbox inbox')
         table=(
             'argument - - '
+            'option --country-code countries Country of national numbers, for example CO'
             'option --kind =sms,call,chatapp Only one kind: sms, call or chatapp'
             'option --follow - Keep printing new messages until Ctrl-C'
             'option --wait text Wait for a message; exit 6 if none arrives'

@@ -403,6 +403,7 @@ function __msgctl_table
         echo 'options --allow-host text Also accept requests for this host name (repeatable)'
     case 'sandbox inbox'
         echo 'argument - - '
+        echo 'option --country-code countries Country of national numbers, for example CO'
         echo 'option --kind =sms,call,chatapp Only one kind: sms, call or chatapp'
         echo 'option --follow - Keep printing new messages until Ctrl-C'
         echo 'option --wait text Wait for a message; exit 6 if none arrives'

@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from msgctl.history import optouts
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.store import Store
 from support.jobs import (
@@ -162,6 +164,11 @@ def test_the_same_people_may_get_another_template(jobs: Jobs, everyone: str) -> 
         assert jobs("chatapp", "bulk", everyone, "Ana", "--template", template, "--yes").code == code
 
 
+def test_the_same_people_may_hear_another_recording(jobs: Jobs, everyone: str) -> None:
+    for audio, code in (("A-1", 0), ("A-2", 0), ("A-1", 2)):
+        assert jobs("call", "bulk", everyone, "--audio-code", audio, "--yes").code == code
+
+
 def test_an_unfinished_job_counts_however_old_it_is(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
     job = jobs.send(everyone, "--at", "2026-12-24 09:00-05:00")
     tool.clock.now += 20 * 86_400
@@ -202,6 +209,26 @@ def test_a_job_outside_its_window_waits_and_says_until_when(
         assert started.returncode == (130 if number == signal.SIGINT else -number)
         shown = process("job", "show", "--last", "--json").document
         assert (shown["state"], counts(shown), sends(service)) == ("paused", {"pending": 3}, [])
+
+
+def test_who_opts_out_while_a_job_waits_for_its_window_gets_nothing(
+    jobs: Jobs, service: Service, tool: Tool, everyone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msgctl.jobs.runner.CLOCK_CHECK", 0.01)
+    tool.clock.now = MONDAY_MORNING - 12 * 3600
+
+    def open_the_window() -> None:
+        optouts.add([EVA], tool.clock.now)
+        tool.clock.now = MONDAY_MORNING
+
+    timer = threading.Timer(0.5, open_the_window)
+    timer.start()
+    done = jobs.sms(everyone, *OFFICE, "--yes", "--json")
+    timer.join()
+    assert (done.code, counts(done.document)) == (0, {"accepted": 2, "excluded": 1})
+    assert sent_to(service) == [ANA, LUIS]
+    (row,) = [each for each in jobs.report(done.document["job"]) if each["outcome"] == "excluded"]
+    assert (row["phone"], row["error"]) == (EVA, "opted out")
 
 
 # --- later

@@ -142,6 +142,13 @@ def test_the_description_is_complete() -> None:
     assert [text for text in defaults if text and " " in text] == [], "a default is a value that can be given"
 
 
+def test_every_command_that_takes_a_number_takes_its_country() -> None:
+    numbers = {name for name, each in ALL.items() if any("PHONE" in argument["name"] for argument in each["arguments"])}
+    assert len(numbers) > 10
+    options = {name: {long for option in ALL[name]["options"] for long in option["names"]} for name in numbers}
+    assert [name for name in numbers if "--country-code" not in options[name]] == []
+
+
 def test_a_table_lists_the_commands(tool: Tool) -> None:
     lines = tool("commands", "-o", "tsv").out.splitlines()
     assert lines[0] == "\t".join(COLUMNS)

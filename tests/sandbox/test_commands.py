@@ -83,6 +83,15 @@ def test_one_process_reads_what_another_one_sent() -> None:
 # --- controls
 
 
+def test_no_message_id_is_lost_with_half_a_response(sandbox: Sandbox, tool: Tool) -> None:
+    assert tool("sandbox", "fault", "truncate:next=1:/send-sms").code == 0
+    done = sandbox("sms", "send", PHONE, "-m", "Hola", "--json")
+    (message,) = sandbox.document("sandbox", "inbox")
+    assert (done.code, done.error["http_status"]) == (5, 200)
+    assert done.error["body"].startswith('{"id":')
+    assert message["phone"] == PHONE
+
+
 def test_a_fault_is_set_shown_and_cleared(sandbox: Sandbox) -> None:
     assert sandbox.document("sandbox", "fault", "520:next=2:/send-sms", "delay=0:0.5") == [
         {"fault": "520:next=2:/send-sms"},
@@ -117,6 +126,13 @@ def test_an_unknown_change_of_the_clock_is_a_usage_error(change: str, sandbox: S
     before = sandbox.document("sandbox", "clock")["stopped"]
     assert sandbox("sandbox", "clock", change).code == 2
     assert sandbox.document("sandbox", "clock")["stopped"] == before
+
+
+def test_the_inbox_reads_a_national_number_by_its_country(sandbox: Sandbox) -> None:
+    sandbox.done("sms", "send", "573001234567", "-m", "Hello")
+    found = {code: sandbox.document("sandbox", "inbox", "3001234567", "--country-code", code) for code in ("CO", "MX")}
+    assert (len(found["CO"]), len(found["MX"])) == (1, 0)
+    assert sandbox("sandbox", "inbox", "3001234567", "--country-code", "XX").code == 2
 
 
 def test_waiting_for_a_message_ends_with_6_if_none_arrives(sandbox: Sandbox) -> None:

@@ -80,7 +80,7 @@ class Period:
 
     def times(self, today: date) -> dict[str, str | None]:
         """Return the times since and until which entries are wanted, the latter excluded. Raises UsageError."""
-        if self.since is not None and self.until is not None:
+        if self.since is not None:
             values.days(self.since, self.until, today)
         return {
             "since": None if self.since is None else _start(values.day(self.since, today)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from copy import copy
 from datetime import datetime
@@ -70,7 +70,14 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
     Without ``waits`` it ends when its window closes, and the next `msgctl job run-due` continues it.
     """
     delete_old(context)
-    runner = Runner(ledger, context.client.sibling, clock=context.clock, monotonic=context.monotonic, waits=waits)
+    runner = Runner(
+        ledger,
+        context.client.sibling,
+        clock=context.clock,
+        monotonic=context.monotonic,
+        opted_out=partial(_opted_out, ledger),
+        waits=waits,
+    )
     if waits and ledger.due is not None:
         ledger.end_schedule()
     before = ledger.totals.requests
@@ -100,11 +107,17 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
 
 
 def respect_optouts(context: Context, ledger: Ledger) -> None:
-    """Leave out recipients who opted out after the job was made; everyone can be blocked."""
+    """Leave out recipients who opted out after the job was made."""
+    with ledger.transaction():
+        number = ledger.leave_out(_opted_out(ledger))
+    if number:
+        context.note(f"{plural(number, 'recipient')} opted out after the job was made: nothing is sent to them")
+
+
+def _opted_out(ledger: Ledger) -> Iterator[str]:
+    """Yield the numbers to which a job must not send; everyone can be blocked."""
     if ledger.spec.performs is not ops.BLOCK_PHONE and files.has_optouts():
-        number = ledger.leave_out(each.phone for each in optouts.every())
-        if number:
-            context.note(f"{plural(number, 'recipient')} opted out after the job was made: nothing is sent to them")
+        yield from (each.phone for each in optouts.every())
 
 
 def poll_states(context: Context, job: str, ledger: Ledger, *, follow: bool = False) -> OwnResult:

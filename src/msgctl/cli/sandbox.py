@@ -14,6 +14,7 @@ import typer
 from msgctl import values
 from msgctl.cli import abandon, fault_of, has_reader, prompts, serve
 from msgctl.cli.context import Context
+from msgctl.cli.requests import Country, CountryCode
 from msgctl.cli.tree import command, group
 from msgctl.config import profiles
 from msgctl.errors import (
@@ -94,6 +95,7 @@ def inbox(
     context: Context,
     *,
     phone: Annotated[str | None, typer.Argument(metavar="[PHONE]", help="Only messages to this number.")] = None,
+    country_code: CountryCode = None,
     kind: Annotated[
         str | None, typer.Option("--kind", metavar="KIND", help="Only one kind: sms, call or chatapp.")
     ] = None,
@@ -109,6 +111,8 @@ def inbox(
     """
     from msgctl.sandbox.endpoints import MAX_WAIT
 
+    if phone is not None and country_code is not None:
+        phone = Country(country_code).any(context, phone)
     wanted: dict[str, Any] = {"phone": phone, "kind": kind}
     if wait is not None:
         wanted["wait"] = values.seconds(wait, "--wait", most=MAX_WAIT)

@@ -177,16 +177,20 @@ class Ledger:
         self._recount()
 
     def leave_out(self, phones: Iterable[str]) -> int:
-        """Leave out pending recipients, and those to be sent to again, with these numbers. Return how many."""
-        with self.transaction():
-            changes = [(state, TRANSITIONS[state, Event.OPTED_OUT]) for state in (State.PENDING, State.AGAIN)]
-            number = sum(
-                self.db.execute(_OPTED_OUT, (after, phone, state)).rowcount
-                for phone in phones
-                for state, after in changes
-            )
-        self._recount()
-        return number
+        """Leave out pending recipients, and those to be sent to again, with these numbers. Return how many.
+
+        Called in a transaction.
+        """
+        self._flush()
+        self._read_again()
+        changes = [(state, TRANSITIONS[state, Event.OPTED_OUT]) for state in (State.PENDING, State.AGAIN)]
+        left_out = 0
+        for phone in phones:
+            for state, after in changes:
+                number = self.db.execute(_OPTED_OUT, (after, phone, state)).rowcount
+                self.totals.move(state, after, number)
+                left_out += number
+        return left_out
 
     def _move_all(self, state: State, event: Event) -> None:
         self.db.execute("UPDATE result SET state = ? WHERE state = ?", (TRANSITIONS[state, event], state))

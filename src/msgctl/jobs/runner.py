@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from msgctl import operations
@@ -40,12 +40,17 @@ class Runner(Workers):
         *,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
+        opted_out: Callable[[], Iterable[str]] = tuple,
         waits: bool = True,
     ) -> None:
-        """Without ``waits`` the job ends when all who are left must wait for their window."""
+        """Without ``waits`` the job ends when all who are left must wait for their window.
+
+        ``opted_out`` returns the numbers that are left out when the window has opened.
+        """
         super().__init__(ledger, connect, ledger.totals.unsent, monotonic)
         spec = ledger.spec
         self._hours = SendingHours.of(spec, clock)
+        self._opted_out = opted_out
         self._waits = waits
         self._size = self._limiter.most(spec.batch_size)
         self._budget = Budget(spec.max_credits, None if spec.max_credits is None else database.highest_price(ledger.db))
@@ -79,6 +84,9 @@ class Runner(Workers):
             raise WaitError(delay)
         if self._hours is not None:
             self._ledger.open_to(self._hours.open_zones())
+            if self.waits_until is not None:  # that can have taken days
+                self._ledger.leave_out(self._opted_out())
+                self.waits_until = None
         size = self._allowed()
         intent = self._ledger.intend(size) if size else None
         if intent is not None:

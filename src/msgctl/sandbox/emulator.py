@@ -308,7 +308,7 @@ def reset(path: Path) -> None:
 class SandboxTransport(httpx.BaseTransport):
     """Carries requests to an emulator in place of the network; several threads may use one.
 
-    Faults raise what httpx raises on a network.
+    Faults raise what httpx raises on a network, or leave a response whose extensions say what it lacks.
     """
 
     def __init__(self, emulator: Emulator, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -328,6 +328,11 @@ class SandboxTransport(httpx.BaseTransport):
             self._sleep(min(response.delay, limit))
             if response.delay > limit:
                 raise httpx.ReadTimeout("timed out", request=request)
-        if not CLOSING.isdisjoint(response.faults):
+        body, extensions = response.body, {}
+        if {*response.faults} & CLOSING == {"truncate"}:
+            body = body[: len(body) // 2]
+            extensions = {"lost": True, "fault": "the connection was closed before the end of the response"}
+        elif not CLOSING.isdisjoint(response.faults):
             raise httpx.RemoteProtocolError("a fault simulated by the sandbox", request=request)
-        return httpx.Response(response.status, headers=dict(response.headers), content=response.body, request=request)
+        headers = dict(response.headers)
+        return httpx.Response(response.status, headers=headers, content=body, request=request, extensions=extensions)
