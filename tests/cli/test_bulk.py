@@ -218,6 +218,11 @@ def test_the_message_is_needed(command: str, customers: str, jobs: Jobs, service
     assert done.unread == b"of another program"
 
 
+def test_standard_input_is_named_in_messages(jobs: Jobs, service: Service) -> None:
+    jobs("sms", "bulk", "-", *SMS, "-y", stdin="phone,name\n").refused(2, "standard input has no recipients")
+    assert service.received == []
+
+
 def test_a_message_in_gsm7_needs_fewer_segments(jobs: Jobs, service: Service, home: Path) -> None:
     service.always(accepting(service))
     file = table(home, "phone,name", f"{ANA},José")

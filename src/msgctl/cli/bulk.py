@@ -184,7 +184,8 @@ def _approve(
     answer is not yes.
     """
     options = context.options
-    invalid = _invalid(shorten(spec.file, 60), tally, skip_invalid=skip_invalid)
+    file = "standard input" if spec.file == "-" else shorten(spec.file, 60)
+    invalid = _invalid(file, tally, skip_invalid=skip_invalid)
     balance = None if invalid or spec.performs is ops.BLOCK_PHONE else _balance(context)
     document = _summary(spec, tally, balance)
     for state, rows in tally.examples.items():

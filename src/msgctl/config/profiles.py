@@ -60,7 +60,7 @@ _AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^\[\]:]+))(?
 _NAME = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*(?![0-9]+\.?$)[a-z0-9_-]{1,63}\.?", re.I | re.A)
 
 
-_TEXT = "a string", lambda it: isinstance(it, str) and it != ""
+_TEXT = "a non-empty string", lambda it: isinstance(it, str) and it != ""
 _FLAG = "true or false", lambda it: isinstance(it, bool)
 _RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("base_url", "key", "key_command", "country_code", "app_name", "voice"), _TEXT),
