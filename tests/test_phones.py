@@ -78,6 +78,7 @@ def test_a_number_of_another_country_than_the_known_one_names_that_country() -> 
         ("5550123", "US", "too short for the United States"),
         ("+999 1234567", None, "its country code does not exist"),
         ("Hola", "CO", '"H" cannot be part of one'),
+        ("300X1234567", "CO", '"X" cannot be part of one'),
         ("", None, "it has no digits"),
         ("+", None, "it has no digits"),
         ("57+3001234567", None, '"+" cannot be part of one'),

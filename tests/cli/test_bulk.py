@@ -277,6 +277,13 @@ def test_yes_sends(command: str, question: str, customers: str, jobs: Jobs, serv
     assert sorted(phone for each in sends(service) for phone in phones(each)) == sorted([ANA, LUIS, EVA])
 
 
+def test_a_file_without_a_valid_row_says_why(jobs: Jobs, service: Service, home: Path) -> None:
+    file = table(home, "phone", "nobody", "12")
+    done = jobs.sms(file, "--skip-invalid", "--yes", "--json")
+    done.refused(2, 'has no valid rows: line 2: not a valid phone number: \\"n\\" cannot be part of one')
+    assert service.received == []
+
+
 @pytest.mark.parametrize("more", [("-m", "-"), ("--message-file", "-"), ("-m", "Hello", "--exclude", "-")])
 def test_standard_input_can_be_read_only_once(more: tuple[str, ...], tool: Tool, service: Service) -> None:
     tool("sms", "bulk", "-", *more, "--yes", stdin=f"phone\n{ANA}\n").refused(

@@ -164,6 +164,11 @@ def test_the_same_people_may_get_another_template(jobs: Jobs, everyone: str) -> 
         assert jobs("chatapp", "bulk", everyone, "Ana", "--template", template, "--yes").code == code
 
 
+def test_the_same_people_may_hear_another_recording(jobs: Jobs, everyone: str) -> None:
+    for audio, code in (("A-1", 0), ("A-2", 0), ("A-1", 2)):
+        assert jobs("call", "bulk", everyone, "--audio-code", audio, "--yes").code == code
+
+
 def test_an_unfinished_job_counts_however_old_it_is(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
     job = jobs.send(everyone, "--at", "2026-12-24 09:00-05:00")
     tool.clock.now += 20 * 86_400

@@ -37,12 +37,27 @@ def test_in_a_pipe_a_page_is_plain_text_of_80_columns(node: Node, tool: Tool) ->
 
 @each_page
 def test_on_a_terminal_a_page_says_the_same_and_fits(node: Node, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    for columns in (40, 100):
+    for columns in (40, 60, 80, 100):
         monkeypatch.setenv("COLUMNS", str(columns))
         text = ESCAPE.sub("", page(tool, node, terminal=True))
-        assert max(map(len, text.splitlines())) <= min(columns, 80)
+        lines = [line for line in text.splitlines() if "--no-" not in line]  # of plain pages: --premium / --no-premium
+        assert max(map(len, lines)) <= min(columns, 80)
+        assert "…" not in text
         first = (node.command.help or "").split("\n\n")[0]
         assert words(first) in words(re.sub("[│─╭╮╰╯]", "", text))
+
+
+@pytest.mark.parametrize("node", COMMANDS, ids=name_of)
+def test_examples_fit_on_a_line_of_a_terminal(node: Node, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = [line.strip() for line in ESCAPE.sub("", page(tool, node, terminal=True)).splitlines()]
+    start = lines.index("Examples:") + 1
+    assert lines[start : start + len(node.facts.examples)] == [*node.facts.examples]
+    assert "<" not in "".join(lines[:start])  # no names of Python's types
+
+
+def test_every_line_of_the_exit_codes_is_kept_in_a_pipe(tool: Tool) -> None:
+    assert "  Exit codes:\n    0 done, " in page(tool, NODES[0])
 
 
 def test_on_a_terminal_the_lines_of_every_paragraph_are_filled(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,6 +140,15 @@ def test_the_log_says_how_many_milliseconds_a_request_took(keeper: Service) -> N
     assert said == ["> POST /api/v1/send-sms", "< 200 POST /api/v1/send-sms 250 ms"]
 
 
+def test_the_log_shows_a_body_that_is_not_text(keeper: Service) -> None:
+    said: list[str] = []
+    keeper.always(respond(b"<\xff>"))
+    client = Client(keeper.base_url, Credential(1, KEY), log=said.append, verbosity=2)
+    with contextlib.closing(client):
+        client.fetch(SEND)
+    assert said[-1] == "< <\ufffd>"
+
+
 @pytest.mark.parametrize(
     "ask",
     [
@@ -408,6 +417,19 @@ def test_an_ipv6_address_has_its_brackets_for_the_proxy(monkeypatch: pytest.Monk
         with calling("https://[2001:db8::7]/api/v1") as client, pytest.raises(NotReachedError):
             perform(client, SEND)
     assert proxy.targets == ["CONNECT [2001:db8::7]:443 HTTP/1.1"]
+
+
+def test_a_bug_after_a_request_was_sent_through_a_proxy_does_not_say_that_nothing_was_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object, **__: object) -> bytes:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(SyncStream, "read", fail)
+    with running() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
+        with calling("http://service.invalid/api/v1") as client, pytest.raises(ZeroDivisionError):
+            perform(client, SEND)
 
 
 def test_plain_http_is_passed_on_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,4 +105,5 @@ def test_without_socksio_the_error_says_what_to_install(monkeypatch: pytest.Monk
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1")
     with pytest.raises(ConfigurationError) as error:
         send()
+    assert error.value.message == "A SOCKS proxy needs the package socksio"
     assert "msgctl[socks]" in (error.value.hint or "")

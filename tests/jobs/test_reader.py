@@ -152,6 +152,24 @@ def test_the_first_of_several_numbers_is_not_taken_for_a_header(content: str) ->
         read(content, None)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Phone", "phone_number", "Mobile Number", "MOBILE", "cell phone", "WhatsApp", "msisdn"),
+        *("Celular", "Teléfono móvil", "telefono", "Número de celular"),
+    ],
+)
+def test_the_phone_column_is_found_by_its_name(name: str) -> None:
+    """The other columns have digits, too."""
+    assert read(f"id,{name},document\n10000001,{ANA},1020304050\n", None).phone_column == name
+
+
+@pytest.mark.parametrize("names", ["id,phone type", "mobile,whatsapp", "phone_number\tmobile", "number;telltale"])
+def test_other_names_are_not_taken_for_the_phone_column(names: str) -> None:
+    with pytest.raises(UsageError, match="has no column"):
+        read(f"{names}\n{ANA},{LUIS}\n".replace(",", re.sub(r"[\w ]", "", names)), None)
+
+
 def test_blank_rows_are_skipped_and_counted() -> None:
     found = read(f"\n \nphone,name\n\n{ANA},\n,\n , \n{LUIS},\n\n")
     assert [row.line for row in found.rows] == [5, 8]

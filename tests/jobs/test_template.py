@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msgctl.errors import UsageError
+from msgctl.jobs.formats import Nested
 from msgctl.jobs.reader import Row
 from msgctl.jobs.template import Template
 
@@ -80,10 +81,11 @@ def test_a_row_with_an_empty_cell_is_invalid(value: str) -> None:
     assert caught.value.message == "column name is empty"
 
 
-def test_a_long_name_of_an_empty_column_is_shortened_to_40_characters() -> None:
+@pytest.mark.parametrize(("cell", "fault"), [("", "is empty"), (Nested("[…]"), "holds an object or a list, not text")])
+def test_a_long_name_of_a_column_is_shortened_to_40_characters(cell: str, fault: str) -> None:
     template = Template.parse("{%s}" % ("n" * 41), ["n" * 41])
-    with pytest.raises(UsageError, match=f"^column {'n' * 39}… is empty$"):
-        template.fill(Row(7, "57300", ("",)))
+    with pytest.raises(UsageError, match=f"^column {'n' * 39}… {fault}$"):
+        template.fill(Row(7, "57300", (cell,)))
 
 
 def test_a_fallback_is_used_for_an_empty_cell() -> None:

@@ -34,7 +34,7 @@ def show(context: Context) -> Result:
     app,
     "check",
     "msgctl balance check --min 500",
-    "msgctl -q balance check --min 500 > /dev/null || test $? -ne 6 || echo 'Credits are running low'",
+    "msgctl -q balance check --min 500 > /dev/null || test $? -ne 6 || echo Low",
     performs=ops.BALANCE,
 )
 def check(

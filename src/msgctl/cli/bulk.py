@@ -249,7 +249,10 @@ def _invalid(file: str, tally: Tally, *, skip_invalid: bool) -> MsgctlError | No
         )
     if tally.messages:
         return None
-    what = f"All recipients in {file} are excluded" if tally.counts[State.EXCLUDED] else f"{file} has no valid rows"
+    if tally.counts[State.EXCLUDED]:
+        return UsageError(f"All recipients in {file} are excluded", consequence="nothing was sent")
+    first = tally.examples[State.INVALID][0]
+    what = f"{file} has no valid rows: line {first.line}: {first.reason}"
     return UsageError(what, consequence="nothing was sent")
 
 

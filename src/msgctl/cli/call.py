@@ -53,8 +53,8 @@ class CallOptions(NamedTuple):
 @command(
     app,
     "send",
-    "msgctl call send 573001234567 -m 'Your appointment is tomorrow at eight' --voice Lucia",
-    "msgctl call send 573001234567 --audio-code A-1029 --retries 2 --leave-voicemail",
+    "msgctl call send 573001234567 -m 'See you tomorrow at eight' --voice Lucia",
+    "msgctl call send 573001234567 --audio-code A-1029 --retries 2",
     "msgctl call send 573001234567 -m 'The door is open' --voice Lucia --wait",
     performs=ops.SEND_CALL,
 )
@@ -83,7 +83,7 @@ def send(
 @command(
     app,
     "bulk",
-    "msgctl call bulk patients.csv -m 'Your appointment is at {hour}' --voice Lucia --dry-run",
+    "msgctl call bulk patients.csv -m 'See you at {hour}' --voice Lucia --dry-run",
     "msgctl call bulk patients.csv --audio-code A-1029 --rate 2 --yes",
     performs=ops.SEND_CALL,
     in_bulk=True,

@@ -52,7 +52,7 @@ def send(context: Context, content: Content, numbers: Numbers, options: requests
 @command(
     app,
     "order",
-    "msgctl chatapp order 573001234567 Ana 1029 '45.00 EUR' --template order_ready",
+    "msgctl chatapp order 573001234567 Ana 1029 '45 EUR' --template order_ready",
     "msgctl chatapp order --template order_ready --body - < order.json",
     performs=ops.CHATAPP_ORDER,
 )
@@ -65,7 +65,7 @@ def order(context: Context, content: Content, numbers: Numbers, options: request
     app,
     "bulk",
     "msgctl chatapp bulk patients.csv --template appointment --dry-run",
-    "msgctl chatapp bulk patients.csv '{name}' '{hour}' --template appointment --yes",
+    "msgctl chatapp bulk patients.csv '{name}' '{hour}' --template visit --yes",
     performs=ops.CHATAPP_SEND,
     in_bulk=True,
 )

@@ -6,19 +6,25 @@ The pages are Typer's own, with Rich on a terminal and plain elsewhere.
 import copy
 import io
 import re
+import textwrap
 from contextlib import redirect_stdout
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from msgctl import __version__, values
-from msgctl.cli.context import PANEL, Context
+from msgctl.cli.context import PANEL
 from msgctl.cli.tree import HELP, PARTS, command, group
 from msgctl.output.result import Format, OwnResult, TextResult
 
+if TYPE_CHECKING:
+    from msgctl.output.printer import Screen
+
 WIDTH = 80
 """Columns of a help page at most: longer lines are hard to read."""
+NARROW = 70
+"""Columns of a terminal below which the boxes would cut words."""
 EXAMPLES = ("msgctl -p sandbox sms send 573001234567 -m 'Hello'", "msgctl sms bulk customers.csv -m 'Hello {name}' -n")
 EXIT_CODES = (
     "0 done, 1 refused, 2 usage, 3 configuration, 4 not reached,",
@@ -26,7 +32,7 @@ EXIT_CODES = (
 )
 COLUMNS = ("name", "effect", "summary")
 """The columns of `msgctl commands`."""
-GLOBAL_OPTIONS = "Global options (-p -o --json --fields -q -v --timeout …): msgctl --help"
+GLOBAL_OPTIONS = "Global options (-p -o --json --fields -q -v --timeout etc.): msgctl --help"
 
 
 def show(ctx: typer.Context) -> None:
@@ -42,11 +48,17 @@ def show(ctx: typer.Context) -> None:
         )
     command.params = [_shown(each, command, is_root=is_root) for each in command.params]
     ctx.command = command
-    if context.stdout.isatty() or context.environ.get("FORCE_COLOR"):
-        _show_rich(ctx, context, is_root=is_root)
+    screen = context.screen(context.stdout)
+    if screen.width is not None and screen.width >= NARROW:
+        _show_rich(ctx, screen, is_root=is_root)
         return
-    ctx.max_content_width = WIDTH
-    command.epilog = "\b\n" + "\n".join(_epilog(command, is_root=is_root))
+    ctx.max_content_width, lines = WIDTH, _epilog(command, is_root=is_root)
+    if screen.width is not None:
+        ctx.terminal_width, ctx.formatter_class = screen.width, _narrow(ctx.formatter_class)
+        lines = [_folded(line, screen.width - 2) for line in lines]
+        for child in getattr(command, "commands", {}).values():
+            child.short_help = child.get_short_help_str(200)  # which is folded; otherwise it is cut
+    command.epilog = "\b\n" + "\n".join(lines).replace("\n\n", "\n\n\b\n")  # \b keeps the lines of a paragraph
     context.stdout.write(command.get_help(ctx) + "\n")
 
 
@@ -68,26 +80,46 @@ def _epilog(command: Any, *, is_root: bool) -> list[str]:
     return [*lines, GLOBAL_OPTIONS]
 
 
-def _show_rich(ctx: typer.Context, context: Context, *, is_root: bool) -> None:
+def _folded(line: str, width: int) -> str:
+    """Return a line folded at blanks; what follows is indented more."""
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _narrow(formatter: Any) -> Any:
+    """Return a formatter of plain pages that leaves two thirds of a narrow terminal to the texts."""
+
+    class Narrow(formatter):  # type: ignore[misc]
+        def write_dl(self, rows: Any, col_max: int = 30, col_spacing: int = 2) -> None:
+            super().write_dl(rows, min(col_max, self.width // 3), col_spacing)
+
+    return Narrow
+
+
+def _show_rich(ctx: typer.Context, screen: "Screen", *, is_root: bool) -> None:
     from rich.markup import escape
     from typer import rich_utils
 
-    screen = context.screen(context.stdout)
     rich_utils.COLOR_SYSTEM = "standard" if screen.color else None
     rich_utils.FORCE_TERMINAL = screen.color
     rich_utils.MAX_WIDTH = min(screen.width or WIDTH, WIDTH)
     rich_utils.STYLE_HELPTEXT = rich_utils.STYLE_USAGE = ""
     rich_utils.STYLE_OPTION = rich_utils.STYLE_SWITCH = rich_utils.STYLE_COMMANDS_TABLE_FIRST_COLUMN = "cyan"
     command: Any = ctx.command
-    command.epilog = "\n\n".join(escape(line) for line in _epilog(command, is_root=is_root))
+    lines = [_folded(line, rich_utils.MAX_WIDTH - 2) for line in _epilog(command, is_root=is_root)]
+    command.epilog = escape("\n".join(lines))
     # In this mode Typer would keep the line breaks of all paragraphs but the first.
     command.help = escape(re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or ""))
     for param in command.params:
         param.help = escape(param.help or "")
+        param.type = copy.copy(param.type)
+        param.type.get_metavar = lambda **_: ""  # Typer would show <str> beside an argument
+        if param.secondary_opts:
+            param.opts, param.secondary_opts = [f"--[no-]{param.opts[0].removeprefix('--')}"], []
     page = io.StringIO()
     with redirect_stdout(page):
         rich_utils.rich_format_help(obj=command, ctx=ctx, markup_mode="rich")
-    context.stdout.write(page.getvalue())
+    screen.stream.write(page.getvalue())
 
 
 app = group("")

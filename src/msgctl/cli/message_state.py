@@ -89,7 +89,7 @@ def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
     "watch",
     "msgctl state watch 8f3c2a71",
     "msgctl state watch --last",
-    "msgctl state watch 8f3c2a71 --until delivered --until rejected --interval 5 --max-wait 600",
+    "msgctl state watch 8f3c2a71 --until delivered --interval 5 --max-wait 600",
     performs=ops.MESSAGES_STATE,
 )
 def watch(

@@ -115,9 +115,7 @@ class Settings:
 @command(
     app,
     "add",
-    "msgctl profile add main --base-url https://service.example/api/v1 --client 12345",
-    "msgctl profile add main --base-url https://service.example/api/v1 --client 12345 --key-stdin < key.txt",
-    "msgctl profile add main --base-url https://service.example/api/v1 --client 12345 --key-command 'pass show sms'",
+    "msgctl profile add main --base-url https://sms.example/api/v1 --client 12345",
     performs=ops.BALANCE,
 )
 def add(

@@ -58,9 +58,9 @@ def send(
 @command(
     app,
     "bulk",
-    "msgctl sms bulk customers.csv -m 'Hello {name}, your order is ready' --dry-run",
-    "msgctl sms bulk customers.csv -m 'Hello {name}, your order is ready' --yes --max-credits 500",
-    "msgctl sms bulk customers.csv -m 'Hello {name}' --test-to 573005550100 --canary 50 --yes",
+    "msgctl sms bulk customers.csv -m 'Hi {name}, your order is ready' --dry-run",
+    "msgctl sms bulk customers.csv -m 'Hi {name}' --yes --max-credits 500",
+    "msgctl sms bulk customers.csv -m 'Hi {name}' --yes --test-to 573005550100",
     performs=ops.SEND_SMS,
     in_bulk=True,
 )

@@ -19,7 +19,7 @@ app = group("Create short URLs and count their clicks.")
     app,
     "shorten",
     "msgctl url shorten https://example.com/offers --name offers",
-    "msgctl url shorten https://example.com/offers --name offers --alias sale --premium --expiration-months 6",
+    "msgctl url shorten https://example.com/sale --name sale --premium",
     performs=ops.URL_SHORT,
 )
 def shorten(
@@ -51,7 +51,8 @@ def shorten(
     app,
     "stats",
     "msgctl url stats offers --since 7d",
-    "msgctl url stats offers --since 2026-01-01 --until 2026-01-31 --category country",
+    "msgctl url stats offers --since 2026-01-01 --until 2026-01-31",
+    "msgctl url stats offers --since 30d --category country -o csv",
     performs=ops.URL_STATISTIC,
 )
 def stats(

@@ -26,11 +26,12 @@ SAMPLE = 50
 LEAST_DIGITS = 7
 """The fewest digits of a phone number that is found by its content."""
 
-_PHONE_NAMES = frozenset(
-    """
-    phone phones telephone tel mobile cell cellphone msisdn whatsapp telefono teléfono celular movil móvil telefone
-    """.split()
+_PHONE_NAME = re.compile(
+    "(?:n[uú]mero(?:de)?)?"
+    "(?:phones?|telephone|tel|mobile|cell|msisdn|whatsapp|tel[eé]fono|celular|m[oó]vil|telefone)+"
+    "(?:number|n[uú]mero)?"
 )
+"""The name of a column of phone numbers, its words joined: mobile, phone_number, Teléfono móvil."""
 _LONGEST_SHOWN = 40
 _JSON = re.compile(r"\s*(?:\{|\[\s*(?:\{|$))")
 """The beginning of JSON Lines, or of an array of objects, which is refused as such."""
@@ -236,7 +237,7 @@ def _find_phone(columns: Sequence[str], asked: str | None, sample: Sequence[Sequ
     """
     found = find_column("phone" if asked is None else asked.strip(), columns)
     if found is None and asked is None:
-        found = _only(_key(name) in _PHONE_NAMES for name in columns)
+        found = _only(_PHONE_NAME.fullmatch(re.sub("[ _.-]", "", _key(name))) is not None for name in columns)
         if found is None:
             found = _only(_are_phones([row[at] for row in sample if at < len(row)]) for at in range(len(columns)))
     return found
