@@ -219,7 +219,7 @@ class Numbers(Country):
     unchecked = "To send to it anyway, add --no-number-check."
 
     def known(self, context: Context) -> str | None:
-        """Return the country to read numbers by. A mistake in the profile is not taken for one in a national number."""
+        """Return the country to read numbers by. Raises ConfigurationError if the profile has a wrong one."""
         try:
             return self.code(context)
         except NoProfileError:
