@@ -41,6 +41,7 @@ def digits(number: phonenumbers.PhoneNumber) -> str:
         ("+573001234567", "MX"),
         ("\u202a+57\u00a0300\u202f123\u20114567\u202c", None),
         ("\uff0b\uff15\uff17 300 123 4567", None),
+        ("\uff08+57\uff09300\uff0e123\u22124567", None),
     ],
 )
 def test_one_number_is_read_in_every_spelling(text: str, country: str | None) -> None:

@@ -28,6 +28,7 @@ NAME_COUNTRY = "If it is a national number, name its country with --country-code
 WRITE_IN_FULL = "Write it with + and its country code, for example '+57 300 123 4567'."
 
 _WITH_ARTICLE = re.compile(r"United |Bahamas|Comoros|Gambia|Maldives|Netherlands|Philippines|.*(Islands|Rep)")
+_MARKS = ".()\N{MINUS SIGN}\N{FULLWIDTH LEFT PARENTHESIS}\N{FULLWIDTH RIGHT PARENTHESIS}\N{FULLWIDTH FULL STOP}"
 _NEVER = "(?!)"
 _PUNCTUATION = str.maketrans("", "", " .-()\u00a0")
 
@@ -208,7 +209,7 @@ def _written(text: str) -> tuple[str, bool]:
             digits.append(str(unicodedata.decimal(char)))
         elif char in "+\N{FULLWIDTH PLUS SIGN}" and not digits and not plus:
             plus = True
-        elif not (char.isspace() or category in ("Cf", "Pd") or char in ".()"):
+        elif not (char.isspace() or category in ("Cf", "Pd") or char in _MARKS):
             raise InvalidPhoneError(text, f'"{shorten(char)}" cannot be part of one', WRITE_IN_FULL)
     written = "".join(digits)
     if not written:
