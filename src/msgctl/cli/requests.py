@@ -219,7 +219,10 @@ class Numbers(Country):
     unchecked = "To send to it anyway, add --no-number-check."
 
     def known(self, context: Context) -> str | None:
-        """Return the country to read numbers by. Raises ConfigurationError if the profile has a wrong one."""
+        """Return the country to read numbers by. Raises ConfigurationError for a profile that cannot be used.
+
+        Otherwise a national number would be blamed for it.
+        """
         try:
             return self.code(context)
         except NoProfileError:
