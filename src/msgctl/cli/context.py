@@ -101,7 +101,7 @@ class GlobalOptions:
         ),
     ] = 30.0
     no_color: Annotated[bool, _option("--no-color", help="No colour; NO_COLOR and TERM=dumb do the same.")] = False
-    help: Annotated[bool, _option("--help", "-h", help="Show this page.")] = False
+    help: Annotated[bool, _option("--help", "-h", help="Show help.")] = False
     version: Annotated[bool, _option("--version", "-V", help="Show the version.")] = False
 
 
