@@ -24,6 +24,8 @@ CASES = {
     ("sms", "send", "--to", PHONE): ["Unknown option --to", "PHONE, without an option"],
     ("sms", "send", PHONE, "-m"): ["-m needs a value", "See: msgctl sms send --help"],
     ("sms", "send", PHONE, "-m", "--dry-run"): ["-m needs a value; --dry-run is an option", "--message=--dry-run"],
+    ("sms", "send", PHONE, "-m=Hello"): ["-m takes its value after a space", "Write -m TEXT or --message=TEXT."],
+    ("balance", "show", "-o=json"): ["-o takes its value after a space", "Write -o FORMAT or --output=FORMAT."],
     ("sms", "send", PHONE, "-m", "x", "--once", "-n"): ["--once needs a value; -n is an option", "nothing was sent"],
     ("profile", "add", "x", "--key", "k"): ["Did you mean --key-stdin"],
     ("state", "--last"): ["Unknown option --last", "Did you mean msgctl state get --last or"],
