@@ -24,6 +24,8 @@ CASES = {
     ("sms", "send", PHONE, "--text", "x"): ["Unknown option --text", "Did you mean -m/--message?"],
     ("sms", "send", "--to", PHONE): ["Unknown option --to", "PHONE, without an option"],
     ("sms", "send", PHONE, "-m"): ["-m needs a value", "See: msgctl sms send --help"],
+    ("sms", "send", PHONE, "-m", "--dry-run"): ["-m needs a value; --dry-run is an option", "--message=--dry-run"],
+    ("sms", "send", PHONE, "-m", "x", "--once", "-n"): ["--once needs a value; -n is an option", "nothing was sent"],
     ("profile", "add", "x", "--key", "k"): ["Did you mean --key-stdin"],
     ("state", "--last"): ["Unknown option --last", "Did you mean msgctl state get --last or"],
     ("balance", "--zzz"): ["Unknown option --zzz", "See: msgctl balance --help"],
@@ -65,6 +67,14 @@ def test_an_error_suggests_the_nearest_word(line: tuple[str, ...], tool: Tool) -
     assert (done.code, done.out) == (2, "")
     assert [part for part in CASES[line] if part not in done.err] == [], done.err
     assert "\x1b" not in done.err
+
+
+def test_an_option_may_be_given_as_a_value_on_purpose(tool: Tool) -> None:
+    dry = ("-p", "sandbox", "-n", "--json")
+    assert tool("sms", "send", PHONE, "--message=--json", *dry).document["form"]["sms"] == "--json"
+    assert tool("sms", "send", PHONE, "-m", "--loud", *dry).document["form"]["sms"] == "--loud"
+    values = tool("chatapp", "send", PHONE, "--template", "t", *dry, "--", "-m", "--json").document
+    assert values["json"]["body"] == ["-m", "--json"]
 
 
 def test_under_json_an_error_is_one_line(tool: Tool) -> None:

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 from importlib import import_module
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
@@ -66,6 +67,13 @@ class Command(_WithGlobalOptions, TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments. An error carries the context, whose help explains it."""
         ctx.obj.operation = self.facts.performs
+        params: list[Any] = self.params
+        options = {name: each for each in params for name in (*each.opts, *each.secondary_opts)}
+        for name, value in pairwise(args[: args.index("--")] if "--" in args else args):
+            # An empty variable in -m $TEXT --dry-run would otherwise send "--dry-run".
+            if value in options and name in options and not (options[name].is_flag or options[name].count):
+                spelled = f"{max(options[name].opts, key=len)}={value}"
+                raise UsageError(f"{name} needs a value; {value} is an option", f"To give it as the value: {spelled}")
         try:
             left = super().parse_args(ctx, args)
         except typer.TyperException as error:
