@@ -138,6 +138,8 @@ def test_the_description_is_complete() -> None:
     assert sends["arguments"][0]["name"] == "PHONE"
     assert ALL["job resend"]["output"] == ALL["sms bulk"]["output"]
     assert ALL["call send"]["options"][0]["names"] == ["-m", "--message"]
+    (fault,) = (each for each in ALL["sandbox serve"]["options"] if each["names"] == ["--fault"])
+    assert fault["choices"] == [], "503:0.1 is allowed, too"
     defaults = {each["default"] for command in ALL.values() for each in command["options"]}
     assert [text for text in defaults if text and " " in text] == [], "a default is a value that can be given"
 
