@@ -11,7 +11,8 @@ from support.tree import NODES
 PHONE = "573001234567"
 
 CASES = {
-    ("send", "sms", PHONE): ['Unknown command "send"', "Did you mean msgctl sms send,", "Commands: sms, call"],
+    ("send", "sms", PHONE): ['Unknown command "send"', "Did you mean msgctl sms send,", "See: msgctl --help"],
+    ("zzz",): ["Commands: sms, call"],
     ("SMS", "send"): ['Unknown command "SMS"', "Did you mean msgctl sms?"],
     ("sms", "sned"): ['Unknown command "sned"', "Did you mean msgctl sms send? Commands: send, bulk"],
     ("sms", PHONE, "-m", "x"): [f'Unknown command "{PHONE}"', "Commands: send, bulk"],
@@ -71,7 +72,9 @@ def test_an_error_suggests_the_nearest_word(line: tuple[str, ...], tool: Tool) -
 def test_an_option_may_be_given_as_a_value_on_purpose(tool: Tool) -> None:
     dry = ("-p", "sandbox", "-n", "--json")
     assert tool("sms", "send", PHONE, "--message=--json", *dry).document["form"]["sms"] == "--json"
-    assert tool("sms", "send", PHONE, "-m", "--loud", *dry).document["form"]["sms"] == "--loud"
+    for text in ("--loud", "phone", "message"):
+        assert tool("sms", "send", PHONE, "-m", text, *dry).document["form"]["sms"] == text
+    assert tool("sms", "send", "phone", "phone", "-m", "x").code == 2
     values = tool("chatapp", "send", PHONE, "--template", "t", *dry, "--", "-m", "--json").document
     assert values["json"]["body"] == ["-m", "--json"]
 

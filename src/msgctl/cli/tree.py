@@ -67,7 +67,7 @@ class Command(_WithGlobalOptions, TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments. An error carries the context, whose help explains it."""
         ctx.obj.operation = self.facts.performs
-        params: list[Any] = self.params
+        params: list[Any] = [each for each in self.params if each.param_type_name == "option"]
         options = {name: each for each in params for name in (*each.opts, *each.secondary_opts)}
         for name, value in pairwise(args[: args.index("--")] if "--" in args else args):
             # An empty variable in -m $TEXT --dry-run would otherwise send "--dry-run".
