@@ -249,7 +249,7 @@ def test_a_job_for_later_is_sent_once_by_run_due(jobs: Jobs, service: Service, t
 
 def test_due_jobs_are_sent_in_the_order_of_their_times(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
     hours = ["11:00", "09:00", "10:00", "09:00", "08:00"]
-    made = []
+    made: list[str] = []
     for hour in hours:
         made.append(jobs.send(everyone, "--at", f"2026-12-01 {hour}Z", text=f"{hour} {len(made)}"))
         tool.clock.now += 0.01
