@@ -11,7 +11,8 @@ from support.tree import NODES
 PHONE = "573001234567"
 
 CASES = {
-    ("send", "sms", PHONE): ['Unknown command "send"', "Did you mean msgctl sms send,", "Commands: sms, call"],
+    ("send", "sms", PHONE): ['Unknown command "send"', "Did you mean msgctl sms send,", "See: msgctl --help"],
+    ("zzz",): ["Commands: sms, call"],
     ("SMS", "send"): ['Unknown command "SMS"', "Did you mean msgctl sms?"],
     ("sms", "sned"): ['Unknown command "sned"', "Did you mean msgctl sms send? Commands: send, bulk"],
     ("sms", PHONE, "-m", "x"): [f'Unknown command "{PHONE}"', "Commands: send, bulk"],

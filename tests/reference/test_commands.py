@@ -151,6 +151,15 @@ def test_every_command_that_takes_a_number_takes_its_country() -> None:
     assert [name for name in numbers if "--country-code" not in options[name]] == []
 
 
+@pytest.mark.parametrize("columns", ["60", "100"])
+def test_on_a_terminal_it_is_a_table_whose_summaries_wrap(
+    columns: str, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    heading = tool("commands", "--no-color", terminal=True).out.splitlines()[0]
+    assert heading.split() == ["Name", "Effect", "Summary"]
+
+
 def test_a_table_lists_the_commands(tool: Tool) -> None:
     lines = tool("commands", "-o", "tsv").out.splitlines()
     assert lines[0] == "\t".join(COLUMNS)
