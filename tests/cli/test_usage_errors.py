@@ -17,7 +17,7 @@ CASES = {
     ("sms", "sned"): ['Unknown command "sned"', "Did you mean msgctl sms send? Commands: send, bulk"],
     ("sms", PHONE, "-m", "x"): [f'Unknown command "{PHONE}"', "Commands: send, bulk"],
     ("sms", "\x1b[2J"): ['Unknown command "\\x1b[2J"'],
-    ("sms", "send", PHONE, "Hello"): ['"Hello" is not a phone number', "with -m TEXT", "nothing was sent"],
+    ("sms", "send", PHONE, "Hello"): ['"Hello" is not a phone number', "with -m TEXT, in quotes", "nothing was sent"],
     ("sms", "send", "57-x", "-m", "x"): ['"57-x" is not a valid phone number'],
     ("sms", "send", "12", "-m", "x"): ['"12" is not a valid phone number', "country code"],
     ("sms", "send", PHONE, "--msg", "x"): ["Unknown option --msg", "Did you mean -m/--message?", "nothing was sent"],
