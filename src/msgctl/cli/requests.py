@@ -199,7 +199,8 @@ class Country:
                 raise UsageError(f"{quote(text)} has a comma without a number beside it")
             if self.unchecked and not any(map(str.isdigit, text)) and any(map(str.isalpha, text)):
                 raise UsageError(
-                    f"{quote(text)} is not a phone number", "Give only numbers here, and the message with -m TEXT."
+                    f"{quote(text)} is not a phone number",
+                    "Give only numbers here, and the message with -m TEXT, in quotes.",
                 )
             for part in parts:
                 number = self.one(context, part, sms=sms)

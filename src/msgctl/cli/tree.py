@@ -69,11 +69,16 @@ class Command(_WithGlobalOptions, TyperCommand):
         ctx.obj.operation = self.facts.performs
         params: list[Any] = [each for each in self.params if each.param_type_name == "option"]
         options = {name: each for each in params for name in (*each.opts, *each.secondary_opts)}
-        for name, value in pairwise(args[: args.index("--")] if "--" in args else args):
-            # An empty variable in -m $TEXT --dry-run would otherwise send "--dry-run".
-            if value in options and name in options and not (options[name].is_flag or options[name].count):
-                spelled = f"{max(options[name].opts, key=len)}={value}"
-                raise UsageError(f"{name} needs a value; {value} is an option", f"To give it as the value: {spelled}")
+        longest = {name: max(each.opts, key=len) for name, each in options.items() if not (each.is_flag or each.count)}
+        typed = args[: args.index("--")] if "--" in args else args
+        for name, value in pairwise((*typed, "")):
+            # An empty variable in -m $TEXT --dry-run would otherwise send "--dry-run", and -m=Hello "=Hello".
+            if name in longest and value in options:
+                hint = f"To give it as the value: {longest[name]}={value}"
+                raise UsageError(f"{name} needs a value; {value} is an option", hint)
+            if name[2:3] == "=" and (short := name[:2]) in longest:
+                hint = f"Write {short} {options[short].metavar} or {longest[short]}={options[short].metavar}."
+                raise UsageError(f"{short} takes its value after a space, not after =", hint)
         try:
             left = super().parse_args(ctx, args)
         except typer.TyperException as error:
