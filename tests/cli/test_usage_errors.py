@@ -74,7 +74,7 @@ def test_an_error_suggests_the_nearest_word(line: tuple[str, ...], tool: Tool) -
 def test_an_option_may_be_given_as_a_value_on_purpose(tool: Tool) -> None:
     dry = ("-p", "sandbox", "-n", "--json")
     assert tool("sms", "send", PHONE, "--message=--json", *dry).document["form"]["sms"] == "--json"
-    for text in ("--loud", "phone", "message"):
+    for text in ("--loud", "phone", "message", "-p=5", "=5"):
         assert tool("sms", "send", PHONE, "-m", text, *dry).document["form"]["sms"] == text
     assert tool("sms", "send", "phone", "phone", "-m", "x").code == 2
     values = tool("chatapp", "send", PHONE, "--template", "t", *dry, "--", "-m", "--json").document
