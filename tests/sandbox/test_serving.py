@@ -243,6 +243,7 @@ def test_a_seed_and_a_stopped_clock_give_the_same_bytes_in_two_runs() -> None:
         *[one_request("/api/v1/balance?" + account.decode())] * 10,
         one_request("/sandbox/inbox"),
         one_request("/sandbox/clock"),
+        one_request("/sandbox/overview"),
     ]
 
     def run(port: str) -> tuple[str, list[bytes]]:

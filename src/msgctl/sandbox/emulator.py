@@ -227,7 +227,8 @@ class Emulator:
         if not is_own:
             if len(request.body) > MAX_SHOWN:
                 request = request._replace(body=request.body[:MAX_SHOWN])
-            self.requests.append((next(self._numbers), self.clock(), request, response))
+            at = self.clock() if self.stopped is None else self.stopped
+            self.requests.append((next(self._numbers), at, request, response))
             self._changes += 1
         if self.stopped is None:
             return response
