@@ -603,7 +603,7 @@ __msgctl_table() {
     'option -v,--verbose - Show each request and response on standard error; -vv adds headers and bodies'
     'option --timeout text Maximum total time per request'
     'option --no-color - No colour; NO_COLOR and TERM=dumb do the same'
-    'option -h,--help - Show this page'
+    'option -h,--help - Show help'
     'option -V,--version - Show the version'
     )
 }

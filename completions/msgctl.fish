@@ -455,7 +455,7 @@ function __msgctl_table
     echo 'option -v,--verbose - Show each request and response on standard error; -vv adds headers and bodies'
     echo 'option --timeout text Maximum total time per request'
     echo 'option --no-color - No colour; NO_COLOR and TERM=dumb do the same'
-    echo 'option -h,--help - Show this page'
+    echo 'option -h,--help - Show help'
     echo 'option -V,--version - Show the version'
 end
 

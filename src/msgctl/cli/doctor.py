@@ -321,7 +321,7 @@ class Doctor:
                     f"{whose} (its own address is {self._steps.local})."
                 )
             raise
-        return "ok", "accepted" if left is None else f"accepted; {left} {'credit' if left == 1 else 'credits'} left"
+        return "ok", "accepted" if left is None else f"accepted; {left:,} {'credit' if left == 1 else 'credits'} left"
 
 
 def _joined(host: str, port: int | None) -> str:

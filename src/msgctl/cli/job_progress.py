@@ -286,10 +286,14 @@ def check_account(context: Context, spec: JobSpec) -> None:
 
 
 def run_due(context: Context, store: Store) -> OwnResult | None:
-    """Send the jobs that are due, one by one. Return None without any, or if another process sends them."""
+    """Send the jobs that are due, one by one, the longest due first.
+
+    Return None without any, or if another process sends them.
+    """
     documents: list[Any] = []
     failures: list[MsgctlError] = []
-    jobs = [job for job in store.ids() if _is_due(context, store, job)]
+    since = {job: times for job in store.ids() if (times := _due(context, store, job))}
+    jobs = sorted(since, key=since.__getitem__)
     if jobs:
         with suppress(ConfigurationError), store.locked("run-due"):
             for job in jobs:
@@ -307,11 +311,13 @@ def run_due(context: Context, store: Store) -> OwnResult | None:
     return OwnResult(documents, SUMMARY, view="jobs", failures=failures)
 
 
-def _is_due(context: Context, store: Store, job: str) -> bool:
+def _due(context: Context, store: Store, job: str) -> tuple[float, float] | None:
+    """Return since when a job is due and when it was created, or None if it is not due."""
     with suppress(ConfigurationError):  # a damaged one must not keep the others from being sent; `job list` reports it
-        _, _, due = facts(store.path(job))
-        return due is not None and due <= context.clock() and not store.is_running(job)
-    return False
+        _, created, due = facts(store.path(job))
+        if due is not None and due <= context.clock() and not store.is_running(job):
+            return due, created
+    return None
 
 
 def _run(context: Context, store: Store, job: str) -> OwnResult | None:
