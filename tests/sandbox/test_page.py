@@ -202,6 +202,8 @@ def test_it_fits_its_window(page: Any, served: Served, scheme: str, width: int, 
     post(served, "/call/send", phone=PHONE, message="Your taxi is here", voice="Mia")
     post(served, "/call/send", phone=PHONE, message="x", voice="Bob")
     post(served, "/url/short", name="offers", url_long="https://example.com/" + "x" * 200)
+    post(served, "/url/short", name="x" * 200, url_long="https://example.com/")
+    post(served, "/" + "x" * 200)
     for days in (1, 5, 30):
         served.send(
             SandboxRequest(
