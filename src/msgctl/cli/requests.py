@@ -403,7 +403,7 @@ def judged(operation: Operation, response: Response, values: Values, to: Sequenc
         named.setdefault(each.outcome, []).append((each.phone or "the message") + status)
     failures: list[MsgctlError] = []
     if unknown := named.get(recipients.UNKNOWN):
-        what = f"The response does not say whether {some_of(unknown)} was accepted"
+        what = f"The response does not say whether {some_of(unknown)} {'was' if len(unknown) == 1 else 'were'} accepted"
         hint = "Before sending again, check the message's delivery or the balance."
         failures = [OutcomeUnknownError(what, hint, **response.attached())]
     elif refused := named.get(recipients.REFUSED):

@@ -67,7 +67,18 @@ class Command(_WithGlobalOptions, TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments. An error carries the context, whose help explains it."""
         ctx.obj.operation = self.facts.performs
-        _refuse_misread(self.params, args)
+        params: list[Any] = [each for each in self.params if each.param_type_name == "option"]
+        options = {name: each for each in params for name in (*each.opts, *each.secondary_opts)}
+        longest = {name: max(each.opts, key=len) for name, each in options.items() if not (each.is_flag or each.count)}
+        typed = args[: args.index("--")] if "--" in args else args
+        for before, each in pairwise(("", *typed)):
+            # An empty variable in -m $TEXT --dry-run would otherwise send "--dry-run", and -m=Hello "=Hello".
+            if before in longest and each in options:
+                hint = f"To give it as the value: {longest[before]}={each}"
+                raise UsageError(f"{before} needs a value; {each} is an option", hint)
+            if before not in longest and each[2:3] == "=" and (short := each[:2]) in longest:
+                hint = f"Write {short} {options[short].metavar} or {longest[short]}={options[short].metavar}."
+                raise UsageError(f"{short} takes its value after a space, not after =", hint)
         try:
             left = super().parse_args(ctx, args)
         except typer.TyperException as error:
@@ -81,24 +92,6 @@ class Command(_WithGlobalOptions, TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line. Typer writes a required argument in braces, which is unusual."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
-
-
-def _refuse_misread(params: list[Any], args: list[str]) -> None:
-    """Refuse what would be read in another way than it was meant. Raises UsageError.
-
-    With an empty variable, ``-m $TEXT --dry-run`` would send "--dry-run"; and ``-m=Hello`` would send "=Hello".
-    """
-    own = [each for each in params if each.param_type_name == "option"]
-    options = {name: each for each in own for name in (*each.opts, *each.secondary_opts)}
-    longest = {name: max(each.opts, key=len) for name, each in options.items() if not (each.is_flag or each.count)}
-    typed = args[: args.index("--")] if "--" in args else args
-    for before, each in pairwise(("", *typed)):
-        if before in longest and each in options:
-            hint = f"To give it as the value: {longest[before]}={each}"
-            raise UsageError(f"{before} needs a value; {each} is an option", hint)
-        if before not in longest and each[2:3] == "=" and (short := each[:2]) in longest:
-            hint = f"Write {short} {options[short].metavar} or {longest[short]}={options[short].metavar}."
-            raise UsageError(f"{short} takes its value after a space, not after =", hint)
 
 
 class CommandGroup(_WithGlobalOptions, TyperGroup):

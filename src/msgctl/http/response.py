@@ -199,6 +199,8 @@ def parse(
         raise failure.in_doubt(fault)
     found = Response(operation, status, response.content, document if isinstance(document, dict) else {})
     if not operation.record.fields and "fault" not in response.extensions:
+        if has_error(found.document) and found.document.keys() <= {"error", "msg"}:
+            raise failure.refused()
         return found
     reason = fault
     try:
