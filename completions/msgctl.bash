@@ -205,6 +205,7 @@ __msgctl_table() {
         table=(
             'argument - jobs '
             'option --last - Use the newest job'
+            'option --follow - Keep showing it while it is running'
         ) ;;
     'job resume')
         table=(

@@ -173,6 +173,7 @@ function __msgctl_table
     case 'job show'
         echo 'argument - jobs '
         echo 'option --last - Use the newest job'
+        echo 'option --follow - Keep showing it while it is running'
     case 'job resume'
         echo 'argument - jobs '
         echo 'option --last - Use the newest job'

@@ -67,14 +67,27 @@ def list_jobs(context: Context) -> OwnResult:
     return OwnResult(documents, SUMMARY, view="jobs", empty="" if failures else "No jobs", failures=failures)
 
 
-@command(app, "show", "msgctl job show 20261121-3f9a2c", "msgctl job show 20261121-3f9a2c --json")
-def show(context: Context, which: Which) -> OwnResult:
+@command(
+    app,
+    "show",
+    "msgctl job show 20261121-3f9a2c",
+    "msgctl job show 20261121-3f9a2c --json",
+    "msgctl job show --last --follow",
+)
+def show(
+    context: Context,
+    which: Which,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep showing it while it is running.")] = False,
+) -> OwnResult:
     """Show a job's status: accepted, refused and unknown counts."""
     from msgctl.cli import job_progress
 
     context.check_fields(SUMMARY)
     store = _store()
-    return job_progress.result(_summary(context, store, which.found(store)))
+    job = which.found(store)
+    if follow:
+        return job_progress.watch(context, lambda: _summary(context, store, job))
+    return job_progress.result(_summary(context, store, job))
 
 
 @command(

@@ -27,7 +27,7 @@ from msgctl.history import optouts
 from msgctl.jobs import database
 from msgctl.jobs.ledger import Ledger, facts
 from msgctl.jobs.rate_limits import FAILURES_IN_A_ROW
-from msgctl.jobs.report import SUMMARY, summary
+from msgctl.jobs.report import RUNNING, SUMMARY, WAITING, summary
 from msgctl.jobs.runner import Runner, StatePoller
 from msgctl.jobs.schedule import SendingHours
 from msgctl.jobs.spec import JobSpec
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 REFRESH = 0.2
 """Seconds between two refreshes."""
 MINUTE = 60.0
+FOLLOW_INTERVAL = 1.0
+"""Seconds between two refreshes of `job show --follow`."""
 STATES_INTERVAL = 10.0
 """Seconds between two checks of delivery states with --follow."""
 
@@ -62,6 +64,27 @@ def result(document: Document, failure: MsgctlError | None = None, view: str = "
     """Return a job's summary, without the fields that it does not have yet."""
     columns = [name for name in SUMMARY if name in document]
     return OwnResult(document, columns, view=view, failures=[failure] if failure else [])
+
+
+def watch(context: Context, read: Callable[[], Document]) -> OwnResult:
+    """Show the summary of a job while it is running, and return the last one; without a terminal, wait for it."""
+    document, failure = read(), None
+    with ExitStack() as stack:
+        display = None
+        if context.printer.shows_verdicts:
+            from msgctl.output.progress import JobDisplay
+
+            color = context.screen(context.stderr).color
+            display = stack.enter_context(JobDisplay(context.stderr, color=color, clock=context.clock))
+        try:
+            while document["state"] in (RUNNING, WAITING):
+                if display:
+                    display.show(document)
+                context.sleep(FOLLOW_INTERVAL)
+                document = read()
+        except KeyboardInterrupt:
+            failure = Interrupted("Interrupted")
+    return result(document, failure)
 
 
 def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> OwnResult:
