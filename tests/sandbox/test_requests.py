@@ -90,7 +90,7 @@ def test_a_template_send_takes_a_json_object(world: World, body: bytes) -> None:
         ({"phone": PHONE, "body": "value"}, "body must be an array of strings"),
         ({"phone": PHONE, "body": [1]}, "body must be an array of strings"),
         ({"phone": PHONE, "body": {}}, "body must be an array of strings"),
-        ({"phone": PHONE, "body": ["\ud800"]}, "body must be a string of Unicode"),
+        ({"phone": PHONE, "body": ["\ud800"]}, "body must be Unicode text"),
         ({"phone": "573001234567,573001234568", "body": []}, "phone must be 5 to 15 digits"),
     ],
 )

@@ -249,7 +249,7 @@ def _checked(field: Field, value: Any) -> Any:
         value = str(value)
     # JSON can hold half of a surrogate pair.
     if not isinstance(value, str) or (not value.isascii() and _SURROGATE.search(value)):
-        raise invalid(name, "must be a string of Unicode text")
+        raise invalid(name, f"must be {'Unicode text' if isinstance(value, str) else 'a string'}")
     if field.least is not None:
         return _number(field, value, field.least)
     if kind is Kind.BOOLEAN:
