@@ -82,6 +82,7 @@ def test_a_refused_request_is_explained_by_the_rule_it_broke(served: Served) -> 
         (("/send-sms", {"key": "wrong"}), "client and key"),
         (("/sned-sms", {}), "/send-sms"),
         (("/balance", {}), "GET operation"),
+        (("/chatapp/send", {}), "client and key in the query string, and a JSON body"),
     ]
     for (path, parameters), _ in refused:
         post(served, path, **parameters)
