@@ -28,6 +28,7 @@ CASES = {
     ("sms", "send", PHONE, "-m=Hello"): ["-m takes its value after a space", "Write -m TEXT or --message=TEXT."],
     ("balance", "show", "-o=json"): ["-o takes its value after a space", "Write -o FORMAT or --output=FORMAT."],
     ("sms", "send", PHONE, "-m", "x", "--once", "-n"): ["--once needs a value; -n is an option", "nothing was sent"],
+    ("sms", "send", PHONE, "-m", "--once=a b"): ["-m needs a value; --once is an option", "'--message=--once=a b'"],
     ("profile", "add", "x", "--key", "k"): ["Did you mean --key-stdin"],
     ("state", "--last"): ["Unknown option --last", "Did you mean msgctl state get --last or"],
     ("balance", "--zzz"): ["Unknown option --zzz", "See: msgctl balance --help"],

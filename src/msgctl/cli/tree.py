@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 from importlib import import_module
@@ -73,9 +74,10 @@ class Command(_WithGlobalOptions, TyperCommand):
         typed = args[: args.index("--")] if "--" in args else args
         for before, each in pairwise(("", *typed)):
             # An empty variable in -m $TEXT --dry-run would otherwise send "--dry-run", and -m=Hello "=Hello".
-            if before in longest and each in options:
-                hint = f"To give it as the value: {longest[before]}={each}"
-                raise UsageError(f"{before} needs a value; {each} is an option", hint)
+            name = each.partition("=")[0] if each.startswith("--") else each
+            if before in longest and name in options:
+                hint = f"To give it as the value: {shlex.quote(f'{longest[before]}={each}')}"
+                raise UsageError(f"{before} needs a value; {name} is an option", hint)
             if before not in longest and each[2:3] == "=" and (short := each[:2]) in longest:
                 hint = f"Write {short} {options[short].metavar} or {longest[short]}={options[short].metavar}."
                 raise UsageError(f"{short} takes its value after a space, not after =", hint)
