@@ -72,8 +72,8 @@ Found = tuple[str, str] | tuple[str, str, str]
 def doctor(context: Context) -> OwnResult:
     """Diagnose problems and suggest fixes.
 
-    Checks in order the program, the profile and its file, the connection to the service, and the credentials, by asking
-    for the balance. --timeout limits each step; --dry-run skips the checks that need the network.
+    It checks the program, the profile and its file, the connection to the service, and then the credentials, by reading
+    the balance. --timeout limits each step; --dry-run skips the checks that need the network.
 
     The exit code is the one that a request would fail with, or 0 if no check failed.
     """

@@ -96,6 +96,7 @@ def show(
     "msgctl job resume 20261121-3f9a2c",
     "msgctl job resume 20261121-3f9a2c --resend-refused --max-credits 500",
     effect=ops.Effect.SENDS,
+    asks=True,
 )
 def resume(
     context: Context,
@@ -224,7 +225,9 @@ def states(
         return job_progress.poll_states(context, job, ledger, follow=follow)
 
 
-@command(app, "resend", "msgctl job resend 20261121-3f9a2c --only undelivered --dry-run", effect=ops.Effect.SENDS)
+@command(
+    app, "resend", "msgctl job resend 20261121-3f9a2c --only undelivered --dry-run", effect=ops.Effect.SENDS, asks=True
+)
 def resend(
     context: Context,
     which: Which,
@@ -258,7 +261,7 @@ def resend(
         )
 
 
-@command(app, "remove", "msgctl job remove 20261121-3f9a2c --yes")
+@command(app, "remove", "msgctl job remove 20261121-3f9a2c --yes", asks=True)
 def remove(context: Context, job: JobName) -> None:
     """Delete a job and its recipients."""
     store = _store()
@@ -273,7 +276,7 @@ def remove(context: Context, job: JobName) -> None:
     context.note(f"Deleted job {job}.")
 
 
-@command(app, "prune", "msgctl job prune --before 90d --yes")
+@command(app, "prune", "msgctl job prune --before 90d --yes", asks=True)
 def prune(
     context: Context,
     before: Annotated[
