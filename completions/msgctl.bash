@@ -205,6 +205,7 @@ __msgctl_table() {
         table=(
             'argument - jobs '
             'option --last - Use the newest job'
+            'option --follow - Keep showing it while it is running'
         ) ;;
     'job resume')
         table=(
@@ -603,7 +604,7 @@ __msgctl_table() {
     'option -v,--verbose - Show each request and response on standard error; -vv adds headers and bodies'
     'option --timeout text Maximum total time per request'
     'option --no-color - No colour; NO_COLOR and TERM=dumb do the same'
-    'option -h,--help - Show this page'
+    'option -h,--help - Show help'
     'option -V,--version - Show the version'
     )
 }

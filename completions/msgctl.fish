@@ -173,6 +173,7 @@ function __msgctl_table
     case 'job show'
         echo 'argument - jobs '
         echo 'option --last - Use the newest job'
+        echo 'option --follow - Keep showing it while it is running'
     case 'job resume'
         echo 'argument - jobs '
         echo 'option --last - Use the newest job'
@@ -455,7 +456,7 @@ function __msgctl_table
     echo 'option -v,--verbose - Show each request and response on standard error; -vv adds headers and bodies'
     echo 'option --timeout text Maximum total time per request'
     echo 'option --no-color - No colour; NO_COLOR and TERM=dumb do the same'
-    echo 'option -h,--help - Show this page'
+    echo 'option -h,--help - Show help'
     echo 'option -V,--version - Show the version'
 end
 

@@ -221,6 +221,16 @@ def test_another_status_exits_with_1_and_prints_the_body(status: int, tool: Tool
     assert "not so" in done.err
 
 
+@pytest.mark.parametrize(("more", "code"), [({}, 1), ({"error": ""}, 0), ({"id": "m1"}, 0)])
+def test_a_success_that_is_only_an_error_exits_with_1(
+    more: dict[str, str], code: int, tool: Tool, service: Service
+) -> None:
+    record = {"error": "NO", "msg": "not so", **more}
+    service.will(respond(record))
+    done = tool("api", "POST", "/x")
+    assert (done.code, done.stdout, "NO: not so" in done.err) == (code, json.dumps(record).encode(), code == 1)
+
+
 @pytest.mark.parametrize("status", [200, 204, 520])
 def test_the_key_is_masked_in_a_response(status: int, tool: Tool, service: Service) -> None:
     for before, key, after in (

@@ -265,6 +265,17 @@ def test_a_job_for_later_is_sent_once_by_run_due(jobs: Jobs, service: Service, t
     assert sent_to(service) == sorted([ANA, LUIS, EVA])
 
 
+def test_due_jobs_are_sent_in_the_order_of_their_times(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
+    hours = ["11:00", "09:00", "10:00", "09:00", "08:00"]
+    made: list[str] = []
+    for hour in hours:
+        made.append(jobs.send(everyone, "--at", f"2026-12-01 {hour}Z", text=f"{hour} {len(made)}"))
+        tool.clock.now += 0.01
+    tool.clock.now = datetime(2026, 12, 2, tzinfo=UTC).timestamp()
+    done = jobs("job", "run-due", "--json")
+    assert [each["job"] for each in done.document] == [made[place] for place in (4, 1, 3, 2, 0)]
+
+
 def test_a_job_for_later_can_be_sent_now(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
     job = jobs.send(everyone, "--at", "2026-12-01 09:00-05:00")
     assert jobs("job", "resume", job).code == 0

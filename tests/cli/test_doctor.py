@@ -114,7 +114,7 @@ def test_every_check_passes_if_nothing_is_wrong(
     assert "TLSv1.3" in report["TLS"]["found"]
     assert f"{TODAY + datetime.timedelta(days=90, hours=1):%Y-%m-%d}" in report["TLS"]["found"]
     assert "90 days" in report["TLS"]["found"]
-    assert "1500 credits" in report["credentials"]["found"]
+    assert "1,500 credits" in report["credentials"]["found"]
     assert [received.method + received.path for received in server.received] == ["GET/api/v1/balance"]
 
 

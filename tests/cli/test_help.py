@@ -75,6 +75,13 @@ def test_a_command_shows_its_examples_and_the_global_options_that_matter_to_it(n
     assert text.rstrip().endswith("msgctl --help")
 
 
+def test_the_page_of_each_command_that_asks_shows_how_to_skip_the_question() -> None:
+    assert {node.path for node in COMMANDS if node.facts.asks} == {
+        *("sms bulk", "call bulk", "chatapp bulk", "block bulk", "job resume", "job resend", "job remove", "job prune"),
+        *("history clear", "profile remove", "sandbox reset"),
+    }
+
+
 def test_the_page_of_the_tool_lists_every_group_and_every_global_option(tool: Tool) -> None:
     text = page(tool, NODES[0])
     for name in NODES[0].command.commands:

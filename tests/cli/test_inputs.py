@@ -208,6 +208,15 @@ def test_a_code_is_asked_for_on_a_terminal(tool: Tool, service: Service) -> None
     assert dict(service.received[0].form)["code"] == "480615"
 
 
+def test_an_empty_code_is_refused_in_the_words_of_the_prompt(tool: Tool, service: Service) -> None:
+    done = tool("2fa", "verify", PHONE, "--app-name", "Shop", "--no-color", stdin=" \n", terminal=True)
+    assert (done.code, service.received) == (2, [])
+    assert done.err.splitlines() == [
+        "Code: ✗ The code is empty; nothing was changed",
+        "  → Give the code that the phone received.",
+    ]
+
+
 def test_a_code_is_asked_for_only_when_everything_else_is_right(tool: Tool, service: Service) -> None:
     for command in (("2fa", "verify", PHONE), ("2fa", "verify", "57", "--app-name", "Shop")):
         outcome = tool(*command, stdin="480615\n", terminal=True)

@@ -7,7 +7,7 @@ import io
 import socket
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -307,6 +307,26 @@ def test_following_ends_once_every_state_is_final(sent: str, tool: Tool, service
     assert "1 delivered, 1 rejected, 1 sent" in done.err
     assert list(states.asked()).count(LUIS) == 1
     assert "delivered" in tool("job", "show", sent, "--json").document["states"]
+
+
+def test_a_running_job_is_shown_until_it_ends(sent: str, tool: Tool, home: Path) -> None:
+    line = ("job", "show", sent, "--follow", "--no-color")
+    with ExitStack() as running:
+        running.enter_context(Store(folder(home)).locked(sent))
+        shown = tool(*line, terminal=True, sleep=lambda _: running.close())
+    assert (shown.code, "○ running" in shown.err, "✓ done" in shown.out) == (0, True, True)
+    with ExitStack() as running:
+        running.enter_context(Store(folder(home)).locked(sent))
+        assert tool(*line, "--json", sleep=lambda _: running.close()).document["state"] == "done"
+
+
+def test_ctrl_c_ends_the_view_of_a_running_job(sent: str, tool: Tool, home: Path) -> None:
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    with Store(folder(home)).locked(sent):
+        done = tool("job", "show", sent, "--follow", "--json", sleep=interrupted)
+    assert (done.code, done.document["state"], done.error["kind"]) == (130, "running", "interrupted")
 
 
 def test_ctrl_c_ends_following_with_what_is_known(sent: str, tool: Tool, service: Service) -> None:

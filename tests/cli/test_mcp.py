@@ -371,6 +371,8 @@ def test_no_hint_names_an_option_that_the_tool_does_not_offer(tool: Tool) -> Non
     async def conversation(client: Client) -> None:
         assert "hint" not in (await client.sms()).document
         assert "hint" not in (await client.sms(phone="300")).document
+        assert "hint" not in (await client.sms(phone="Ana")).document  # on a command line: -m TEXT
+        assert "standard input" not in json.dumps((await client.tools())["sms_send"].input_schema)
 
     talk(conversation, *SANDBOX, "mcp", "--max-credits", "2")
 

@@ -24,6 +24,7 @@ def entry(phone: str, status: str = "sent") -> dict[str, Any]:
     [
         ([entry(PHONE), entry(OTHER)], 0, ""),
         ([entry(PHONE)], 5, f"does not say whether {OTHER} was accepted"),
+        ([], 5, f"does not say whether {PHONE}, {OTHER} were accepted"),
         ([entry(PHONE), entry(OTHER, "rejected")], 6, f"refused {OTHER} [rejected] (1 of 2 recipients)"),
         ([entry(PHONE, "Rechazado")], 5, f"whether {OTHER} was accepted"),
         (
@@ -32,7 +33,7 @@ def entry(phone: str, status: str = "sent") -> dict[str, Any]:
             f"refused {PHONE} [no entregado], {OTHER} [FAILED]",
         ),
     ],
-    ids=range(5),
+    ids=range(6),
 )
 def test_each_recipient_counts(data: list[Any], code: int, said: str, service: Service, tool: Tool) -> None:
     service.will(respond({"id": "d1", "status": 1, "data": data}), respond({"id": "d1", "status": 1, "data": data}))

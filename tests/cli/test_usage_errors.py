@@ -11,18 +11,24 @@ from support.tree import NODES
 PHONE = "573001234567"
 
 CASES = {
-    ("send", "sms", PHONE): ['Unknown command "send"', "Did you mean msgctl sms send,", "Commands: sms, call"],
+    ("send", "sms", PHONE): ['Unknown command "send"', "Did you mean msgctl sms send,", "See: msgctl --help"],
+    ("zzz",): ["Commands: sms, call"],
     ("SMS", "send"): ['Unknown command "SMS"', "Did you mean msgctl sms?"],
     ("sms", "sned"): ['Unknown command "sned"', "Did you mean msgctl sms send? Commands: send, bulk"],
     ("sms", PHONE, "-m", "x"): [f'Unknown command "{PHONE}"', "Commands: send, bulk"],
     ("sms", "\x1b[2J"): ['Unknown command "\\x1b[2J"'],
-    ("sms", "send", PHONE, "Hello"): ['"Hello" is not a phone number', "with -m TEXT", "nothing was sent"],
+    ("sms", "send", PHONE, "Hello"): ['"Hello" is not a phone number', "with -m TEXT, in quotes", "nothing was sent"],
     ("sms", "send", "57-x", "-m", "x"): ['"57-x" is not a valid phone number'],
     ("sms", "send", "12", "-m", "x"): ['"12" is not a valid phone number', "country code"],
     ("sms", "send", PHONE, "--msg", "x"): ["Unknown option --msg", "Did you mean -m/--message?", "nothing was sent"],
     ("sms", "send", PHONE, "--text", "x"): ["Unknown option --text", "Did you mean -m/--message?"],
     ("sms", "send", "--to", PHONE): ["Unknown option --to", "PHONE, without an option"],
     ("sms", "send", PHONE, "-m"): ["-m needs a value", "See: msgctl sms send --help"],
+    ("sms", "send", PHONE, "-m", "--dry-run"): ["-m needs a value; --dry-run is an option", "--message=--dry-run"],
+    ("sms", "send", PHONE, "-m=Hello"): ["-m takes its value after a space", "Write -m TEXT or --message=TEXT."],
+    ("balance", "show", "-o=json"): ["-o takes its value after a space", "Write -o FORMAT or --output=FORMAT."],
+    ("sms", "send", PHONE, "-m", "x", "--once", "-n"): ["--once needs a value; -n is an option", "nothing was sent"],
+    ("sms", "send", PHONE, "-m", "--once=a b"): ["-m needs a value; --once is an option", "'--message=--once=a b'"],
     ("profile", "add", "x", "--key", "k"): ["Did you mean --key-stdin"],
     ("state", "--last"): ["Unknown option --last", "Did you mean msgctl state get --last or"],
     ("balance", "--zzz"): ["Unknown option --zzz", "See: msgctl balance --help"],
@@ -64,6 +70,16 @@ def test_an_error_suggests_the_nearest_word(line: tuple[str, ...], tool: Tool) -
     assert (done.code, done.out) == (2, "")
     assert [part for part in CASES[line] if part not in done.err] == [], done.err
     assert "\x1b" not in done.err
+
+
+def test_an_option_may_be_given_as_a_value_on_purpose(tool: Tool) -> None:
+    dry = ("-p", "sandbox", "-n", "--json")
+    assert tool("sms", "send", PHONE, "--message=--json", *dry).document["form"]["sms"] == "--json"
+    for text in ("--loud", "phone", "message", "-p=5", "=5"):
+        assert tool("sms", "send", PHONE, "-m", text, *dry).document["form"]["sms"] == text
+    assert tool("sms", "send", "phone", "phone", "-m", "x").code == 2
+    values = tool("chatapp", "send", PHONE, "--template", "t", *dry, "--", "-m", "--json").document
+    assert values["json"]["body"] == ["-m", "--json"]
 
 
 def test_under_json_an_error_is_one_line(tool: Tool) -> None:

@@ -134,6 +134,8 @@ def test_an_error_that_says_no_is_not_a_refusal(error: str) -> None:
     """Services number their errors, and 0 is none; whoever is told that nothing was sent sends again."""
     assert parsed(ops.CHATAPP_SEND, f'{{"error": {error}, "status": "queued"}}'.encode()).document["status"] == "queued"
     assert error_of(ops.SEND_SMS, f'{{"error": {error}, "msg": "queued"}}'.encode()).exit_code == 5
+    assert error_of(ops.SEND_SMS, f'{{"error": {error}}}'.encode(), 520).exit_code == 5
+    assert parsed(ops.VERIFY_2FA, f'{{"error": {error}, "status": "ok"}}'.encode()).http_status == 200
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"null", b"[]", HTML, {"error": None, "msg": ""}, {"message": "down"}])
@@ -326,7 +328,8 @@ def test_a_code_is_verified(status: Any) -> None:
     "status",
     [False, 0, 0.0, "0", "0e5", "0E5", "no", "False", "error", "FAILED", "invalid", "Invalid code", "expired",
      "rejected", "denied", "pending", "not verified", "no verificado", "inválido", "expirado", "rechazado", "denegado",
-     "pendiente", "fallido", "falso", "notVerified", "InvalidCode", "Código erróneo", "", " ", None, [], {}, [True]],
+     "pendiente", "fallido", "falso", "notVerified", "InvalidCode", "OTPInvalid",
+     "Código erróneo", "", " ", None, [], {}, [True]],
 )  # fmt: skip
 def test_a_code_is_not_verified(status: Any) -> None:
     error = error_of(ops.VERIFY_2FA, {"status": status})

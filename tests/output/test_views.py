@@ -49,6 +49,7 @@ def balance(viewer: Viewer, service: Service) -> None:
     service.always(respond({"status": 1988}))
     viewer.run("balance")
     viewer.run("balance", "check", "--min", "100000")
+    viewer.run("-p", "sandbox", "sandbox", "credit", "500")
 
 
 def block(viewer: Viewer, service: Service) -> None:

@@ -138,6 +138,8 @@ def test_the_description_is_complete() -> None:
     assert sends["arguments"][0]["name"] == "PHONE"
     assert ALL["job resend"]["output"] == ALL["sms bulk"]["output"]
     assert ALL["call send"]["options"][0]["names"] == ["-m", "--message"]
+    (fault,) = (each for each in ALL["sandbox serve"]["options"] if each["names"] == ["--fault"])
+    assert fault["choices"] == [], "503:0.1 is allowed, too"
     defaults = {each["default"] for command in ALL.values() for each in command["options"]}
     assert [text for text in defaults if text and " " in text] == [], "a default is a value that can be given"
 
@@ -147,6 +149,15 @@ def test_every_command_that_takes_a_number_takes_its_country() -> None:
     assert len(numbers) > 10
     options = {name: {long for option in ALL[name]["options"] for long in option["names"]} for name in numbers}
     assert [name for name in numbers if "--country-code" not in options[name]] == []
+
+
+@pytest.mark.parametrize("columns", ["60", "100"])
+def test_on_a_terminal_it_is_a_table_whose_summaries_wrap(
+    columns: str, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    heading = tool("commands", "--no-color", terminal=True).out.splitlines()[0]
+    assert heading.split() == ["Name", "Effect", "Summary"]
 
 
 def test_a_table_lists_the_commands(tool: Tool) -> None:

@@ -84,9 +84,9 @@ def test_delays_add_up_before_the_response(emulator: Emulator, served: Served) -
 def test_next_counts_requests_to_its_operation_only(emulator: Emulator) -> None:
     admin = Controls(emulator)
     admin.fault("503:next=2:/send-sms")
-    elsewhere = SandboxRequest("GET", "/api/v1/nothing")
-    statuses = [emulator.respond(each).status for each in (BALANCE, SMS, elsewhere)]
-    assert statuses == [200, 503, 404]
+    nothing, elsewhere = SandboxRequest("GET", "/api/v1/nothing"), SandboxRequest("POST", "/send-sms")
+    statuses = [emulator.respond(each).status for each in (BALANCE, SMS, nothing, elsewhere)]
+    assert statuses == [200, 503, 404, 404]
     assert admin.faults() == ["503:next=1:/send-sms"]
     assert [emulator.respond(SMS).status for _ in range(3)] == [503, 200, 200]
     assert admin.faults() == []

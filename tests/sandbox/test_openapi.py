@@ -46,6 +46,11 @@ def test_parameters_are_where_the_interface_has_them(operation: Any) -> None:
     assert set(contents) == ({form} if operation.credentials is Place.FORM else {document} if body else set())
 
 
+def test_the_version_to_wait_for_is_not_a_date() -> None:
+    since, _wait = DOCUMENT["paths"]["/sandbox/overview"]["get"]["parameters"]
+    assert since["schema"] == {"type": "string", "minLength": 1}
+
+
 def test_responses_match_their_description(world: World) -> None:
     def check(path: str, response: Any) -> None:
         (described,) = DOCUMENT["paths"][BASE_PATH + path].values()

@@ -17,7 +17,7 @@ from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import SandboxRequest
 
 from .served import Served, serving
-from .world import FORM, PHONE, Controls, encoded
+from .world import FORM, JSON, PHONE, Controls, encoded
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31m"
 BROWSER = os.environ.get("MSGCTL_TEST_BROWSER") == "1"
@@ -82,6 +82,7 @@ def test_a_refused_request_is_explained_by_the_rule_it_broke(served: Served) -> 
         (("/send-sms", {"key": "wrong"}), "client and key"),
         (("/sned-sms", {}), "/send-sms"),
         (("/balance", {}), "GET operation"),
+        (("/chatapp/send", {}), "client and key in the query string, and a JSON body"),
     ]
     for (path, parameters), _ in refused:
         post(served, path, **parameters)
@@ -99,6 +100,17 @@ def test_the_overview_waits_for_a_change(served: Served) -> None:
     (message,) = after["messages"]
     assert (after["moving"], after["credits"], message["history"][0]["state"]) == (True, 999, "queued")
     assert message["code"] in message["text"]
+
+
+def test_requests_are_listed_by_the_clock_of_the_sandbox(served: Served, emulator: Emulator) -> None:
+    emulator.respond(SandboxRequest("POST", "/sandbox/clock", "", JSON, b'{"change": "2027-01-01"}'))
+    emulator.respond(SandboxRequest("POST", "/sandbox/clock", "", JSON, b'{"change": "start"}'))
+    post(served, "/send-sms", phone=PHONE, sms="Hola")
+    found = overview(served)
+    assert found["requests"][0]["time"][:10] == found["messages"][0]["time"][:10] == "2027-01-01"
+    emulator.reset()
+    served.send(SandboxRequest("GET", "/api/v1/balance"))
+    assert overview(served)["requests"][0]["time"] < "2027"
 
 
 # --- in a browser
@@ -191,6 +203,8 @@ def test_it_fits_its_window(page: Any, served: Served, scheme: str, width: int, 
     post(served, "/call/send", phone=PHONE, message="Your taxi is here", voice="Mia")
     post(served, "/call/send", phone=PHONE, message="x", voice="Bob")
     post(served, "/url/short", name="offers", url_long="https://example.com/" + "x" * 200)
+    post(served, "/url/short", name="x" * 200, url_long="https://example.com/")
+    post(served, "/" + "x" * 200)
     for days in (1, 5, 30):
         served.send(
             SandboxRequest(

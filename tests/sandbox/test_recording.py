@@ -57,6 +57,23 @@ def test_a_response_passes_unchanged_and_is_replayed() -> None:
     assert replay(chat('{"body":["x"],"phone":"573001234567"}')) == ODD
 
 
+def test_a_key_in_the_wrong_place_is_not_recorded() -> None:
+    recording = Recording(SandboxResponse(404, b"nothing at /balance&key=a-key", {"content-type": "text/plain"}))
+    misplaced = [
+        SandboxRequest("GET", "/api/v1/balance&key=a-key"),
+        SandboxRequest("POST", "/api/v1/chatapp/send", "template=t", JSON, b'{"phone": "1", "key": "a-key"}'),
+        SandboxRequest("POST", "/api/v1/send-sms", "", JSON, b"client=1&key=a-key&sms=Hola"),
+    ]
+    recording.respond(misplaced[0])
+    recording.response = ODD
+    for request in misplaced[1:]:
+        recording.respond(request)
+    recording.response = SandboxResponse(200, b"a-key", {})
+    recording.respond(chat('{"body": ["https://a.example/?x=1&key=another"]}')._replace(query="key=a-key"))
+    assert "a-key" not in recording.file.getvalue()
+    assert [replayer(recording.lines, "file")(each).status for each in misplaced] == [404, 202, 202]
+
+
 @pytest.mark.parametrize(("error", "status"), [(NotReachedError("no"), 502), (OutcomeUnknownError("lost"), 504)])
 def test_a_request_without_a_response_is_not_recorded(error: Exception, status: int) -> None:
     recording = Recording(error)

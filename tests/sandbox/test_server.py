@@ -144,6 +144,12 @@ def test_only_allowed_addresses_may_use_the_interface(tmp_path: Path, allowed: s
 # --- who may call
 
 
+def test_all_addresses_include_those_of_ipv4(tmp_path: Path) -> None:
+    emulator = Emulator(tmp_path / "state.db", allowed=[ip_network("127.0.0.0/8")])
+    with closing(emulator), serving(emulator, Server("::", 0, lambda _: None)) as served:
+        assert served.send(BALANCE).status == 200
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:80", "localhost:8520", "LOCALHOST", "sandbox:8520"])
 def test_its_own_addresses_and_the_allowed_ones_are_accepted_as_host(emulator: Emulator, host: str) -> None:
     with serving(emulator, Server("127.0.0.1", 0, lambda _: None, ["sandbox"])) as served:

@@ -220,6 +220,11 @@ def test_a_server_that_cannot_start_says_why(options: list[str], code: int, name
     assert refused.out == ""
 
 
+def test_a_port_in_use_is_named_once(served: Any, tool: Tool) -> None:
+    port = str(address(served)[1])
+    tool("sandbox", "serve", "--port", port).refused(3, f"port {port}: Address already in use\n")
+
+
 def address(about: Any) -> tuple[str, int]:
     host, _, port = about["page"].split("/")[2].rpartition(":")
     return host, int(port)
@@ -243,6 +248,7 @@ def test_a_seed_and_a_stopped_clock_give_the_same_bytes_in_two_runs() -> None:
         *[one_request("/api/v1/balance?" + account.decode())] * 10,
         one_request("/sandbox/inbox"),
         one_request("/sandbox/clock"),
+        one_request("/sandbox/overview"),
     ]
 
     def run(port: str) -> tuple[str, list[bytes]]:

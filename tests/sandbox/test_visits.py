@@ -80,6 +80,8 @@ def test_an_unknown_alias_is_404_and_posting_to_one_405(served: Served) -> None:
         (HIDDEN, "mobile", "Android", "Chrome", "unknown", "unknown"),
         (TABLET, "tablet", "Android", "Chrome", "Google", "Pixel Tablet"),
         ("curl/8.5.0", "unknown", "unknown", "curl", "unknown", "unknown"),
+        ("Python-urllib/3.11", "unknown", "unknown", "Python-urllib", "unknown", "unknown"),
+        ("Java/17.0.1", "unknown", "unknown", "Java", "unknown", "unknown"),
         ("", "unknown", "unknown", "unknown", "unknown", "unknown"),
     ],
 )

@@ -98,7 +98,7 @@ def test_a_file_open_to_others_or_behind_a_link_is_refused(path: Path, tmp_path:
     with pytest.raises(ConfigurationError, match="symbolic link"):
         NOTES.connect(link)
     path.chmod(0o640)
-    with pytest.raises(ConfigurationError, match="readable by other users"):
+    with pytest.raises(ConfigurationError, match=r"^The notes .* is readable by other users"):
         NOTES.connect(path)
 
 

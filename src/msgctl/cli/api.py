@@ -64,7 +64,8 @@ def api(
     """Make any request with the profile's credentials.
 
     Use it for endpoints msgctl has no command for. Client and key are added where the service expects them. The body of
-    the response is printed unchanged. A non-success status exits with 1.
+    the response is printed unchanged. A non-success status exits with 1, or with 5 if the request may have been carried
+    out. A response that is only an error exits with 1.
 
     GET requests may be retried; all other requests are sent only once.
 

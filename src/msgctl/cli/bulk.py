@@ -243,7 +243,7 @@ def _invalid(file: str, tally: Tally, *, skip_invalid: bool) -> MsgctlError | No
         first = tally.examples[State.INVALID][0]
         rows = f"{invalid:,} of {plural(tally.recipients, 'row')} of {file} {'is' if invalid == 1 else 'are'}"
         return UsageError(
-            f"{rows} invalid, starting with line {first.line}: {first.reason}",
+            f"{rows} invalid, {'starting with ' * (invalid > 1)}line {first.line}: {first.reason}",
             f"{'Fix it, or skip it' if invalid == 1 else 'Fix them, or skip them'} with --skip-invalid.",
             consequence="nothing was sent",
         )

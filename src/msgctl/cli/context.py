@@ -101,7 +101,7 @@ class GlobalOptions:
         ),
     ] = 30.0
     no_color: Annotated[bool, _option("--no-color", help="No colour; NO_COLOR and TERM=dumb do the same.")] = False
-    help: Annotated[bool, _option("--help", "-h", help="Show this page.")] = False
+    help: Annotated[bool, _option("--help", "-h", help="Show help.")] = False
     version: Annotated[bool, _option("--version", "-V", help="Show the version.")] = False
 
 
@@ -169,11 +169,6 @@ class Context:
             return profiles.THE_SANDBOX  # even if the file is damaged
         return profiles.choose(config.load(self.config_path), self.environ, named).checked()
 
-    @property
-    def program(self) -> str:
-        """How a command line begins that uses the same profile: ``msgctl -p sandbox``."""
-        return f"msgctl -p {self.options.profile}" if self.options.profile else "msgctl"
-
     @cached_property
     def printer(self) -> "Printer":
         from msgctl.output.printer import Printer
@@ -186,7 +181,7 @@ class Context:
             header=not self.options.no_header,
             quiet=self.options.quiet,
             clock=self.clock,
-            program=self.program,
+            program=f"msgctl -p {named}" if (named := self.options.profile) else "msgctl",
         )
 
     @cached_property

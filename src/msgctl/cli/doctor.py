@@ -72,8 +72,8 @@ Found = tuple[str, str] | tuple[str, str, str]
 def doctor(context: Context) -> OwnResult:
     """Diagnose problems and suggest fixes.
 
-    Checks in order the program, the profile and its file, the connection to the service, and the credentials, by asking
-    for the balance. --timeout limits each step; --dry-run skips the checks that need the network.
+    It checks the program, the profile and its file, the connection to the service, and then the credentials, by reading
+    the balance. --timeout limits each step; --dry-run skips the checks that need the network.
 
     The exit code is the one that a request would fail with, or 0 if no check failed.
     """
@@ -321,7 +321,7 @@ class Doctor:
                     f"{whose} (its own address is {self._steps.local})."
                 )
             raise
-        return "ok", "accepted" if left is None else f"accepted; {left} {'credit' if left == 1 else 'credits'} left"
+        return "ok", "accepted" if left is None else f"accepted; {left:,} {'credit' if left == 1 else 'credits'} left"
 
 
 def _joined(host: str, port: int | None) -> str:

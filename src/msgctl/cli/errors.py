@@ -113,7 +113,8 @@ def no_command(ctx: Any, name: str) -> UsageError:
     synonyms = [each for each in SYNONYMS.get(name.lower(), ()) if each.split()[0] in names]
     meant = synonyms[:1] or get_close_matches(name.lower(), names, n=1, cutoff=LEAST_LIKENESS)
     meant = meant or [f"{each} {name}" for each, child in children_of(ctx.command) if name in dict(children_of(child))]
-    hint = f"{_did_you_mean([f'{path} {each}' for each in meant])} Commands: {', '.join(names)}".strip()
+    listed = f"See: {path} --help" if meant and path == "msgctl" else f"Commands: {', '.join(names)}"
+    hint = f"{_did_you_mean([f'{path} {each}' for each in meant])} {listed}".strip()
     return UsageError(f"Unknown command {quote(name)}", NO_COMMAND.get(f"{path} {name.lower()}", hint))
 
 

@@ -96,6 +96,15 @@ def _narrow(formatter: Any) -> Any:
     return Narrow
 
 
+def _hide_type(param: Any) -> None:
+    """Let a page not show <str> beside an argument, or <int> beside an option that is counted."""
+    if hasattr(param, "type"):
+        param.type = copy.copy(param.type)
+        param.type.get_metavar = lambda **_: ""
+    elif not param.metavar or param.param_type_name == "argument":  # Typer 0.29
+        param.display_type_rich = lambda **_: None
+
+
 def _show_rich(ctx: typer.Context, screen: "Screen", *, is_root: bool) -> None:
     from rich.markup import escape
     from typer import rich_utils
@@ -112,8 +121,7 @@ def _show_rich(ctx: typer.Context, screen: "Screen", *, is_root: bool) -> None:
     command.help = escape(re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or ""))
     for param in command.params:
         param.help = escape(param.help or "")
-        param.type = copy.copy(param.type)
-        param.type.get_metavar = lambda **_: ""  # Typer would show <str> beside an argument
+        _hide_type(param)
         if param.secondary_opts:
             param.opts, param.secondary_opts = [f"--[no-]{param.opts[0].removeprefix('--')}"], []
     page = io.StringIO()

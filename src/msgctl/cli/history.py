@@ -189,7 +189,7 @@ def _start(day: date) -> str:
     return timestamp(begins)[:SECONDS]
 
 
-@command(app, "clear", "msgctl history clear", "msgctl history clear --before 90d --yes")
+@command(app, "clear", "msgctl history clear", "msgctl history clear --before 90d --yes", asks=True)
 def clear(
     context: Context,
     before: Annotated[

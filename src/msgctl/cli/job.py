@@ -67,14 +67,27 @@ def list_jobs(context: Context) -> OwnResult:
     return OwnResult(documents, SUMMARY, view="jobs", empty="" if failures else "No jobs", failures=failures)
 
 
-@command(app, "show", "msgctl job show 20261121-3f9a2c", "msgctl job show 20261121-3f9a2c --json")
-def show(context: Context, which: Which) -> OwnResult:
+@command(
+    app,
+    "show",
+    "msgctl job show 20261121-3f9a2c",
+    "msgctl job show 20261121-3f9a2c --json",
+    "msgctl job show --last --follow",
+)
+def show(
+    context: Context,
+    which: Which,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep showing it while it is running.")] = False,
+) -> OwnResult:
     """Show a job's status: accepted, refused and unknown counts."""
     from msgctl.cli import job_progress
 
     context.check_fields(SUMMARY)
     store = _store()
-    return job_progress.result(_summary(context, store, which.found(store)))
+    job = which.found(store)
+    if follow:
+        return job_progress.watch(context, lambda: _summary(context, store, job))
+    return job_progress.result(_summary(context, store, job))
 
 
 @command(
@@ -83,6 +96,7 @@ def show(context: Context, which: Which) -> OwnResult:
     "msgctl job resume 20261121-3f9a2c",
     "msgctl job resume 20261121-3f9a2c --resend-refused --max-credits 500",
     effect=ops.Effect.SENDS,
+    asks=True,
 )
 def resume(
     context: Context,
@@ -211,7 +225,9 @@ def states(
         return job_progress.poll_states(context, job, ledger, follow=follow)
 
 
-@command(app, "resend", "msgctl job resend 20261121-3f9a2c --only undelivered --dry-run", effect=ops.Effect.SENDS)
+@command(
+    app, "resend", "msgctl job resend 20261121-3f9a2c --only undelivered --dry-run", effect=ops.Effect.SENDS, asks=True
+)
 def resend(
     context: Context,
     which: Which,
@@ -245,7 +261,7 @@ def resend(
         )
 
 
-@command(app, "remove", "msgctl job remove 20261121-3f9a2c --yes")
+@command(app, "remove", "msgctl job remove 20261121-3f9a2c --yes", asks=True)
 def remove(context: Context, job: JobName) -> None:
     """Delete a job and its recipients."""
     store = _store()
@@ -260,7 +276,7 @@ def remove(context: Context, job: JobName) -> None:
     context.note(f"Deleted job {job}.")
 
 
-@command(app, "prune", "msgctl job prune --before 90d --yes")
+@command(app, "prune", "msgctl job prune --before 90d --yes", asks=True)
 def prune(
     context: Context,
     before: Annotated[

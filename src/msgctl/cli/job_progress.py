@@ -27,7 +27,7 @@ from msgctl.history import optouts
 from msgctl.jobs import database
 from msgctl.jobs.ledger import Ledger, facts
 from msgctl.jobs.rate_limits import FAILURES_IN_A_ROW
-from msgctl.jobs.report import SUMMARY, summary
+from msgctl.jobs.report import RUNNING, SUMMARY, WAITING, summary
 from msgctl.jobs.runner import Runner, StatePoller
 from msgctl.jobs.schedule import SendingHours
 from msgctl.jobs.spec import JobSpec
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 REFRESH = 0.2
 """Seconds between two refreshes."""
 MINUTE = 60.0
+FOLLOW_INTERVAL = 1.0
+"""Seconds between two refreshes of `job show --follow`."""
 STATES_INTERVAL = 10.0
 """Seconds between two checks of delivery states with --follow."""
 
@@ -62,6 +64,27 @@ def result(document: Document, failure: MsgctlError | None = None, view: str = "
     """Return a job's summary, without the fields that it does not have yet."""
     columns = [name for name in SUMMARY if name in document]
     return OwnResult(document, columns, view=view, failures=[failure] if failure else [])
+
+
+def watch(context: Context, read: Callable[[], Document]) -> OwnResult:
+    """Show the summary of a job while it is running, and return the last one; without a terminal, wait for it."""
+    document, failure = read(), None
+    with ExitStack() as stack:
+        display = None
+        if context.printer.shows_verdicts:
+            from msgctl.output.progress import JobDisplay
+
+            color = context.screen(context.stderr).color
+            display = stack.enter_context(JobDisplay(context.stderr, color=color, clock=context.clock))
+        try:
+            while document["state"] in (RUNNING, WAITING):
+                if display:
+                    display.show(document)
+                context.sleep(FOLLOW_INTERVAL)
+                document = read()
+        except KeyboardInterrupt:
+            failure = Interrupted("Interrupted")
+    return result(document, failure)
 
 
 def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> OwnResult:
@@ -286,10 +309,14 @@ def check_account(context: Context, spec: JobSpec) -> None:
 
 
 def run_due(context: Context, store: Store) -> OwnResult | None:
-    """Send the jobs that are due, one by one. Return None without any, or if another process sends them."""
+    """Send the jobs that are due, one by one, the longest due first.
+
+    Return None without any, or if another process sends them.
+    """
     documents: list[Any] = []
     failures: list[MsgctlError] = []
-    jobs = [job for job in store.ids() if _is_due(context, store, job)]
+    since = {job: times for job in store.ids() if (times := _due(context, store, job))}
+    jobs = sorted(since, key=since.__getitem__)
     if jobs:
         with suppress(ConfigurationError), store.locked("run-due"):
             for job in jobs:
@@ -307,11 +334,13 @@ def run_due(context: Context, store: Store) -> OwnResult | None:
     return OwnResult(documents, SUMMARY, view="jobs", failures=failures)
 
 
-def _is_due(context: Context, store: Store, job: str) -> bool:
+def _due(context: Context, store: Store, job: str) -> tuple[float, float] | None:
+    """Return since when a job is due and when it was created, or None if it is not due."""
     with suppress(ConfigurationError):  # a damaged one must not keep the others from being sent; `job list` reports it
-        _, _, due = facts(store.path(job))
-        return due is not None and due <= context.clock() and not store.is_running(job)
-    return False
+        _, created, due = facts(store.path(job))
+        if due is not None and due <= context.clock() and not store.is_running(job):
+            return due, created
+    return None
 
 
 def _run(context: Context, store: Store, job: str) -> OwnResult | None:

@@ -50,7 +50,7 @@ WITHHELD = frozenset(
 WITHHELD_FROM_SENDS = frozenset({"--wait", "--max-wait"})
 """They keep a send busy after its request; `state watch` does the same."""
 
-_OPTION = re.compile(r"--[a-z][a-z0-9-]*")
+_OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z0-9-]*")
 
 DRY_RUN_HELP = "Return the request instead of making it."
 ONCE_HELP = "Key of this send: another call with the same key sends nothing. Give one if you may have to repeat a call."
@@ -356,7 +356,7 @@ def _schema(parameter: Parameter) -> dict[str, Any]:
         kind["enum"] = list(parameter.choices)
     schema = {"type": "array", "items": kind} if parameter.multiple else kind
     default = {} if parameter.default is None else {"default": parameter.default}
-    return {**schema, "description": parameter.help, **default}
+    return {**schema, "description": parameter.help.replace("; - reads standard input", ""), **default}
 
 
 def _arguments(name: str, parameter: Parameter, given: Any) -> list[str]:

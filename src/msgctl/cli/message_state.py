@@ -136,7 +136,7 @@ def undelivered(context: Context, sent: Sequence[RecipientOutcome], max_wait: fl
     )
     error = next(iter(seen.failures.values()), None)
     why = f"The first failure: {error.message}. " if error else ""
-    return [ConditionError(what, f"{why}To check again: {context.program} state get --last")]
+    return [ConditionError(what, f"{why}To check again: {context.printer.program} state get --last")]
 
 
 def _described(context: Context, ids: Sequence[str]) -> OwnResult:
@@ -236,4 +236,4 @@ def _late(context: Context, id: str, seen: Seen, wanted: str) -> ConditionError:
     """Return the error for a message that is not in a state wanted when the time is over."""
     what = f"Message {quote(id)} did not reach {wanted} in time (now: {shorten(seen.states.get(id, 'unknown'), 60)})"
     said = seen.latest[id].attached() if id in seen.latest else {}
-    return ConditionError(what, f"Check again later: {context.program} state get {shorten(id, 60)}", **said)
+    return ConditionError(what, f"Check again later: {context.printer.program} state get {shorten(id, 60)}", **said)

@@ -286,7 +286,7 @@ def use(context: Context, name: Name) -> None:
     context.note(f"{name} is now the default profile")
 
 
-@command(app, "remove", "msgctl profile remove main", "msgctl profile remove main --yes")
+@command(app, "remove", "msgctl profile remove main", "msgctl profile remove main --yes", asks=True)
 def remove(context: Context, name: Name) -> None:
     """Remove a profile and its key."""
     _refuse_sandbox(name)

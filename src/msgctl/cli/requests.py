@@ -199,7 +199,8 @@ class Country:
                 raise UsageError(f"{quote(text)} has a comma without a number beside it")
             if self.unchecked and not any(map(str.isdigit, text)) and any(map(str.isalpha, text)):
                 raise UsageError(
-                    f"{quote(text)} is not a phone number", "Give only numbers here, and the message with -m TEXT."
+                    f"{quote(text)} is not a phone number",
+                    "Give only numbers here, and the message with -m TEXT, in quotes.",
                 )
             for part in parts:
                 number = self.one(context, part, sms=sms)
@@ -219,7 +220,10 @@ class Numbers(Country):
     unchecked = "To send to it anyway, add --no-number-check."
 
     def known(self, context: Context) -> str | None:
-        """Return the country to read numbers by. A mistake in the profile is not taken for one in a national number."""
+        """Return the country to read numbers by. Raises ConfigurationError for a profile that cannot be used.
+
+        Otherwise a national number would be blamed for it.
+        """
         try:
             return self.code(context)
         except NoProfileError:
@@ -399,7 +403,7 @@ def judged(operation: Operation, response: Response, values: Values, to: Sequenc
         named.setdefault(each.outcome, []).append((each.phone or "the message") + status)
     failures: list[MsgctlError] = []
     if unknown := named.get(recipients.UNKNOWN):
-        what = f"The response does not say whether {some_of(unknown)} was accepted"
+        what = f"The response does not say whether {some_of(unknown)} {'was' if len(unknown) == 1 else 'were'} accepted"
         hint = "Before sending again, check the message's delivery or the balance."
         failures = [OutcomeUnknownError(what, hint, **response.attached())]
     elif refused := named.get(recipients.REFUSED):

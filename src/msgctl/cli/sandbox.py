@@ -175,7 +175,7 @@ def credit(
     context.check_fields(CREDIT_COLUMNS)
     number = values.whole_number(amount.removeprefix("+"), "N")
     fields = {"add" if amount.startswith("+") else "credits": number}
-    return OwnResult(_Sandbox(context, base_url).ask("POST", "/credit", **fields), CREDIT_COLUMNS)
+    return OwnResult(_Sandbox(context, base_url).ask("POST", "/credit", **fields), CREDIT_COLUMNS, view="balance")
 
 
 @command(

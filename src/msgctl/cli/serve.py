@@ -67,7 +67,8 @@ class Listening:
         try:
             server = Server(self.host, port, log, self.allow_host or ())
         except (OSError, UnicodeError) as error:
-            reason = getattr(error, "strerror", None) or "the address is malformed"
+            # After its reason, Python repeats the address.
+            reason = (getattr(error, "strerror", None) or "the address is malformed").partition(" (while")[0]
             raise ConfigurationError(
                 f"Cannot listen on {quote(self.host)}, port {port}: {reason}", "Choose another --port or --host."
             ) from None

@@ -93,7 +93,7 @@ def bulk_send(
     return bulk.start(context, ops.SEND_SMS, source, numbers, limits, fixed, {"sms": template}, checked, rules)
 
 
-@command(app, "segments", "msgctl sms segments 'Mañana a las 8'", "msgctl sms segments --json < notice.txt")
+@command(app, "segments", "msgctl sms segments 'Su pedido está listo'", "msgctl sms segments --json < notice.txt")
 def segments(
     context: Context,
     text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The message. [default: standard input]")] = None,

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import copy
 import inspect
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 from importlib import import_module
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
@@ -66,6 +68,19 @@ class Command(_WithGlobalOptions, TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments. An error carries the context, whose help explains it."""
         ctx.obj.operation = self.facts.performs
+        params: list[Any] = [each for each in self.params if each.param_type_name == "option"]
+        options = {name: each for each in params for name in (*each.opts, *each.secondary_opts)}
+        longest = {name: max(each.opts, key=len) for name, each in options.items() if not (each.is_flag or each.count)}
+        typed = args[: args.index("--")] if "--" in args else args
+        for before, each in pairwise(("", *typed)):
+            # An empty variable in -m $TEXT --dry-run would otherwise send "--dry-run", and -m=Hello "=Hello".
+            name = each.partition("=")[0] if each.startswith("--") else each
+            if before in longest and name in options:
+                hint = f"To give it as the value: {shlex.quote(f'{longest[before]}={each}')}"
+                raise UsageError(f"{before} needs a value; {name} is an option", hint)
+            if before not in longest and each[2:3] == "=" and (short := each[:2]) in longest:
+                hint = f"Write {short} {options[short].metavar} or {longest[short]}={options[short].metavar}."
+                raise UsageError(f"{short} takes its value after a space, not after =", hint)
         try:
             left = super().parse_args(ctx, args)
         except typer.TyperException as error:

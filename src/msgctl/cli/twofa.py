@@ -120,5 +120,8 @@ def verify(
         code = prompts.ask(context, "Code: ")
     elif code == "-":
         code = prompts.read_line(context, 1024, "the code")
-    given["code"] = values.short_text("".join(code.split()), "--code")
+    code = "".join(code.split())
+    if not code:
+        raise UsageError("The code is empty", "Give the code that the phone received.")
+    given["code"] = values.short_text(code, "--code")
     return requests.run(context, ops.VERIFY_2FA, given)

@@ -183,7 +183,7 @@ class Client:
         query, form = request.with_credentials((("client", str(client)), ("key", key)))
         target = request.operation.path + (f"?{encoded(query)}" if query else "")
         if len(self._root) + len(target) > LONGEST_URL:
-            raise UsageError("A value is too long for a URL")
+            raise UsageError(f"A value is too long for a URL of at most {LONGEST_URL:,} bytes", "Shorten it.")
         if self._target != target:  # jobs repeat it, and parsing takes a twelfth of a request
             self._target, self._url = target, httpx.URL(self._root + target)
             self._path = self._url.raw_path.partition(b"?")[0].decode()

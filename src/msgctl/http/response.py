@@ -175,7 +175,7 @@ _NOT_VERIFIED = FAILURE_WORDS | frozenset(
     no not non false falso pending pendiente incorrect incorrecto incorrecta erroneo erronea wrong unverified mismatch
     """.split()
 )
-_INNER_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_INNER_CAPITAL = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def parse(
@@ -199,6 +199,8 @@ def parse(
         raise failure.in_doubt(fault)
     found = Response(operation, status, response.content, document if isinstance(document, dict) else {})
     if not operation.record.fields and "fault" not in response.extensions:
+        if has_error(found.document) and found.document.keys() <= {"error", "msg"}:
+            raise failure.refused()
         return found
     reason = fault
     try:
@@ -224,11 +226,11 @@ def is_verified(document: Mapping[str, Any]) -> bool:
     Its ``status`` must be true, a number other than 0, or a word that is not one for failure; an ``error`` refuses it.
     """
     status = document.get("status")
-    if document.get("error") or status is None or isinstance(status, (dict, list)):
+    if has_error(document) or status is None or isinstance(status, (dict, list)):
         return False
     if isinstance(status, bool):
         return status
-    found = words(status) + words(_INNER_CAPITAL.sub(" ", status))  # InvalidCode is two words, too
+    found = words(status) + words(_INNER_CAPITAL.sub(" ", status))  # InvalidCode and OTPInvalid are two words, too
     number = re.fullmatch(r"\s*[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?\s*", status)
     if number is not None:
         return re.search("[1-9]", re.split("[eE]", status)[0]) is not None
@@ -274,7 +276,7 @@ class Failure(NamedTuple):
 
     def of_status(self) -> MsgctlError:
         """Return the error for a status other than 2xx."""
-        is_own = self._status == SERVICE_ERROR and any(self._object.get(name) for name in ("error", "msg"))
+        is_own = self._status == SERVICE_ERROR and (has_error(self._object) or self._object.get("msg"))
         if is_own or self._status in REFUSALS:
             return self.refused()
         said = self._said()

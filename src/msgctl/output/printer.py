@@ -60,7 +60,7 @@ class Printer:
 
     ``errors`` is the screen for verdicts and hints, which people see above and below a table. ``aside`` is printed
     beside the next verdict, or below a result without one. ``clock`` gives seconds since 1970, and ``program`` is how
-    the command lines in hints begin.
+    a command line in a hint begins that uses the same profile: ``msgctl -p sandbox``.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Printer:
         self._chosen = tuple(chosen)
         self._header = header
         self._clock = clock
-        self._program = program
+        self.program = program
         self._is_drawn = screen.width is not None and format is Format.TABLE
         self.shows_verdicts = not quiet and self._is_drawn and errors.stream.isatty()
         self.aside = ""
@@ -127,7 +127,7 @@ class Printer:
         from msgctl.output import tables, views
 
         out, errors = _console(self._screen), _console(self._errors)
-        view = views.view_of(result, self._clock, out.width, with_verdict=self.shows_verdicts, program=self._program)
+        view = views.view_of(result, self._clock, out.width, with_verdict=self.shows_verdicts, program=self.program)
         if view.verdict:
             errors.print(tables.verdict(*view.verdict, aside=self.aside))
             self.aside = ""

@@ -162,7 +162,7 @@ COUNTED = ("credits", "messages", "clicks")
 KINDS = {
     **dict.fromkeys(("status", "state", "outcome"), "state"),
     **dict.fromkeys(("id", "dispatch.id", "dispatch_id", "client"), "id"),
-    **dict.fromkeys(("sms", "message", "text", "error", "found"), "text"),
+    **dict.fromkeys(("sms", "message", "text", "error", "found", "summary"), "text"),
     **dict.fromkeys(("time", "created_at", "updated"), "time"),
     **dict.fromkeys(COUNTED, "number"),
     "code": "strong",

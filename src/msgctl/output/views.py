@@ -124,7 +124,7 @@ def view_of(
             return View(jobs.result_parts(documents, width), jobs.verdict(documents), hints)
         return View(jobs.parts(documents, now, width), (), hints)
     if isinstance(documents, Mapping):
-        return View([_record(documents, result.columns, now)])
+        return View([_balance(documents) if result.view == "balance" else _record(documents, result.columns, now)])
     if result.view == "doctor":
         return View(_checks(documents))
     columns = _OWN.get(result.view) or [Column(name) for name in result.columns]
@@ -189,8 +189,7 @@ def _responses(responses: Sequence[Response], now: float, width: int) -> Iterato
     for response in responses:
         document = response.document
         if record is ops.RESPONSE_BALANCE:
-            left = cell(document.get("status"))
-            yield Text.assemble((number(left), "bold"), " credit left" if left == "1" else " credits left")
+            yield _balance(document)
         elif record is ops.RESPONSE_STATISTIC:
             from msgctl.output import charts
 
@@ -200,6 +199,11 @@ def _responses(responses: Sequence[Response], now: float, width: int) -> Iterato
             filled = [name for name in names if document.get(name) not in (None, "")]
             if untold := [name for name in filled if not _is_told(record, name, document)]:
                 yield _record(document, untold, now)
+
+
+def _balance(document: Row) -> Text:
+    left = cell(document.get("status"))
+    return Text.assemble((number(left), "bold"), " credit left" if left == "1" else " credits left")
 
 
 def _in_order(names: Iterable[str], record: ops.Record) -> list[str]:

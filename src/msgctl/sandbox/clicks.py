@@ -88,6 +88,8 @@ def statistic(
 
 _COUNTRY = re.compile(r"[A-Za-z]{2}")
 _LANGUAGE = re.compile(r"([A-Za-z]{2,3})(?:[-;,]|$)")
+_LIBRARY = re.compile(r"(?:Python-urllib|Java)/|.*(?:Google-HTTP-Java-Client|WinHttp)")
+"""Agents of HTTP clients that the parser takes for bots; in a test they are the visitor."""
 _DESKTOPS = {"Windows", "Mac OS X", "Linux", "Ubuntu", "Fedora", "Chrome OS", "FreeBSD"}
 
 
@@ -114,7 +116,7 @@ def _agent(agent: str) -> Visitor:
         return {}
     found = parse(agent)
     system = found.os.family if found.os else ""
-    device = found.device
+    device = None if _LIBRARY.match(agent) else found.device
     # A generic brand is that of a browser that hides its phone.
     is_known = device is not None and not (device.brand or "").startswith("Generic")
     return {

@@ -143,7 +143,7 @@ STATE = files.FileFormat(
     name="the sandbox's state",
     application=0x6D736763,  # "msgc"
     version=2,
-    fix="Move it away; `msgctl sandbox reset` replaces the state of this machine's sandbox",
+    fix="Move it away; `msgctl sandbox reset` replaces the state of this machine's sandbox.",
     schema=(*_SCHEMA, _ACCOUNT),
     most_wait=30.0,
     is_private=False,
@@ -182,6 +182,8 @@ class Emulator:
         self.clock = clock
         self.stopped: float | None = None
         """The time of the sandbox's clock, if it was stopped when it was last read."""
+        self._offset = 0.0
+        """Seconds that a running clock was ahead of this machine's when it was last read."""
         self.requests: deque[tuple[int, float, SandboxRequest, SandboxResponse]] = deque(maxlen=MAX_REQUESTS)
         """The newest requests to the interface and visits, with their numbers and times."""
         self.operate = operate or self.carry_out
@@ -227,7 +229,8 @@ class Emulator:
         if not is_own:
             if len(request.body) > MAX_SHOWN:
                 request = request._replace(body=request.body[:MAX_SHOWN])
-            self.requests.append((next(self._numbers), self.clock(), request, response))
+            at = self.clock() + self._offset if self.stopped is None else self.stopped
+            self.requests.append((next(self._numbers), at, request, response))
             self._changes += 1
         if self.stopped is None:
             return response
@@ -268,7 +271,7 @@ class Emulator:
     def now(self, db: sqlite3.Connection) -> tuple[float, int]:
         """Return the time of the sandbox's clock, in seconds since 1970, and the credits left."""
         offset, stopped, left = db.execute("SELECT clock_offset, clock_stopped, credits FROM account").fetchone()
-        self.stopped = stopped
+        self._offset, self.stopped = offset, stopped
         return float(self.clock() + offset if stopped is None else stopped), left
 
     def version(self) -> str:
@@ -282,7 +285,7 @@ class Emulator:
             for table in _TABLES:
                 db.execute(f"DELETE FROM {table}")  # noqa: S608 - the names are ours
             db.execute(_ACCOUNT)
-        self.stopped = None
+        self._offset, self.stopped = 0.0, None
 
     def _allows(self, address: str) -> bool:
         found = ip_address(address.partition("%")[0])

@@ -96,7 +96,8 @@ def stored(emulator: Emulator) -> list[str]:
 
 def respond(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
     """Carry out a request with the faults that apply to it, in the order they were set."""
-    path, met = request.path.removeprefix(BASE_PATH), list[Fault]()
+    path = request.path.removeprefix(BASE_PATH) if request.path.startswith(BASE_PATH) else ""
+    met = list[Fault]()
     with emulator.writing() as db:
         for number, spec in db.execute("SELECT number, spec FROM faults").fetchall() if path in _PATHS else ():
             fault = parse(spec)

@@ -115,9 +115,11 @@ def _field(field: Field) -> Schema:
     schema: Schema = {"type": "string", "minLength": 1}
     if field.choices:
         schema["enum"] = list(field.choices)
+    if not field.typed:  # the key, or a field of the sandbox's own endpoints
+        return schema
     if field.name in _FORMATS:
         schema["format"] = _FORMATS[field.name]
-    elif field.typed and (form := FORMATS.get(field.name)):
+    elif form := FORMATS.get(field.name):
         schema["pattern"] = f"^{form.pattern}(,{form.pattern})*$" if field.several else f"^{form.pattern}$"
     return schema
 

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import unquote_plus
 
-from msgctl.operations import OPERATIONS, SEND_CALL
+from msgctl.operations import OPERATIONS, SEND_CALL, Place
 from msgctl.sandbox.emulator import MAX_SHOWN
 from msgctl.sandbox.protocol import BASE_PATH, WHERE, Refusal, SandboxRequest, SandboxResponse, masked
 from msgctl.text import timestamp
@@ -85,7 +85,8 @@ def _rule(path: str, refusal: Refusal) -> str:
         return "message and voice are required without audio-code, and must not be combined with it."
     field = next((field for field in operation.fields if field.name == name), None)
     if field is None:
-        return f"{operation.method} {operation.path} takes client and key {WHERE[operation.credentials]}."
+        body = ", and a JSON body" if any(field.place is Place.JSON for field in operation.fields) else ""
+        return f"{operation.method} {operation.path} takes client and key {WHERE[operation.credentials]}{body}."
     parts = [
         field.kind.value,
         "required" if field.required else "optional",

@@ -242,14 +242,14 @@ def _fields(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
 def _checked(field: Field, value: Any) -> Any:
     name, kind = field.name, field.kind
     if kind is Kind.ARRAY:
-        if not isinstance(value, list):
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
             raise invalid(name, "must be an array of strings")
         return [_checked(field._replace(kind=Kind.STRING), each) for each in value]
     if field.least is not None and type(value) in (int, float):  # in JSON
         value = str(value)
     # JSON can hold half of a surrogate pair.
     if not isinstance(value, str) or (not value.isascii() and _SURROGATE.search(value)):
-        raise invalid(name, "must be a string of Unicode text")
+        raise invalid(name, f"must be {'Unicode text' if isinstance(value, str) else 'a string'}")
     if field.least is not None:
         return _number(field, value, field.least)
     if kind is Kind.BOOLEAN:

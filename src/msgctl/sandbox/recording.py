@@ -21,6 +21,7 @@ from msgctl.sandbox.protocol import (
     SandboxRequest,
     SandboxResponse,
     json_response,
+    masked,
 )
 
 
@@ -83,13 +84,16 @@ def _response(status: int, body: bytes, content_type: str) -> SandboxResponse:
 
 
 def _described(request: SandboxRequest) -> dict[str, Any]:
-    """Return a request as it is recorded: its path below the base path, and its parameters without client and key."""
+    """Return a request as it is recorded: its path below the base path, and its parameters without client and key.
+
+    The key is also taken out of where it does not belong: the path, and a JSON body.
+    """
     body = request.body.decode("utf-8", "replace")
     form = parse_qsl(body, keep_blank_values=True) if request.media_type() == FORM_TYPE else []
     query = parse_qsl(request.query, keep_blank_values=True)
     return {
         "method": request.method,
-        "path": request.path.removeprefix(BASE_PATH),
+        "path": masked(request.path.removeprefix(BASE_PATH)),
         "query": [pair for pair in query if pair[0] not in ("client", "key")],
         "form": [pair for pair in form if pair[0] not in ("client", "key")],
         "json": _loaded(body) if request.media_type() == JSON_TYPE else None,
@@ -103,12 +107,15 @@ def _same(request: Mapping[str, Any]) -> str:
 
 
 def _key(request: SandboxRequest) -> str:
-    parameters = f"{request.query}&{request.body.decode('utf-8', 'replace')}"
+    parameters = f"{request.path}&{request.body.decode('utf-8', 'replace')}&{request.query}"
     return dict(parse_qsl(parameters)).get("key", "")
 
 
 def _loaded(body: str) -> Any:
     try:
-        return json.loads(body)
+        document = json.loads(body)
     except (ValueError, RecursionError):
-        return body
+        return masked(body)
+    if isinstance(document, dict):
+        return {name: value for name, value in document.items() if name not in ("client", "key")}
+    return document

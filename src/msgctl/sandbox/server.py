@@ -52,7 +52,8 @@ class Server:
         self.log = log
         self.hosts = {"localhost", host.lower(), *(name.lower() for name in hosts)}
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.socket = socket.create_server((host, port), family=family, backlog=256)
+        both = host == "::" and socket.has_dualstack_ipv6()
+        self.socket = socket.create_server((host, port), family=family, backlog=256, dualstack_ipv6=both)
         self.is_stopping = False
         self._wake: Callable[[], object] = lambda: None
 

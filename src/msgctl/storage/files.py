@@ -74,7 +74,7 @@ def check(path: Path, status: os.stat_result, *, name: str = "", is_private: boo
         fault, fix = f"is readable by other users (mode {mode:04o})", f"chmod 600 {typed(path)}"
     else:
         return
-    raise ConfigurationError(f"{name} {shown(path)} {fault}".lstrip(), fix)
+    raise ConfigurationError(f"{name.capitalize()} {shown(path)} {fault}".lstrip(), fix)
 
 
 def check_folder(path: Path) -> None:
@@ -325,7 +325,7 @@ class FileFormat:
             (version,) = db.execute("PRAGMA user_version").fetchone()
             if version != self.version:
                 age = "a newer" if version > self.version else "an older"
-                what = f"{self.name} {shown(path)} was written by {age} msgctl (schema {version})"
+                what = f"{self.name.capitalize()} {shown(path)} was written by {age} msgctl (schema {version})"
                 raise BrokenError(what, self.fix)
             stack.pop_all()
         return db
@@ -344,7 +344,7 @@ class FileFormat:
         """Check a file for damage (``PRAGMA quick_check``). Raises BrokenError and sqlite3.Error."""
         (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
-            raise BrokenError(f"{self.name} {shown(path)} is damaged: {found}", self.fix)
+            raise BrokenError(f"{self.name.capitalize()} {shown(path)} is damaged: {found}", self.fix)
 
     def build(self, db: sqlite3.Connection) -> None:
         """Make the tables, in the open transaction, and mark the file as one of this kind."""
