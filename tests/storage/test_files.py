@@ -169,3 +169,19 @@ def test_a_lock_that_is_held_for_long_is_given_up(file: Path, monkeypatch: pytes
     monkeypatch.setattr(files, "MOST_WAIT", 0)
     with files.locked(file), pytest.raises(ConfigurationError, match="Another program"), files.locked(file):
         pytest.fail("both have it")
+
+
+# --- where they are
+
+
+def test_a_user_without_a_home_folder_is_told_to_set_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless(*_: object) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for function in ("user_config_path", "user_state_path"):
+        monkeypatch.setattr(f"platformdirs.{function}", homeless)
+    with pytest.raises(ConfigurationError, match="no home folder") as raised:
+        files.config_file({})
+    assert "HOME" in (raised.value.hint or "")
+    with pytest.raises(ConfigurationError, match="no home folder"):
+        files.state("history.sqlite3")

@@ -183,7 +183,7 @@ def explained(doing: str, path: Path, consequence: str = "") -> Iterator[None]:
 def config_file(environ: Mapping[str, str]) -> Path:
     """Return the file that MSGCTL_CONFIG names, else ``config.toml`` in the platform's configuration folder.
 
-    Raises ConfigurationError if the variable names the home of an unknown user.
+    Raises ConfigurationError if there is no home folder, or the variable names that of an unknown user.
     """
     named = environ.get("MSGCTL_CONFIG")
     if named:
@@ -195,17 +195,33 @@ def config_file(environ: Mapping[str, str]) -> Path:
             ) from None
     import platformdirs
 
-    return platformdirs.user_config_path("msgctl") / "config.toml"
+    with _home_needed():
+        return platformdirs.user_config_path("msgctl") / "config.toml"
 
 
 OPTOUTS = "optouts.sqlite3"
 
 
 def state(name: str) -> Path:
-    """Return a file or folder in the platform's state folder, such as ``history.sqlite3``."""
+    """Return a file or folder in the platform's state folder, such as ``history.sqlite3``.
+
+    Raises ConfigurationError if there is no home folder.
+    """
     import platformdirs
 
-    return platformdirs.user_state_path("msgctl") / name
+    with _home_needed():
+        return platformdirs.user_state_path("msgctl") / name
+
+
+@contextmanager
+def _home_needed() -> Iterator[None]:
+    """Explain that there is no home folder, as for a container's user without an entry in the password database."""
+    try:
+        yield
+    except RuntimeError:
+        raise ConfigurationError(
+            "There is no home folder: HOME is not set, and this user has no account", "Set HOME to a folder."
+        ) from None
 
 
 def has_optouts() -> bool:
