@@ -116,6 +116,15 @@ def test_a_send_whose_result_cannot_be_written_exits_with_5(service: Service) ->
 
 
 @needs_full
+def test_a_change_whose_result_cannot_be_written_is_not_called_a_message(service: Service) -> None:
+    service.will(respond({"urlShort": "https://s.example/1"}))
+    done = shell("msgctl url shorten https://example.com --name launch >/dev/full")
+    assert done.returncode == 5
+    assert b"Do not repeat the command" in done.stderr
+    assert b"second message" not in done.stderr
+
+
+@needs_full
 @pytest.mark.parametrize("line", ["profile list", "sms send --help", f"{SEND} -n"])
 def test_local_output_that_cannot_be_written_exits_with_3(line: str, service: Service) -> None:
     done = shell(f"msgctl {line} >/dev/full")

@@ -23,6 +23,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.errors import report, usage_error
 from msgctl.cli.tree import Root, group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
+from msgctl.operations import Effect
 from msgctl.output.result import Format, OwnResult
 
 if TYPE_CHECKING:
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-NOT_AGAIN = "Do not send again to see the result: that would send a second message. See: msgctl history"
+NOT_AGAIN = {
+    Effect.SENDS: "Do not send again to see the result: that would send a second message. See: msgctl history",
+    Effect.CHANGES: "Do not repeat the command to see the result: that would make the request a second time.",
+}
 
 
 def build() -> Any:
@@ -56,7 +60,7 @@ def run(arguments: Sequence[str], context: Context) -> int:
     why = f"could not be written to standard output: {fault.strerror}"
     error: MsgctlError = ConfigurationError(f"The output {why}", "Free some space, or write elsewhere.")
     if context.carried_out:
-        error = OutcomeUnknownError(f"The request was carried out, but its result {why}", NOT_AGAIN)
+        error = OutcomeUnknownError(f"The request was carried out, but its result {why}", _not_again(context))
     told = report(error, context)
     return code or told
 
@@ -86,10 +90,15 @@ def _run(arguments: Sequence[str], context: Context) -> int:
         abandon(context.stdout)
         interrupted = Interrupted("Interrupted")
         if context.carried_out:
-            interrupted = Interrupted("Interrupted after the request was carried out", NOT_AGAIN)
+            interrupted = Interrupted("Interrupted after the request was carried out", _not_again(context))
         return report(interrupted, context, arguments)
     except Exception as error:  # noqa: BLE001 (a traceback may leak request data)
         return report(unexpected(error), context, arguments)
+
+
+def _not_again(context: Context) -> str | None:
+    """Return the advice after a request whose result was lost; a job has no operation of its own."""
+    return NOT_AGAIN.get(context.operation.effect if context.operation else Effect.SENDS)
 
 
 # --- signals
