@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -175,6 +176,23 @@ def test_an_unfinished_job_counts_however_old_it_is(jobs: Jobs, service: Service
     jobs.sms(everyone, "--yes").refused(2, f"Job {job} already sends this message to 3 of 3 recipients", "job resume")
     jobs.sms(everyone, "--dry-run").refused(2, job)
     assert sends(service) == []
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_a_recent_ledger_that_cannot_be_read_stops_the_same_job(
+    jobs: Jobs, service: Service, tool: Tool, home: Path, everyone: str, mode: int
+) -> None:
+    job = jobs.send(everyone)
+    ledger = folder(home) / f"{job}.sqlite3"
+    if mode == 0o600:
+        ledger.write_bytes(b"not a ledger" * 1000)
+    ledger.chmod(mode)
+    os.utime(ledger, (tool.clock.now, tool.clock.now))
+    jobs.sms(everyone, "--yes").refused(3, f"Cannot tell whether job {job} sent this message", ledger.name, "--again")
+    assert sent_to(service) == sorted([ANA, LUIS, EVA])
+    assert jobs.sms(everyone, "--yes", "--again").code == 0
+    os.utime(ledger, (tool.clock.now - 86_400, tool.clock.now - 86_400))
+    assert jobs.sms(table(home, "phone", "573001111111", name="other.csv"), "--yes").code == 0
 
 
 def test_of_the_same_job_started_twice_at_once_one_is_refused(service: Service, everyone: str) -> None:

@@ -206,3 +206,13 @@ def test_links_folders_and_pipes_are_not_ledgers(store: Store, tmp_path: Path) -
     os.mkfifo(store.path("20261123-000000"))
     for job in store.ids():
         assert "regular file" in fault(store, job)
+
+
+def test_the_newest_job_is_not_looked_for_behind_a_ledger_that_cannot_be_read(store: Store) -> None:
+    write(store.path(JOB), rows(1))
+    store.path(OTHER).write_bytes(b"not a ledger")
+    for job in (None, "name"):
+        with pytest.raises(ConfigurationError, match=OTHER):
+            store.find(job)
+    os.utime(store.path(OTHER), (1, 1))
+    assert store.find(None) == JOB

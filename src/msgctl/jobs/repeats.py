@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,13 +38,21 @@ def find(store: Store, db: sqlite3.Connection, spec: JobSpec, recipients: int, n
     """Return the newest job that most of the recipients of a new one are in, with the same message and account.
 
     ``db`` is the new job's ledger, with no transaction open. Jobs that finished more than 24 hours ago do not count.
+    Raises ConfigurationError if a ledger that was used within 24 hours cannot be read.
     """
     if spec.performs is not ops.BLOCK_PHONE:
         for job in reversed(store.ids()):
-            with suppress(ConfigurationError):  # it is damaged, or was just removed
+            try:
                 found = _compared(store.path(job), db, spec, now)
-                if found is not None and found[0] * 2 > recipients:
-                    return Repeat(job, *found)
+            except ConfigurationError as error:
+                if store.changed(job) <= now - RECENT:  # or it was just removed
+                    continue
+                raise ConfigurationError(
+                    f"Cannot tell whether job {job} sent this message: {error.message}",
+                    "\n".join(filter(None, (error.hint, "To send without this check, add --again."))),
+                ) from error
+            if found is not None and found[0] * 2 > recipients:
+                return Repeat(job, *found)
     return None
 
 

@@ -49,19 +49,35 @@ class Store:
         return []
 
     def find(self, job: str | None) -> str:
-        """Return the id of the newest job with an id or a name; None finds the newest of all. Raises UsageError."""
+        """Return the id of the newest job with an id or a name; None finds the newest of all.
+
+        Raises UsageError if there is none, and ConfigurationError if it may be one whose ledger cannot be read.
+        """
         if job is not None and _ID.fullmatch(job) and os.path.lexists(self.path(job)):
             return job
         found: list[tuple[float, str]] = []
+        unreadable: list[tuple[float, ConfigurationError]] = []
         for each in self.ids():
-            with suppress(ConfigurationError):  # a damaged one has no name
+            try:
                 spec, created, _ = facts(self.path(each))
+            except ConfigurationError as error:
+                unreadable.append((self.changed(each), error))
+            else:
                 if job in (None, spec.name):
                     found.append((created, each))
+        newest = max(found)[0] if found else 0.0
+        if hidden := [each for changed, each in unreadable if changed > newest]:
+            raise hidden[-1]
         if not found:
             what = "There are no jobs" if job is None else f"There is no job {quote(job)}"
             raise UsageError(what, "List the jobs: msgctl job list")
         return max(found)[1]
+
+    def changed(self, job: str) -> float:
+        """Return when a job's ledger was last changed, in seconds since 1970; 0 if it is not there any more."""
+        with suppress(OSError):
+            return self.path(job).lstat().st_mtime
+        return 0.0
 
     def is_running(self, job: str) -> bool:
         """Return whether a process is running a job."""
