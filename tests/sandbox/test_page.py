@@ -186,6 +186,15 @@ def test_a_phone_is_chosen_by_keyboard_and_messages_are_searched(page: Any, serv
 
 
 @in_browser
+@pytest.mark.parametrize("hash", ["#%", f"#+{PHONE}"])
+def test_a_typed_hash_chooses_the_phone_of_its_digits(page: Any, served: Served, hash: str) -> None:
+    post(served, "/send-sms", phone=PHONE, sms="Hola")
+    page.goto("about:blank")
+    page.goto(f"http://127.0.0.1:{served.port}/{hash}")
+    page.get_by_text("Hola", exact=True).wait_for()
+
+
+@in_browser
 def test_a_short_url_is_clicked(page: Any, served: Served) -> None:
     post(served, "/url/short", name="offers", url_long="https://example.com/")
     page.get_by_role("button", name="Click").click()

@@ -144,6 +144,7 @@ def test_only_allowed_addresses_may_use_the_interface(tmp_path: Path, allowed: s
 # --- who may call
 
 
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="needs IPv6")
 def test_all_addresses_include_those_of_ipv4(tmp_path: Path) -> None:
     emulator = Emulator(tmp_path / "state.db", allowed=[ip_network("127.0.0.0/8")])
     with closing(emulator), serving(emulator, Server("::", 0, lambda _: None)) as served:
