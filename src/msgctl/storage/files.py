@@ -195,11 +195,14 @@ def config_file(environ: Mapping[str, str]) -> Path:
             ) from None
     import platformdirs
 
-    with _home_needed():
+    try:
         return platformdirs.user_config_path("msgctl") / "config.toml"
+    except RuntimeError:
+        raise ConfigurationError(*_NO_HOME) from None
 
 
 OPTOUTS = "optouts.sqlite3"
+_NO_HOME = "There is no home folder: HOME is not set, and this user has no account", "Set HOME to a folder."
 
 
 def state(name: str) -> Path:
@@ -209,19 +212,10 @@ def state(name: str) -> Path:
     """
     import platformdirs
 
-    with _home_needed():
-        return platformdirs.user_state_path("msgctl") / name
-
-
-@contextmanager
-def _home_needed() -> Iterator[None]:
-    """Explain that there is no home folder, as for a container's user without an entry in the password database."""
     try:
-        yield
-    except RuntimeError:
-        raise ConfigurationError(
-            "There is no home folder: HOME is not set, and this user has no account", "Set HOME to a folder."
-        ) from None
+        return platformdirs.user_state_path("msgctl") / name
+    except RuntimeError:  # as for a user of a container
+        raise ConfigurationError(*_NO_HOME) from None
 
 
 def has_optouts() -> bool:
