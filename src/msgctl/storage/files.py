@@ -195,8 +195,10 @@ def config_file(environ: Mapping[str, str]) -> Path:
             ) from None
     import platformdirs
 
-    with _home_needed():
+    try:
         return platformdirs.user_config_path("msgctl") / "config.toml"
+    except RuntimeError:
+        raise _no_home() from None
 
 
 OPTOUTS = "optouts.sqlite3"
@@ -209,19 +211,17 @@ def state(name: str) -> Path:
     """
     import platformdirs
 
-    with _home_needed():
-        return platformdirs.user_state_path("msgctl") / name
-
-
-@contextmanager
-def _home_needed() -> Iterator[None]:
-    """Explain that there is no home folder, as for a container's user without an entry in the password database."""
     try:
-        yield
+        return platformdirs.user_state_path("msgctl") / name
     except RuntimeError:
-        raise ConfigurationError(
-            "There is no home folder: HOME is not set, and this user has no account", "Set HOME to a folder."
-        ) from None
+        raise _no_home() from None
+
+
+def _no_home() -> ConfigurationError:
+    """Return the error for a user without an entry in the password database, as in many containers."""
+    return ConfigurationError(
+        "There is no home folder: HOME is not set, and this user has no account", "Set HOME to a folder."
+    )
 
 
 def has_optouts() -> bool:
