@@ -225,7 +225,7 @@ def _no_home() -> ConfigurationError:
 
 
 def has_optouts() -> bool:
-    """Return whether there is an opt-out list. Raises ConfigurationError if that cannot be found out."""
+    """Return whether there is an opt-out list. Raises ConfigurationError if that cannot be checked."""
     with explained("read", path := state(OPTOUTS)):
         return path.exists()
 
