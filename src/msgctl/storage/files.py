@@ -198,11 +198,10 @@ def config_file(environ: Mapping[str, str]) -> Path:
     try:
         return platformdirs.user_config_path("msgctl") / "config.toml"
     except RuntimeError:
-        raise ConfigurationError(*_NO_HOME) from None
+        raise _no_home() from None
 
 
 OPTOUTS = "optouts.sqlite3"
-_NO_HOME = "There is no home folder: HOME is not set, and this user has no account", "Set HOME to a folder."
 
 
 def state(name: str) -> Path:
@@ -214,8 +213,15 @@ def state(name: str) -> Path:
 
     try:
         return platformdirs.user_state_path("msgctl") / name
-    except RuntimeError:  # as for a user of a container
-        raise ConfigurationError(*_NO_HOME) from None
+    except RuntimeError:
+        raise _no_home() from None
+
+
+def _no_home() -> ConfigurationError:
+    """Return the error for a user without an entry in the password database, as in many containers."""
+    return ConfigurationError(
+        "There is no home folder: HOME is not set, and this user has no account", "Set HOME to a folder."
+    )
 
 
 def has_optouts() -> bool:
