@@ -30,6 +30,7 @@ PAUSE = 0.01
 
 MAKE_ROOM = "Free some space on the disk, then try again."
 CHECK_PERMISSIONS = "Check the permissions of the file and its folder."
+NO_HOME, SET_HOME = "There is no home folder: HOME is not set, and this user has no account", "Set HOME to a folder."
 
 
 def make_folder(path: Path) -> None:
@@ -195,8 +196,10 @@ def config_file(environ: Mapping[str, str]) -> Path:
             ) from None
     import platformdirs
 
-    with _home_needed():
+    try:
         return platformdirs.user_config_path("msgctl") / "config.toml"
+    except RuntimeError:
+        raise ConfigurationError(NO_HOME, SET_HOME) from None
 
 
 OPTOUTS = "optouts.sqlite3"
@@ -209,19 +212,10 @@ def state(name: str) -> Path:
     """
     import platformdirs
 
-    with _home_needed():
-        return platformdirs.user_state_path("msgctl") / name
-
-
-@contextmanager
-def _home_needed() -> Iterator[None]:
-    """Explain that there is no home folder, as for a container's user without an entry in the password database."""
     try:
-        yield
+        return platformdirs.user_state_path("msgctl") / name
     except RuntimeError:
-        raise ConfigurationError(
-            "There is no home folder: HOME is not set, and this user has no account", "Set HOME to a folder."
-        ) from None
+        raise ConfigurationError(NO_HOME, SET_HOME) from None
 
 
 def has_optouts() -> bool:
