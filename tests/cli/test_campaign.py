@@ -466,6 +466,8 @@ def test_no_test_message_goes_to_someone_who_opted_out(jobs: Jobs, service: Serv
     assert jobs("optout", "add", EVA).code == 0
     done = jobs("sms", "bulk", everyone, "-m", "Hola", "--test-to", f"+{EVA}", "--yes")
     done.refused(2, f"{EVA} has opted out of messages", f"msgctl optout remove {EVA}")
+    as_typed = ("--test-to", EVA[2:], "--no-number-check", "--country-code", "CO")
+    jobs("sms", "bulk", everyone, "-m", "Hola", *as_typed, "--yes").refused(2, f"{EVA} has opted out of messages")
     assert (service.received, files(home)) == ([], [])
 
 

@@ -65,7 +65,7 @@ def api(
 
     Use it for endpoints msgctl has no command for. Client and key are added where the service expects them. The body of
     the response is printed unchanged. A non-success status exits with 1, or with 5 if the request may have been carried
-    out. A response that is only an error exits with 1.
+    out. A success whose body has only `error` and `msg` also exits with 1.
 
     GET requests may be retried; all other requests are sent only once.
 

@@ -91,9 +91,9 @@ def make(
     context.check_fields(SUMMARY if context.options.dry_run else report.SUMMARY)
     is_sms = spec.performs is ops.SEND_SMS
     test_to = None if rules.test_to is None else numbers.one(context, rules.test_to, sms=is_sms)
-    if test_to and optouts.among([test_to]):
-        fix = f"Choose another number for --test-to, or run: msgctl optout remove {test_to}"
-        raise UsageError(f"{test_to} has opted out of messages", fix)
+    if test_to and (found := optouts.among([test_to, phones.meant(test_to, numbers.code(context))])):
+        fix = f"Choose another number for --test-to, or run: msgctl optout remove {found[0]}"
+        raise UsageError(f"{found[0]} has opted out of messages", fix)
     zones = None
     if spec.window is not None:
         zones = ZoneFinder(Window.parse(spec.window, spec.days), context.profile.timezone, context.clock())

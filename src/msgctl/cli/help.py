@@ -87,7 +87,7 @@ def _folded(line: str, width: int) -> str:
 
 
 def _narrow(formatter: Any) -> Any:
-    """Return a formatter of plain pages that leaves two thirds of a narrow terminal to the texts."""
+    """Return a formatter of plain pages that leaves two thirds of a narrow terminal to the descriptions."""
 
     class Narrow(formatter):  # type: ignore[misc]
         def write_dl(self, rows: Any, col_max: int = 30, col_spacing: int = 2) -> None:
@@ -97,7 +97,7 @@ def _narrow(formatter: Any) -> Any:
 
 
 def _hide_type(param: Any) -> None:
-    """Let a page not show <str> beside an argument, or <int> beside an option that is counted."""
+    """Hide <str> beside an argument, and <int> beside an option that is counted."""
     if hasattr(param, "type"):
         param.type = copy.copy(param.type)
         param.type.get_metavar = lambda **_: ""

@@ -45,7 +45,7 @@ RESPONSE = "response"
 USUAL_LIMIT = 20
 DAY = 86400
 SECONDS = len("2026-12-01T09:00:00")
-"""How much of a time is shown; the rest puts what was sent in the same second into order."""
+"""How much of a time is shown; the rest only orders what was sent in the same second."""
 MOST_LISTED = 1_000_000
 
 _COLUMNS = ("time", "phone", "outcome", "id", "status", "state", "credits", "parameters", RESPONSE)
@@ -58,7 +58,7 @@ _OF_JOB = f"""
     WHERE {_WANTED} AND (:running OR line NOT IN in_flight)
     ORDER BY number DESC, line DESC LIMIT :limit
 """  # noqa: S608
-# What a killed process left in flight; the last thing that it wrote was that it would send this.
+# What a killed process left in flight. Its last write was this intent, so the time of the file is used.
 _LOST = f"""
     SELECT :written AS time, phone, outcome.state, outcome.id, status, delivery, credits, parameters, NULL
     FROM outcome JOIN message ON message.id = message

@@ -19,7 +19,7 @@ LONGEST_LINE = 4096
 
 
 def confirm(context: Context, question: str, otherwise: str = "nothing was changed") -> None:
-    """Ask for a yes, unless --yes was given; ``otherwise`` says what no answer means.
+    """Ask for a yes, unless --yes was given; ``otherwise`` says what happens without a yes.
 
     Raises Cancelled for any other answer, Interrupted on Ctrl-C, and UsageError without a terminal.
     """

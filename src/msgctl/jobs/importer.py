@@ -88,7 +88,7 @@ class Importer:
     ) -> None:
         """``zones`` finds time zones, for a job with a window.
 
-        ``meant`` finds the international number of each phone to exclude it by; None if the phones are international.
+        ``meant`` returns the international number of a phone, to exclude it by; None if all are international already.
         """
         self._path = path
         self._new = path.with_name(f".{path.name}.new")

@@ -45,7 +45,7 @@ class Runner(Workers):
     ) -> None:
         """Without ``waits`` the job ends when all who are left must wait for their window.
 
-        ``opted_out`` returns the numbers that are left out when the window has opened.
+        ``opted_out`` returns the numbers to leave out when the window opens.
         """
         super().__init__(ledger, connect, ledger.totals.unsent, monotonic)
         spec = ledger.spec
@@ -84,7 +84,7 @@ class Runner(Workers):
             raise WaitError(delay)
         if self._hours is not None:
             self._ledger.open_to(self._hours.open_zones())
-            if self.waits_until is not None:  # that can have taken days
+            if self.waits_until is not None:  # people may have opted out during the wait
                 self._ledger.leave_out(self._opted_out())
                 self.waits_until = None
         size = self._allowed()

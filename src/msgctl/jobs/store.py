@@ -51,7 +51,7 @@ class Store:
     def find(self, job: str | None) -> str:
         """Return the id of the newest job with an id or a name; None finds the newest of all.
 
-        Raises UsageError if there is none, and ConfigurationError if it may be one whose ledger cannot be read.
+        Raises UsageError if no job has it, and ConfigurationError if an unreadable ledger may be the newest.
         """
         if job is not None and _ID.fullmatch(job) and os.path.lexists(self.path(job)):
             return job

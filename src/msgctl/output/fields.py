@@ -20,8 +20,8 @@ METRIC_FIELDS = ("category", "property", "clicks", "percent", "date", "region", 
 
 GAP = "  "
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?![0-9.]*\Z|(?=.*[0-9] +[0-9(])[0-9 ().-]*\Z)")
-"""A cell that a spreadsheet would run as a formula. A number with a sign is not, nor is +57 300 123-4567, since two
-numbers beside each other are no arithmetic; 57-300 behind a sign is."""
+"""A cell that a spreadsheet would run as a formula. +57-300 is one; +57300 is a number, and +57 300 123-4567 is text,
+because two of its numbers have only a space between them."""
 
 Row = Mapping[str, Any]
 

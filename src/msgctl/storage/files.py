@@ -30,7 +30,6 @@ PAUSE = 0.01
 
 MAKE_ROOM = "Free some space on the disk, then try again."
 CHECK_PERMISSIONS = "Check the permissions of the file and its folder."
-NO_HOME, SET_HOME = "There is no home folder: HOME is not set, and this user has no account", "Set HOME to a folder."
 
 
 def make_folder(path: Path) -> None:
@@ -199,7 +198,7 @@ def config_file(environ: Mapping[str, str]) -> Path:
     try:
         return platformdirs.user_config_path("msgctl") / "config.toml"
     except RuntimeError:
-        raise ConfigurationError(NO_HOME, SET_HOME) from None
+        raise _no_home() from None
 
 
 OPTOUTS = "optouts.sqlite3"
@@ -215,11 +214,18 @@ def state(name: str) -> Path:
     try:
         return platformdirs.user_state_path("msgctl") / name
     except RuntimeError:
-        raise ConfigurationError(NO_HOME, SET_HOME) from None
+        raise _no_home() from None
+
+
+def _no_home() -> ConfigurationError:
+    """Return the error for a user without an entry in the password database, as in many containers."""
+    return ConfigurationError(
+        "There is no home folder: HOME is not set, and this user has no account", "Set HOME to a folder."
+    )
 
 
 def has_optouts() -> bool:
-    """Return whether there is an opt-out list. Raises ConfigurationError if that cannot be found out."""
+    """Return whether there is an opt-out list. Raises ConfigurationError if that cannot be checked."""
     with explained("read", path := state(OPTOUTS)):
         return path.exists()
 
