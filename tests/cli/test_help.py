@@ -56,6 +56,17 @@ def test_examples_fit_on_a_line_of_a_terminal(node: Node, tool: Tool, monkeypatc
     assert "<" not in "".join(lines[:start])  # no names of Python's types
 
 
+@pytest.mark.parametrize("columns", [1, 4])
+def test_a_terminal_may_be_narrower_than_the_indentation(
+    columns: int, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert tool("--help", terminal=True).code == 0
+    wrong = tool("-p", "none", "balance", terminal=True)
+    assert wrong.code == 3
+    assert "profile" in wrong.err
+
+
 def test_every_line_of_the_exit_codes_is_kept_in_a_pipe(tool: Tool) -> None:
     assert "  Exit codes:\n    0 done, " in page(tool, NODES[0])
 

@@ -238,3 +238,10 @@ def test_every_character_can_be_printed_in_every_locale(locale: dict[str, str], 
     assert (table.code, table.stderr) == (0, b"")
     assert "Se" in table.stdout.decode(locale.get("PYTHONIOENCODING", "utf-8"))
     assert process(*SEND.split(), "--json", env=locale) == Outcome(0, body + b"\n", b"")
+
+
+def test_an_impossible_time_zone_stops_before_anything_is_sent(service: Service) -> None:
+    done = process(*SEND.split(), env={"TZ": "UTC-25"})
+    assert done.code == 3
+    assert 'not "UTC-25"' in str(done.err)
+    assert service.received == []

@@ -13,6 +13,7 @@ import select
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
@@ -25,6 +26,7 @@ from msgctl.cli.tree import Root, group
 from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
 from msgctl.operations import Effect
 from msgctl.output.result import Format, OwnResult
+from msgctl.values import quote
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -67,6 +69,9 @@ def run(arguments: Sequence[str], context: Context) -> int:
 
 def _run(arguments: Sequence[str], context: Context) -> int:
     """Run a command, print what it returns and what failed in it, and return the exit code."""
+    if abs(time.localtime().tm_gmtoff) >= 86_400:  # datetime would raise ValueError, perhaps only after a send
+        zone = ConfigurationError(f"TZ must be less than a day from UTC, not {quote(os.environ.get('TZ', ''))}")
+        return report(zone, context, arguments)
     try:
         with context.stack, build().make_context("msgctl", list(arguments), obj=context) as ctx:
             result = ctx.command.invoke(ctx)

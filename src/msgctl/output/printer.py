@@ -24,6 +24,8 @@ UNFOLDED = 10_000
 FOLLOWED_WIDTH = 20
 """The width of a column whose rows are printed as they come."""
 _USUAL_WIDTH = 80
+_LEAST_WIDTH = 10
+"""A narrower terminal folds lines itself: they could not be indented and wrapped any more."""
 
 
 class Screen(NamedTuple):
@@ -46,11 +48,12 @@ class Screen(NamedTuple):
 
 
 def terminal_width(stream: TextIO) -> int:
+    """Return the columns of a terminal: COLUMNS, else what the terminal says; at least `_LEAST_WIDTH`."""
     wanted = os.environ.get("COLUMNS", "")
     if wanted.isascii() and wanted.isdecimal() and len(wanted) < 6 and int(wanted) > 0:
-        return int(wanted)
+        return max(int(wanted), _LEAST_WIDTH)
     try:
-        return os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH
+        return max(os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH, _LEAST_WIDTH)
     except (OSError, ValueError):  # a stream that claims to be a terminal but has no file descriptor
         return _USUAL_WIDTH
 
