@@ -391,6 +391,13 @@ def test_last_ignores_the_sends_of_another_profile(tool: Tool, sandbox: Sandbox,
     assert service.received == []
 
 
+def test_last_names_the_time_of_a_message_without_an_id(tool: Tool, service: Service) -> None:
+    service.will(drop)
+    assert tool(*SEND).code == 5
+    (sent,) = tool("history", "--json").document
+    tool("state", "get", "--last").refused(2, f"the last message (sms send, {sent['time']}) has no ID")
+
+
 def test_last_and_identifiers_exclude_each_other_and_one_is_needed(tool: Tool, sandbox: Sandbox) -> None:
     tool("-p", "sandbox", "state", "get").refused(2, "ID", "--last")
     tool("-p", "sandbox", "state", "get", "m1", "--last").refused(2, "ID", "--last")

@@ -177,7 +177,10 @@ def _last_ids(context: Context) -> list[str]:
     if not profile.history:
         why += ", which says history = false"
     for last in entries[:1]:
-        why = f"the last message ({last['command']}, {last['time']}) has no ID; its outcome is {last['outcome']}"
+        from msgctl.cli.history import SECONDS
+
+        time = f"{last['time'][:SECONDS]}Z"
+        why = f"the last message ({last['command']}, {time}) has no ID; its outcome is {last['outcome']}"
     raise UsageError(f"--last: {why}", "Give the ID of each message; msgctl history lists earlier ones.")
 
 
