@@ -359,7 +359,7 @@ __msgctl_table() {
         table=(
             'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
             'option --until text Last day'
-            'option --by text One of day, month, command, job, country, profile'
+            'option --by =day,month,command,job,country,profile One of day, month, command, job, country, profile'
         ) ;;
     balance)
         table=(

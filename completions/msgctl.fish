@@ -283,7 +283,7 @@ function __msgctl_table
     case 'usage'
         echo 'option --since text First day: YYYY-MM-DD, today, yesterday, or 7d'
         echo 'option --until text Last day'
-        echo 'option --by text One of day, month, command, job, country, profile'
+        echo 'option --by =day,month,command,job,country,profile One of day, month, command, job, country, profile'
     case 'balance'
         echo 'command show - Show the credits left; msgctl balance does the same'
         echo 'command check - Exit with 0 if at least N credits are left, with 6 if not'

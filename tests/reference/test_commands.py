@@ -140,6 +140,8 @@ def test_the_description_is_complete() -> None:
     assert ALL["call send"]["options"][0]["names"] == ["-m", "--message"]
     (fault,) = (each for each in ALL["sandbox serve"]["options"] if each["names"] == ["--fault"])
     assert fault["choices"] == [], "503:0.1 is allowed, too"
+    (by,) = (each for each in ALL["usage"]["options"] if each["names"] == ["--by"])
+    assert by["choices"] == ["day", "month", "command", "job", "country", "profile"]
     defaults = {each["default"] for command in ALL.values() for each in command["options"]}
     assert [text for text in defaults if text and " " in text] == [], "a default is a value that can be given"
 

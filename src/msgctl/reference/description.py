@@ -13,6 +13,7 @@ from msgctl import __version__, operations
 from msgctl.cli import job
 from msgctl.cli.context import global_options
 from msgctl.cli.tree import Facts, children_of
+from msgctl.history.store import GROUPINGS
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Format
 from msgctl.sandbox import faults
@@ -176,6 +177,7 @@ def _choices() -> dict[str, tuple[str, ...]]:
         "--fault SPEC": faults.KINDS,
         "--only OUTCOME": (*job.OUTCOMES, "undelivered"),
         "job resend OUTCOME": ("undelivered", "refused"),
+        "--by GROUP": GROUPINGS,
         "--voice NAME": tuple(voices),
         "METHOD": METHODS,
         "api PATH": tuple(operation.path for operation in operations.OPERATIONS),
