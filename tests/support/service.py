@@ -149,7 +149,7 @@ class Service:
         self._otherwise = behaviour
 
     def hang_up(self, times: int) -> None:
-        """Close the next connections before anything, the TLS handshake included, has passed."""
+        """Close the next connections at the first bytes of the client, which are those of the TLS handshake."""
         self._hang_ups = times
 
     def start(self) -> None:
@@ -172,6 +172,9 @@ class Service:
             self.connections += 1
             if self._hang_ups:
                 self._hang_ups -= 1
+                connection.settimeout(PATIENCE)
+                with contextlib.suppress(OSError):
+                    connection.recv(65536)  # what is unread would turn the end into a reset
                 connection.close()
                 continue
             thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
