@@ -517,6 +517,16 @@ def test_a_connection_that_took_half_a_request_is_not_used_again(monkeypatch: py
         assert service.connections == 2
 
 
+def test_an_ipv6_address_has_its_brackets_in_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise httpcore.ConnectError
+
+    monkeypatch.setattr(httpcore.SyncBackend, "connect_tcp", refuse)
+    with calling("http://[::1]:8081/api/v1") as client, pytest.raises(NotReachedError) as no:
+        client.fetch(SEND)
+    assert no.value.what == "No connection to [::1]:8081"
+
+
 def test_an_abandoned_lookup_does_not_keep_the_process_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
     is_daemon: list[bool] = []
 

@@ -130,6 +130,7 @@ def test_the_phone_column_is_found_exactly_or_else_in_any_case(header: str, aske
         (f"phone,mobile\n{ANA},{LUIS}\n", "phone"),
         (f'{{"who": "Ana", "contact": {ANA}}}\n', "contact"),
         (f"id,contact\n12,{ANA}\n", "contact"),
+        (f"name,contact\nAna,{ANA}\nLuis\n", "contact"),
     ],
 )
 def test_the_phone_column_is_found_by_its_name_or_content(content: str, found: str) -> None:

@@ -115,6 +115,12 @@ def test_other_windows_are_usage_errors(hours: str, days: str | None) -> None:
         Window.parse(hours, days)
 
 
+def test_a_window_is_open_from_its_first_minute_to_before_its_last() -> None:
+    window = Window.parse("08:00-19:00")
+    times = [utc(f"2026-12-01T{time}") for time in ("12:59", "13:00", "23:59")] + [utc("2026-12-02T00:00")]
+    assert [window.is_open([BOGOTA], moment) for moment in times] == [False, True, True, False]
+
+
 def test_the_window_of_colombia_is_closed_on_public_holidays() -> None:
     pytest.importorskip("holidays")
     window = Window.parse("co")
