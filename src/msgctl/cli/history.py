@@ -18,7 +18,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.requests import Country, CountryCode, optional
 from msgctl.cli.tree import command, expanded, group
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.history.store import FIELDS, message_of, number, reading
+from msgctl.history.store import FIELDS, SECONDS, message_of, number, reading
 from msgctl.jobs.database import LEDGER
 from msgctl.jobs.report import finished
 from msgctl.jobs.spec import JobSpec
@@ -44,8 +44,6 @@ RESPONSE = "response"
 """The response, if the outcome is unknown; shown only with --fields."""
 USUAL_LIMIT = 20
 DAY = 86400
-SECONDS = len("2026-12-01T09:00:00")
-"""How much of a time is shown; the rest only orders what was sent in the same second."""
 MOST_LISTED = 1_000_000
 
 _COLUMNS = ("time", "phone", "outcome", "id", "status", "state", "credits", "parameters", RESPONSE)

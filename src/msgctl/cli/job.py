@@ -257,6 +257,7 @@ def resend(
             replace(ledger.spec, max_credits=None, at=None, canary=None),
             lambda importer: importer.read(former_recipients(ledger, found), partial(former_message, ledger)),
             Rules(again=True),
+            # The ledger's numbers may be unchecked: then the opt-out list has them under another spelling.
             Numbers(None if country is None else str(country), no_number_check=True),
         )
 

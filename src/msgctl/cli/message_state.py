@@ -166,7 +166,7 @@ def _named(id: str, error: MsgctlError) -> MsgctlError:
 
 def _last_ids(context: Context) -> list[str]:
     """Return the message ids of the last send of the profile."""
-    from msgctl.history.store import reading
+    from msgctl.history.store import SECONDS, reading
 
     profile = context.profile
     with reading() as history:
@@ -177,8 +177,6 @@ def _last_ids(context: Context) -> list[str]:
     if not profile.history:
         why += ", which says history = false"
     for last in entries[:1]:
-        from msgctl.cli.history import SECONDS
-
         time = f"{last['time'][:SECONDS]}Z"
         why = f"the last message ({last['command']}, {time}) has no ID; its outcome is {last['outcome']}"
     raise UsageError(f"--last: {why}", "Give the ID of each message; msgctl history lists earlier ones.")

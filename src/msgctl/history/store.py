@@ -78,6 +78,9 @@ _ENTRIES = f"SELECT {', '.join(_READ)} FROM entries JOIN dispatches ON number = 
 _SUMMED = """SELECT time, profile, command, NULL AS job, phone, outcome, credits
     FROM entries JOIN dispatches ON number = dispatch"""
 
+SECONDS = len("2026-12-01T09:00:00")
+"""How much of a time is shown; the rest only orders what was sent in the same second."""
+
 Document = dict[str, Any]
 
 # An infinite or negative charge, or one of more than twelve digits, is a mistake of the service. Jobs ignore it, too.
