@@ -48,12 +48,13 @@ __msgctl_table() {
             'option --message-file files Read the message from a file; - is standard input'
             'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
-            'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
-            'option --once text Send at most once under this key; later calls print the same result'
+            'option --gsm7 - Replace letters outside GSM-7 (á → a) and leave out emoji, so that the message needs fewer segments'
+            'option --once text Send at most once per key; later runs print the first result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
             'option --ignore-optout - Send even to numbers that opted out'
             'option --wait - Wait until every message is delivered; exit 6 if one is not'
             'option --max-wait text With --wait: maximum seconds to wait'
+            'options --until text With --wait: a state to wait for (repeatable)'
         ) ;;
     'sms bulk')
         table=(
@@ -61,10 +62,11 @@ __msgctl_table() {
             'option -m,--message text Text of the message, with {column} placeholders'
             'option --message-file files Read the template from a file; - is standard input'
             'option --phone-column text Column with the phone numbers; detected if omitted'
+            'option --first-number - If a cell has several numbers, use the first that can get the message'
             'option --skip-invalid - Skip invalid rows'
             'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
-            'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
+            'option --gsm7 - Replace letters outside GSM-7 (á → a) and leave out emoji, so that the message needs fewer segments'
             'option --concurrency text Maximum simultaneous requests; a resumed job keeps its own'
             'option --rate text Maximum recipients per second'
             'option --max-credits text Stop before the job costs more than N credits'
@@ -73,17 +75,18 @@ __msgctl_table() {
             'options --exclude files Leave out the numbers in this file: one per line, CSV, JSON Lines or .xlsx'
             'option --window text Send only at these hours, in the recipient'"'"'s time zone: 08:00-19:00, or co (Colombian law)'
             'option --days text With --window: only on these days, for example mon-sat'
-            'option --at text Schedule the job, for example for 2026-12-01 09:00; msgctl job run-due sends it'
+            'option --at text Schedule the job: 2026-12-01 09:00, tomorrow 09:00 or 09:00'
             'option --foreground - With --at: wait in the foreground, then send'
-            'option --again - Send even if another job sent the same message to the same people'
+            'option --again - Send even if most people got the same message in the last 24 hours, or will'
+            'option --exclude-repeats - Leave out people who got the same message in the last 24 hours, or will'
             'option --canary text Pause after N recipients; msgctl job resume continues'
-            'option --test-to text First send the message of the first row to this number'
+            'options --test-to text First send the message of the first row to this number'
         ) ;;
     'sms segments')
         table=(
             'argument - - '
             'option --message-file files Read the message from a file; - is standard input'
-            'option --gsm7 - Replace letters outside GSM-7 (á → a) so the message needs fewer segments'
+            'option --gsm7 - Replace letters outside GSM-7 (á → a) and leave out emoji, so that the message needs fewer segments'
         ) ;;
     call)
         table=(
@@ -101,11 +104,12 @@ __msgctl_table() {
             'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail if the call is not answered'
             'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
-            'option --once text Send at most once under this key; later calls print the same result'
+            'option --once text Send at most once per key; later runs print the first result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
             'option --ignore-optout - Send even to numbers that opted out'
             'option --wait - Wait until every message is delivered; exit 6 if one is not'
             'option --max-wait text With --wait: maximum seconds to wait'
+            'options --until text With --wait: a state to wait for (repeatable)'
         ) ;;
     'call bulk')
         table=(
@@ -117,6 +121,7 @@ __msgctl_table() {
             'option --retries text Number of call attempts, 1 to 3'
             'option --leave-voicemail,--no-leave-voicemail - Leave a voicemail if the call is not answered'
             'option --phone-column text Column with the phone numbers; detected if omitted'
+            'option --first-number - If a cell has several numbers, use the first that can get the message'
             'option --skip-invalid - Skip invalid rows'
             'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
@@ -128,11 +133,12 @@ __msgctl_table() {
             'options --exclude files Leave out the numbers in this file: one per line, CSV, JSON Lines or .xlsx'
             'option --window text Send only at these hours, in the recipient'"'"'s time zone: 08:00-19:00, or co (Colombian law)'
             'option --days text With --window: only on these days, for example mon-sat'
-            'option --at text Schedule the job, for example for 2026-12-01 09:00; msgctl job run-due sends it'
+            'option --at text Schedule the job: 2026-12-01 09:00, tomorrow 09:00 or 09:00'
             'option --foreground - With --at: wait in the foreground, then send'
-            'option --again - Send even if another job sent the same message to the same people'
+            'option --again - Send even if most people got the same message in the last 24 hours, or will'
+            'option --exclude-repeats - Leave out people who got the same message in the last 24 hours, or will'
             'option --canary text Pause after N recipients; msgctl job resume continues'
-            'option --test-to text First send the message of the first row to this number'
+            'options --test-to text First send the message of the first row to this number'
         ) ;;
     chatapp)
         table=(
@@ -148,7 +154,7 @@ __msgctl_table() {
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
             'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
-            'option --once text Send at most once under this key; later calls print the same result'
+            'option --once text Send at most once per key; later runs print the first result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
             'option --ignore-optout - Send even to numbers that opted out'
         ) ;;
@@ -160,7 +166,7 @@ __msgctl_table() {
             'option --body files Send the JSON object of this file instead of PHONE and VALUEs; - is standard input'
             'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
-            'option --once text Send at most once under this key; later calls print the same result'
+            'option --once text Send at most once per key; later runs print the first result'
             'option --resend-unknown - With --once: send again if the earlier outcome is unknown'
             'option --ignore-optout - Send even to numbers that opted out'
         ) ;;
@@ -169,6 +175,7 @@ __msgctl_table() {
             'argument - files '
             'arguments - - '
             'option --phone-column text Column with the phone numbers; detected if omitted'
+            'option --first-number - If a cell has several numbers, use the first that can get the message'
             'option --skip-invalid - Skip invalid rows'
             'option --template text Name of the template'
             'option --country-code countries Country of national numbers, for example CO'
@@ -180,11 +187,12 @@ __msgctl_table() {
             'options --exclude files Leave out the numbers in this file: one per line, CSV, JSON Lines or .xlsx'
             'option --window text Send only at these hours, in the recipient'"'"'s time zone: 08:00-19:00, or co (Colombian law)'
             'option --days text With --window: only on these days, for example mon-sat'
-            'option --at text Schedule the job, for example for 2026-12-01 09:00; msgctl job run-due sends it'
+            'option --at text Schedule the job: 2026-12-01 09:00, tomorrow 09:00 or 09:00'
             'option --foreground - With --at: wait in the foreground, then send'
-            'option --again - Send even if another job sent the same message to the same people'
+            'option --again - Send even if most people got the same message in the last 24 hours, or will'
+            'option --exclude-repeats - Leave out people who got the same message in the last 24 hours, or will'
             'option --canary text Pause after N recipients; msgctl job resume continues'
-            'option --test-to text First send the message of the first row to this number'
+            'options --test-to text First send the message of the first row to this number'
         ) ;;
     job)
         table=(
@@ -204,13 +212,13 @@ __msgctl_table() {
     'job show')
         table=(
             'argument - jobs '
-            'option --last - Use the newest job'
+            'option --last - Use the newest job that has begun'
             'option --follow - Keep showing it while it is running'
         ) ;;
     'job resume')
         table=(
             'argument - jobs '
-            'option --last - Use the newest job'
+            'option --last - Use the newest job that has begun'
             'option --resend-unknown - Resend messages with unknown outcome; some people may get them twice'
             'option --resend-refused - Resend messages that the service refused'
             'option --concurrency text Maximum simultaneous requests; a resumed job keeps its own'
@@ -223,21 +231,23 @@ __msgctl_table() {
     'job report')
         table=(
             'argument - jobs '
-            'option --last - Use the newest job'
+            'option --last - Use the newest job that has begun'
             'options --only =accepted,refused,unknown,pending,invalid,duplicate,excluded,undelivered Only these recipients: accepted, refused, unknown, pending, invalid, duplicate, excluded, or undelivered (repeatable; commas separate several)'
         ) ;;
     'job states')
         table=(
             'argument - jobs '
-            'option --last - Use the newest job'
+            'option --last - Use the newest job that has begun'
             'option --concurrency text Maximum simultaneous requests; a resumed job keeps its own'
             'option --rate text Maximum recipients per second'
             'option --follow - Check again until every state is final'
+            'options --until text With --follow: a state to wait for (repeatable)'
+            'option --max-wait text With --follow: maximum seconds to wait'
         ) ;;
     'job resend')
         table=(
             'argument - jobs '
-            'option --last - Use the newest job'
+            'option --last - Use the newest job that has begun'
             'option --only =undelivered,refused Recipients to send to again: undelivered or refused'
         ) ;;
     'job remove')
@@ -254,6 +264,7 @@ __msgctl_table() {
             'command send-call - Send a verification code by voice call'
             'command send-chatapp - Send a verification code by chat app'
             'command verify - Verify a code; exit 1 if it is wrong'
+            'command ask - Send a code, ask for it, and check it; exit 1 if it is wrong'
         ) ;;
     '2fa send-sms')
         table=(
@@ -284,6 +295,16 @@ __msgctl_table() {
             'argument - - '
             'option --app-name text Name of the application the code is for'
             'option --code text The code received; - reads it from standard input'
+            'option --country-code countries Country of national numbers, for example CO'
+            'option --no-number-check - Send the digits as typed, for short codes and test numbers'
+        ) ;;
+    '2fa ask')
+        table=(
+            'argument - - '
+            'option --app-name text Name of the application the code is for'
+            'option --via text How to send codes, in this order: sms, call, chatapp, or several with commas'
+            'option --voice =Marian,Penelope,Conchita,Mia,Lucia,Enrique,Miguel,Mariana Voice that speaks the code: Mariana, Penelope, Conchita, Mia, Lucia, Enrique, Miguel'
+            'option --code text Only -, which reads codes from standard input, one per line'
             'option --country-code countries Country of national numbers, for example CO'
             'option --no-number-check - Send the digits as typed, for short codes and test numbers'
         ) ;;
@@ -389,6 +410,7 @@ __msgctl_table() {
         table=(
             'argument - files '
             'option --phone-column text Column with the phone numbers; detected if omitted'
+            'option --first-number - If a cell has several numbers, use the first that can get the message'
             'option --skip-invalid - Skip invalid rows'
             'option --name text Name of the contact, with {column} placeholders'
             'option --country-code countries Country of national numbers, for example CO'
@@ -495,11 +517,13 @@ __msgctl_table() {
         table=(
             'command serve - Serve the sandbox over HTTP until it is stopped'
             'command record - Forward requests to the service and record each exchange'
+            'command shapes - List the recorded responses that msgctl does not understand'
             'command inbox - Show messages that phones received, newest last'
             'command click - Simulate visits to a short URL'
             'command credit - Set the balance of the sandbox account'
             'command fault - Make requests fail on purpose, or show the faults that are set'
             'command clock - Change or show the clock that delivery states and expiry follow'
+            'command responses - Choose or show the form of the sandbox'"'"'s responses'
             'command reset - Delete everything in the sandbox, and start again'
         ) ;;
     'sandbox serve')
@@ -515,6 +539,7 @@ __msgctl_table() {
             'options --fault =520,503,429,html,delay=,drop,reject,truncate,garbage Make requests fail (repeatable): KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]'
             'option --seed text Seed for identifiers, codes and faults: same seed, same results'
             'option --clock text Set the clock: stop, +10m, or a time to stop it at'
+            'option --responses =documented,observed,mixed Respond as services do: documented, observed, mixed or a TOML file'
             'option --replay files Replay responses that msgctl sandbox record wrote to a file'
             'option --open - Open the inbox page in a browser'
         ) ;;
@@ -524,6 +549,10 @@ __msgctl_table() {
             'option --port text Port to listen on; 0 for a free one'
             'option --host text Address to listen on'
             'options --allow-host text Also accept requests for this host name (repeatable)'
+        ) ;;
+    'sandbox shapes')
+        table=(
+            'argument - files '
         ) ;;
     'sandbox inbox')
         table=(
@@ -565,6 +594,11 @@ __msgctl_table() {
             'argument - - '
             'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
         ) ;;
+    'sandbox responses')
+        table=(
+            'argument - =documented,observed,mixed '
+            'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
+        ) ;;
     'sandbox reset')
         table=(
             'option --base-url text URL of a running sandbox, as printed by msgctl sandbox serve'
@@ -577,7 +611,7 @@ __msgctl_table() {
         ) ;;
     mcp)
         table=(
-            'option --max-credits text Also send, for at most this many credits a day'
+            'option --max-credits text Also send, for at most this many credits per UTC day'
             'option --only-to files Send only to the numbers in this file: one per line, CSV, JSON Lines or .xlsx'
         ) ;;
     completion)

@@ -21,8 +21,8 @@ LAYERS = (
     {"jobs", "history", "output", "sandbox"},
     {"http"},
     {"config", "storage"},
-    {"values", "segments", "operations", "recipients", "phones", "jsontext"},
-    {"errors", "text", "__init__"},
+    {"values", "segments", "operations", "recipients", "delivery", "phones", "jsontext"},
+    {"errors", "text", "extras", "__init__"},
 )
 """The parts of the package from the top down: each may import what is in a lower layer."""
 
@@ -34,6 +34,8 @@ WITHIN_A_LAYER = {
     ("values", "operations"),
     ("values", "phones"),
     ("recipients", "operations"),
+    ("recipients", "delivery"),
+    ("recipients", "jsontext"),
 }
 """Imports between parts of the same layer."""
 
@@ -42,7 +44,8 @@ HEAVY = set("http.client ssl urllib.request rich sqlite3 platformdirs tomllib to
 
 WRITE_TO_STANDARD_OUTPUT = {"output", "__main__.py", "cli/__init__.py", "cli/context.py", "cli/help.py"}
 """The printer of results, and who prints help and the version."""
-KNOW_STANDARD_STREAMS = {"__main__.py", "cli/context.py", "cli/__init__.py"}
+KNOW_STANDARD_STREAMS = {"__main__.py", "cli/context.py", "cli/__init__.py", "jobs/workbook.py"}
+"""The last one is also a program, whose output msgctl reads."""
 
 
 def relative(path: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import phonenumbers
@@ -197,3 +198,27 @@ def test_the_country_of_a_number_is_the_one_libphonenumber_names() -> None:
         phonenumbers.region_code_for_number(each) for each in numbers
     ]
     assert {phones.country_of(text) for text in (None, "", "999", "abc", "80012345678")} == {None}
+
+
+def found(numbers: Iterable[str], likely: Collection[str] = (), *, sms: bool = True) -> phones.Valid | None:
+    """Return the country of national numbers."""
+    finder = phones.CountryFinder(sms=sms)
+    for number in numbers:
+        finder.add(number)
+    return finder.found(likely)
+
+
+def test_the_country_of_national_numbers_is_the_one_in_which_most_are_valid() -> None:
+    many = [f"300 123 {number:04}" for number in range(40)]
+    assert found(many) == phones.Valid("CO", 40, ("PK",))
+    assert found(many[:3], ["PK"]) == phones.Valid("PK", 3, ("CO",))
+    spanish = [f"612 34 5{number:03}" for number in range(30)]
+    assert (found([*spanish, "Ana", "+573001234567", "12", *many[:3]]) or ("", 0))[:2] == ("ES", 30)
+    assert found(["Ana", "+573001234567", "12", ""]) is None
+    assert found([]) is None
+
+
+def test_a_fixed_line_does_not_count_for_an_sms() -> None:
+    landlines = ["601 234 5678"] * 30
+    countries = [(found(landlines, ["CO"], sms=sms) or ("",))[0] for sms in (False, True)]
+    assert countries == ["CO", ""] or countries[1] not in ("", "CO")

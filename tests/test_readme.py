@@ -30,7 +30,8 @@ import pytest
 
 import msgctl
 from msgctl import errors
-from support.tool import Tool
+from support.service import Service, respond
+from support.tool import Tool, process
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -157,8 +158,29 @@ def test_the_commands_for_an_account_are_valid(tool: Tool, monkeypatch: pytest.M
         assert done.code == 0, done.err
 
 
+def test_the_commands_to_try_a_service_are_valid(service: Service, tool: Tool) -> None:
+    for line in block("try").text.splitlines():
+        done = tool(*shlex.split(line, comments=True)[1:], "--dry-run")
+        assert done.code == 0, done.err
+    assert service.received == []
+
+
+def test_a_recorded_service_is_checked_for_shapes(service: Service, tool: Tool, home: Path) -> None:
+    service.will(respond({"status": 1, "balance": 988}), respond({"left": 988}))
+    record, _, shapes = (shlex.split(line, comments=True)[1:] for line in block("record").text.splitlines())
+    command = [sys.executable, "-m", "msgctl", *record, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=home) as recorder:
+        assert recorder.stdout
+        lines = [recorder.stdout.readline() for _ in range(4)]
+        exported = dict(shlex.split(line)[1].split("=", 1) for line in lines if line.startswith("export "))
+        assert [process("balance", env=exported).code for _ in range(2)] == [0, 1]
+        recorder.terminate()
+    done = tool(*shapes[:-1], str(home / shapes[-1]), "-o", "tsv", "--no-header", "--fields", "line,operation")
+    assert (done.code, done.out) == (0, "2\tbalance show\n")
+
+
 def test_every_block_is_run_or_checked() -> None:
-    assert {each.marker for each in BLOCKS} == {"", "account", "first", "test", "uv", "disk", "2fa"}
+    assert {each.marker for each in BLOCKS} == {"", "account", "try", "record", "first", "test", "uv", "disk", "2fa"}
     assert {each.language for each in BLOCKS} == {
         "console",
         "sh",
@@ -199,15 +221,14 @@ def test_the_disk_alarm_is_sent_once_if_a_response_is_lost(shell: Shell) -> None
 
 
 def test_the_2fa_script_accepts_the_right_code(shell: Shell) -> None:
-    for code, verdict in (
-        ("$(msgctl sandbox inbox -o tsv --fields code | tail -n 1)", "Welcome"),
-        ("1", "Access denied"),
-    ):
+    right = "$(msgctl sandbox inbox -o tsv --fields code | tail -n 1)"
+    for typed, verdict in (([right], "Welcome"), (["1", "", right], "Welcome"), (["1", "2", "3"], "Access denied")):
         child = pexpect.spawn("sh", ["-c", block("2fa").text], env=shell.environment, timeout=30, encoding="utf-8")
         child.expect_exact("Phone number: ")
         child.sendline("573001234567")
-        child.expect("[Cc]ode.*: ")
-        child.sendline(shell.run(f"printf %s {code}")[1])
+        for code in typed:
+            child.expect("Code.*: ")
+            child.sendline(shell.run(f"printf %s {code}")[1])
         child.expect_exact(verdict)
         child.expect(pexpect.EOF)
         child.close()

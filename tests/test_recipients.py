@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from msgctl import operations as ops
 from msgctl.jsontext import load_json
-from msgctl.recipients import is_failure, outcomes, unclaimed
+from msgctl.recipients import is_refusal, outcomes, states, unclaimed
 
 A, B, C = "573001234567", "573007654321", "573009999999"
 
@@ -18,8 +19,13 @@ def entry(phone: object = None, status: object = "queued", id: str = "m1", **mor
     return {"id": id, "status": status, "credits": 1} | ({} if phone is None else {"phone": phone}) | more
 
 
+def read(document: Mapping[str, Any]) -> Any:
+    """Return a document as it is read from a response: numbers keep their digits."""
+    return load_json(json.dumps(document).encode())
+
+
 def of(document: Mapping[str, Any], phones: Sequence[str | None] = (A, B), operation: Any = ops.SEND_SMS) -> list[str]:
-    return [each.outcome for each in outcomes(operation, document, phones)]
+    return [each.outcome for each in outcomes(operation, read(document), phones)]
 
 
 @pytest.mark.parametrize(
@@ -31,8 +37,9 @@ def of(document: Mapping[str, Any], phones: Sequence[str | None] = (A, B), opera
         ("3001234567", "3007654321"),
         (f"00{A}", f"00{B}"),
         (None, None),
-        ("***", ""),
-        (A, None),
+        ("5730012*****", "57300765xxxx"),
+        ("*4567", "•••4321"),
+        ("300#567", "3007…"),
     ],
 )
 def test_every_recipient_with_an_entry_is_accepted(named: tuple[str | None, str | None]) -> None:
@@ -55,7 +62,13 @@ def test_entries_without_a_number_belong_to_the_recipients_in_order() -> None:
     [
         ([entry(A)], ["accepted", "unknown"]),
         ([entry(B)], ["unknown", "accepted"]),
-        ([entry()], ["accepted", "unknown"]),
+        ([entry()], ["unknown", "unknown"]),
+        ([entry(A), entry()], ["accepted", "unknown"]),
+        ([entry(None), entry(None), entry(None)], ["unknown", "unknown"]),
+        ([entry("***"), entry("")], ["unknown", "unknown"]),
+        ([entry("573*"), entry("573*")], ["unknown", "unknown"]),
+        ([entry("unreadable"), entry()], ["unknown", "unknown"]),
+        ([{**entry(), "phone": None}, {**entry(), "phone": None}], ["unknown", "unknown"]),
         ([entry(C)], ["unknown", "unknown"]),
         ([entry(A), entry(C)], ["accepted", "unknown"]),
         ([entry(A), {}], ["accepted", "unknown"]),
@@ -76,9 +89,41 @@ def test_an_id_without_data_accepts_everyone(document: dict[str, Any]) -> None:
     assert of(document) == ["accepted", "accepted"]
 
 
-@pytest.mark.parametrize("document", [{"status": "1"}, {"id": None, "status": "1"}, {"id": ""}])
-def test_a_dispatch_without_id_and_data_leaves_everyone_unknown(document: dict[str, Any]) -> None:
-    assert of(document) == ["unknown", "unknown"]
+def test_without_entries_a_word_for_success_accepts_everyone() -> None:
+    accepting: list[Any] = ["1", "true", True, 1, "success", "Mensaje enviado", "queued", "Aceptada", "OK"]
+    for status in accepting:
+        assert of({"status": status}) == ["accepted", "accepted"], status
+    others: list[Any] = ["0", False, "7", "", None, "pending", "not sent", "no aceptado", "Error"]
+    for status in others:
+        assert of({"status": status}) == ["unknown", "unknown"], status
+
+
+def test_a_failure_of_the_whole_record_leaves_everyone_with_an_id_unknown() -> None:
+    for failure in ({"error": 7}, {"status": 0}, {"status": False}, {"status": "error"}, {"status": "Rechazado"}):
+        assert of({"id": "d", **failure}) == ["unknown", "unknown"], failure
+        assert of({"id": "d", **failure, "data": [entry(A), entry(B, "failed")]}) == ["unknown", "refused"], failure
+
+
+def test_two_entries_for_one_number_must_agree() -> None:
+    assert of({"data": [entry(A), entry(A), entry(B)]}) == ["accepted", "accepted"]
+    assert of({"data": [entry(A), entry(A, "rejected"), entry(B)]}) == ["unknown", "accepted"]
+    assert of({"data": [entry(A), entry("3001234567", 0), entry(B)]}) == ["unknown", "accepted"]
+
+
+def test_recipients_of_one_entry_share_its_credits() -> None:
+    document = {"data": [entry(f"{A}, {B}", credits="3")]}
+    found = outcomes(ops.SEND_SMS, document, (A, B))
+    assert [(each.outcome, each.credits) for each in found] == [("accepted", "2"), ("accepted", "1")]
+    for indivisible in (None, "2.5"):
+        found = outcomes(ops.SEND_SMS, {"data": [entry(f"{A}, {B}", credits=indivisible)]}, (A, B))
+        assert [each.credits for each in found] == [indivisible, None]
+    assert of(document, (A, B, C)) == ["accepted", "accepted", "unknown"]
+
+
+def test_a_record_of_a_body_that_the_user_wrote_applies_to_its_recipient() -> None:
+    (found,) = outcomes(ops.CHATAPP_SEND, entry(C), [A], is_own_body=True)
+    assert (found.phone, found.outcome) == (A, "accepted")
+    assert of(entry(C), [A], ops.CHATAPP_SEND) == ["unknown"]
 
 
 @pytest.mark.parametrize("phone", [A, None])
@@ -87,24 +132,9 @@ def test_a_record_without_entries_is_the_entry_of_its_recipient(phone: str | Non
     assert (found.outcome, found.id, found.phone) == ("accepted", "m1", A)
 
 
-FAILURES = (
-    "rejected, REJECTED, Error, failed, blocked, invalid, INVALID_NUMBER, undelivered, expired, not-delivered, "
-    "not sent, rejected by carrier, rechazado, Rechazada, fallido, bloqueado, inválido, "
-    "NO ENTREGADO, no_enviado, vencido, falló"
-)
-
-
-@pytest.mark.parametrize("word", FAILURES.split(", "))
-def test_words_for_failure(word: str) -> None:
-    assert is_failure(word)
-
-
-@pytest.mark.parametrize(
-    "word",
-    ["", "queued", "sent", "1", "0", "delivered", "no error", "sin errores", "terror", "enviado"],
-)
-def test_words_that_are_not_for_failure(word: str) -> None:
-    assert not is_failure(word)
+@pytest.mark.parametrize("status", [0, False, "0", "false", "False"])
+def test_an_entry_with_a_status_of_0_is_unknown(status: object) -> None:
+    assert of({"id": "d", "data": [entry(A, status), entry(B, id="", state="sent")]}) == ["unknown", "accepted"]
 
 
 @pytest.mark.parametrize("field", ["status", "state"])
@@ -114,8 +144,9 @@ def test_an_entry_with_a_word_for_failure_is_refused(operation: ops.Operation, f
     assert of(document, operation=operation) == ["refused", "accepted"]
 
 
-def test_an_entry_with_an_error_and_no_id_is_refused() -> None:
+def test_an_entry_with_an_error_is_refused_even_with_an_id() -> None:
     assert of({"data": [{"phone": A, "error": "no such number"}, entry(B)]}) == ["refused", "accepted"]
+    assert of({"data": [entry(A, error={"code": 7}), entry(B, error="0")]}) == ["refused", "accepted"]
     assert of(load_json(f'{{"data": [{{"phone": {A}, "error": 0}}, {{"phone": {B}, "error": 7}}]}}'.encode())) == [
         "accepted",
         "refused",
@@ -131,4 +162,51 @@ def test_entries_without_a_recipient_are_kept() -> None:
 def test_numbers_keep_their_digits() -> None:
     document = load_json(f'{{"data": [{{"id": 17, "status": 1, "credits": 1.50, "phone": {A}}}]}}'.encode())
     (found,) = outcomes(ops.SEND_SMS, document, [A])
-    assert found == (A, "accepted", "17", "1", "1.50")
+    assert found[:5] == (A, "accepted", "17", "1", "1.50")
+
+
+# --- a refusal of the whole request
+
+
+def test_a_failure_without_an_id_is_a_refusal() -> None:
+    for record in (
+        {"status": "0"},
+        {"status": "Error"},
+        {"error": 7, "data": []},
+        {"status": 0, "data": [{"phone": A}]},
+    ):
+        assert is_refusal(ops.SEND_SMS, read(record)), record
+    others: list[dict[str, Any]] = [
+        {"status": 1},
+        {"status": 0, "id": "d"},
+        {"error": 7, "data": [entry(A)]},
+        {"status": 0, "data": [{"phone": A, "state": "Enviado"}]},
+        {"status": 0, "data": [{"phone": A, "state": "Rechazado"}]},
+    ]
+    for record in others:
+        assert not is_refusal(ops.SEND_SMS, read(record)), record
+
+
+def test_blocked_is_a_success_of_block_alone() -> None:
+    for status in ("blocked", "BLOQUEADO", "1"):
+        assert not is_refusal(ops.BLOCK_PHONE, {"status": status})
+        assert of({"status": status}, [A], ops.BLOCK_PHONE) == ["accepted"]
+    for status in ("error", "not blocked", "no bloqueado"):
+        assert is_refusal(ops.BLOCK_PHONE, {"status": status}), status
+        assert of({"id": "b", "status": status}, [A], ops.BLOCK_PHONE) == ["unknown"], status
+
+
+# --- delivery states of recipients who share an id
+
+
+def test_a_message_belongs_to_the_recipient_with_its_number() -> None:
+    messages = [{"phone": B, "state": "Rechazado"}, {"phone": "3001234567", "state": "Entregado"}]
+    assert states(messages, (A, B)) == ["Entregado", "Rechazado"]
+
+
+def test_messages_without_a_number_count_for_everyone_if_they_agree() -> None:
+    assert states([{"state": "Enviado"}, {"state": "sent"}], (A, B)) == ["sent", "sent"]
+    assert states([{"state": "Enviado"}, {"state": "Entregado"}], (A, B)) == [None, None]
+    assert states([{"phone": C, "state": "Entregado"}], [A]) == ["Entregado"]
+    assert states([{"phone": A, "state": "Entregado"}, {"state": "Fallido"}], (A, B)) == ["Entregado", "Fallido"]
+    assert states([], [A]) == [None]

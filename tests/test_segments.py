@@ -154,11 +154,27 @@ def test_any_text_can_be_counted(text: str) -> None:
     ],
 )
 def test_near_characters(text: str, expected: str) -> None:
-    assert to_gsm7(text) == expected
+    assert to_gsm7(text) == (expected, ())
 
 
 @pytest.mark.parametrize(
-    "text", ["h\u0336", "=\u20e5", "\u20e0", "½Ж", "ά", "\u202e", "\x1b", "\x00", "\ud83d", "😀", "中", "가"]
+    ("text", "expected", "left_out"),
+    [
+        ("Hola 😀 Ana", "Hola Ana", "😀"),
+        ("🎉🎉 🎂 Feliz día 🎉", "Feliz dia", "🎉🎂"),
+        ("Uno 🎉\n🎉 Dos 🎉 🎂 tres", "Uno\nDos tres", "🎉🎂"),
+        ("Gracias!👍🏽", "Gracias!", "👍🏽"),
+        ("👨‍👩‍👧 en 🇨🇴", "en", "👨👩👧🇨🇴"),
+        ("Soy 🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f ok", "Soy ok", "🏴"),
+        ("5‰ ∞ ¶", "5", "‰∞¶"),
+    ],
+)
+def test_emoji_and_other_symbols_are_left_out(text: str, expected: str, left_out: str) -> None:
+    assert to_gsm7(text) == (expected, tuple(left_out))
+
+
+@pytest.mark.parametrize(
+    "text", ["h\u0336", "=\u20e5", "\u20e0", "½Ж", "ά", "\u202e", "\x1b", "\x00", "\ud83d", "😀", "中", "가", "٣"]
 )
 def test_a_character_without_a_near_one_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
@@ -167,6 +183,6 @@ def test_a_character_without_a_near_one_is_refused(text: str) -> None:
 
 def test_refusal_names_each_character_once_with_code_and_first_position() -> None:
     with pytest.raises(UsageError) as refused:
-        to_gsm7("sí Ж, 😀 Ж")
-    assert refused.value.message == "GSM-7 has no letter close to Ж (U+0416, position 4), 😀 (U+1F600, position 7)"
+        to_gsm7("sí Ж, 😀 中 Ж")
+    assert refused.value.message == "GSM-7 has no letter close to Ж (U+0416, position 4), 中 (U+4E2D, position 9)"
     assert refused.value.hint == "Send it without --gsm7, or remove the characters."

@@ -32,9 +32,10 @@ RAISE_LIMIT = "Raise the limit (see: ulimit -a), or that of the container"
 class MsgctlError(Exception):
     """Base of all errors.
 
-    ``what`` says what happened, ``consequence`` what was or was not sent, ``hint`` what to do next. ``retryable`` is
-    true if the same request may succeed a little later (a refused connection), and false if it will not (an untrusted
-    certificate). ``nothing_sent`` is true if it is certain that no request was sent.
+    ``reason`` is a stable word for programs; by default, it is the kind. ``what`` says what happened, ``consequence``
+    what was or was not sent, ``hint`` what to do next. ``retryable`` is true if the same request may succeed a little
+    later (a refused connection), and false if it will not (an untrusted certificate). ``nothing_sent`` is true if it is
+    certain that no request was sent.
 
     After a response, ``http_status`` is its status, and ``record`` holds the service's own ``error`` and ``msg``,
     unchanged. ``body`` is its text, at most 4,000 characters, with the key redacted: what history and jobs store;
@@ -56,8 +57,10 @@ class MsgctlError(Exception):
         record: Mapping[str, Any] | None = None,
         body: str = "",
         document: Any = None,
+        reason: str = "",
     ) -> None:
         super().__init__(what)
+        self.reason = reason or self.kind
         self.what = what
         self.hint = hint
         self.consequence = consequence

@@ -7,6 +7,8 @@ Request building, required and limit checks, the emulator's routing and the help
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -356,3 +358,18 @@ OPERATIONS = (
     CHATAPP_ORDER,
     CHATAPP_2FA,
 )
+
+
+REPEAT_SECONDS = 86400.0
+"""The time in which a message to the same person is a repeat."""
+
+
+def message_digest(operation: Operation, values: Mapping[str, object], content: str) -> bytes:
+    """Return a digest of what a recipient of a send gets, to recognize a repeat.
+
+    ``content`` is the text or the values of a template, as JSON. ``values`` contain the other parameters.
+    """
+    from hashlib import sha256  # few commands need it
+
+    fixed = json.dumps([operation.name, values.get("audio-code"), values.get("template")])
+    return sha256((fixed + content).encode()).digest()

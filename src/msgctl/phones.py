@@ -15,7 +15,7 @@ from msgctl.errors import UsageError
 from msgctl.text import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from phonenumbers import PhoneNumber
 
@@ -72,7 +72,7 @@ def read(text: str, country: str | None = None, *, sms: bool = False, unchecked:
         e164 = phonenumbers.format_number(meant, phonenumbers.PhoneNumberFormat.E164)[1:]
         if home is None or phonenumbers.is_valid_number_for_region(meant, home):
             return Phone(e164)
-        return Phone(e164, _country_name(phonenumbers.region_code_for_number(meant)))
+        return Phone(e164, country_name(phonenumbers.region_code_for_number(meant)))
     if home:
         raise InvalidPhoneError(text, _fault(national, home), f"{WRITE_IN_FULL} {unchecked}".rstrip())
     hint = WRITE_IN_FULL if international or len(digits) > LONGEST_NATIONAL else NAME_COUNTRY
@@ -106,6 +106,13 @@ class Reader:
         phone = read(text, self._country, sms=self._sms)
         self._learn(phone.digits)
         return phone
+
+    def international(self, text: str) -> str:
+        """Return the international number of a text, or the text itself if it is not a valid number."""
+        try:
+            return self.read(text).digits
+        except InvalidPhoneError:
+            return text
 
     def quick(self, text: str) -> str | None:
         """Return the digits of a mobile number in a usual spelling; None for all other texts."""
@@ -149,6 +156,95 @@ class Reader:
         return re.compile(f"(?:{plus}({known})|({self._own})|({self._national}))$", re.ASCII).match
 
 
+class Valid(NamedTuple):
+    """How many numbers are valid in a country, and the other countries in which as many are (ISO 3166-1 alpha-2)."""
+
+    country: str
+    numbers: int
+    others: tuple[str, ...]
+
+
+class CountryFinder:
+    """Finds the country of national numbers that are not valid without one.
+
+    Every country is tried for the first numbers, and those that fit best for the others.
+    """
+
+    _SAMPLE = 20
+    _MOST_COUNTRIES = 3
+
+    def __init__(self, *, sms: bool = False) -> None:
+        self._sms = sms
+        self._sample: list[str] = []
+        self._counts: dict[str, int] = {}
+        self._readers: dict[str, Reader] = {}
+
+    def add(self, text: str) -> None:
+        """Count a number that is not valid as an international one."""
+        if not self._readers:
+            self._sample.append(text)
+            if len(self._sample) == self._SAMPLE:
+                self._choose()
+            return
+        for country, reader in self._readers.items():
+            self._counts[country] += bool(reader.quick(text) or _kind(text, country, sms=self._sms) is not None)
+
+    def found(self, likely: Collection[str]) -> Valid | None:
+        """Return the country in which most numbers are valid, if any; between equals, one of the ``likely`` ones."""
+        if not self._readers:
+            self._choose()
+        most = max(self._counts.values(), default=0)
+        if not most:
+            return None
+        first, *others = sorted(
+            (country for country, count in self._counts.items() if count == most), key=lambda each: each not in likely
+        )
+        return Valid(first, most, tuple(others))
+
+    def _choose(self) -> None:
+        import phonenumbers
+
+        kinds = {
+            region: [kind for text in self._sample if (kind := _kind(text, region, sms=self._sms)) is not None]
+            for region in phonenumbers.SUPPORTED_REGIONS
+            if region in country_names()
+        }
+        mobile = phonenumbers.PhoneNumberType.MOBILE
+        most = max(map(len, kinds.values()))
+        # Many plans overlap. The service speaks Spanish, so Latin America (codes from 5) and Spain (34) come first.
+        best = sorted(
+            (country for country, found in kinds.items() if len(found) == most),
+            key=lambda each: (_code(each)[0] != "5" and _code(each) != "34", -kinds[each].count(mobile), each),
+        )[: self._MOST_COUNTRIES]
+        self._readers = {country: Reader(country, sms=self._sms) for country in best}
+        self._counts = dict.fromkeys(best, most)
+
+
+def _code(region: str) -> str:
+    import phonenumbers
+
+    return str(phonenumbers.country_code_for_region(region))
+
+
+def _kind(text: str, country: str, *, sms: bool) -> int | None:
+    """Return the type of a national number of a person in a country; None for other texts.
+
+    ``sms`` excludes fixed lines.
+    """
+    import phonenumbers
+    from phonenumbers import PhoneNumberType as Type
+
+    try:
+        digits, international = _written(text)
+    except InvalidPhoneError:
+        return None
+    number = None if international else _parsed(digits, country)
+    if number is None or not phonenumbers.is_valid_number_for_region(number, country):
+        return None
+    kind: int = phonenumbers.number_type(number)
+    return kind if kind in (Type.MOBILE, Type.FIXED_LINE_OR_MOBILE, *[Type.FIXED_LINE] * (not sms)) else None
+
+
 def _mobile_pattern(region: str) -> str:
     """Return the pattern of a region's mobile numbers without their country code; empty if it has none."""
     import phonenumbers
@@ -177,14 +273,6 @@ def as_typed(text: str) -> Phone:
     return Phone(digits)
 
 
-def meant(text: str, country: str | None) -> str:
-    """Return the international number that a text means (see `read`), or the text if that is not a valid one."""
-    try:
-        return read(text, country).digits
-    except InvalidPhoneError:
-        return text
-
-
 def country_of(digits: str | None) -> str | None:
     """Return the country of an international number (ISO 3166-1 alpha-2); None for a number without one."""
     import phonenumbers
@@ -196,6 +284,11 @@ def country_of(digits: str | None) -> str | None:
     number = _parsed(f"+{digits}", None) if len(regions) > 1 else None
     region = phonenumbers.region_code_for_number(number) if number else next(iter(regions), None)
     return region if region and region.isalpha() else None
+
+
+def price_area(digits: str) -> str:
+    """Return the country that decides a number's price (ISO 3166-1 alpha-2), or else the number's first digits."""
+    return country_of(digits) or digits[:3]
 
 
 def _written(text: str) -> tuple[str, bool]:
@@ -235,7 +328,7 @@ def _fault(number: PhoneNumber | None, country: str | None) -> str:
 
     if number is None or not number.country_code:
         return "its country code does not exist" if country is None else "it has too few or too many digits"
-    where = _country_name(country or phonenumbers.region_code_for_country_code(number.country_code))
+    where = country_name(country or phonenumbers.region_code_for_country_code(number.country_code))
     length = phonenumbers.is_possible_number_for_type_with_reason(number, phonenumbers.PhoneNumberType.MOBILE)
     if length in (phonenumbers.ValidationResult.TOO_SHORT, phonenumbers.ValidationResult.IS_POSSIBLE_LOCAL_ONLY):
         return f"too short for {where}"
@@ -244,7 +337,7 @@ def _fault(number: PhoneNumber | None, country: str | None) -> str:
     return f"no such number exists in {where}"
 
 
-def _country_name(region: str | None) -> str:
+def country_name(region: str | None) -> str:
     """Return a country's name in a sentence; libphonenumber's regions without one are services of no country."""
     name = country_names().get(region or "") or (region if region and region.isalpha() else "an international service")
     return f"the {name}" if _WITH_ARTICLE.match(name) else name

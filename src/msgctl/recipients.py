@@ -1,50 +1,51 @@
-"""The outcome of each recipient of a request, from the entries of its response.
+"""The outcome of each recipient of a request, from the record of its response.
 
-The service may spell a number differently, leave a recipient out, or refuse one and accept another.
-History, jobs and exit codes all use this mapping.
+The service may respell or mask a number, leave a recipient out, list several in one entry, or refuse one and accept
+another. History, jobs and exit codes all use this mapping. If it is not certain that the service accepted a recipient's
+message, the outcome is unknown.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
-from msgctl.operations import Effect, Operation
+from msgctl import operations
+from msgctl.delivery import classify, is_failure, is_success
+from msgctl.jsontext import Number
+from msgctl.operations import Operation
 from msgctl.text import storable
 
 ACCEPTED, REFUSED, UNKNOWN = "accepted", "refused", "unknown"
 
-MOST_UNCLAIMED = 100
-"""Entries that are kept although they belong to no recipient; a hostile response could hold a million."""
+MAX_CREDIT_DIGITS = 12
+"""Digits of the credits for one recipient: the sum for a million recipients fits into 64 bits."""
+MAX_UNCLAIMED = 100
+"""Entries without a recipient that are kept; a hostile response could contain a million."""
+MIN_DIGITS = 5
+"""Digits of a number without its country code; fewer digits could be the end of many numbers."""
+MAX_MASKED_RUNS = 3
+"""Runs of mask characters in a number; more would match slowly, and match too many numbers."""
 
-_LEAST_DIGITS = 5
-"""Of a phone number; fewer could be the end of many numbers."""
-
-FAILURE_WORDS = frozenset(
-    """
-    rejected reject refused denied error errors failed failure fail blocked invalid undelivered undeliverable expired
-    cancelled canceled unsuccessful
-    rechazado rechazada denegado denegada negado negada error errores fallido fallida fallo bloqueado bloqueada
-    invalido invalida expirado expirada vencido vencida caducado caducada cancelado cancelada
-    """.split()
+# E.164: a calling code has one digit (1, 7), two (these), or three.
+_TWO_DIGIT_CODES = frozenset(
+    """20 27 30 31 32 33 34 36 39 40 41 43 44 45 46 47 48 49 51 52 53 54 55 56 57 58 60 61 62 63 64 65 66 81 82 84 86
+    90 91 92 93 94 95 98""".split()
 )
-_SUCCESSES = frozenset(
-    "delivered deliverable sent accepted ok entregado entregada enviado enviada aceptado aceptada".split()
-)
-_NEGATIONS = frozenset("no not non sin without".split())
+_PUNCTUATION = re.compile(r"[\s+().-]+")
+_MASK = re.compile("[*xX#•…]+")
+_MASKED = re.compile("[0-9*xX#•…]+")
 
 Entry = Mapping[str, Any]
-Tails = dict[str, list[tuple[int, str]]]
 
 
 class RecipientOutcome(NamedTuple):
-    """What a response says of one recipient: texts as the service sent them, None for what it did not say.
+    """The outcome of one recipient: strings as the service sent them, None for missing fields.
 
-    ``phone`` is the number as it was sent; if the sender did not know it, the one that the entry names.
+    ``phone`` is the number in the request, or in the entry if the request has none. If several recipients
+    share an entry, its ``credits`` are divided among them.
     """
 
     phone: str | None
@@ -54,31 +55,96 @@ class RecipientOutcome(NamedTuple):
     credits: str | None = None
 
 
-def outcomes(operation: Operation, document: Mapping[str, Any], phones: Sequence[str | None]) -> list[RecipientOutcome]:
+def outcomes(
+    operation: Operation, record: Entry, phones: Sequence[str | None], *, is_own_body: bool = False
+) -> list[RecipientOutcome]:
     """Return the outcome of each phone, in the order of ``phones``. A phone is None if the sender does not know it.
 
-    An entry belongs to the number that it names, with or without country code, and else to the phone in its place.
-    ``document`` is that of a `Response`: its ``data``, if any, is an array of objects.
+    ``record`` is the document of a `Response`: its ``data``, if any, is a list of objects. With ``is_own_body`` (a
+    request whose body the user wrote), a record without entries belongs to the recipient whatever its number.
     """
-    is_judged = operation.effect is Effect.SENDS
-    if not operation.record.entries:
-        return [_of(phone, document, is_judged=is_judged) for phone in phones]
-    entries = document.get("data")
-    if entries is None:  # only the dispatch as a whole is acknowledged
-        outcome = _of(None, document, is_judged=is_judged).outcome if _text(document.get("id")) else UNKNOWN
-        return [RecipientOutcome(phone, outcome) for phone in phones]
-    own = _own_entries(entries, phones)
-    return [_of(phone, entry, is_judged=is_judged) for phone, entry in zip(phones, own, strict=True)]
+    entries = entries_of(operation, record)
+    if entries is None:
+        outcome = _outcome_of_record(operation, record)
+        found_id, status = _text(record.get("id")), _text(record.get("status"))
+        return [RecipientOutcome(phone, outcome, found_id, status) for phone in phones]
+    if is_own_body and entries == [record]:
+        entries = [{**record, "phone": phone} for phone in phones]
+    is_failed = entries != [record] and reports_failure(record)
+    found: list[RecipientOutcome] = []
+    places: dict[int, list[int]] = {}
+    for phone, entry in zip(phones, claimed(entries, phones), strict=True):
+        each = _of(phone, entry)
+        if is_failed and each.outcome == ACCEPTED:
+            each = each._replace(outcome=UNKNOWN)
+        places.setdefault(id(entry), []).append(len(found))
+        found.append(each)
+    for shared in places.values():
+        if len(shared) > 1:
+            for place, share in zip(shared, _shares(found[shared[0]].credits, len(shared)), strict=True):
+                found[place] = found[place]._replace(credits=share)
+    return found
 
 
-def unclaimed(
-    operation: Operation, document: Mapping[str, Any], phones: Sequence[str | None]
-) -> list[RecipientOutcome]:
+def _shares(text: str | None, number: int) -> list[str | None]:
+    """Divide the credits of an entry among its recipients, so that they count once.
+
+    If the credits are not a whole number, the first recipient gets the text unchanged.
+    """
+    total = charged(text)
+    if total is None:
+        return [text, *[None] * (number - 1)]
+    each, rest = divmod(total, number)
+    return [str(each + (place < rest)) for place in range(number)]
+
+
+def entries_of(operation: Operation, record: Entry) -> list[Entry] | None:
+    """Return the entries of a record; None if it has none and reports on the request as a whole."""
+    data = record.get("data")
+    if isinstance(data, list) and operation.record in _DISPATCHES:
+        return data
+    is_own_entry = operation.record is operations.RESPONSE_CHATAPP and _text(record.get("id"))
+    return [record] if is_own_entry else None
+
+
+_DISPATCHES = (
+    operations.RESPONSE_SMS,
+    operations.RESPONSE_CALL,
+    operations.RESPONSE_SMS_2FA,
+    operations.RESPONSE_CALL_2FA,
+    operations.RESPONSE_CHATAPP,
+)
+
+
+def unclaimed(operation: Operation, record: Entry, phones: Sequence[str | None]) -> list[RecipientOutcome]:
     """Return the entries that belong to none of the phones, so that their ids can be stored too."""
-    entries = (document.get("data") or []) if operation.record.entries else []
-    claimed = set(map(id, _own_entries(entries, phones)))
-    rest = [entry for entry in entries if id(entry) not in claimed]
-    return [_of(None, entry, is_judged=operation.effect is Effect.SENDS) for entry in rest[:MOST_UNCLAIMED]]
+    entries = record.get("data") or [] if entries_of(operation, record) is not None else []
+    used = set(map(id, claimed(entries, phones)))
+    rest = [entry for entry in entries if id(entry) not in used]
+    found = [_of(None, entry) for entry in rest[:MAX_UNCLAIMED]]
+    return [each._replace(outcome=UNKNOWN) if each.outcome == ACCEPTED else each for each in found]
+
+
+def is_refusal(operation: Operation, record: Entry) -> bool:
+    """Return whether the record as a whole reports failure, and no part of it has an id or a separate result."""
+    is_block = operation is operations.BLOCK_PHONE
+    if not reports_failure(record, of_block=is_block) or _text(record.get("id")):
+        return False
+    entries = record.get("data")
+    return not any(_reports_itself(entry) for entry in (entries if isinstance(entries, list) else []))
+
+
+def _reports_itself(entry: Entry) -> bool:
+    """Return whether an entry has an id, or a result that does not follow from the record around it."""
+    results = [each for each in (entry.get("status"), entry.get("state")) if each is not None]
+    is_accepted = any(is_one(each) or is_success(str(each)) for each in results)
+    return bool(_text(entry.get("id"))) or is_accepted or _of(None, entry).outcome == REFUSED
+
+
+def reports_failure(record: Entry, *, of_block: bool = False) -> bool:
+    """Return whether an object has an ``error``, or a ``status`` of 0, false or a word for failure."""
+    status = record.get("status")
+    return has_error(record) or is_zero(status) or (isinstance(status, str) and is_failure(status, of_block=of_block))
 
 
 def exit_code(found: Sequence[RecipientOutcome]) -> int:
@@ -88,113 +154,176 @@ def exit_code(found: Sequence[RecipientOutcome]) -> int:
 
 
 def has_error(document: Entry) -> bool:
-    """Return whether an object has a non-empty ``error``; like false, the number 0 means no error."""
-    return document.get("error") not in (None, False, "", "0", [], {})
+    """Return whether an object has a non-empty ``error``; 0, "0" and false mean that there is no error."""
+    error = document.get("error")
+    return error not in (None, "", [], {}) and not is_zero(error)
 
 
-@lru_cache(maxsize=256)
-def is_failure(status: str) -> bool:
-    """Return whether a status is a word for failure, in English or Spanish: "REJECTED", "no entregado"."""
-    found = words(status)
-    for before, word in zip(["", *found], found, strict=False):
-        if word in (_SUCCESSES if before in _NEGATIONS else FAILURE_WORDS):
-            return True
-    return False
+_CREDITS = re.compile(rf"([0-9]{{1,{MAX_CREDIT_DIGITS}}})(?:\.([0-9]+))?", re.ASCII)
 
 
-def words(text: str) -> list[str]:
-    """Return the words of a short text, in lower case and without accents."""
-    decomposed = unicodedata.normalize("NFD", text[:200].casefold())
-    return re.findall(r"[^\W\d_]+", "".join(char for char in decomposed if not unicodedata.combining(char)))
+def charged(text: str | None) -> int | None:
+    """Return the credits that a response reports; None if they are not a plausible whole number."""
+    found = _CREDITS.fullmatch(text) if text else None
+    return None if found is None or (found[2] or "").strip("0") else int(found[1])
 
 
-def _of(phone: str | None, entry: Entry, *, is_judged: bool) -> RecipientOutcome:
-    """Return what an entry says of its recipient; the status of a blocked number is not judged."""
-    message_id, status, state, charged = entry.get("id"), entry.get("status"), entry.get("state"), entry.get("credits")
-    outcome = ACCEPTED if entry else UNKNOWN
-    if is_judged and (
-        (isinstance(status, str) and is_failure(status))
-        or (isinstance(state, str) and is_failure(state))
-        or (not message_id and has_error(entry))
-    ):
+def charge(found: RecipientOutcome, estimate: int) -> tuple[int, int]:
+    """Return the credits charged for a recipient, and the credits that count if the response reports no charge.
+
+    0 is not a price, so the estimate counts. A refused recipient costs nothing.
+    """
+    paid = charged(found.credits) or 0
+    if paid or found.outcome == REFUSED:
+        return paid, 0
+    fraction = _CREDITS.fullmatch(found.credits) if found.credits else None
+    return 0, max(estimate, int(fraction[1]) + 1 if fraction and fraction[2] else 0)
+
+
+def is_zero(value: Any) -> bool:
+    """Return whether a JSON value counts as 0 or false, which services also send as strings."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, Number):
+        return not re.search("[1-9]", re.split("[eE]", value)[0])
+    return isinstance(value, str) and value.strip().lower() in ("0", "false")
+
+
+def is_one(value: Any) -> bool:
+    """Return whether a JSON value counts as 1 or true, which services also send as strings."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, Number):
+        return re.fullmatch(r"1(\.0*)?", value) is not None
+    return isinstance(value, str) and value.strip().lower() in ("1", "true")
+
+
+def _outcome_of_record(operation: Operation, record: Entry) -> str:
+    """Return the outcome of all recipients of a record without entries."""
+    is_block = operation is operations.BLOCK_PHONE
+    status = record.get("status")
+    if reports_failure(record, of_block=is_block):
+        return UNKNOWN
+    is_accepted = is_one(status) or (isinstance(status, str) and is_success(status, of_block=is_block))
+    return ACCEPTED if is_accepted or _text(record.get("id")) else UNKNOWN
+
+
+def _of(phone: str | None, entry: Entry) -> RecipientOutcome:
+    """Return the outcome in an entry; it is unknown if the entry is empty or its status is 0 or false."""
+    message_id, status, state, paid = entry.get("id"), entry.get("status"), entry.get("state"), entry.get("credits")
+    if has_error(entry) or any(isinstance(each, str) and is_failure(each) for each in (status, state)):
         outcome = REFUSED
-    if status is None:
-        status = state  # a call has a state, everything else a status
-    # Jobs read millions of entries, so the usual case needs no calls.
+    else:
+        outcome = UNKNOWN if not entry or is_zero(status) or is_zero(state) else ACCEPTED
     return RecipientOutcome(
         phone or _text(entry.get("phone")),
         outcome,
-        message_id if isinstance(message_id, str) and message_id.isascii() else _text(message_id),
-        status if isinstance(status, str) and status.isascii() else _text(status),
-        charged if isinstance(charged, str) and charged.isascii() else _text(charged),
+        _text(message_id),
+        _text(state if status is None else status),
+        _text(paid),
     )
 
 
 def _text(value: Any) -> str | None:
-    """Return a plain JSON value as text that a database takes; a number is text already, anything else is None."""
+    """Return a plain JSON value as text that a database takes; None for anything else, and for an empty string."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return storable(value) if isinstance(value, str) else None
+    if not isinstance(value, str) or not value:
+        return None
+    return value if value.isascii() else storable(value)
 
 
-def _own_entries(entries: Sequence[Entry], phones: Sequence[str | None]) -> Sequence[Entry]:
-    """Return the entry of each phone; it is empty if the response has none for it."""
-    if [entry.get("phone") for entry in entries] == [*phones]:  # as nearly always
-        return entries
-    named = [_digits(entry.get("phone")) for entry in entries]
-    exact = {name: place for place, name in reversed([*enumerate(named)]) if name}
-    tails = _by_last_digits(named, {phone for phone in phones if phone})
-    meant: list[int | None] = []
-    for place, phone in enumerate(phones):
-        unnamed = place if place < len(named) and (not named[place] or phone is None) else None
-        by_name = exact.get(phone, _only_near(tails, phone)) if phone else None
-        meant.append(unnamed if by_name is None else by_name)
-    times = Counter(meant)
-    return [{} if place is None or times[place] > 1 else entries[place] for place in meant]
+def states(messages: Sequence[Entry], phones: Sequence[str]) -> list[str | None]:
+    """Return the delivery state of each phone, or None, from the messages with the requested id.
 
-
-def _digits(phone: Any) -> str:
-    """Return the digits of a phone number; empty if the value is not one."""
-    digits = re.sub(r"[\s+().-]", "", phone) if isinstance(phone, str) else ""
-    return digits if digits.isascii() and digits.isdecimal() else ""
-
-
-def _by_last_digits(named: Sequence[str], sent: set[str]) -> Tails:
-    """Return the places of numbers that equal no phone, by their last digits."""
-    tails: Tails = {}
-    for place, name in enumerate(named):
-        if name not in sent and len(name) >= _LEAST_DIGITS:
-            tails.setdefault(name[-_LEAST_DIGITS:], []).append((place, name))
-    return tails
-
-
-def _only_near(tails: Tails, phone: str) -> int | None:
-    """Return the place of the one number that ends as the phone does, or the other way round."""
-    near = (at for at, name in tails.get(phone[-_LEAST_DIGITS:], ()) if name.endswith(phone) or phone.endswith(name))
-    only = next(near, None)
-    return only if next(near, None) is None else None
-
-
-FINAL_STATES = frozenset(
+    A message belongs to the recipient with its number, or else to all recipients who share the id. Several states for
+    one recipient count only if they agree.
     """
-    delivered undelivered undeliverable not-delivered rejected failed error expired cancelled canceled blocked deleted
-    read seen answered not-answered no-answer busy completed voicemail
-    """.split()
-)
-"""States that do not change any more."""
-_DELIVERED = frozenset({"delivered", "read", "seen", "answered", "completed"})
+    numbers = NumberIndex(phones)
+    own: dict[str, list[str]] = {}
+    shared: list[str] = []
+    for message in messages:
+        if (state := _text(message.get("state"))) is not None:
+            found = numbers.among(message.get("phone"))
+            for each in [own.setdefault(phone, []) for phone in found] or [shared]:
+                each.append(state)
+    return [_one_state(own.get(phone, shared)) for phone in phones]
 
 
-def folded(state: str) -> str:
-    """Return a state in the spelling that is compared: lower case, its words joined by hyphens."""
-    return state.strip().casefold().replace("_", "-").replace(" ", "-")
+def _one_state(found: Sequence[str]) -> str | None:
+    return found[-1] if len(set(map(classify, found))) == 1 else None
 
 
-def is_delivered(state: str) -> bool:
-    """Tell whether a state says that the message arrived, or that the call was answered."""
-    return folded(state) in _DELIVERED
+# --- the entry of each recipient
 
 
-def is_final(state: str) -> bool:
-    """Tell whether a state does not change any more."""
-    return folded(state) in FINAL_STATES
+def claimed(entries: Sequence[Entry], phones: Sequence[str | None]) -> list[Entry]:
+    """Return the entry of each phone; it is empty if the response has no entry for the phone, or two that disagree.
+
+    An entry belongs to the numbers that it contains, separated by commas. Order counts only if no entry has a ``phone``
+    and there are as many entries as phones.
+    """
+    if [entry.get("phone") for entry in entries] == [*phones]:  # the usual case
+        return [*entries]
+    if not any("phone" in entry for entry in entries):
+        return [*entries] if len(entries) == len(phones) else [{} for _ in phones]
+    if [*phones] == [None]:
+        return [entries[0] if len(entries) == 1 else {}]
+    numbers = NumberIndex([phone for phone in phones if phone])
+    own: dict[str, list[Entry]] = {}
+    for entry in entries:
+        for phone in numbers.among(entry.get("phone")):
+            own.setdefault(phone, []).append(entry)
+    return [_agreed(own.get(phone or "", ())) for phone in phones]
+
+
+def _agreed(entries: Sequence[Entry]) -> Entry:
+    """Return the first entry of a number, or an empty entry if its entries disagree."""
+    return entries[0] if entries and len({_of(None, entry).outcome for entry in entries}) == 1 else {}
+
+
+class NumberIndex:
+    """Recipients of a request, found by the spellings of their numbers in a response."""
+
+    def __init__(self, phones: Sequence[str]) -> None:
+        self._phones = frozenset(phones)
+        national = Counter(map(_without_code, self._phones))
+        self._national = {each: phone for phone in self._phones if national[each := _without_code(phone)] == 1}
+        """The recipient with each national number; a number that two recipients share is omitted."""
+        self._lists = "\n".join(self._phones), "\n".join(self._national)
+
+    def among(self, value: Any) -> list[str]:
+        """Return the recipients whose numbers are in a field, which may contain several, separated by commas."""
+        parts = value.split(",") if isinstance(value, str) else []
+        return [phone for part in parts if (phone := self._find(part)) is not None]
+
+    def _find(self, text: str) -> str | None:
+        """Return the recipient with a number, with or without its country code or with masked digits."""
+        digits = _PUNCTUATION.sub("", text)
+        if not digits.isascii() or not digits.isdecimal():
+            return self._masked(digits)
+        if digits in self._phones:
+            return digits
+        if digits.startswith("00") and digits[2:] in self._phones:
+            return digits[2:]
+        if len(digits) < MIN_DIGITS:
+            return None
+        national = _without_code(digits)
+        is_sent_without_code = national in self._phones and len(national) >= MIN_DIGITS
+        return self._national.get(digits, national if is_sent_without_code else None)
+
+    def _masked(self, text: str) -> str | None:
+        """Return the recipient that a masked number matches, if it is the only one."""
+        visible = _MASK.split(text)
+        if not _MASKED.fullmatch(text) or not any(visible) or len(visible) > MAX_MASKED_RUNS + 1:
+            return None
+        fitting = re.compile(f"^(?:{'[0-9]*'.join(visible)})$", re.MULTILINE)
+        whole, national = map(fitting.findall, self._lists)
+        found = whole or [self._national[each] for each in national]
+        return found[0] if len(found) == 1 else None
+
+
+def _without_code(phone: str) -> str:
+    """Return an international number without its calling code (ITU-T E.164)."""
+    size = 1 if phone[:1] in ("1", "7") else 2 if phone[:2] in _TWO_DIGIT_CODES else 3
+    return phone[size:]

@@ -8,12 +8,14 @@ section 9.2.3.24.1.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from msgctl.errors import UsageError
-from msgctl.text import clean
+from msgctl.text import clean, shorten
 
 GSM7 = "GSM-7"
 UCS2 = "UCS-2"
@@ -63,6 +65,11 @@ _NEAR = str.maketrans(
 )
 
 
+# Stands for a symbol that is left out, until the space beside it is removed.
+_GAP = "\0"
+_GAPS = re.compile("(?:^|(?<=\n))(?:\0+ ?)+| ?\0+(?: ?\0+)*(?= |\n|$)|\0+")
+
+
 @dataclass(frozen=True, slots=True)
 class Count:
     """The size of a text as SMS.
@@ -99,23 +106,33 @@ def count(text: str) -> Count:
     return Count(encoding, len(text), units, segments, not_gsm7)
 
 
-def to_gsm7(text: str) -> str:
-    """Return a text in the GSM-7 alphabet, every other character replaced by the nearest ones.
+class Gsm7Text(NamedTuple):
+    """A text in the GSM-7 alphabet, and the emoji and other symbols left out of it, each once."""
 
-    Raises UsageError, which names every character without a near one. The result is empty if the text had only
-    invisible characters.
+    text: str
+    left_out: tuple[str, ...] = ()
+
+
+def to_gsm7(text: str) -> Gsm7Text:
+    """Return a text in the GSM-7 alphabet: other characters are replaced by similar ones, and symbols are left out.
+
+    Raises UsageError if nothing is left, or for letters without a similar one; the error lists these letters.
     """
     if _ALPHABET.issuperset(text):
-        return text
+        return Gsm7Text(text)
     written: list[str] = []
+    left_out: dict[str, None] = {}
     missing: dict[str, int] = {}
     previous = ""
     for position, char in enumerate(unicodedata.normalize("NFC", text), start=1):
         near = _near(char)
-        if near is None:
-            missing.setdefault(char, position)
-        else:
+        if near is not None:
             written.append(_separator(previous, char, near) + near)
+        elif _is_symbol(char):
+            left_out[char] = None
+            written.append(_GAP)
+        else:
+            missing.setdefault(char, position)
         previous = char
     if missing:
         # A combining mark gets a dotted circle.
@@ -123,16 +140,23 @@ def to_gsm7(text: str) -> str:
         named = ", ".join(f"{shown[char]} (U+{ord(char):04X}, position {at})" for char, at in missing.items())
         letters = "character" if len(missing) == 1 else "characters"
         raise UsageError(f"GSM-7 has no letter close to {named}", f"Send it without --gsm7, or remove the {letters}.")
-    return "".join(written)
+    found = _GAPS.sub("", "".join(written))
+    if not found.strip():
+        raise UsageError(f'Nothing is left of "{shorten(text)}" in GSM-7', "Send it without --gsm7.")
+    return Gsm7Text(found, tuple(char for char in left_out if not _is_joiner(char)))
 
 
-def saved_by_gsm7(text: str) -> int:
-    """Return how many segments `to_gsm7` saves for a text; 0 if the text cannot be written in GSM-7."""
-    size = count(text)
-    near = {ord(char): _near(char) for char in size.not_gsm7}
-    if size.segments < 2 or None in near.values():
+def saved_by_gsm7(text: str) -> int | None:
+    """Return how many segments `to_gsm7` saves for a text; None if the text cannot be written in GSM-7."""
+    if _ALPHABET.issuperset(text):
         return 0
-    return max(0, size.segments - count(text.translate(near)).segments)
+    size = count(text)
+    if any(_near(char) is None and not _is_symbol(char) for char in size.not_gsm7):
+        return None
+    try:
+        return max(0, size.segments - count(to_gsm7(text).text).segments)
+    except UsageError:
+        return None
 
 
 def _units(text: str, encoding: str) -> int:
@@ -156,6 +180,16 @@ def _near(char: str) -> str | None:
     return _decomposed(char)
 
 
+def _is_symbol(char: str) -> bool:
+    """Return whether a character is an emoji or another symbol, or part of one."""
+    return unicodedata.category(char)[0] in "SP" or _is_joiner(char)
+
+
+def _is_joiner(char: str) -> bool:
+    """Return whether a character is one of the invisible tags that make up some flags."""
+    return "\U000e0020" <= char <= "\U000e007f"
+
+
 def _decomposed(char: str) -> str | None:
     """Decompose one step at a time, so that ǘ becomes ü, which is in the alphabet, and not u."""
     parts = [chr(int(code, 16)) for code in unicodedata.decomposition(char).split() if not code.startswith("<")]
@@ -166,7 +200,7 @@ def _decomposed(char: str) -> str | None:
 
 
 def _is_accent(char: str) -> bool:
-    """Tell whether a mark only decorates its letter.
+    """Return whether a mark only decorates its letter.
 
     Marks around the letter (canonical combining classes from 200 on), the variation selectors and the key cap do.
     Overlays (class 1) do not: without its stroke, an unequal sign says the opposite.

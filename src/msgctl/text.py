@@ -15,7 +15,7 @@ _HARMLESS_FORMATS = "\u200c\u200d"
 
 
 def is_unsafe(char: str) -> bool:
-    """Tell whether a character could act on a terminal instead of being shown.
+    """Return whether a character could act on a terminal instead of being shown.
 
     True for controls (Unicode category Cc: C0, DEL, C1), formats (Cf: direction marks, tags), lone surrogates (Cs),
     and the line and paragraph separators (Zl, Zp).

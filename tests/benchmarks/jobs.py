@@ -1,8 +1,8 @@
 """How fast and how large `msgctl sms bulk` gets, with `wrk` as the ceiling in the same run.
 
 Run it as ``python tests/benchmarks/jobs.py [NAME...]``; without names, everything: latency, bare, memory,
-exclusions. TMPDIR says on which disk the ledgers are; one in memory (tmpfs) does not tell much. Rates are measured
-where requests arrive, from the first to the last: reading the file and writing the report are not in them.
+exclusions, many. TMPDIR says on which disk the ledgers are; one in memory (tmpfs) does not tell much. Rates are
+measured where requests arrive, from the first to the last: reading the file and writing the report are not in them.
 
 Without `wrk` there is no ceiling.
 """
@@ -12,18 +12,31 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from jobs.making import SPEC, write
+from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.reader import Row
+from msgctl.jobs.spec import RequestResult
+from msgctl.jobs.store import Store
+from msgctl.recipients import ACCEPTED, RecipientOutcome
 
 BATCH = 100
 CONNECTIONS = 64
 TEXT = "Hola, su pedido sale hoy"
+JOBS = 2_000
 WRK_SECONDS = 6
 MIB = 1024
 OPTIONS = ("--batch-size", str(BATCH), "--concurrency", str(CONNECTIONS), "--yes", "--quiet", "--json")
@@ -155,11 +168,60 @@ def exclusions() -> None:
         print(f"  {most:.1f} MiB, {seconds:.1f} s")
 
 
+def many() -> None:
+    print(f"{JOBS:,} other jobs in the state directory (wanted: at most 0.3 s more), in seconds and processor time:")
+    with responding() as server:
+        for days in (200, 0):
+            with tempfile.TemporaryDirectory() as name:
+                people = Path(name, "people.csv")
+                people.write_text("phone\n573009999999\n", encoding="ascii")
+                bulk = ("sms", "bulk", str(people), *OPTIONS, "-m")
+                lines = {"sms bulk": (*bulk, TEXT, "--dry-run"), "history": ("history",), "usage": ("usage",)}
+                lines |= {"job show": ("job", "show", "--last"), "job run-due": ("job", "run-due")}
+                run(server, Path(name), *bulk, "Hola")
+                alone = {what: fastest(server, Path(name), line) for what, line in lines.items()}
+                fill(server, Path(name), days)
+                first = run(server, Path(name), "usage")[1]
+                print(f"  made in {max(days, 1)} days; the first command takes {first:.1f} s to build the index:")
+                for what, line in lines.items():
+                    found = zip(fastest(server, Path(name), line), alone[what], strict=True)
+                    print(f"    {what:12}", *(f"{after - before:+.2f}" for after, before in found))
+
+
+def fastest(server: Server, folder: Path, line: Sequence[str]) -> tuple[float, float]:
+    """Run the tool some times; the time in seconds of the fastest run, and the least processor time."""
+    seconds, processor = [], []
+    for _ in range(7):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(run(server, folder, *line)[1])
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        processor.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(seconds), min(processor)
+
+
+def fill(server: Server, folder: Path, days: int) -> None:
+    """Make finished jobs with ten recipients each and one text, the newest an hour ago."""
+    store = Store(folder / "msgctl" / "jobs")
+    spec = replace(SPEC, base_url=f"http://127.0.0.1:{server.port}/api/v1", client=1, profile="environment")
+    for number in range(JOBS):
+        created = time.time() - 3600 - days * 86_400 * number / JOBS
+        path = store.path(store.new_id(created))
+        write(path, [Row(line, f"57300{10 * number + line:07}", (TEXT,)) for line in range(2, 12)], spec)
+        with contextlib.closing(Ledger(path, clock=partial(float, created))) as ledger:
+            with ledger.transaction():
+                intent = ledger.intend(BATCH)
+            assert intent
+            with ledger.transaction():
+                ledger.record(RequestResult(intent, [RecipientOutcome(each, ACCEPTED) for each in intent.phones]))
+        os.utime(path, (created, created))
+
+
 def main(names: Sequence[str]) -> None:
     print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores")
-    for name in names or ("latency", "bare", "memory", "exclusions"):
-        if name in ("memory", "exclusions"):
-            {"memory": memory, "exclusions": exclusions}[name]()
+    others = {"memory": memory, "exclusions": exclusions, "many": many}
+    for name in names or ("latency", "bare", *others):
+        if name in others:
+            others[name]()
         else:
             speed({"latency": 0.05, "bare": 0.0}[name])
 

@@ -37,6 +37,20 @@ def test_a_get_has_its_credentials_and_parameters_in_the_query(tool: Tool, servi
     assert (received.body, received.headers.get("content-type")) == (b"", None)
 
 
+def test_only_a_path_is_a_get(tool: Tool, service: Service) -> None:
+    service.will(respond(BODY))
+    assert tool("api", "/things", "-q", "a=b").code == 0
+    assert service.received[0].method == "GET"
+    for line, parts in (
+        (["post"], ("PATH is missing", "msgctl api GET /balance")),
+        ([], ("PATH is missing",)),
+        (["/things", "-f", "a=b"], ("A GET request has no body", "write POST before PATH")),
+    ):
+        done = tool("api", *line)
+        assert (done.code, [part for part in parts if part not in done.err]) == (2, [])
+    assert len(service.received) == 1
+
+
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_any_other_has_its_credentials_in_the_form(method: str, tool: Tool, service: Service) -> None:
     service.will(respond(BODY))

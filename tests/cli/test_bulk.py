@@ -12,6 +12,8 @@ from support.names import know_no_names
 from support.service import Service, respond
 from support.tool import Tool
 
+pytestmark = pytest.mark.every_set
+
 COMMANDS = {
     "sms bulk": ("-m", "Hello {name}"),
     "call bulk": ("-m", "Hello {name}", "--voice", "Mia"),
@@ -234,6 +236,54 @@ def test_a_message_in_gsm7_needs_fewer_segments(jobs: Jobs, service: Service, ho
     jobs("sms", "bulk", table(home, "phone,name", f"{ANA},☺"), "-m", "{name}", "--gsm7", "-y").refused(2, "☺")
 
 
+def test_the_offer_of_gsm7_counts_only_rows_that_it_can_write(jobs: Jobs, service: Service, home: Path) -> None:
+    service.always(accepting(service))
+    file = table(home, "phone,name", f"{ANA},José 🎉", f"{LUIS},Иван", f"{EVA},Eva")
+    text = "¡Hola {name}! Tu pedido está listo" + "." * 60
+    offered = jobs("sms", "bulk", file, "-m", text, "--dry-run")
+    assert "--gsm7 would save 2 credits; it cannot write 1 row\n" in offered.err
+    jobs("sms", "bulk", file, "-m", text, "--gsm7", "-y").refused(2, "line 3: GSM-7 has no letter close to И")
+    written = jobs("sms", "bulk", file, "-m", text, "--gsm7", "--skip-invalid", "--dry-run", "--json")
+    plain = jobs("sms", "bulk", file, "-m", text, "--dry-run", "--json")
+    assert (written.document["segments"], plain.document["segments"]) == (2, 6)
+    assert "--gsm7 left out 🎉\n" in jobs("sms", "bulk", file, "-m", text, "--gsm7", "--skip-invalid", "-n").err
+
+
+HELLO = ("-m", "Hello")
+
+
+def test_rows_without_a_country_are_explained_before_any_advice_to_skip(
+    jobs: Jobs, service: Service, home: Path
+) -> None:
+    national = [f"300 123 4{number:03}" for number in range(7)]
+    file = table(home, "phone", *national, ANA, LUIS, "12")
+    done = jobs("sms", "bulk", file, *HELLO, "--yes")
+    done.refused(2, "No country is known. 7 of 10 rows are valid in Colombia: add --country-code CO; nothing was sent")
+    assert "MSGCTL_COUNTRY_CODE=CO" in done.err
+    assert not [word for word in ("skip", "too short", "Greece") if word in done.err]
+    assert (
+        jobs("sms", "bulk", file, *HELLO, "--skip-invalid", "--country-code", "CO", "-n", "--json").document["invalid"]
+        == 1
+    )
+    service.always(accepting(service))
+    skipped = jobs("sms", "bulk", file, *HELLO, "--skip-invalid", "--yes")
+    assert "7 of 10 rows are valid in Colombia: add --country-code CO\n" in skipped.err
+    few = jobs("sms", "bulk", table(home, "phone", *national[:2], ANA, LUIS), *HELLO, "--yes", "--again")
+    few.refused(2, "2 of 4 rows of ", "are invalid, starting with line 2: not a valid phone number: too short")
+    none = jobs("sms", "bulk", table(home, "phone", *national), *HELLO, "--yes", "--skip-invalid")
+    none.refused(2, "7 of 7 rows are valid in Colombia: add --country-code CO")
+
+
+def test_the_first_of_two_numbers_in_a_cell_is_used_if_wanted(jobs: Jobs, service: Service, home: Path) -> None:
+    service.always(accepting(service))
+    file = table(home, "phone", f"{ANA} / {LUIS}", EVA)
+    jobs("sms", "bulk", file, *HELLO, "--yes").refused(
+        2, "line 2: two numbers in one cell; --first-number takes the first"
+    )
+    assert jobs("sms", "bulk", file, *HELLO, "--yes", "--first-number").code == 0
+    assert sorted(phone for each in sends(service) for phone in phones(each)) == [ANA, EVA]
+
+
 # --- asking
 
 
@@ -257,7 +307,7 @@ def test_the_summary_is_for_a_person_who_is_asked(
     assert len(done.err.splitlines()) == lines  # the error, and its hint
 
 
-@pytest.mark.parametrize("answer", ["n\n", "\n", "", "yess\n"])
+@pytest.mark.parametrize("answer", ["n\n", "\n", "", "yess\n", "no\n", "sin\n"])
 def test_any_answer_except_yes_cancels(answer: str, customers: str, jobs: Jobs, service: Service, home: Path) -> None:
     service.will(respond({"status": 100}))
     done = jobs.sms(customers, terminal=True, stdin=answer)
@@ -267,12 +317,17 @@ def test_any_answer_except_yes_cancels(answer: str, customers: str, jobs: Jobs, 
 
 
 @pytest.mark.parametrize(
-    ("command", "question"), [("sms bulk", "Send 3 messages for about 3 credits?"), ("block bulk", "Block 3 numbers?")]
+    ("command", "question", "answer"),
+    [
+        ("sms bulk", "Send 3 messages for about 3 credits?", "y"),
+        ("block bulk", "Block 3 numbers?", "Yes"),
+        *[("sms bulk", "", answer) for answer in ("s", "SI", "Sí", "si\u0301 ")],
+    ],
 )
-def test_yes_sends(command: str, question: str, customers: str, jobs: Jobs, service: Service) -> None:
+def test_yes_sends(command: str, question: str, answer: str, customers: str, jobs: Jobs, service: Service) -> None:
     service.always(accepting(service))
     options = (*COMMANDS[command], "--concurrency", "1")
-    done = jobs(*command.split(), customers, *options, terminal=True, stdin="y\n")
+    done = jobs(*command.split(), customers, *options, terminal=True, stdin=f"{answer}\n")
     assert (done.code, question in done.err) == (0, True)
     assert sorted(phone for each in sends(service) for phone in phones(each)) == sorted([ANA, LUIS, EVA])
 

@@ -37,6 +37,8 @@ from support.leaks import files_with_key
 from support.service import Behaviour, Service, drop, respond
 from support.tool import Tool
 
+pytestmark = pytest.mark.every_set
+
 BALANCE = respond({"status": 1000})
 
 
@@ -189,15 +191,23 @@ def test_a_job_that_is_stopped_at_once_sends_nothing_more(
     file = of_phones(home, numbers(100))
     service.always(accepting(service))
 
-    def two_signals(_workers: object, _seconds: float) -> bool:
+    stopped: list[Runner] = []
+
+    def two_signals(runner: Runner, _seconds: float) -> bool:
+        stopped.append(runner)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Runner, "wait", two_signals)
-    assert jobs.sms(file, "--yes", "--batch-size", "1").code == 130
+    with monkeypatch.context() as patched:
+        patched.setattr(Runner, "wait", two_signals)
+        assert jobs.sms(file, "--yes", "--batch-size", "1").code == 130
     time.sleep(0.2)
     before = len(sends(service))
     time.sleep(0.3)
     assert before == len(sends(service)) < 100
+    (runner,) = stopped
+    assert runner.wait(30)
+    assert runner.finish() is None
+    runner._ledger.close()  # msgctl leaves it open for the threads, which end with the process
 
 
 def test_the_history_says_refused_until_a_message_is_sent_again(three: str, jobs: Jobs, service: Service) -> None:
@@ -294,6 +304,27 @@ def test_a_budget_stops_a_job_and_a_larger_one_continues_it(jobs: Jobs, service:
     done = jobs("job", "resume", job, "--max-credits", "60", "--json")
     assert (done.code, done.document["credits"]) == (0, 60)
     assert sorted(phone for each in sends(service) for phone in phones(each)) == numbers(20)
+
+
+def test_a_first_message_that_exceeds_the_budget_is_reported(jobs: Jobs, service: Service, home: Path) -> None:
+    """It is the only one that can, since the price in its country was not known."""
+    service.always(accepting(service, credits=26))
+    done = jobs.sms(of_phones(home, ["34600000001"]), "--yes", "-q", "--max-credits", "20")
+    excess = "26 credits used, more than --max-credits 20: a message to Spain cost 26"
+    assert (done.code, done.err) == (0, f"Warning: {excess}.\n")
+    done = jobs.sms(of_phones(home, ["34600000001", "34600000002"]), "--yes", "-q", "--max-credits", "20", "--again")
+    assert (done.code, f"Stopped: {excess}. 1 of 2 recipients accepted, 1 pending" in done.err) == (6, True)
+    assert "Warning" not in done.err
+
+
+def test_a_budget_is_kept_if_every_message_is_reported_to_be_free(jobs: Jobs, service: Service, home: Path) -> None:
+    service.always(accepting(service, credits=0))
+    done = jobs.sms(of_phones(home, numbers(9)), "--yes", "--json", "--max-credits", "5")
+    assert (done.code, counts(done.document)) == (6, {"accepted": 5, "pending": 4})
+    message = (
+        "Stopped: the next request could exceed --max-credits 5 (0 used, and up to 5 more without a reported charge)"
+    )
+    assert message in done.error["message"]
 
 
 # --- what is kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -31,8 +32,10 @@ from support.jobs import (
     sends,
     table,
 )
-from support.service import Service, respond
+from support.service import Service, drop, respond
 from support.tool import Tool, process
+
+pytestmark = pytest.mark.every_set
 
 MONDAY_MORNING = datetime(2026, 11, 23, 15, 0, tzinfo=UTC).timestamp()  # 10:00 in Bogota
 OFFICE = ("--window", "08:00-19:00", "--days", "mon-sat")
@@ -160,6 +163,138 @@ def test_the_same_job_is_refused_for_a_day(jobs: Jobs, service: Service, tool: T
     assert jobs.sms(everyone, "--yes").code == 0
 
 
+def test_all_jobs_and_single_sends_of_a_day_count_together(
+    jobs: Jobs, service: Service, tool: Tool, home: Path
+) -> None:
+    people = [f"57300{number:07}" for number in range(10)]
+    ids = [jobs.send(of_phones(home, people[:3])), jobs.send(of_phones(home, people[2:5]), "--canary", "1")]
+    assert tool("sms", "send", people[5], f"+{people[5]}", "-m", "Hello").code == 0
+    sent = len(sent_to(service))
+    everyone = of_phones(home, people)
+    refused = jobs.sms(everyone, "--yes")
+    refused.refused(2, *ids, "single sends", "6 of 10 recipients", f"msgctl job resume {ids[1]}", "--exclude-repeats")
+    assert len(sent_to(service)) == sent
+    tool.clock.now += 86_400
+    done = jobs.sms(everyone, "--yes")
+    assert (done.code, "to 2 of 10 recipients" in done.err) == (0, True), (
+        "those who will get it count: they are pending"
+    )
+
+
+def test_a_few_repeats_are_reported_and_can_be_left_out(jobs: Jobs, service: Service, tool: Tool, home: Path) -> None:
+    job = jobs.send(of_phones(home, [EVA]), text="x" * 161)
+    assert tool("sms", "send", LUIS, "-m", "Hello").code == 0
+    people = [EVA, "573005550100", LUIS, "573005550101", ANA]
+    texts = ["x" * 161, "x" * 161, "Hello", "Hello", "Hello"]
+    file = table(home, "phone,text", *(f"{phone},{text}" for phone, text in zip(people, texts, strict=True)))
+    reported = f"Job {job} and single sends sent this message to 2 of 5 recipients in the last 24 hours"
+    plan = jobs.sms(file, "--dry-run", "--json", text="{text}").document
+    assert (plan["repeats"], plan["excluded"], plan["messages"], plan["credits"]) == (2, 0, 5, 7)
+    done = jobs.sms(file, "--dry-run", text="{text}")
+    assert f"Warning: {reported}. To leave them out, use --exclude-repeats." in done.err
+    left_out = ("--exclude-repeats", "--yes")
+    plan = jobs.sms(file, "--dry-run", "--json", *left_out, text="{text}").document
+    assert (plan["repeats"], plan["excluded"], plan["messages"], plan["credits"]) == (2, 2, 3, 4)
+    assert (plan["segments"], plan["countries"]) == (4, {"CO": 4})
+    assert plan["excluded_rows"] == [
+        {"line": 2, "phone": EVA, "reason": f"repeat of job {job}"},
+        {"line": 4, "phone": LUIS, "reason": "repeat of a single send"},
+    ]
+    before = len(sent_to(service))
+    done = jobs.sms(file, *left_out, "--name", "others", text="{text}")
+    assert (done.code, f"Left out: {reported}" in done.err) == (0, True), done.err
+    assert counts(jobs.shown("others")) == {"accepted": 3, "excluded": 2}
+    assert len(sent_to(service)) == before + 3
+    jobs.sms(file, *left_out, text="{text}").refused(2, "All recipients in", "are excluded")
+    jobs.sms(file, *left_out, "--again", text="{text}").refused(2, "either --again or --exclude-repeats")
+
+
+@pytest.mark.parametrize(
+    ("command", "content"),
+    [
+        ("sms", ("-m", "Hola")),
+        ("call", ("-m", "Hola", "--voice", "Mia")),
+        ("call", ("--audio-code", "A-1")),
+        ("chatapp", ("Ana", "--template", "hello")),
+    ],
+    ids=["SMS", "call", "recording", "chat app"],
+)
+def test_a_single_send_counts_in_every_channel_and_spelling(
+    command: str, content: tuple[str, ...], jobs: Jobs, service: Service, home: Path
+) -> None:
+    unchecked = ("--no-number-check", "--country-code", "CO")
+    assert jobs(command, "send", ANA[2:], *content, *unchecked).code == 0
+    assert sent_to(service) == [ANA[2:]]
+    file = of_phones(home, [ANA])
+    jobs(command, "bulk", file, *content, "--yes").refused(2, "Single sends sent this message to 1 of 1 recipient")
+    nationally = of_phones(home, ["300-123 45 67"])
+    jobs(command, "bulk", nationally, *content, *unchecked, "--yes").refused(2, "1 of 1 recipient")
+    assert jobs(command, "bulk", nationally, *content, *unchecked, "--yes", "--again").code == 0
+
+
+def test_a_chat_app_message_with_a_body_of_its_own_counts(jobs: Jobs, home: Path) -> None:
+    (home / "body.json").write_text('{"body": ["Ana"], "phone": "+57 300 123 4567"}')
+    assert jobs("chatapp", "send", "--template", "hello", "--body", str(home / "body.json")).code == 0
+    line = ("chatapp", "bulk", of_phones(home, [ANA]), "Ana", "--template", "hello", "--yes")
+    jobs(*line).refused(2, "1 of 1 recipient")
+
+
+def test_refused_and_unsent_messages_are_no_repeats(jobs: Jobs, service: Service, home: Path) -> None:
+    service.will(REFUSAL, REFUSAL)
+    line = ("sms", "send", ANA, LUIS, "-m", "Hello")
+    assert jobs(*line).code == 1
+    assert jobs(*line, "--once", "key").code == 1
+    file = of_phones(home, [ANA, LUIS])
+    assert "repeats" not in jobs.sms(file, "--dry-run", "--json").document
+    service.will(drop)
+    assert jobs("sms", "send", ANA, "-m", "Hello").code == 5
+    assert jobs("history", "clear", "--yes").code == 0
+    assert jobs.sms(file, "--dry-run", "--json").document["repeats"] == 1, "it may have been sent"
+
+
+def test_a_test_message_is_no_repeat(jobs: Jobs, service: Service, home: Path) -> None:
+    assert jobs.sms(of_phones(home, [ANA]), "--test-to", ANA, "--yes").code == 0
+    assert sent_to(service) == [ANA, ANA]
+
+
+def test_a_job_that_begins_during_the_question_counts(
+    jobs: Jobs, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = [ANA, LUIS, EVA]
+    file, first = of_phones(home, people), table(home, "phone", ANA, name="first.csv")
+
+    def ask(*_: object) -> str:
+        with monkeypatch.context() as other:
+            other.setattr("msgctl.cli.prompts.ask", lambda *_: "y")
+            jobs.send(first)
+        return "y"
+
+    monkeypatch.setattr("msgctl.cli.prompts.ask", ask)
+    done = jobs.sms(file, "--exclude-repeats", terminal=True)
+    assert (done.code, "1 of 3 recipients" in done.err) == (0, True), done.err
+    assert sent_to(service) == sorted(people)
+
+
+def test_removing_a_recent_job_says_that_its_repeats_will_not_be_noticed(
+    jobs: Jobs, service: Service, tool: Tool, everyone: str
+) -> None:
+    job = jobs.send(everyone)
+    warning = "msgctl will no longer notice repeats of it."
+    assert warning in jobs("job", "remove", job, stdin="n\n", terminal=True).err
+    tool.clock.now += 86_400
+    assert warning not in jobs("job", "remove", job, stdin="n\n", terminal=True).err
+
+
+def test_the_same_account_in_another_spelling_counts(
+    jobs: Jobs, service: Service, everyone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = jobs.send(everyone, "--canary", "2")
+    monkeypatch.setenv("MSGCTL_BASE_URL", f"HTTP://127.0.0.1:{service.port}/./api/v1/")
+    jobs.sms(everyone, "--yes").refused(2, f"Job {job} already sends this message to 3 of 3 recipients")
+    assert jobs("job", "resume", job).code == 0
+    assert sent_to(service) == sorted([ANA, LUIS, EVA])
+
+
 def test_the_same_people_may_get_another_template(jobs: Jobs, everyone: str) -> None:
     for template, code in (("hello", 0), ("goodbye", 0), ("hello", 2)):
         assert jobs("chatapp", "bulk", everyone, "Ana", "--template", template, "--yes").code == code
@@ -249,6 +384,112 @@ def test_who_opts_out_while_a_job_waits_for_its_window_gets_nothing(
     assert (row["phone"], row["error"]) == (EVA, "opted out")
 
 
+# --- opt-outs while a job runs
+
+
+@pytest.mark.parametrize("size", ["1", "2"])
+def test_who_opts_out_while_a_job_runs_gets_nothing_more(
+    size: str, jobs: Jobs, service: Service, tool: Tool, home: Path
+) -> None:
+    """Recipients that were already read ahead get nothing either, and the others in their request do."""
+    people = [f"57300{number:07}" for number in range(9)]
+
+    def opt_out() -> None:
+        if len(sends(service)) == 1:
+            optouts.add([people[4], people[8]], tool.clock.now)
+
+    service.always(accepting(service, look=opt_out))
+    job = jobs.send(of_phones(home, people), "--batch-size", size)
+    assert sent_to(service) == [each for each in people if each not in (people[4], people[8])]
+    assert counts(jobs.shown(job)) == {"accepted": 7, "excluded": 2}
+    rows = [(row["phone"], row["error"]) for row in jobs.report(job, "--only", "excluded")]
+    assert rows == [(people[4], "opted out"), (people[8], "opted out")]
+
+
+def test_an_opt_out_counts_in_a_running_process(service: Service, home: Path) -> None:
+    """The file of the list may be new, and may be replaced."""
+    optout_list = home / "state" / "msgctl" / "optouts.sqlite3"
+    people = [f"57300{number:07}" for number in range(200)]
+    arrivals, responses = threading.Semaphore(0), threading.Semaphore(40)
+
+    def respond_in_turn() -> None:
+        arrivals.release()
+        responses.acquire(timeout=20)
+
+    service.always(accepting(service, look=respond_in_turn))
+    line = [sys.executable, "-m", "msgctl", "sms", "bulk", of_phones(home, people), "-m", "Hola", "--batch-size=1"]
+    with subprocess.Popen([*line, "--yes"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as started:
+        assert all(arrivals.acquire(timeout=20) for _ in range(40))
+        assert process("optout", "add", people[150]).code == 0
+        responses.release(40)
+        assert all(arrivals.acquire(timeout=20) for _ in range(40))
+        optout_list.rename(home / "backup.sqlite3")
+        assert process("optout", "add", people[150], people[199]).code == 0
+        responses.release(200)
+        started.communicate(timeout=60)
+    assert sent_to(service) == [each for each in people if each not in (people[150], people[199])]
+
+
+@pytest.mark.parametrize(
+    "command", [("sms", "-m", "Hola"), ("chatapp", "Ana", "--template", "hello")], ids=lambda command: command[0]
+)
+def test_an_opt_out_counts_for_every_spelling_of_an_unchecked_number(
+    command: tuple[str, ...], jobs: Jobs, service: Service, home: Path
+) -> None:
+    def opt_out() -> None:
+        if len(sends(service)) == 1:
+            assert process("optout", "add", "300 765 4321", EVA, "--country-code", "CO").code == 0
+
+    service.always(accepting(service, look=opt_out))
+    file = of_phones(home, [ANA[2:], f"+57 {LUIS[2:]}", EVA[2:], "573005550100", "57 300 5550101"])
+    unchecked = ("--no-number-check", "--country-code", "CO")
+    group, *message = command
+    one_by_one = ("--concurrency", "1", "--canary", "2", *["--batch-size=1"] * (group == "sms"))
+    done = jobs(group, "bulk", file, *message, *unchecked, *one_by_one, "--yes", "--json")
+    assert (done.code, counts(done.document)) == (0, {"accepted": 2, "excluded": 2, "pending": 1})
+    assert jobs("optout", "add", "+57 300 555 0101", f"+{ANA}").code == 0
+    done = jobs("job", "resume", "--last", "--json")
+    assert counts(done.document) == {"accepted": 2, "excluded": 3}
+    jobs(group, "send", ANA[2:], *message, *unchecked).refused(2, f"{ANA} has opted out")
+    assert sent_to(service) == [ANA[2:], "573005550100"]
+
+
+def test_two_spellings_of_an_unchecked_number_are_one_person(jobs: Jobs, service: Service, home: Path) -> None:
+    file = of_phones(home, [ANA[2:], f"+{ANA}", "12345"])
+    job = jobs.send(file, "--no-number-check", "--country-code", "CO")
+    assert sent_to(service) == ["12345", ANA[2:]]
+    assert [row["error"] for row in jobs.report(job, "--only", "duplicate")] == ["duplicate of line 2"]
+
+
+def test_several_phones_get_the_test_message(jobs: Jobs, service: Service, home: Path) -> None:
+    file = table(home, "phone,name", f"{ANA},Ana", f"{LUIS},Luis")
+    other = "573005550199"
+    to = ("--test-to", EVA, "--test-to", f"+{other}", "--test-to", EVA)
+    done = jobs("sms", "bulk", file, "-m", "Hola {name}", *to, "--yes")
+    assert f"Test message sent to {EVA}, {other}.\n" in done.err
+    assert [phones(each) for each in sends(service)[:1]] == [[EVA, other]]
+    service.received.clear()
+    template = ("--template", "t", "name")
+    jobs("chatapp", "bulk", file, *template, *to, stdin="n\n", terminal=True)
+    assert [phones(each) for each in sends(service)] == [[EVA], [other]]
+    assert jobs("optout", "add", other).code == 0
+    jobs("sms", "bulk", file, "-m", "Hola {name}", *to, "--yes", "--again").refused(2, f"{other} has opted out")
+
+
+def test_no_test_message_goes_to_someone_who_opts_out_while_the_file_is_read(
+    jobs: Jobs, service: Service, tool: Tool, everyone: str
+) -> None:
+    accept = accepting(service)
+
+    def behave(connection: socket.socket) -> None:
+        optouts.add([ANA], tool.clock.now)
+        accept(connection)
+
+    service.always(behave)
+    jobs.sms(everyone, "--test-to", ANA, "--yes").refused(2, f"{ANA} has opted out of messages")
+    assert sends(service) == []
+
+
 # --- later
 
 
@@ -278,7 +519,7 @@ def test_due_jobs_are_sent_in_the_order_of_their_times(jobs: Jobs, service: Serv
 
 def test_a_job_for_later_can_be_sent_now(jobs: Jobs, service: Service, tool: Tool, everyone: str) -> None:
     job = jobs.send(everyone, "--at", "2026-12-01 09:00-05:00")
-    assert jobs("job", "resume", job).code == 0
+    assert jobs("job", "resume", job, "--yes").code == 0
     tool.clock.now += 30 * 86_400
     assert jobs("job", "run-due").out == ""
     assert len(sent_to(service)) == 3
@@ -434,7 +675,7 @@ def test_people_who_opt_out_before_a_scheduled_job_is_sent_get_nothing(
     jobs.tool.clock.now += 86_400 * 2
     done = jobs("job", "run-due")
     assert done.code == 0, done.err
-    assert "1 recipient opted out after the job was made: nothing is sent to them" in done.err
+    assert "1 recipient opted out after the job was created: nothing is sent to them" in done.err
     assert sorted(sent_to(service)) == sorted([ANA, EVA])
     (row,) = jobs("job", "report", job, "--only", "excluded", "--json").document
     assert (row["phone"], row["error"]) == (LUIS, "opted out")

@@ -10,7 +10,8 @@ import pytest
 
 from cli.typed import PHONE, used
 from conftest import KEY
-from support.files import table, write_config
+from msgctl.storage import files
+from support.files import config_file, table, write_config
 from support.service import Service
 from support.tool import Tool
 
@@ -85,7 +86,7 @@ def test_a_bad_default_is_a_configuration_error(
     setting: str, bad: Any, command: tuple[str, ...], store: Store, tool: Tool, service: Service
 ) -> None:
     store(**{**GOOD, setting: bad})
-    tool("-p", "main", *command).refused(3, setting, "main")
+    tool("-p", "main", *command).refused(3, f"{files.shown(config_file())}: profile main: {setting} cannot be used")
     assert service.received == []
 
 
@@ -105,3 +106,44 @@ def test_the_voice_of_a_profile_serves_calls_and_verification_calls(
     store(voice=stored)
     assert used(tool, service, "-p", "main", *CALL)["voice"] == "Marian"
     assert used(tool, service, "-p", "main", *CALL_2FA, "--app-name", "Shop")["voice"] == "Mariana"
+
+
+# --- MSGCTL_COUNTRY_CODE
+
+NATIONAL = "300 123 4567"
+
+
+def test_the_country_of_the_environment_comes_after_the_option_and_before_the_profile(
+    store: Store, tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(country_code="ES")
+    monkeypatch.setenv("MSGCTL_COUNTRY_CODE", "co")
+    for chosen in ([], ["-p", "main"]):
+        form = used(tool, service, *chosen, "sms", "send", NATIONAL, "-m", "Hola")
+        assert (form["phone"], form["country-code"]) == ("573001234567", "CO")
+    form = used(tool, service, "sms", "send", "612 345 678", "-m", "Hola", "--country-code", "ES")
+    assert (form["phone"], form["country-code"]) == ("34612345678", "ES")
+    monkeypatch.setenv("MSGCTL_COUNTRY_CODE", "")
+    assert used(tool, service, "sms", "send", "612 345 678", "-m", "Hola")["phone"] == "34612345678"
+
+
+def test_the_sandbox_reads_the_country_of_the_environment(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSGCTL_COUNTRY_CODE", "CO")
+    assert tool("-p", "sandbox", "sms", "send", NATIONAL, "-m", "Hola").code == 0
+    (received,) = tool("sandbox", "inbox", NATIONAL, "--json").document
+    assert received["phone"] == "573001234567"
+
+
+def test_the_country_of_the_environment_needs_no_profile(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSGCTL_COUNTRY_CODE", "CO")
+    assert tool("optout", "add", NATIONAL).code == 0
+    assert tool("optout", "list", "-o", "tsv", "--no-header", "--fields", "phone").out == "573001234567\n"
+
+
+@pytest.mark.parametrize("command", [("optout", "add", NATIONAL), SMS, ("history", "--phone", NATIONAL)])
+def test_an_invalid_country_of_the_environment_is_refused(
+    command: tuple[str, ...], tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSGCTL_COUNTRY_CODE", "COL")
+    tool(*command).refused(3, 'MSGCTL_COUNTRY_CODE cannot be used: "COL"', "--country-code")
+    assert service.received == []

@@ -192,6 +192,13 @@ def test_an_unusable_key_fails_only_the_key_check(tool: Tool) -> None:
     assert "exit status 7" in report["key"]["found"]
 
 
+def test_a_short_key_gets_a_warning(tool: Tool) -> None:
+    write_config(table("main", key="abcde"))
+    report = Report(tool, "-n", "-p", "main")
+    assert (report.done.code, report.statuses["key"]) == (0, "warning")
+    assert "fewer than 6 characters" in report["key"]["found"]
+
+
 # --- proxy, name and connection
 
 

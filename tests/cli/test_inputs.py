@@ -188,8 +188,17 @@ def test_gsm7_replaces_letters_of_any_message(tool: Tool, service: Service) -> N
 
 
 def test_gsm7_refuses_characters_without_a_near_one(tool: Tool, service: Service) -> None:
-    refused(tool, service, *SMS, "-m", "Hola 😀", "--gsm7", names=("😀", "U+1F600", "position 6", "--gsm7"))
+    refused(tool, service, *SMS, "-m", "Hola Ж", "--gsm7", names=("Ж", "U+0416", "position 6", "--gsm7"))
+    refused(tool, service, *SMS, "-m", "🎉 😀", "--gsm7", names=("Nothing is left", "--gsm7"))
     refused(tool, service, *SMS, "-m", "\u0301 \ufe0f", "--gsm7", names=("GSM-7", "--gsm7"))
+
+
+def test_gsm7_leaves_out_emoji_with_a_note_that_lists_them(tool: Tool, service: Service) -> None:
+    service.always(respond({"id": "d1", "status": "1", "data": []}))
+    done = tool(*SMS, "-m", "¡Listo, José! 🎉 Pasa hoy 🚚🎉", "--gsm7")
+    assert dict(service.received[-1].form)["sms"] == "¡Listo, José! Pasa hoy"
+    assert "--gsm7 left out 🎉, 🚚\n" in done.err
+    assert tool("sms", "segments", "á 🎉", "--gsm7", "--json").document["segments"] == 1
 
 
 # --- codes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import socket
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -39,6 +40,8 @@ from support.jobs import (
 from support.service import Service, drop, respond
 from support.tool import Tool
 
+pytestmark = pytest.mark.every_set
+
 BALANCE = respond({"status": 1000})
 NOWHERE = "20261121-ffffff"
 OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate")
@@ -67,7 +70,7 @@ def test_an_empty_list_has_a_note(jobs: Jobs, service: Service, tool: Tool, home
     service.always(accepting(service))
     job = jobs.send(of_phones(home, [ANA]))
     assert "has nothing pending" in jobs("job", "resume", job).err
-    for form, told in ((), f"No recipient of job {job} is refused\n"), (("-q",), ""), (("--json",), ""):
+    for form, told in ((), f"Job {job} has no refused recipients\n"), (("-q",), ""), (("--json",), ""):
         done = tool("job", "report", job, "--only", "Refused", *form, screen=True)
         assert (done.code, done.err) == (0, told)
 
@@ -304,9 +307,49 @@ def test_following_ends_once_every_state_is_final(sent: str, tool: Tool, service
     later = iter([{f"m{EVA}": "sent"}, {f"m{EVA}": "delivered"}])
     done = tool("job", "states", sent, "--follow", "-o", "csv", sleep=lambda _: states.states.update(next(later)))
     assert done.code == 0, done.err
-    assert "1 delivered, 1 rejected, 1 sent" in done.err
+    assert all(part in done.err for part in ("1 delivered", "1 rejected", "1 sent"))
     assert list(states.asked()).count(LUIS) == 1
     assert "delivered" in tool("job", "show", sent, "--json").document["states"]
+
+
+def test_following_ends_at_the_states_to_wait_for(sent: str, tool: Tool, service: Service) -> None:
+    states = Deliveries(service, {f"m{ANA}": "sent", f"m{LUIS}": "rejected", f"m{EVA}": "queued"})
+    done = tool(
+        *("job", "states", sent, "--follow", "--until", "sent", "--json"),
+        sleep=lambda _: states.states.update({f"m{EVA}": "delivered"}),
+    )
+    assert (done.code, done.document["states"]) == (0, {"sent": 1, "delivered": 1, "rejected": 1})
+    assert list(states.asked()).count(ANA) == 1
+
+
+def test_following_exits_with_6_if_the_time_is_over_first(sent: str, tool: Tool, service: Service) -> None:
+    Deliveries(service, {f"m{ANA}": "delivered", f"m{LUIS}": "sent", f"m{EVA}": "queued"})
+    done = tool("job", "states", sent, "--follow", "--max-wait", "25", "--json")
+    assert (done.code, done.document["states"]) == (6, {"delivered": 1, "queued": 1, "sent": 1})
+    assert done.error["message"] == "2 messages did not reach a final state in time"
+    for option in (("--until", "sent"), ("--max-wait", "9")):
+        tool("job", "states", sent, *option).refused(2, f"{option[0]} needs --follow")
+
+
+@pytest.mark.documented
+def test_recipients_who_share_an_id_are_checked_with_one_request(
+    tool: Tool, jobs: Jobs, service: Service, home: Path
+) -> None:
+    data = {"state": "Enviado", "phone": f"{ANA},{LUIS},{EVA}", "credits": 3}
+    service.always(respond({"status": 1, "id": "D1", "data": data}))
+    job = jobs.send(of_phones(home, [ANA, LUIS, EVA]))
+    assert [(row["id"], row["status"]) for row in jobs.report(job)] == [("D1", "Enviado")] * 3
+    assert jobs.shown(job)["credits"] == 3
+    service.received.clear()
+    messages = [{"phone": LUIS, "state": "Rechazado"}, {"phone": ANA[2:], "state": "Entregado"}, {"state": "Enviado"}]
+    service.always(respond(json.dumps(messages).encode()))
+    assert tool("job", "states", job).code == 0
+    assert [request.query[-1] for request in service.received] == [("id", "D1")]
+    assert [row["state"] for row in jobs.report(job)] == ["Entregado", "Rechazado", "Enviado"]
+    assert [row["phone"] for row in jobs.report(job, "--only", "undelivered")] == [LUIS]
+    service.always(respond(json.dumps({"data": [{"phone": EVA, "state": "leído"}]}).encode()))
+    assert tool("job", "states", job, "--follow").code == 0
+    assert jobs.shown(job)["states"] == {"Entregado": 1, "Rechazado": 1, "leído": 1}
 
 
 def test_a_running_job_is_shown_until_it_ends(sent: str, tool: Tool, home: Path) -> None:
@@ -531,7 +574,7 @@ def test_resend_makes_a_job_of_the_undelivered(sent: str, jobs: Jobs, service: S
     assert phones(sends(service)[-1]) == [LUIS]
     assert jobs.shown(sent)["accepted"] == 3
     none = jobs("job", "resend", sent, "--only", "refused", "--yes")
-    assert (none.code, none.out, none.err) == (0, "", f"No recipient of job {sent} is refused; nothing was sent\n")
+    assert (none.code, none.out, none.err) == (0, "", f"Job {sent} has no refused recipients; nothing was sent\n")
 
 
 def test_resend_sends_each_their_own_message(jobs: Jobs, service: Service, home: Path) -> None:

@@ -179,6 +179,53 @@ def test_servers_at_the_same_time_share_the_credits(tool: Tool) -> None:
     assert len(inbox(tool)) == 3
 
 
+def test_the_credits_of_a_day_are_those_of_an_account_in_utc(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the time zone, and however the address is written."""
+    service.always(respond(ACCEPTED))
+
+    async def accepted(client: Client) -> None:
+        assert not (await client.sms()).is_error
+
+    async def refused(client: Client) -> None:
+        assert "(1 used today)" in (await client.sms()).message
+
+    monkeypatch.setenv("TZ", "Pacific/Kiritimati")
+    talk(accepted, "mcp", "--max-credits", "1")
+    monkeypatch.setenv("TZ", "Pacific/Niue")  # 25 hours behind
+    talk(refused, "mcp", "--max-credits", "1")
+    monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url.replace("http", "HTTP") + "/")
+    talk(refused, "mcp", "--max-credits", "1")
+    assert len(service.received) == 1
+
+
+def test_without_a_known_price_servers_make_one_send_at_a_time(service: Service) -> None:
+    """The first message costs more than estimated, so that nothing is left for the others."""
+    others_arrived = threading.Event()
+
+    def expensive(connection: Any) -> None:
+        if len(service.received) > 1:
+            others_arrived.set()
+        others_arrived.wait(1)
+        respond({**ACCEPTED, "data": [{**ACCEPTED["data"][0], "credits": 3}]})(connection)  # type: ignore[index]
+
+    service.always(expensive)
+    results: list[Result] = []
+
+    async def send(client: Client, text: str) -> None:
+        results.append(await client.sms(text))
+
+    async def main() -> None:
+        arguments = ("mcp", "--max-credits", "4")
+        async with connected(*arguments) as one, connected(*arguments) as other, anyio.create_task_group() as group:
+            for number in range(2):
+                group.start_soon(send, one, f"one {number}")
+                group.start_soon(send, other, f"other {number}")
+
+    anyio.run(main)
+    assert len(service.received) == 1
+    assert sorted(result.is_error for result in results) == [False, True, True, True]
+
+
 def test_a_program_sends_only_to_the_numbers_of_the_user(tool: Tool, home: Path) -> None:
     (home / "team.csv").write_text(f"name,phone\nAna,+57 300 123 4567\nLuis,{OTHER}\n", encoding="utf-8")
     tool(*SANDBOX, "optout", "add", OTHER)
@@ -338,7 +385,7 @@ def test_other_profiles_and_their_jobs_stay_unknown(service: Service, tool: Tool
     (home / "team.csv").write_text(f"phone\n{PHONE}\n")
     service.always(respond(ACCEPTED))
     assert tool("sms", "send", PHONE, "-m", "A secret").code == 0
-    job = tool("sms", "bulk", str(home / "team.csv"), "-m", "A secret", "--yes", "--json").document["job"]
+    job = tool("sms", "bulk", str(home / "team.csv"), "-m", "A secret", "--again", "--yes", "--json").document["job"]
 
     async def unknown(client: Client) -> None:
         assert (await client.call("history_list")).document == []
@@ -394,4 +441,4 @@ def test_a_server_that_cannot_start_says_why(arguments: list[str], code: int, me
 def test_without_the_extra_it_says_how_to_install_it(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
     done = tool(*SANDBOX, "mcp")
-    assert (done.code, "pip install 'msgctl[mcp]'" in done.err) == (3, True)
+    assert (done.code, "Install it: " in done.err and "[mcp]'" in done.err) == (3, True)

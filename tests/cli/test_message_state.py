@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from msgctl import delivery
 from support.service import Behaviour, Service, drop, respond, silent
 from support.tool import Tool, process
+
+pytestmark = pytest.mark.every_set
 
 GONE = respond({"error": "not_found", "msg": "no such message"}, 520)
 
@@ -17,8 +22,13 @@ def state(word: str, id: str = "m1") -> Behaviour:
 
 
 def documents(text: bytes) -> list[tuple[str, str]]:
-    """Identifier and state of each JSON document, one per line."""
-    return [(each["id"], each["state"]) for each in map(json.loads, text.splitlines())]
+    """Identifier and state of the message in each JSON document, one per line."""
+    found = []
+    for document in map(json.loads, text.splitlines()):
+        inner = document.get("data", document) if isinstance(document, dict) else document
+        (message,) = inner if isinstance(inner, list) else [inner]
+        found.append((message["id"], message["state"]))
+    return found
 
 
 # --- state get
@@ -60,7 +70,7 @@ def test_an_interruption_prints_the_responses_so_far(service: Service, tool: Too
 def test_a_watch_ends_at_a_final_state(last: str, service: Service, tool: Tool) -> None:
     service.will(state("queued"), state("queued"), state("sent"), state(last))
     outcome = tool("state", "watch", "m1", "--json")
-    assert (outcome.code, outcome.document["state"]) == (0, last)
+    assert (outcome.code, documents(outcome.stdout)) == (0, [("m1", last)])
     assert tool.clock.slept == [2, 2, 2]
 
 
@@ -74,14 +84,14 @@ def test_each_change_is_noted_once(service: Service, tool: Tool) -> None:
 def test_until_names_the_state_to_wait_for(typed: str, service: Service, tool: Tool) -> None:
     service.will(state("queued"), state("sent"))
     outcome = tool("state", "watch", "m1", "--until", typed, "--json")
-    assert (outcome.code, outcome.document["state"]) == (0, "sent")
+    assert (outcome.code, documents(outcome.stdout)) == (0, [("m1", "sent")])
 
 
 def test_another_final_state_exits_with_6_at_once(service: Service, tool: Tool) -> None:
     service.will(state("queued"), state("rejected"))
     outcome = tool("state", "watch", "m1", "--until", "delivered", "--json", "-q")
     assert outcome.code == 6
-    assert outcome.document["state"] == "rejected"
+    assert documents(outcome.stdout) == [("m1", "rejected")]
     assert outcome.error["kind"] == "condition_not_met"
     assert all(word in outcome.error["message"] for word in ("m1", "delivered", "rejected"))
     assert (outcome.error["http_status"], outcome.error["body"]) == (200, outcome.document)
@@ -96,7 +106,7 @@ def test_the_time_is_bounded(service: Service, tool: Tool) -> None:
     assert len(service.received) == 4
     assert documents(outcome.stdout) == [("m1", "queued")]
     assert "queued" in outcome.error["message"]
-    assert (outcome.error["http_status"], outcome.error["body"]["state"]) == (200, "queued")
+    assert (outcome.error["http_status"], outcome.error["body"]) == (200, outcome.document)
     assert outcome.error["hint"] == "Check again later: msgctl state get m1"
 
 
@@ -153,7 +163,7 @@ def test_ctrl_c_prints_the_last_known_state(service: Service, tool: Tool) -> Non
     service.will(state("queued"))
     outcome = tool("state", "watch", "m1", "--json", "-q", sleep=interrupt)
     assert outcome.code == 130
-    assert outcome.document["state"] == "queued"
+    assert documents(outcome.stdout) == [("m1", "queued")]
     assert outcome.error["kind"] == "interrupted"
 
 
@@ -172,3 +182,93 @@ def test_hints_can_be_typed_as_they_are(
     assert f"Check again later: {program} state get " in watched.err
     waited = tool(*options, "sms", "send", "573001230003", "-m", "Hello", "--wait", "--max-wait", "1")
     assert f"To check again: {program} state get --last\n" in waited.err
+
+
+# --- dispatches without message ids
+
+
+DISPATCH = {"status": 1, "id": "D1", "data": {"state": "Enviado", "credits": 2, "phone": "573001234567,573007654321"}}
+SEND = ("sms", "send", "573001234567", "573007654321", "-m", "Hola")
+
+
+def listed(first: str, second: str) -> Behaviour:
+    """Return the delivery states of both recipients, as an array."""
+    return respond(
+        json.dumps([{"phone": "573007654321", "state": second}, {"phone": "3001234567", "state": first}]).encode()
+    )
+
+
+@pytest.mark.documented
+def test_a_dispatch_without_message_ids_is_watched_by_its_own_id(service: Service, tool: Tool) -> None:
+    service.will(
+        respond(DISPATCH),
+        listed("Enviado", "Enviado"),
+        listed("Entregado", "Enviado"),
+        listed("Entregado", "Rechazado"),
+    )
+    assert tool(*SEND).code == 0
+    done = tool("state", "watch", "--last", "-o", "tsv", "--no-header", "--fields", "phone,state,id")
+    assert (done.code, done.out) == (0, "573007654321\tRechazado\tD1\n3001234567\tEntregado\tD1\n")
+    assert [request.query[-1] for request in service.received[1:]] == [("id", "D1")] * 3
+    service.always(listed("Entregado", "Rechazado"))
+    for screen in (False, True):
+        assert all(word in tool("state", "get", "D1", screen=screen).out for word in ("Entregado", "Rechazado"))
+    assert [(each["id"], each["state"]) for each in tool("history", "--json").document] == [
+        ("D1", "Entregado"),
+        ("D1", "Rechazado"),
+    ]
+
+
+@pytest.mark.documented
+def test_a_wait_ends_with_0_only_if_everyone_got_the_message(service: Service, tool: Tool) -> None:
+    for first, second, code in (("Entregado", "leído", 0), ("Entregado", "Error:1081 msg: Destino inaccesible", 6)):
+        service.will(respond(DISPATCH), listed("Enviado", "Enviado"), listed(first, second))
+        done = tool(*SEND, "--wait")
+        assert done.code == code, done.err
+    assert "Not delivered to 573007654321 [Error:1081 msg: Destino inaccesible] (1 of 2 accepted messages)" in done.err
+
+
+@pytest.mark.documented
+def test_a_wait_ends_at_the_state_to_wait_for(service: Service, tool: Tool) -> None:
+    service.will(respond(DISPATCH), listed("queued", "Enviado"), listed("sent", "Entregado"))
+    assert tool(*SEND, "--wait", "--until", "sent").code == 0
+    tool(*SEND, "--until", "sent").refused(2, "--until needs --wait")
+
+
+def test_a_message_without_a_state_yet_is_watched_until_the_time_is_over(service: Service, tool: Tool) -> None:
+    service.always(respond(b"[]"))
+    done = tool("state", "watch", "m1", "--max-wait", "5")
+    assert (done.code, done.out) == (6, "")
+    assert "did not reach a final state in time (now: missing)" in done.err
+    service.will(respond(b"[]"), respond({"data": []}), respond({"state": "leído"}))
+    assert tool("state", "watch", "m1").code == 0
+    done = tool("state", "get", "m1", "--json")
+    assert (done.code, done.stdout, done.error["kind"]) == (1, b"[]\n", "unreadable")
+
+
+@pytest.mark.documented
+def test_a_profile_adds_words_for_states(service: Service, tool: Tool, own_words: None) -> None:
+    service.will(respond({"id": "m1", "state": "en bandeja"}), respond({"id": "m1", "state": "EN_DESTINO"}))
+    assert tool("state", "watch", "m1").code == 0
+    service.will(respond({"id": "m1", "state": "EXTRAVIADA"}))
+    assert tool("state", "watch", "m1", "--until", "failed").code == 0
+    service.will(respond({"status": "pin aceptado"}), respond({"status": "pin no aceptado"}))
+    assert tool("2fa", "verify", "573001234567", "--app-name", "Shop", "--code", "1").code == 0
+    assert tool("2fa", "verify", "573001234567", "--app-name", "Shop", "--code", "1").code == 1
+
+
+@pytest.fixture
+def own_words(service: Service, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The default profile with words of its service."""
+    file = home / "config" / "msgctl" / "config.toml"
+    file.parent.mkdir(0o700, parents=True)
+    file.write_text(
+        'default_profile = "main"\n[profiles.main]\n'
+        f'base_url = "{service.base_url}"\nclient = 12345\nkey = "secret-key"\n'
+        'words = {delivered = ["en destino"], failed = ["extraviado"], verified = ["PIN aceptado"]}\n'
+    )
+    file.chmod(0o600)
+    for variable in ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY"):
+        monkeypatch.delenv(variable)
+    yield
+    delivery.use_words({})

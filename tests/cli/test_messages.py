@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from msgctl import __version__
+from msgctl import __version__, extras
 from msgctl.http import transport
 from support.names import know_no_names
 from support.proxy import Proxy, proxying
@@ -153,7 +153,7 @@ def rows(tell: Teller, service: Service) -> None:
 def times(tell: Teller, service: Service) -> None:
     Path("good.csv").write_text(f"phone,name\n{PHONE},Ana\n881234567890,Satellite\n18005550123,Service\n")
     for options in (
-        ("--window", "8-19"),
+        ("--window", "8 to 19"),
         ("--window", "19:00-08:00"),
         ("--window", "08:00-08:00"),
         ("--window", "co", "--days", "mon"),
@@ -364,9 +364,13 @@ def test_the_messages_are_those_of_the_file(
         .replace(f":{port}", ":PORT")
         .replace(f"msgctl/{__version__}", "msgctl/VERSION")
         .replace(str(tmp_path), "FOLDER")
+        .replace(extras.install("campaigns"), "INSTALL")
     )
     shown = re.sub("[0-9]+ ms", "N ms", re.sub(r"127\.0\.0\.1:[0-9]+", "127.0.0.1:PORT", shown))
     shown = re.sub("[0-9]{8}-[0-9a-f]{6}", "JOB", shown)
+    # Several jobs have the same recipient, and those of one second are in no order: any of them may be mentioned.
+    unfinished = "already sends (this message to [^,]*), and is not finished"
+    shown = re.sub(unfinished, r"sent \1 in the last 24 hours", shown)
     file = FOLDER / f"{room.__name__}.txt"
     if os.environ.get("WRITE_VIEWS"):
         file.write_text(shown)

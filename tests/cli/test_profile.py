@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from conftest import KEY
+from msgctl.config import profiles
+from msgctl.config.file import load
 from support.files import URL, config_file, credentials, table, write_config, written
 from support.leaks import shows_key
 from support.service import Service
@@ -41,6 +43,22 @@ def test_a_profile_is_shown_without_its_key(tool: Tool, arguments: tuple[str, ..
     }
     for form in ("table", "json", "csv", "tsv"):
         assert not shows_key(tool(*arguments, "-o", form).out)
+
+
+def test_the_words_of_a_profile_are_shown_and_kept(tool: Tool) -> None:
+    setting = 'words = {delivered = ["RECEIVED"], failed = [], verified = ["EXITOSO"]}'
+    write_config(table("main", setting) + table("other"))
+    words = {"delivered": ["RECEIVED"], "failed": [], "verified": ["EXITOSO"]}
+    assert tool("profile", "set", "main", "--client", "5").code == 0
+    assert written()["profiles"]["main"]["words"] == words
+    assert tool("profile", "show", "main", "--json").document["words"] == words
+    assert "EXITOSO" in tool("profile", "show", "main").out
+    assert profiles.stored(load(config_file()), "main").words == {
+        "delivered": ("RECEIVED",),
+        "failed": (),
+        "verified": ("EXITOSO",),
+    }
+    assert profiles.stored(load(config_file()), "other").words == profiles.THE_SANDBOX.words == {}
 
 
 def test_show_without_a_name_shows_the_profile_in_use(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:

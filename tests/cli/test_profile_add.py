@@ -35,6 +35,14 @@ def test_every_setting_is_saved_as_it_is_sent(tool: Tool) -> None:
     }
 
 
+def test_a_short_key_gets_a_warning(tool: Tool) -> None:
+    assert "Warning" not in add(tool, "long", key="123456").err
+    done = add(tool, "short", key="12345")
+    assert "Warning: The key has fewer than 6 characters: msgctl masks it only" in done.err
+    assert "12345" not in done.err
+    assert "Warning: The key has" in tool("profile", "set", "long", "--key-stdin", stdin="abcde").err
+
+
 def test_only_the_first_profile_becomes_the_default(tool: Tool) -> None:
     assert "(the default)" in add(tool, "first").err
     assert "(the default)" not in add(tool, "second").err

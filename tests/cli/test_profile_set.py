@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import shelve
 import sys
 from collections.abc import Iterator, MutableMapping
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from conftest import KEY
+from msgctl.storage import files
 from support.files import URL, config_file, credentials, table, write_config, written
 from support.leaks import shows_key
 from support.service import Service, respond
@@ -130,12 +132,13 @@ def test_a_key_in_the_keychain_is_used_rotated_and_removed_with_its_profile(
     account = ("--base-url", server.base_url, "--client", "5")
     assert tool("profile", "add", "main", *account, "--keyring", "--key-stdin", stdin="first-key").code == 0
     assert written()["profiles"]["main"] == {"base_url": server.base_url, "client": 5, "keyring": True}
-    assert keychain == {"msgctl/main": "first-key"}
+    address = server.base_url.removesuffix("/api/v1")
+    assert keychain == {f"msgctl/main {address}": "first-key"}
     assert tool("balance").code == 0
     assert credentials(server) == ("5", "first-key")
     assert tool("profile", "show", "main", "--json").document["key"] == "keychain"
     assert tool("profile", "set", "main", "--key-stdin", stdin="second-key").code == 0
-    assert keychain == {"msgctl/main": "second-key"}
+    assert keychain == {f"msgctl/main {address}": "second-key"}
     assert "second-key" not in config_file().read_text()
     assert tool("balance", "-v").code == 0
     assert credentials(server) == ("5", "second-key")
@@ -147,7 +150,7 @@ def test_a_key_moves_into_the_keychain_and_out_of_it(tool: Tool, keychain: Mutab
     write_config(table("main", key=KEY))
     assert tool("profile", "set", "main", "--keyring", "--key-stdin", stdin="new-key").code == 0
     assert not shows_key(config_file().read_bytes())
-    assert keychain == {"msgctl/main": "new-key"}
+    assert keychain == {"msgctl/main https://service.example": "new-key"}
     assert tool("profile", "set", "main", "--key-command", "pass show sms").code == 0
     assert keychain == {}
     assert written()["profiles"]["main"]["key_command"] == "pass show sms"
@@ -156,13 +159,63 @@ def test_a_key_moves_into_the_keychain_and_out_of_it(tool: Tool, keychain: Mutab
 def test_a_key_that_is_not_in_the_keychain_is_reported(tool: Tool, keychain: MutableMapping[str, str]) -> None:
     write_config(table("main", "keyring = true", key=None))
     done = tool("-p", "main", "balance")
-    assert (done.code, "no key for profile main" in done.err) == (3, True)
+    assert (done.code, "profile main: keyring: the keychain has no key" in done.err) == (3, True)
     assert "msgctl profile set main --keyring" in done.err
     assert keychain == {}
+
+
+def test_a_key_in_the_keychain_belongs_to_one_address(
+    tool: Tool, server: Service, keychain: MutableMapping[str, str]
+) -> None:
+    keychain["msgctl/main https://service.example"] = "first-key"
+    write_config(table("main", "keyring = true", base_url=server.base_url, key=None))
+    address = server.base_url.removesuffix("/api/v1")
+    place = f"{files.shown(config_file())}: profile main: keyring: the keychain has no key for {address}"
+    tool("-p", "main", "balance").refused(3, place, "msgctl profile set main --keyring")
+    assert server.received == []
+    assert tool("profile", "set", "main", "--keyring", "--key-stdin", stdin=KEY).code == 0
+    assert tool("-p", "main", "balance").code == 0
+    assert credentials(server) == ("1", KEY)
+
+
+def test_a_new_address_needs_its_own_key_in_the_keychain(tool: Tool, keychain: MutableMapping[str, str]) -> None:
+    keychain["msgctl/main https://service.example"] = "first-key"
+    before = write_config(table("main", "keyring = true", key=None)).read_bytes()
+    move = ("profile", "set", "main", "--base-url", "https://elsewhere.example/api/v1")
+    tool(*move).refused(2, "https://service.example", "--keyring")
+    assert config_file().read_bytes() == before
+    assert tool("profile", "set", "main", "--base-url", "https://service.example/api/v2").code == 0
+    assert tool(*move, "--key-stdin", stdin="second-key").code == 0
+    assert keychain == {"msgctl/main https://elsewhere.example": "second-key"}
+
+
+def test_a_key_of_an_earlier_version_without_an_address_is_entered_again(
+    tool: Tool, server: Service, keychain: MutableMapping[str, str]
+) -> None:
+    keychain["msgctl/main"] = "old-key"
+    write_config(table("main", "keyring = true", base_url=server.base_url, key=None))
+    done = tool("-p", "main", "balance")
+    done.refused(3, "without an address", "msgctl profile set main --keyring")
+    assert server.received == []
+    assert tool("profile", "set", "main", "--keyring", "--key-stdin", stdin="new-key").code == 0
+    assert [*keychain.values()] == ["new-key"]
+
+
+@pytest.mark.parametrize("backend", ["null", "fail"])
+def test_a_keychain_that_stores_nothing_is_noticed(
+    tool: Tool, keychain: MutableMapping[str, str], backend: str
+) -> None:
+    keyring = pytest.importorskip("keyring")
+    keyring.set_keyring(importlib.import_module(f"keyring.backends.{backend}").Keyring())
+    done = tool("profile", "add", "main", "--base-url", URL, "--client", "1", "--keyring", "--key-stdin", stdin=KEY)
+    done.refused(3, "keychain", "keyring diagnose")
+    assert not config_file().exists()
+    write_config(table("main", "keyring = true", key=None))
+    tool("-p", "main", "balance").refused(3, f"{files.shown(config_file())}: profile main: keyring")
 
 
 def test_without_the_extra_it_says_how_to_install_it(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "keyring", None)
     done = tool("profile", "add", "main", "--base-url", URL, "--client", "1", "--keyring", "--key-stdin", stdin=KEY)
-    assert (done.code, "pip install 'msgctl[keyring]'" in done.err) == (3, True)
+    assert (done.code, "[keyring]'" in done.err) == (3, True)
     assert not config_file().exists()

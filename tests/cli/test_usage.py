@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.files import table, write_config
-from support.jobs import accepting
+from support.jobs import accepting, phones
 from support.service import Service, respond
 from support.tool import Tool
+
+pytestmark = pytest.mark.every_set
 
 CO, OTHER_CO, ES = "573001234567", "573007654321", "34612345678"
 DAY = 86400
@@ -66,6 +69,30 @@ def test_credits_that_cannot_be_right_are_not_summed(credits: str, tool: Tool, s
     assert used(tool) == [{"month": "2026-09", "messages": 2, "credits": 10**12 - 1}]
 
 
+def test_the_credits_of_an_entry_for_several_numbers_are_summed_once(tool: Tool, service: Service, home: Path) -> None:
+    def together(connection: socket.socket) -> None:
+        if service.received[-1].path.endswith("/balance"):
+            return respond({"status": 100})(connection)
+        entry = {"state": "Enviado", "credits": 5, "phone": ",".join(phones(service.received[-1]))}
+        respond({"status": 1, "id": "d1", "data": [entry]})(connection)
+        return None
+
+    service.always(together)
+    (home / "to.csv").write_text(f"phone\n{CO}\n{ES}\n")
+    assert tool("sms", "send", CO, ES, "-m", "Hi").code == 0
+    assert used(tool, "--by", "country") == [
+        {"country": "CO", "messages": 1, "credits": 3},
+        {"country": "ES", "messages": 1, "credits": 2},
+    ]
+    done = tool("sms", "bulk", str(home / "to.csv"), "-m", "Hello", "--yes", "--json")
+    assert (done.code, done.document["credits"]) == (0, 5)
+    assert used(tool, "--by", "command") == [
+        {"command": "sms bulk", "messages": 2, "credits": 5},
+        {"command": "sms send", "messages": 2, "credits": 5},
+    ]
+    assert sum(each["credits"] for each in tool("history", "--json").document) == 10
+
+
 def test_an_unknown_grouping_is_a_usage_error(tool: Tool) -> None:
     done = tool("usage", "--by", "week")
     assert done.code == 2
@@ -108,5 +135,5 @@ def test_keep_days_deletes_old_entries_and_finished_jobs_of_its_profile_only(
     assert tool("-p", "short", "sms", "send", CO, "-m", "Hi", "--once", "a short").code == 0
     assert len(service.received) == received
     tool.clock.now += 31 * DAY
-    assert tool("-p", "short", "job", "resume", "later").code == 0
+    assert tool("-p", "short", "job", "resume", "later", "--yes").code == 0
     assert remembered("short") == ["sms bulk"] * 2

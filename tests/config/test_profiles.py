@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from conftest import KEY
+from msgctl.config.profiles import account
 from msgctl.storage import files
 from support.files import URL, config_file, credentials, table, write_config
 from support.service import Service, respond, running
@@ -18,6 +22,25 @@ def two(server: Service) -> Service:
     other = table("other", base_url=server.base_url, client=2, key="other-key")
     write_config(f'default_profile = "main"\n{main}{other}')
     return server
+
+
+def test_an_account_has_one_spelling() -> None:
+    same = [
+        "https://service.example/api/v1",
+        "HTTPS://Service.Example:443/api/v1/",
+        "https://service.example/./api/v0/../v1",
+        "https://service.example/api/v1/.",
+    ]
+    assert {account(each, 7) for each in same} == {"https://service.example/api/v1 7"}
+    others = [
+        "http://service.example/api/v1",
+        "https://service.example:8443/api/v1",
+        "https://service.example/api",
+        "https://service.example/api/V1",
+        "https://service.example//api/v1",
+    ]
+    assert len({account(each, 7) for each in (*others, same[0])} | {account(same[0], 8)}) == 7
+    assert account("http://[::1]:80", 7) == account("http://[0:0:0:0:0:0:0:1]/", 7)
 
 
 @pytest.mark.parametrize(
@@ -50,16 +73,93 @@ def test_a_profile_chosen_by_option_is_used_unchanged_and_the_environment_overri
     assert credentials(two) == sent
 
 
-def test_the_base_url_of_the_environment_overrides_a_profile_not_chosen_by_option(
+def test_the_base_url_and_key_of_the_environment_override_a_profile_not_chosen_by_option(
     tool: Tool, two: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with running() as elsewhere:
         elsewhere.always(respond({"status": 7}))
         monkeypatch.setenv("MSGCTL_BASE_URL", elsewhere.base_url)
+        monkeypatch.setenv("MSGCTL_KEY", KEY)
         assert tool("balance").code == 0
-        assert (len(elsewhere.received), len(two.received)) == (1, 0)
+        assert (credentials(elsewhere), two.received) == (("1", KEY), [])
         assert tool("balance", "-p", "main").code == 0
-        assert (len(elsewhere.received), len(two.received)) == (1, 1)
+        assert (len(elsewhere.received), credentials(two)) == (1, ("1", "main-key"))
+
+
+# --- a variable by itself never sends a stored key to another address
+
+
+@pytest.fixture
+def redirected(server: Service, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    """Another server than the default profile's, with its address in MSGCTL_BASE_URL; a key command leaves a file."""
+    command = f"key_command = 'touch {home}/ran; echo stored-key'"
+    write_config('default_profile = "main"\n' + table("main", command, base_url=server.base_url, key=None))
+    with running() as elsewhere:
+        monkeypatch.setenv("MSGCTL_BASE_URL", elsewhere.base_url)
+        yield elsewhere
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["balance"],
+        ["--json", "balance"],
+        ["sms", "send", "573001234567", "-m", "Hola"],
+        ["sms", "send", "573001234567", "-m", "Hola", "--once", "k"],
+        ["sms", "bulk", "file.csv", "-m", "Hola", "--yes"],
+        ["state", "get", "1"],
+        ["2fa", "verify", "573001234567", "--app-name", "Shop", "--code", "123456"],
+        ["api", "GET", "/balance"],
+        ["doctor"],
+    ],
+    ids=" ".join,
+)
+def test_a_stored_key_is_not_sent_to_the_address_in_a_variable(
+    tool: Tool, server: Service, redirected: Service, home: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home)
+    (home / "file.csv").write_text("phone\n573001234567\n")
+    monkeypatch.setenv("MSGCTL_CLIENT", "9")
+    done = tool(*arguments)
+    assert done.code == 3
+    text = done.out + done.err
+    assert [part for part in (server.base_url, redirected.base_url, "MSGCTL_KEY", "-p") if part not in text] == []
+    assert (server.received, redirected.received, (home / "ran").exists()) == ([], [], False)
+    left = {each.name for each in (home / "state").rglob("*.sqlite3")}
+    assert left <= {"once.sqlite3"}  # without the key: no history, no job
+
+
+def test_only_the_scheme_host_and_port_decide_whether_the_stored_key_is_sent(
+    tool: Tool, two: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for same in (f"http://127.0.0.1:{two.port}/other/v2/", f"HTTP://127.0.0.1:{two.port}"):
+        monkeypatch.setenv("MSGCTL_BASE_URL", same)
+        assert tool("balance").code == 0
+        assert credentials(two) == ("1", "main-key")
+    two.received.clear()
+    for other in (f"https://127.0.0.1:{two.port}/api/v1", f"http://localhost:{two.port}/api/v1", "http://127.0.0.1/"):
+        monkeypatch.setenv("MSGCTL_BASE_URL", other)
+        tool("balance").refused(3, two.base_url, other.rstrip("/"))
+    assert two.received == []
+
+
+def test_a_profile_without_an_address_does_not_send_its_key_to_the_address_in_a_variable(
+    tool: Tool, server: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_config('default_profile = "main"\n[profiles.main]\nclient = 1\nkey = "stored-key"\n')
+    monkeypatch.setenv("MSGCTL_BASE_URL", server.base_url)
+    tool("balance").refused(3, "profile main: base_url is missing")
+    assert server.received == []
+
+
+def test_commands_that_send_no_key_use_the_address_in_the_variable(
+    tool: Tool, server: Service, redirected: Service, home: Path
+) -> None:
+    done = tool("balance", "--dry-run", "--json")
+    assert done.document["url"] == f"{redirected.base_url}/balance"
+    tool("sandbox", "inbox").refused(3, "No sandbox at", redirected.base_url.removesuffix("/api/v1"))
+    assert [request.path for request in redirected.received] == ["/sandbox"]
+    assert (server.received, (home / "ran").exists()) == ([], False)
 
 
 @pytest.mark.parametrize("named", ["", "work"])
@@ -112,13 +212,22 @@ def test_an_invalid_variable_is_named(
 
 
 @pytest.mark.parametrize(
-    ("line", "code"), [("allow_http = true", 0), ("allow_http = false", 3), ('allow_http = "yes"', 3), ("", 3)]
+    ("line", "url", "code"),
+    [
+        ("allow_http = true", "http://service.example/other", 0),
+        ("allow_http = false", "http://service.example/other", 3),
+        ('allow_http = "yes"', "http://service.example/other", 3),
+        ("", "http://service.example/other", 3),
+        ("allow_http = true", "http://elsewhere.example/api/v1", 3),
+        ("allow_http = true", "http://service.example:8080/api/v1", 3),
+    ],
 )
-def test_plain_http_of_the_environment_needs_a_profile_that_allows_it(
-    tool: Tool, line: str, code: int, monkeypatch: pytest.MonkeyPatch
+def test_plain_http_of_the_environment_needs_a_profile_that_allows_it_for_this_address(
+    tool: Tool, line: str, url: str, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_config('default_profile = "main"\n' + table("main", line))
-    monkeypatch.setenv("MSGCTL_BASE_URL", "http://service.example/api/v1")
+    write_config('default_profile = "main"\n' + table("main", line, base_url="http://service.example/api/v1"))
+    monkeypatch.setenv("MSGCTL_BASE_URL", url)
+    monkeypatch.setenv("MSGCTL_KEY", KEY)
     assert tool("balance", "-n").code == code
 
 
@@ -161,6 +270,11 @@ def test_without_a_default_the_profiles_are_named(tool: Tool) -> None:
         ("country_code = 57", "country_code must be a non-empty string, not 57"),
         ('timezone = "Bogota"', 'timezone must be a time zone such as America/Bogota, not "Bogota"'),
         ("keep_days = 0", "keep_days must be a whole number of days, at least 1, not 0"),
+        ('words = "RECEIVED"', "words must be a table of lists of strings, with the keys delivered, failed, verified"),
+        ('words = {delivered = "RECEIVED"}', "words must be"),
+        ('words = {failed = ["FAILED", 5]}', "words must be"),
+        ('words = {verified = [" "]}', "words must be"),
+        ('words = {deliverd = ["RECEIVED"]}', "words must be"),
         ('allow_http = "yes"', 'allow_http must be true or false, not "yes"'),
         ("history = 0", "history must be true or false, not 0"),
     ],

@@ -172,7 +172,7 @@ POST /url/short-statistic ResponseStatistic
   category        form optional values=category
   $ url stats offers --since 2026-01-01 --until 2026-01-31 --category operatingSystem
   > name-url=offers since=2026-01-01 until=2026-01-31 category=operatingSystem
-  $ url stats offers --since 7d
+  $ url stats offers
   > name-url=offers since=2026-09-14 until=2026-09-21
 
 POST /chatapp/send unnamed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,20 @@ def test_numbers_are_added_all_or_none() -> None:
         optouts.add(failing(), 1.0)  # type: ignore[arg-type]
     assert list(optouts.every()) == []
     assert optouts.add((f"57300{number:07}" for number in range(25_000)), 1.0) == (25_000, 25_000)
+
+
+def test_the_list_can_be_read_while_a_file_is_imported() -> None:
+    """Jobs in progress read it for each request."""
+    optouts.add([LUIS], 1.0)
+
+    def numbers() -> Iterator[str]:
+        for number in range(200_000):
+            yield f"57300{number:07}"
+        assert optouts.among([LUIS, "573000000001"]) == [LUIS]
+        optouts.add([ANA], 2.0)
+
+    assert optouts.add(numbers(), 1.0) == (200_000, 200_000)
+    assert optouts.among([ANA, LUIS]) == [ANA, LUIS]
 
 
 def test_the_list_is_in_the_order_of_the_numbers() -> None:

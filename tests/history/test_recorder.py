@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from msgctl import operations as ops
 from msgctl.errors import NotReachedError, OutcomeUnknownError, RefusedError
-from msgctl.history.store import MOST_RESPONSE, Send, message_of, phones_of, reading, recorded
+from msgctl.history.store import MOST_RESPONSE, Send, message_of, reading, recorded
 from msgctl.recipients import RecipientOutcome
 
 
@@ -48,23 +46,6 @@ def test_an_error_is_stored_as_its_outcome_with_its_response(
         assert history is not None
         found = [(each["phone"], each["outcome"], each["response"]) for each in history.entries(2)]
     assert found == [("1", outcome, response), ("2", outcome, response)]
-
-
-@pytest.mark.parametrize(
-    ("values", "body", "phones"),
-    [
-        ({"phone": ("1", "2")}, None, ["1", "2"]),
-        ({"phone": "1"}, None, ["1"]),
-        ({"template": "t"}, b'{"phone": "1"}', ["1"]),
-        ({"template": "t"}, b'{"phone": 1}', ["1"]),
-        ({"template": "t"}, b'{"phone": ["1"]}', [None]),
-        ({"template": "t"}, b"[" * 100_000, [None]),
-        ({"template": "t"}, b'["1"]', [None]),
-    ],
-    ids=range(7),
-)
-def test_the_recipients_of_a_request(values: dict[str, Any], body: bytes | None, phones: list[str | None]) -> None:
-    assert phones_of(values, body) == phones
 
 
 def test_the_body_of_a_file_is_its_message() -> None:

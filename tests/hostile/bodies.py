@@ -45,7 +45,7 @@ BODY = body_of(SCALAR)
 
 BODIES: dict[str, tuple[bytes, tuple[Verdict, ...]]] = {
     "empty": (b"", UNREADABLE),
-    "an array": (b"[%s]" % BODY, OTHER_JSON),
+    "an array of numbers": (b"[1, 2]", OTHER_JSON),
     "the error record": (b'{"error": "invalid_parameter", "msg": "The parameter phone is invalid"}', ERROR),
     "HTML": (b"<!DOCTYPE html><html><body><h1>Welcome</h1><script>alert(1)</script></body></html>", UNREADABLE),
     "UTF-16": (BODY.decode().encode("utf-16"), UNREADABLE),

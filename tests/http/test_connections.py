@@ -419,37 +419,42 @@ def test_an_ipv6_address_has_its_brackets_for_the_proxy(monkeypatch: pytest.Monk
     assert proxy.targets == ["CONNECT [2001:db8::7]:443 HTTP/1.1"]
 
 
+@contextlib.contextmanager
+def behind_a_proxy(authority: trustme.CA, patch: pytest.MonkeyPatch) -> Iterator[tuple[Service, Client]]:
+    """A service that is reached through a proxy, and its client."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("service.invalid").configure_cert(context)
+    with running(context) as service, proxying(service.port) as proxy:
+        patch.setenv("HTTPS_PROXY", proxy.url)
+        with calling("https://service.invalid/api/v1") as client:
+            yield service, client
+
+
+@pytest.mark.usefixtures("trusted")
 def test_a_bug_after_a_request_was_sent_through_a_proxy_does_not_say_that_nothing_was_sent(
-    monkeypatch: pytest.MonkeyPatch,
+    authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object, **__: object) -> bytes:
-        raise ZeroDivisionError
+    read = SyncStream.read
+    reads: list[bytes] = []
+
+    def fail(stream: SyncStream, size: int, timeout: float | None = None) -> bytes:
+        if reads:  # the first one is the response of the proxy
+            raise ZeroDivisionError
+        reads.append(read(stream, size, timeout))
+        return reads[0]
 
     monkeypatch.setattr(SyncStream, "read", fail)
-    with running() as proxy:
-        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
-        with calling("http://service.invalid/api/v1") as client, pytest.raises(ZeroDivisionError):
+    with behind_a_proxy(authority, monkeypatch) as (_, client), pytest.raises(ZeroDivisionError):
+        perform(client, SEND)
+
+
+@pytest.mark.usefixtures("trusted")
+def test_a_request_lost_behind_a_proxy_is_not_retried(authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
+    with behind_a_proxy(authority, monkeypatch) as (service, client):
+        service.will(drop)
+        with pytest.raises(OutcomeUnknownError):
             perform(client, SEND)
-
-
-def test_plain_http_is_passed_on_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    with running() as proxy:
-        proxy.will(respond({"status": 7}))
-        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
-        with calling("http://service.invalid:8080/api/v1") as client:
-            assert perform(client, BALANCE).document["status"] == "7"
-        received = proxy.received[0]
-        assert received.target.startswith("http://service.invalid:8080/api/v1/balance?client=1&")
-        assert received.headers["host"] == "service.invalid:8080"
-
-
-def test_a_request_lost_behind_a_proxy_is_not_retried(monkeypatch: pytest.MonkeyPatch) -> None:
-    with running() as proxy:
-        proxy.will(drop)
-        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
-        with calling("http://service.invalid/api/v1") as client, pytest.raises(OutcomeUnknownError):
-            perform(client, SEND)
-        assert len(proxy.received) == 1
+        assert len(service.received) == 1
 
 
 def test_the_next_address_of_a_name_is_tried(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,7 +180,7 @@ def test_a_proxy_behind_tls_needs_a_certificate_to_trust(
     [
         ("https://service.example/api/v1", "service.example:443", True),
         ("https://service.example/api/v1", "service.example:80", False),
-        ("http://service.example/api/v1", "service.example:80", True),
+        ("HTTPS://service.example/api/v1", "service.example:80", False),
         ("https://service.example:8443/api/v1", "service.example:8443", True),
         ("https://service.example:8443/api/v1", "service.example:443", False),
     ],
@@ -214,7 +214,23 @@ def test_no_proxy_is_honoured(exception: str, service: Service, monkeypatch: pyt
         assert proxy.connections == 0
 
 
-@pytest.mark.parametrize("variable", ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy"])
+VARIABLES = pytest.mark.parametrize("variable", ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"])
+
+
+@VARIABLES
+@pytest.mark.parametrize("kind", ["http:", "socks5:"])
+def test_plain_http_never_uses_a_proxy(
+    kind: str, variable: str, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
+    """A proxy would see the key."""
+    write_config(table("main", "allow_http = true", base_url=f"http://{HOST}/api/v1"))
+    with proxying(service.port) as proxy:
+        monkeypatch.setenv(variable, proxy.url.replace("http:", kind))
+        assert tool("-p", "main", "balance").code == 4
+        assert proxy.connections == 0
+
+
+@VARIABLES
 def test_this_machine_is_never_reached_through_a_proxy(
     variable: str, service: Service, monkeypatch: pytest.MonkeyPatch, tool: Tool
 ) -> None:

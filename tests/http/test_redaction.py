@@ -3,25 +3,89 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect
+from itertools import accumulate
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import KEY
-from msgctl.http.redaction import LEAST_REDACTED, MASK, redact, redact_body
+from msgctl.config.profiles import MIN_KEY
+from msgctl.http.redaction import MASK, MIN_CUT, redact, redact_body
 from support.leaks import shows_key, spellings_of
 from support.service import Service, respond
 from support.tool import Tool
 
-KEYS = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=LEAST_REDACTED, max_size=12).filter(str.strip)
+Spelled = tuple[str, ...]
+
+
+def spellings_of_character(char: str) -> Spelled:
+    """Every spelling of one character that is redacted."""
+    percent = "".join(f"%{byte:02x}" for byte in char.encode())
+    units = char.encode("utf-16-be").hex()
+    escaped = "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    upper = escaped.upper().replace("\\U", "\\u")
+    return (char, percent, percent.upper(), escaped, upper, *(("+",) if char == " " else ()))
+
+
+def mixtures(key: str) -> st.SearchStrategy[Spelled]:
+    """The characters of a key, each in one of its spellings."""
+    return st.tuples(*(st.sampled_from(spellings_of_character(char)) for char in key))
+
+
+KEYS = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=MIN_KEY, max_size=12).filter(str.strip)
 
 
 @given(key=KEYS.filter(lambda key: not key.isdecimal()))
 def test_every_key_is_redacted_in_every_spelling(key: str) -> None:
     for name, spelling in spellings_of(key).items():
         assert redact(f"\x00{spelling}\x01", key) == f"\x00{MASK}\x01", name
+
+
+AWKWARD = ("%00%00%2541", "a\\\\u0041b", '\\\\\\/"x\\"', "++  ++", "aaaaaaaab", KEY)
+
+
+@given(data=st.data(), key=st.one_of(KEYS.filter(lambda key: not key.isdecimal()), st.sampled_from(AWKWARD)))
+def test_a_key_is_redacted_in_any_mixture_of_spellings(data: st.DataObject, key: str) -> None:
+    said = f"\x07{''.join(data.draw(mixtures(key)))}\x07"  # which no key contains
+    assert redact(said, key) == f"\x07{MASK}\x07"
+    assert json.loads(redact_body(json.dumps({"msg": said}).encode(), key)) == {"msg": f"\x07{MASK}\x07"}
+
+
+@given(spelled=mixtures(KEY), cut=st.integers(0, 200))
+def test_the_beginning_of_a_key_is_redacted_where_the_text_was_cut_off(spelled: Spelled, cut: int) -> None:
+    sizes = [*accumulate(len(each.encode()) for each in spelled)]
+    redacted = redact_body(f"the key: {''.join(spelled)}".encode()[: 9 + cut], KEY, is_cut=True)
+    if bisect(sizes, cut) >= MIN_CUT:
+        assert redacted == b"the key: ***"
+    else:
+        assert len(redacted) <= 9 + cut
+
+
+@pytest.mark.parametrize("size", [100, 4096])
+def test_a_long_key_is_redacted_whole_and_where_it_was_cut_off(size: int) -> None:
+    key = ("long-key" * 512)[:size]
+    assert redact_body(f"<{key}>".encode(), key) == b"<***>"
+    for end in (10, size - 5):
+        assert redact_body(f"<{key[:end]}".encode(), key, is_cut=True) == b"<***"
+
+
+def test_backslashes_of_a_key_do_not_multiply_the_ways_to_read_a_response() -> None:
+    key = "\\" * 20 + "x"
+    assert redact("\\" * 200 + "y", key) == "\\" * 200 + "y"
+    assert redact_body(json.dumps(f"<{key}>").encode(), key) == b'"<***>"'
+
+
+def test_the_end_of_a_whole_text_may_be_the_beginning_of_the_key() -> None:
+    assert redact(f"it begins with {KEY[:8]}", KEY) == f"it begins with {KEY[:8]}"
+
+
+@pytest.mark.parametrize("spelling", [KEY.encode("latin-1"), quote(KEY, encoding="latin-1").encode()])
+def test_a_key_in_latin_1_is_redacted(spelling: bytes) -> None:
+    assert redact_body(b"<p>%s</p>" % spelling, KEY) == b"<p>***</p>"
 
 
 @given(key=KEYS, ascii_only=st.booleans())
@@ -62,9 +126,23 @@ def test_a_number_of_any_length_or_a_mark_does_not_hide_the_key(start: str) -> N
     assert redacted == f'{start}[{"1" * 5000}, "{MASK}"]'.encode()
 
 
-def test_a_key_too_short_to_be_secret_does_not_garble_the_response() -> None:
-    assert redact("client or key is wrong", "key") == "client or key is wrong"
-    assert redact_body(b'{"status": 11111}', "1" * (LEAST_REDACTED - 1)) == b'{"status": 11111}'
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("client or key is wrong", "client or key is wrong"),
+        ('{"status": 12}', '{"status": 12}'),
+        ("/balance?client=1&key=12&more=1", "/balance?client=1&key=***&more=1"),
+        ("KEY=12", "KEY=***"),
+        ("key=%312", "key=***"),
+        ("key=123", "key=123"),
+        ("monkey=12", "monkey=12"),
+        ('{"client": 12, "Key": "12", "key": "123"}', '{"client": 12, "Key": "***", "key": "123"}'),
+        ('{"key" : 12}', '{"key" : "***"}'),
+        ('{"key": "\\u00312"}', '{"key": "***"}'),
+    ],
+)
+def test_a_short_key_is_redacted_only_as_the_whole_value_of_its_parameter(said: str, shown: str) -> None:
+    assert redact_body(said.encode(), "12").decode() == shown
 
 
 @pytest.mark.parametrize(

@@ -24,3 +24,21 @@ def test_json_is_sent_as_utf_8() -> None:
 def test_a_required_value_that_is_missing_is_named(values: dict[str, str], missing: str) -> None:
     with pytest.raises(UsageError, match=f"^{missing} is missing"):
         build(ops.CHATAPP_SEND, values)
+
+
+@pytest.mark.parametrize(
+    ("body", "phones"),
+    [
+        (None, ["1", "2"]),
+        (b'{"phone": "1"}', ["1"]),
+        (b'{"phone": ["1"]}', [None]),
+        (b"[" * 100_000, [None]),
+        (b'["1"]', [None]),
+    ],
+    ids=range(5),
+)
+def test_the_recipients_of_a_request(body: bytes | None, phones: list[str | None]) -> None:
+    if body is None:
+        assert build(ops.SEND_SMS, {"phone": ("1", "2", "1"), "sms": "Hola"}).phones == phones
+    else:
+        assert build(ops.CHATAPP_SEND, {"template": "t"}, body).phones == phones

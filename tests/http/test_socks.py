@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+import trustme
 
 from msgctl import operations as ops
 from msgctl.config.profiles import Credential
 from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError
 from msgctl.http.client import Client
 from support.proxy import Proxy, proxying
-from support.service import Behaviour, Service, drop, respond, silent
+from support.service import Behaviour, Service, drop, respond, running, silent
+
+pytestmark = pytest.mark.usefixtures("trusted")
 
 HOST = "service.invalid"
-BASE_URL = f"http://{HOST}:8080/api/v1"
+BASE_URL = f"https://{HOST}:8080/api/v1"
 GREETING, CONNECTED, REFUSED = b"\x05\x00", b"\x05\x00\x00\x01\0\0\0\0\0\0", b"\x05\x05\x00\x01\0\0\0\0\0\0"
 SMS = {"phone": ["573001234567"], "sms": "Hola"}
+
+
+@pytest.fixture
+def service(authority: trustme.CA) -> Iterator[Service]:
+    """A service behind TLS, under a name that only the proxy knows."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(HOST).configure_cert(context)
+    with running(context) as server:
+        yield server
 
 
 class Socks(Proxy):
@@ -106,4 +119,4 @@ def test_without_socksio_the_error_says_what_to_install(monkeypatch: pytest.Monk
     with pytest.raises(ConfigurationError) as error:
         send()
     assert error.value.message == "A SOCKS proxy needs the package socksio"
-    assert "msgctl[socks]" in (error.value.hint or "")
+    assert "[socks]" in (error.value.hint or "")

@@ -105,16 +105,19 @@ class Service:
             respond = self._responders.pop(0) if self._responders else self._otherwise
         data = respond(phones)
         with self._lock:
-            self.charged += sum(int(each["credits"] or 0) for each in data)
-        return responded({"id": "d1", "status": "1", "data": data})
+            self.charged += sum(each["credits"] for each in data if isinstance(each["credits"], int))
+        return responded({"id": "d1", "status": "1", "data": data}, phones)
 
     def close(self) -> None:
         self.closed += 1
 
 
-def responded(document: Mapping[str, Any], operation: Operation = operations.SEND_SMS) -> Response:
+def responded(
+    document: Mapping[str, Any], phones: Sequence[str] = (), operation: Operation = operations.SEND_SMS
+) -> Response:
     """Return a response as it is read from the wire."""
-    return response.read(operation, json.dumps(document).encode(), 200)
+    sent = request.Request(operation, form=(("phone", ",".join(phones)),))
+    return response.read(sent, json.dumps(document).encode(), 200)
 
 
 def run(ledger: Ledger, service: Service) -> MsgctlError | None:

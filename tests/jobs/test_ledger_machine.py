@@ -66,11 +66,11 @@ class Person:
         self.is_in_doubt |= event is Event.LOST
         charged = PRICES[price]
         self.credits += charged or 0
-        if event is Event.LOST or (event is Event.ACCEPTED and charged is None):
-            self.lost += self.cost
+        if event is Event.LOST or (event is Event.ACCEPTED and not charged):
+            self.lost += max(self.cost, 2 if price == "1.5" else 0)
 
 
-def result(intent: Intent, event: Event, *said: str) -> RequestResult:
+def result(intent: Intent, event: Event, *said: str | None) -> RequestResult:
     """Return a result that is the same for all recipients."""
     found = [RecipientOutcome(None, event, *said)] * len(intent.phones)
     if event is Event.NOT_SENT:
@@ -121,15 +121,15 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(most=st.integers(1, 5))
     def intend(self, most: int) -> None:
         with self.ledger.transaction():
-            cost = self.ledger.next_cost()
+            cost, upcoming = self.ledger.upcoming(most)
             intent = self.ledger.intend(most)
         waiting = [line for line, person in self.people.items() if person.state in ("pending", "again")]
         if intent is None:
-            assert (cost, waiting) == (None, [])
+            assert (upcoming, waiting) == ((), [])
             return
         people = [self.people[line] for line in intent.lines]
         assert len({*intent.lines}) == len(people), "a recipient is twice in one request"
-        assert [person.phone for person in people] == list(intent.phones)
+        assert [person.phone for person in people] == list(intent.phones) == list(upcoming)
         assert set(intent.lines) <= set(waiting), "a recipient gets a second message"
         (text,) = {person.text for person in people}
         assert (intent.parameters, intent.cost, cost) == ({"sms": text}, TEXTS[text], TEXTS[text])
@@ -187,6 +187,24 @@ class LedgerMachine(RuleBasedStateMachine):
             if person.state in asked:
                 person.is_in_doubt |= person.state == "unknown"
                 person.state = "again" if person.is_in_doubt else "pending"
+
+    @precondition(lambda self: self.people)
+    @rule(data=st.data())
+    def opt_out(self, data: st.DataObject) -> None:
+        people = data.draw(st.sets(st.sampled_from(sorted(self.people))))
+        waiting = [self.people[line] for line in people if self.people[line].state in ("pending", "again")]
+        with self.ledger.transaction():
+            assert self.ledger.leave_out(self.people[line].phone for line in people) == len(waiting)
+        for person in waiting:
+            person.state = {"pending": "excluded", "again": "unknown"}[person.state]
+
+    @rule(most=st.integers(1, 5), number=st.integers(1, 3))
+    def withdraw(self, most: int, number: int) -> None:
+        before, totals = self.stored(), self.ledger.totals.copy()
+        with self.ledger.transaction():
+            intents = [each for _ in range(number) if (each := self.ledger.intend(most))]
+            self.ledger.withdraw(intents)
+        assert (self.stored(), self.ledger.totals) == (before, totals)
 
     # --- what cannot
 
@@ -260,7 +278,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_result_names_a_request(self) -> None:
-        query = "SELECT line FROM result WHERE request NOT IN (SELECT number FROM request)"
+        query = "SELECT line FROM result WHERE request > 0 AND request NOT IN (SELECT number FROM request)"
         assert self.ledger.db.execute(query).fetchall() == []
 
     def stored(self) -> list[object]:
@@ -277,7 +295,7 @@ TestLedger.settings = settings(max_examples=40, stateful_step_count=20, deadline
 def test_intents_are_not_written_over_those_of_another_process(tmp_path: Path) -> None:
     path = write(tmp_path / "job.sqlite3", rows(2))
     with closing(opened(path)) as one, closing(opened(path)) as other:
-        assert other.next_cost() == 1
+        assert other.upcoming(1)[0] == 1
         with one.transaction():
             assert one.intend(1) is not None
         stored = one.db.execute("SELECT * FROM outcome").fetchall()

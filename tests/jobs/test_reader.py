@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jobs.reading import ANA, LUIS, UNSHOWN, read, refused
 from msgctl.errors import UsageError
-from msgctl.jobs.reader import InvalidRow, Row
+from msgctl.jobs.reader import InvalidRow, PhoneCells, Row
 from msgctl.jobs.template import Template
 
 # --- round trips
@@ -210,6 +210,53 @@ def test_a_nested_value_is_not_text(value: str) -> None:
     for text in ("{address}", "{address|a fallback for empty cells}"):
         with pytest.raises(UsageError, match="column address holds an object or a list, not text"):
             Template.parse(text, ["phone", "address"]).fill(row)
+
+
+# --- several numbers in a cell
+
+TWO = "300 123 4567 / 310 987 6543"
+
+
+def cell(text: str, *, first_number: bool | None = None) -> str:
+    """Return the number in a cell."""
+    return PhoneCells("CO", sms=True, first_number=first_number).read(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            TWO,
+            "3001234567,3109876543",
+            "300-123-4567; (310) 987-6543",
+            "3001234567|3109876543",
+            "3001234567 o 3109876543",
+        ),
+        *("300 123 4567\n310 987 6543", "+57 300 123 4567 +57 310 987 6543", "300 123 4567 - 310 987 6543"),
+        *("601 234 5678 y 300 123 4567", "12345678 & 3001234567", "3001234567 / 3001234567"),
+    ],
+)
+def test_several_numbers_in_a_cell_are_an_error_unless_the_first_is_wanted(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^two numbers in one cell; --first-number takes the first$"):
+        cell(text, first_number=False)
+    assert cell(text, first_number=True) == ANA
+    with pytest.raises(UsageError, match=r"^two numbers in one cell$"):
+        cell(text)
+
+
+def test_the_first_of_several_numbers_that_can_get_the_message_is_used() -> None:
+    assert cell(f"{TWO} / 320 111 2233", first_number=True) == ANA
+    with pytest.raises(UsageError, match=r"3 numbers in one cell, and none can get .*: it is a fixed line"):
+        cell("601 234 5678 / 604 234 5678 / 12345678", first_number=True)
+    for one in ("300 123 4567", "300.123.4567 ", "(300) 123-4567", "+57 (300) 123 - 4567", "57 - 3001234567"):
+        assert cell(one, first_number=False) == ANA
+    for wrong in ("300 123 4567 / 68", "300,123,4567", "300 123 4567 / Ana"):
+        with pytest.raises(UsageError, match="cannot be part of one"):
+            cell(wrong, first_number=True)
+
+
+def test_a_column_of_several_numbers_is_a_column_of_phones() -> None:
+    assert read(f"contacto,nombre\n{TWO},Ana\n{LUIS},Luis\n", None).phone_column == "contacto"
 
 
 # --- a row that cannot be used

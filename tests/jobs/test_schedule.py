@@ -92,7 +92,16 @@ def test_the_next_opening_follows_the_clocks_of_the_place(zone: str, hours: str,
 
 @pytest.mark.parametrize(
     ("days", "closed"),
-    [("mon-sat", "sun"), ("sat-thu", "fri"), ("Mon, wed-SUN", "tue"), ("fri-fri,sat-thu", ""), ("thu-tue", "wed")],
+    [
+        *[("mon-sat", "sun"), ("sat-thu", "fri"), ("Mon, wed-SUN", "tue"), ("fri-fri,sat-thu", ""), ("thu-tue", "wed")],
+        *[
+            ("lun-sab", "sun"),
+            ("Lun-Sáb", "sun"),
+            ("mie,jue,vie-mar", ""),
+            ("mie\u0301 - lun", "tue"),
+            ("dom-vie", "sat"),
+        ],
+    ],
 )
 def test_days_are_ranges_and_lists(days: str, closed: str) -> None:
     week = Window.parse("08:00-19:00", days).week
@@ -113,6 +122,11 @@ def test_days_are_ranges_and_lists(days: str, closed: str) -> None:
 def test_other_windows_are_usage_errors(hours: str, days: str | None) -> None:
     with pytest.raises(UsageError):
         Window.parse(hours, days)
+
+
+def test_hours_need_no_minutes() -> None:
+    for short, whole in (("8-19", "08:00-19:00"), ("8:30-19", "08:30-19:00"), ("0 - 24", "00:00-24:00")):
+        assert Window.parse(short).week == Window.parse(whole).week
 
 
 def test_a_window_is_open_from_its_first_minute_to_before_its_last() -> None:
@@ -172,6 +186,15 @@ def test_a_number_without_a_zone_has_that_of_the_profile() -> None:
         ("2026-12-01 09:00 Z", BOGOTA, "2026-12-01T09:00"),
         ("2026-12-01 9:00:00 -0500", None, "2026-12-01T14:00"),
         ("2027-11-07 01:30", NEW_YORK, "2027-11-07T05:30"),  # comes twice: the first
+        # It is 7:00 in Bogota, 13:00 in Madrid and 17:30 in Kolkata.
+        ("09:00", BOGOTA, "2026-11-21T14:00"),
+        ("9:00", MADRID, "2026-11-22T08:00"),
+        ("07:00", BOGOTA, "2026-11-22T12:00"),
+        ("09:00-05:00", MADRID, "2026-11-21T14:00"),
+        ("00:30+14:00", BOGOTA, "2026-11-22T10:30"),
+        ("tomorrow 09:00", BOGOTA, "2026-11-22T14:00"),
+        ("Tomorrow  9:00", KOLKATA, "2026-11-22T03:30"),
+        ("today 09:00", BOGOTA, "2026-11-21T14:00"),
     ],
 )
 def test_at_names_an_instant(text: str, zone: str | None, moment: str) -> None:
@@ -182,6 +205,15 @@ def test_at_is_later_than_now() -> None:
     assert parse_at(f"{NOW + timedelta(seconds=1):%Y-%m-%d %H:%M:%S}Z", None, NOW) == NOW + timedelta(seconds=1)
     with pytest.raises(UsageError, match="in the past"):
         parse_at(f"{NOW:%Y-%m-%d %H:%M:%S}Z", None, NOW)
+
+
+def test_the_next_time_is_one_that_exists() -> None:
+    """New York skips 2:30 on 2027-03-14."""
+    assert parse_at("02:30", NEW_YORK, utc("2027-03-14T06:00")) == utc("2027-03-15T06:30")
+    with pytest.raises(UsageError, match="exists"):
+        parse_at("tomorrow 02:30", NEW_YORK, utc("2027-03-13T06:00"))
+    with pytest.raises(UsageError, match="in the past"):
+        parse_at("today 02:30", NEW_YORK, utc("2027-03-13T20:00"))
 
 
 def test_at_without_a_zone_is_the_time_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,8 +232,9 @@ def test_at_without_a_zone_is_the_time_of_this_machine(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(
     "text",
-    ["2026-12-01 25:00", "2027-03-14 02:30", "9999-12-31 23:59", "2026-12-01", "09:00"],  # New York skips the second
+    ["2026-12-01 25:00", "2027-03-14 02:30", "9999-12-31 23:59", "2026-12-01", "25:00", "tomorrow", "tomorrow 9"],
 )
 def test_at_refuses_other_values(text: str) -> None:
+    """New York skips the second of them."""
     with pytest.raises(UsageError, match="must be a date and time that exists"):
         parse_at(text, NEW_YORK, NOW)

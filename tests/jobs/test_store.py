@@ -15,6 +15,7 @@ import pytest
 
 from jobs.making import SPEC, opened, rows, write
 from msgctl.errors import ConfigurationError
+from msgctl.jobs import resends
 from msgctl.jobs.importer import Importer, Tally
 from msgctl.jobs.reader import Row
 from msgctl.jobs.store import Store
@@ -94,7 +95,7 @@ def test_a_running_job_cannot_be_locked_or_removed(store: Store) -> None:
         with pytest.raises(ConfigurationError, match=f"Job {JOB} is already running"), store.locked(JOB):
             pass
         with pytest.raises(ConfigurationError, match="already running"):
-            store.remove(JOB)
+            resends.remove(store, JOB)
         other.kill()
         other.wait()
     assert (store.folder / f".{JOB}.lock").exists(), "a killed process leaves its lock file"
@@ -125,7 +126,7 @@ def test_removing_a_job_leaves_nothing(store: Store) -> None:
     with ledger.transaction():
         ledger.intend(1)
     assert store.path(JOB).with_name(f"{JOB}.sqlite3-wal").exists()
-    store.remove(JOB)
+    resends.remove(store, JOB)
     ledger.close()
     assert [each.name for each in store.folder.iterdir()] == [f"{OTHER}.sqlite3"]
 
@@ -134,7 +135,7 @@ def test_removing_a_link_keeps_its_target(store: Store, tmp_path: Path) -> None:
     target = tmp_path / "precious"
     target.write_text("precious")
     store.path(JOB).symlink_to(target)
-    store.remove(JOB)
+    resends.remove(store, JOB)
     assert (store.ids(), target.read_text()) == ([], "precious")
 
 
@@ -154,7 +155,7 @@ def test_an_interrupted_removal_is_finished_later(steps: int, store: Store, monk
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", unlink_some)
         with pytest.raises(KeyboardInterrupt):
-            store.remove(JOB)
+            resends.remove(store, JOB)
     assert store.ids() == [OTHER]
     store.tidy()
     ledger.close()

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+import subprocess
 import sys
+import time
 from datetime import datetime
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
 from jobs.reading import ANA, LUIS, read, refused, source
 from msgctl.jobs.reader import numbers_in
 from support.jobs import accepting, phones, sends
+from support.runs import ended_well
 from support.service import Service
+from support.terminal import PATIENCE, RUN
 from support.tool import Tool
-from support.workbooks import workbook
+from support.workbooks import bomb, of_rows, workbook
 
 pytest.importorskip("python_calamine")
 
@@ -52,7 +60,7 @@ def test_a_workbook_without_recipients_is_refused(content: bytes, said: str) -> 
 
 def test_without_the_package_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "python_calamine", None)
-    assert "pip install 'msgctl[campaigns]'" in refused(workbook(["phone"], [ANA]))
+    assert "[campaigns]'" in refused(workbook(["phone"], [ANA]))
 
 
 def test_a_date_is_written_like_2026_12_01_and_its_time_is_kept() -> None:
@@ -76,3 +84,112 @@ def test_a_workbook_is_sent_and_reported(from_stdin: bool, tool: Tool, service: 
     assert done.code == 0, done.err
     (request,) = sends(service)
     assert (phones(request), dict(request.form)["sms"]) == ([ANA], "Hola Ana")
+
+
+# --- workbooks that ask for too much
+
+MIB = 2**20
+
+
+def cell(reference: str) -> str:
+    return f'<c r="{reference}"><v>573001234567</v></c>'
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (f'<row r="1">{cell("A1")}</row><row r="1048576">{cell("XFD1048576")}</row>', "has 17,179,869,184 cells"),
+        (f'<row r="1">{cell("A1")}</row><row>{cell("ZZ900000")}</row>', "has 631,800,000 cells"),
+        (
+            f'<row r="4294967295">{cell("A4294967295")}</row>',
+            "has a row 4,294,967,295; the last row of a sheet is 1,048,576",
+        ),
+        ("<row r='4294967295'><c><v>1</v></c></row>", "has a row 4,294,967,295"),
+        # Without references, only the memory is limited.
+        (f"<row>{'<c><v>1</v></c>' * 16384}</row>" + "<row><c><v>1</v></c></row>" * 5000, "needs more than 1,024 MiB"),
+        (
+            f"<row><c t='inlineStr'><is><t>phone{'x' * MIB}</t></is></c></row>",
+            "more than 1,048,576 characters in row 1",
+        ),
+    ],
+    ids=["corners", "wide and long", "row of cells", "row", "no references", "long cell"],
+)
+def test_a_sheet_that_asks_for_too_much_is_refused(rows: str, said: str) -> None:
+    assert said in refused(of_rows(rows))
+
+
+@pytest.mark.parametrize("size", [2048 * MIB, 1000], ids=["stated", "not stated"])
+@pytest.mark.parametrize(
+    ("part", "begin", "piece"),
+    [
+        ("xl/worksheets/sheet1.xml", b"<worksheet><sheetData><row><c t='inlineStr'><is><t>", b"a" * MIB),
+        ("xl/sharedStrings.xml", b"<sst>", b"<si><t/></si>" * 2**17),
+    ],
+    ids=["cell", "shared strings"],
+)
+def test_a_workbook_that_unpacks_to_too_much_is_refused(part: str, begin: bytes, piece: bytes, size: int) -> None:
+    content = bomb(part, begin, piece, 2048, size=size)
+    assert len(content) < 10 * MIB
+    assert "unpacks to more than 512 MiB, the limit" in refused(content)
+
+
+def test_a_workbook_on_standard_input_that_does_not_end_is_refused() -> None:
+    content = workbook(["phone"], [ANA])
+    assert "is larger than 64 MiB, the limit for workbooks" in refused(content + bytes(65 * MIB))
+
+
+def test_a_workbook_of_300_000_rows_is_read() -> None:
+    rows = "".join(f'<row r="{n}"><c r="A{n}"><v>{573000000000 + n}</v></c></row>' for n in range(2, 300_002))
+    header = '<row r="1"><c r="A1" t="inlineStr"><is><t>phone</t></is></c><c r="XFD1" s="1"/></row>'
+    found = read(of_rows(header + rows)).rows
+    assert (len(found), found[-1].phone) == (300_000, "573000300001")
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("exit 1", "is not a workbook that can be read"),
+        ("kill -9 $$", "signal 9 ended the process that reads it"),
+        (f"echo '[\"phone\"]'; printf '[\"{ANA}'; kill -ABRT $$", "needs more than 1,024 MiB of memory, the limit"),
+        (f"echo '[\"phone\"]'; printf '[\"{ANA}'", "is not a workbook that can be read"),
+        (None, "does not start: No such file"),
+    ],
+    ids=["error", "kill", "abort", "half a line", "missing"],
+)
+def test_a_child_process_that_fails_is_an_error(
+    script: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "python"
+    if script is not None:
+        python.write_text(f"#!/bin/sh\ncat > /dev/null\n{script}\n")
+        python.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(python))
+    assert said in refused(workbook(["phone"], [ANA]))
+
+
+def child_that_ignores_sigint(pid: int) -> Path | None:
+    """Return the directory in /proc of the only child of a process, once Ctrl-C by itself does not end it."""
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        (ignored,) = re.findall("SigIgn:\\s*([0-9a-f]+)", Path(f"/proc/{child}/status").read_text())
+        if int(ignored, 16) >> (signal.SIGINT - 1) & 1:
+            return Path(f"/proc/{child}")
+    return None
+
+
+def test_ctrl_c_ends_the_process_that_reads_a_workbook() -> None:
+    command = [*RUN, "-p", "sandbox", "sms", "bulk", "-", "-m", "x", "--yes"]
+    with subprocess.Popen(command, stdin=PIPE, stderr=PIPE, start_new_session=True) as tool:
+        assert tool.stdin is not None
+        tool.stdin.write(workbook(["phone"], [ANA]))
+        tool.stdin.flush()
+        deadline = time.monotonic() + PATIENCE
+        while not (child := child_that_ignores_sigint(tool.pid)):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        os.killpg(tool.pid, signal.SIGINT)
+        assert tool.stderr is not None
+        said = tool.stderr.read().decode()
+        assert tool.wait(PATIENCE) == 130
+    assert ended_well(130, said)
+    assert "Interrupted" in said
+    assert not child.exists()

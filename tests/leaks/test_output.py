@@ -32,7 +32,7 @@ def files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 # --- however the key came in, and whatever the command
 
-ANY_RECORD = {"status": "7", "state": "delivered", "urlShort": "x", "id": "x"}
+ANY_RECORD = {"status": "1", "state": "delivered", "urlShort": "x", "id": "x"}
 """Fields of the records of all operations."""
 
 

@@ -113,7 +113,7 @@ def test_states_and_codes_follow_the_clock(sandbox: Sandbox) -> None:
     before = sandbox.document("sandbox", "clock")["time"]
     after = sandbox.document("sandbox", "clock", "+10m1s")["time"]
     assert (before < after, sandbox.document("state", "get", message)["state"]) == (True, "delivered")
-    refused(sandbox("2fa", "verify", PHONE, "--app-name", "Shop", "--code", code), "EXPIRED_CODE")
+    refused(sandbox("-v", "2fa", "verify", PHONE, "--app-name", "Shop", "--code", code), "EXPIRED_CODE")
     assert sandbox.document("sandbox", "clock", "2030-01-01T00:00:00Z") == {
         "time": "2030-01-01T00:00:00Z",
         "stopped": True,
@@ -140,4 +140,7 @@ def test_waiting_for_a_message_ends_with_6_if_none_arrives(sandbox: Sandbox) -> 
     sandbox.done("sms", "send", PHONE, "-m", "Hello")
     assert sandbox("sandbox", "inbox", "--wait", "600").code == 0
     assert sandbox("sandbox", "inbox", OTHER, "--wait", "0.05").code == 6
+    assert sandbox("sandbox", "inbox", "--kind", "call", "--wait", "0.05").code == 6
+    assert [each["kind"] for each in sandbox.document("sandbox", "inbox", "--kind", "SMS", "--wait", "600")] == ["sms"]
+    sandbox("sandbox", "inbox", "--kind", "fax").refused(2, "choose from sms, call, chatapp")
     assert sandbox("sandbox", "inbox", "--wait", "1", "--follow").code == 2

@@ -85,8 +85,10 @@ def test_next_counts_requests_to_its_operation_only(emulator: Emulator) -> None:
     admin = Controls(emulator)
     admin.fault("503:next=2:/send-sms")
     nothing, elsewhere = SandboxRequest("GET", "/api/v1/nothing"), SandboxRequest("POST", "/send-sms")
-    statuses = [emulator.respond(each).status for each in (BALANCE, SMS, nothing, elsewhere)]
-    assert statuses == [200, 503, 404, 404]
+    statuses = [
+        emulator.respond(each).status for each in (BALANCE, SMS, nothing, elsewhere, SMS._replace(method="PUT"))
+    ]
+    assert statuses == [200, 503, 404, 404, 405]
     assert admin.faults() == ["503:next=1:/send-sms"]
     assert [emulator.respond(SMS).status for _ in range(3)] == [503, 200, 200]
     assert admin.faults() == []

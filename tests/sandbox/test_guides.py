@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -17,7 +18,8 @@ import pytest
 from .test_page import in_browser
 
 PAGE = files("msgctl.reference").joinpath("pages/sandbox.txt").read_text(encoding="utf-8")
-README = Path(__file__).parents[2].joinpath("README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+README = ROOT.joinpath("README.md").read_text(encoding="utf-8")
 
 SHOP = '''
 import os, shutil, threading
@@ -132,14 +134,34 @@ def test_the_steps_of_github_actions(program: Path, monkeypatch: pytest.MonkeyPa
     assert (done.returncode, done.stdout.count("Your order is ready")) == (0, 2), done.stderr
 
 
+def test_the_image_is_pinned_runs_as_its_own_user_and_has_no_more_files_than_it_needs(tmp_path: Path) -> None:
+    steps = [line.split(" ", 1) for line in block("A Dockerfile").splitlines()]
+    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+", dict(steps)["FROM"])
+    user = dict(steps)["USER"]
+    assert [name for name, _ in steps[-3:]] == ["USER", "EXPOSE", "ENTRYPOINT"]
+    assert f"useradd --create-home {user}" in dict(steps)["RUN"]
+    copied = [source for name, arguments in steps if name == "COPY" for source in arguments.split()[:-1]]
+    for name in copied:
+        source = ROOT / name
+        assert name in ("src", "man", "completions") or source.is_file()
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "built")]
+    subprocess.run(build, cwd=tmp_path, capture_output=True, timeout=120, check=True)
+    assert len([*(tmp_path / "built").glob("*.whl")]) == 1
+
+
+def test_the_workflow_may_only_read() -> None:
+    assert "\npermissions: {contents: read}\n" in block("GitHub Actions")
+
+
 @pytest.mark.parametrize(("heading", "host"), [("A Dockerfile", "localhost"), ("Docker Compose", "sandbox")])
 def test_the_command_of_a_container(heading: str, host: str, program: Path) -> None:
     guide = block(heading)
     if heading == "A Dockerfile":
-        assert [line.split()[0] for line in guide.splitlines()] == ["FROM", "COPY", "RUN", "EXPOSE", "ENTRYPOINT"]
         command = json.loads(guide.partition("ENTRYPOINT")[2])
     else:
-        command = re.findall(r'exec (msgctl sandbox serve .*)"', guide)[0].split()
+        arguments = json.loads(re.findall(r"command: (.*)", guide)[0])
+        command = [*json.loads(block("A Dockerfile").partition("ENTRYPOINT")[2]), *arguments]
     with subprocess.Popen([*command, "--port", "0", "--json", "-q"], stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         about = json.loads(server.stdout.readline())

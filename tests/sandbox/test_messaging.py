@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from .world import NOON, PHONE, World, record, refusal
+from msgctl.errors import UsageError
+from msgctl.sandbox.protocol import SandboxRequest
+
+from .world import JSON, NOON, PHONE, World, record, refusal
 
 OTHER = "573009876543"
 
@@ -138,10 +143,41 @@ def test_only_a_long_number_without_plus_may_lack_its_country_code(world: World)
     assert phones("+3001234567") == ["3001234567"]
 
 
-def test_the_inbox_is_filtered_by_phone_and_kind(world: World) -> None:
+def test_the_inbox_is_filtered_by_phone(world: World) -> None:
     world.sms(f"{PHONE},{OTHER}")
     world.post("/call/send", phone=PHONE, message="Hola", voice="Mia")
 
     assert [message["kind"] for message in world.admin.inbox(phone=f"+{PHONE}")] == ["sms", "call"]
-    assert [message["phone"] for message in world.admin.inbox(kind="sms")] == [PHONE, OTHER]
-    assert world.admin.inbox(phone=OTHER, kind="call") == []
+
+
+def test_the_inbox_has_the_messages_after_an_id_a_number_or_a_time(world: World) -> None:
+    first = world.sms(PHONE)["data"][0]["id"]
+    world.now += 0.5
+    second = world.sms(OTHER)["data"][0]["id"]
+
+    def after(given: str) -> list[str]:
+        return [message["id"] for message in world.admin.inbox(after=given)]
+
+    assert after("2026-11-21T11:59:59Z") == after("2026-11-21") == after("0") == [first, second]
+    assert after(first) == after("1") == after("2026-11-21T12:00:00") == after("2026-11-21T13:00:00+01:00") == [second]
+    assert after(second) == after("2026-11-21T12:00:01Z") == []
+    assert world.admin.inbox(phone=PHONE, after=first) == []
+
+
+@pytest.mark.parametrize("after", ["nothing", "0123456789abcdef", "1" * 16, "yesterday"])
+def test_an_unknown_id_or_time_is_refused(world: World, after: str) -> None:
+    with pytest.raises(UsageError, match="after must be the ID of a message or a time"):
+        world.admin.inbox(after=after)
+
+
+@pytest.mark.parametrize("name", ["limit", "kind", "Phone", "since"])
+def test_any_other_parameter_of_the_inbox_gets_400_with_the_three_that_there_are(world: World, name: str) -> None:
+    refused = world.respond(SandboxRequest("GET", "/sandbox/inbox", f"{name}=1"))
+    assert refused.status == 400
+    assert json.loads(refused.body)["msg"] == f'unknown parameter "{name}": choose from phone, after, wait'
+
+
+def test_an_unknown_field_of_a_control_changes_nothing(world: World) -> None:
+    body = json.dumps({"credits": 5, "sum": 5}).encode()
+    refused = world.respond(SandboxRequest("POST", "/sandbox/credit", "", JSON, body))
+    assert (refused.status, world.credits) == (400, 1000)

@@ -73,6 +73,34 @@ def test_the_overview_has_no_key(served: Served) -> None:
     assert "a-key-to-hide" not in json.dumps(overview(served))
 
 
+def test_the_log_has_no_key_in_any_spelling(served: Served) -> None:
+    """Not even a key of another account, which a program may send by mistake."""
+    sent = [
+        SandboxRequest("GET", "/api/v1/balance", "client=1&k%65y=hidden-a&KEY=hidden-b&key=hidden%2Dc"),
+        SandboxRequest("GET", "/api/v1/balance&K%45Y=hidden-d"),
+        SandboxRequest("POST", "/api/v1/send-sms", "", FORM, b'key%3Dhidden-e&+key=hidden-f&key=hidden-g x"hidden-h'),
+        SandboxRequest(
+            "POST", "/api/v1/chatapp/send", "", JSON, b'{"K\\u0065y" : "hidden\\"-hidden-i", "a": {"key": 4711}}'
+        ),
+        SandboxRequest("POST", "/api/v1/chatapp/send", "", JSON, b'["{\\"key\\": \\"hidden-j\\"}"]'),
+    ]
+    for request in sent:
+        served.send(request)
+    shown = json.dumps(overview(served)["requests"])
+    assert not re.findall("hidden|4711", shown)
+    assert len(overview(served)["requests"]) == len(sent)
+
+
+def test_a_long_request_is_cut_without_a_part_of_a_key(served: Served) -> None:
+    for length in range(7_980, 8_000):
+        text = "x" * length
+        served.send(SandboxRequest("POST", "/api/v1/send-sms", "", FORM, f"a={text}&key=a-key-to-hide".encode()))
+        served.send(SandboxRequest("GET", f"/{text}&key=a-key-to-hide"))
+    requests = overview(served)["requests"]
+    assert not [each for each in requests if "key" in each["path"] + each["parameters"]]
+    assert max(len(each["path"] + each["parameters"]) for each in requests) < 2_100
+
+
 def test_a_refused_request_is_explained_by_the_rule_it_broke(served: Served) -> None:
     refused = [
         (("/call/send", {"phone": PHONE, "message": "x", "voice": "Bob"}), "voice: string, optional, in the form body"),
@@ -154,7 +182,7 @@ def test_a_code_is_copied(page: Any, served: Served, emulator: Emulator) -> None
 
 
 @in_browser
-def test_faults_credits_and_clock_are_set(page: Any, emulator: Emulator) -> None:
+def test_faults_responses_credits_and_clock_are_set(page: Any, emulator: Emulator) -> None:
     admin = Controls(emulator)
     page.get_by_label("Fault").fill("503:next=1")
     page.get_by_label("Fault").press("Enter")
@@ -162,6 +190,9 @@ def test_faults_credits_and_clock_are_set(page: Any, emulator: Emulator) -> None
     page.get_by_label("Fault").fill("nonsense")
     page.get_by_label("Fault").press("Enter")
     page.get_by_text("unknown kind of fault").wait_for()
+    page.get_by_label("Responses").select_option("observed")
+    page.wait_for_function("view.responses === 'observed'")
+    assert admin.responses() == "observed"
     page.get_by_label("New balance").fill("+50")
     page.get_by_label("New balance").press("Enter")
     page.locator("#credits", has_text="1,050").wait_for()

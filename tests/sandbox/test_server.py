@@ -94,6 +94,59 @@ def test_malformed_requests_are_refused_and_the_server_continues(served: Served,
     assert not [line for line in served.log if "ended with" in line]
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"X: a\r\n folded",
+        b"X: a\r\n\tfolded: b",
+        b" X: a",
+        b"Transfer-Encoding : chunked",
+        b"Transfer-Encoding\t: chunked",
+        b"Content-Length: 0\r\nContent-Length: 0",
+        b"X: a\nContent-Length: 5",
+        b"X: a\rb",
+        b"X: a\x00b",
+        b"X(y): a",
+        b": a",
+        b"no colon",
+    ],
+)
+def test_headers_that_others_may_read_differently_get_400(served: Served, lines: bytes) -> None:
+    head = b"GET /api/v1/balance?" + encoded({}).encode() + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    assert status_of(served.raw(head + b"X: a:b\r\nY:\r\n\r\n")) == 200
+    assert status_of(served.raw(head + lines + b"\r\n\r\n")) == 400
+
+
+@pytest.mark.parametrize("size", [b"+4", b"-4", b"0x4", b" 4", b"1_0", b"4 4", b"", b"4\n"])
+def test_a_chunk_size_that_others_may_read_differently_gets_400(served: Served, size: bytes) -> None:
+    head = b"POST /api/v1/send-sms HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert status_of(served.raw(head + size + b"\r\nabcd\r\n0\r\n\r\n")) == 400
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/", 200),
+        ("GET", "/openapi.json", 200),
+        ("GET", "/sandbox/inbox", 200),
+        ("GET", "/u/short", 302),
+        ("GET", "/api/v1/balance", 520),
+        ("GET", "/nothing", 404),
+        ("PUT", "/sandbox", 405),
+        ("GE T", "/", 400),
+    ],
+)
+def test_no_browser_guesses_the_type_of_a_response(served: Served, method: str, path: str, status: int) -> None:
+    url = {"name": "x", "url-long": "https://a.example", "alias": "short"}
+    served.send(SandboxRequest("POST", "/api/v1/url/short", "", FORM, encoded({**url}).encode()))
+    response = served.send(SandboxRequest(method, path))
+    assert (response.status, response.headers["x-content-type-options"]) == (status, "nosniff")
+
+
+def test_a_request_with_very_many_parameters_is_refused(served: Served) -> None:
+    assert served.send(sms(encoded({}).encode() + b"&a" * 500_000)).status == 520
+
+
 def test_a_half_sent_request_does_nothing_and_does_not_block_others(served: Served) -> None:
     whole = as_http(sms())
     with served.connect() as slow, served.connect() as slower:

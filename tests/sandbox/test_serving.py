@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
+import re
 import shlex
 import signal
 import socket
@@ -23,11 +25,12 @@ import pytest
 from msgctl import text
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import SandboxRequest
+from support.files import table, write_config
 from support.service import Service, respond
 from support.tool import Tool
 
 from .served import as_http, raw
-from .world import FORM, Controls
+from .world import FORM, JSON, Controls
 
 PHONE = "573001234567"
 PATIENCE = 30.0
@@ -93,6 +96,21 @@ def test_the_sandbox_commands_reach_it(served: Any, tool: Tool) -> None:
     assert tool("balance", "--json").document == {"status": 1000}
 
 
+def test_the_sandbox_commands_need_only_its_address(served: Any, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tool("sms", "send", PHONE, "-m", "Hola").code == 0
+    monkeypatch.delenv("MSGCTL_CLIENT")
+    monkeypatch.delenv("MSGCTL_KEY")
+    assert [each["text"] for each in tool("sandbox", "inbox", "--json").document] == ["Hola"]
+    tool("balance").refused(3, "MSGCTL_CLIENT and MSGCTL_KEY are not set")
+    write_config('default_profile = "main"\n' + table("main", "key_command = 'exit 1'", key=None))
+    assert [each["text"] for each in tool("sandbox", "inbox", "--json").document] == ["Hola"]
+    tool("balance").refused(3, "https://service.example/api/v1", served["base_url"])
+    monkeypatch.setenv("MSGCTL_BASE_URL", "ftp://ana:hidden-word@service.example")
+    assert "hidden-word" not in tool("sandbox", "inbox").err
+    monkeypatch.setenv("MSGCTL_BASE_URL", "")
+    assert tool("sandbox", "inbox", "--json").document == []
+
+
 def test_another_server_gets_only_the_check_for_a_sandbox(service: Service, tool: Tool) -> None:
     service.will(respond({"status": 1}))
     refused = tool("sandbox", "reset")
@@ -116,6 +134,20 @@ def test_the_default_profile_sandbox_keeps_its_commands_in_this_process(
     assert tool("sms", "send", PHONE, "-m", "one").code == 0
     assert [each["text"] for each in tool("sandbox", "inbox", "--json").document] == ["one"]
     assert server.received == []
+
+
+def test_responses_are_chosen_at_the_start_and_at_run_time(
+    tool: Tool, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "own.toml").write_text('balance = "saldo"')
+    with serving("--responses", str(home / "own.toml")) as (_, about):
+        for name, value in {"BASE_URL": about["base_url"], "CLIENT": "1", "KEY": about["key"]}.items():
+            monkeypatch.setenv(f"MSGCTL_{name}", value)
+        assert tool("balance", "--json").document == {"status": 1, "saldo": 1000}
+        assert tool("sandbox", "responses", "observed", "--json").document["errors"] == "400"
+        assert tool("balance", "--json").document == {"status": "1", "balance": "1000"}
+        assert tool("sandbox", "reset", "--yes").code == 0
+        assert tool("balance", "--json").document == {"status": 1000}
 
 
 def test_a_followed_inbox_prints_what_arrives(served: Any, tool: Tool) -> None:
@@ -174,6 +206,25 @@ def test_a_key_that_is_typed_into_a_path_is_not_logged() -> None:
     assert b"made-up-key" not in log + told
 
 
+def test_the_page_and_the_log_have_no_key_in_any_mixture_of_spellings() -> None:
+    spelled = ["a key/to+hide", "a+k%65y%2fto%2Bhide", "%61%20key%2Fto%2bhid%65", "a k\\u0065y\\/to\\u002Bhide"]
+    with serving("--key", "a key/to+hide") as (process, about):
+        for each in spelled:
+            path = each.replace(" ", "%20")
+            for request in (
+                SandboxRequest("GET", f"/api/v1/{'x' * 20}{path}", f"client=1&name={path}"),
+                SandboxRequest("POST", "/api/v1/send-sms", "", FORM, f"client=1&key=x&sms=My key: {each}".encode()),
+                SandboxRequest("POST", "/api/v1/chatapp/send", "", JSON, f'{{"phone": "{each}"}}'.encode()),
+            ):
+                raw(address(about), as_http(request))
+        page = raw(address(about), one_request("/sandbox/overview")).decode()
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=PATIENCE)
+    shown = page + log.decode()
+    assert (len(json.loads(page.partition("\r\n\r\n")[2])["requests"]), log.count(b"\n")) == (12, 13)
+    assert not re.findall(r"hid|a[ +]k", shown), shown
+
+
 def test_the_log_holds_no_control_characters() -> None:
     with serving() as (process, about):
         for line in (b"\x1b[31m /api/v1/balance", b"GET /\x1b]0;x\x07", b"GET / \x1b[2J", "\u202e\x9b /x".encode()):
@@ -196,6 +247,34 @@ def test_a_followed_inbox_ends_when_its_reader_closes(served: Any, tool: Tool) -
         assert process.wait(PATIENCE) == 0
 
 
+MEGABYTE = 1024 * 1024
+
+
+def test_refused_requests_of_a_megabyte_leave_the_memory_as_it_was() -> None:
+    """150 requests of each kind fill the log of requests; an idle server needs a quarter of 128 MiB."""
+    account = b"client=1&key=sandbox-key&"
+    kinds = [
+        ("/api/v1/send-sms", FORM, account + b"sms=" + b"x" * (MEGABYTE - 100)),
+        ("/api/v1/send-sms", FORM, b"client=1&key=wrong&sms=" + b"x" * (MEGABYTE - 100)),
+        ("/api/v1/send-sms", FORM, account + b"phone=" + b"x" * (MEGABYTE - 100)),
+        ("/api/v1/send-sms", FORM, account + b"a&" * (MEGABYTE // 2 - 100)),
+        ("/api/v1/nothing", FORM, b"x" * MEGABYTE),
+        ("/api/v1/balance?" + "x" * 10_000, {f"h{number}": "" for number in range(5_000)}, b""),
+    ]
+    with (
+        serving("--quiet") as (_, about),
+        contextlib.closing(http.client.HTTPConnection(*address(about), timeout=PATIENCE)) as connection,
+    ):
+        for path, headers, body in kinds * 150:
+            connection.request("POST" if body else "GET", path, body, headers)
+            response = connection.getresponse()
+            assert response.status in (404, 520)
+            response.read()
+        status = Path(f"/proc/{about['pid']}/status").read_text()
+    (kibibytes,) = re.findall(r"VmRSS:\s+(\d+) kB", status)
+    assert int(kibibytes) < 128 * 1024
+
+
 @pytest.mark.parametrize(
     ("options", "code", "named"),
     [
@@ -207,6 +286,11 @@ def test_a_followed_inbox_ends_when_its_reader_closes(served: Any, tool: Tool) -
         (["--fault", "drop:1:/sned-sms"], 2, "/sned-sms"),
         (["--clock", "never"], 2, "never"),
         (["--replay", "/nothing/here"], 3, "/nothing/here"),
+        (["--replay", "/dev/zero"], 3, "/dev/zero is larger than 64 MiB, the limit"),
+        (["--responses", "/dev/zero"], 3, "/dev/zero is larger than 1 MiB, the limit"),
+        (["--state", "/dev/zero"], 3, "/dev/zero is not a regular file"),
+        (["--responses", "real"], 2, "documented, observed, mixed or a TOML file"),
+        (["--responses", "mixed", "--replay", "/dev/null"], 2, "either --replay or --responses"),
         (["--host", "no such host"], 3, "no such host"),
         (["--state", "/proc/nowhere/state"], 3, "/proc/nowhere"),
         (["-n"], 2, "--dry-run"),
@@ -262,27 +346,54 @@ def test_a_seed_and_a_stopped_clock_give_the_same_bytes_in_two_runs() -> None:
     assert len({response.partition(b" ")[2][:3] for response in first[5:15]}) == 2  # faults met by chance
 
 
+def use(about: Any, monkeypatch: pytest.MonkeyPatch, key: str | None = None) -> None:
+    """Point the environment to a server."""
+    monkeypatch.setenv("MSGCTL_BASE_URL", about["base_url"])
+    monkeypatch.setenv("MSGCTL_CLIENT", str(about["client"]))
+    monkeypatch.setenv("MSGCTL_KEY", key or about["key"])
+
+
 def test_a_recorded_service_is_replayed(served: Any, home: Path, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     file = home / "exchanges.jsonl"
+    file.touch(0o644)
     with serving("--to", str(file), verb="record") as (process, about):
-        assert set(about) == {"base_url", "service", "file", "pid"}
-        monkeypatch.setenv("MSGCTL_BASE_URL", about["base_url"])
+        assert set(about) == {"base_url", "client", "key", "service", "file", "pid"}
+        use(about, monkeypatch)
         assert tool("balance", "--json").document == {"status": 20}
         sent = tool("sms", "send", PHONE, "-m", "¿Qué tal?", "--json")
         assert (sent.code, tool("state", "get", "nothing").code) == (0, 1)
-        monkeypatch.setenv("MSGCTL_KEY", "another key")
-        assert tool("balance").code == 1
+        assert tool("chatapp", "send", PHONE, "Ana", "--template", "t").code == 0
+        own_key = about["key"]
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0
     recorded = file.read_text()
     assert (recorded.count("\n"), file.stat().st_mode & 0o777) == (4, 0o600)
-    assert not [key for key in ("made up", "made+up", "another") if key in recorded]
+    assert not [key for key in ("made up", "made+up", own_key) if key in recorded]
     with serving("--replay", str(file)) as (_, about):
-        monkeypatch.setenv("MSGCTL_BASE_URL", about["base_url"])
+        use(about, monkeypatch)
         assert tool("balance", "--json").document == {"status": 20}
         assert tool("sms", "send", PHONE, "-m", "¿Qué tal?", "--json").out == sent.out
         missing = tool("sms", "send", PHONE, "-m", "Something else")
         assert (missing.code, "not in the record" in missing.err) == (1, True)
+
+
+def test_only_the_key_that_the_recorder_printed_uses_the_account(
+    service: Service, home: Path, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.environ["MSGCTL_KEY"]
+    service.always(respond({"status": 7, "echo": real}))
+    file = home / "exchanges.jsonl"
+    with serving("--to", str(file), verb="record") as (_, about):
+        assert about["key"] != real
+        for key in (real, "another key"):
+            use(about, monkeypatch, key)
+            tool("balance").refused(1, "UNAUTHORIZED")
+        assert (service.received, file.read_text()) == ([], "")
+        use(about, monkeypatch)
+        balance = tool("balance", "--json")
+    assert balance.document == {"status": 7, "echo": "***"}
+    assert dict(service.received[0].query)["key"] == real
+    assert json.dumps(real)[1:-1] not in file.read_text()
 
 
 @pytest.mark.parametrize(

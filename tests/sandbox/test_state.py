@@ -23,6 +23,7 @@ SMS = SandboxRequest(
 
 def write_text(path: Path) -> None:
     path.write_text("this is not a database, and it is long enough to be looked at as one: " + "x" * 200)
+    path.chmod(0o600)
 
 
 def break_tables(path: Path) -> None:
@@ -50,6 +51,7 @@ def test_a_broken_file_is_explained_and_fixed_by_a_reset(tmp_path: Path, break_i
 def test_a_reset_leaves_the_database_of_another_program_alone(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path := tmp_path / "photos.db")) as db:
         db.execute("CREATE TABLE photos (name TEXT)")
+    path.chmod(0o600)
     before = path.read_bytes()
 
     with pytest.raises(ConfigurationError, match="not the sandbox's state"):

@@ -54,6 +54,9 @@ class Controls:
     def faults(self) -> list[str]:
         return list(self._ask("GET", "/fault", {})["faults"])
 
+    def responses(self) -> str:
+        return str(self._ask("GET", "/responses", {})["responses"])
+
     def clock(self) -> Any:
         return self._ask("GET", "/clock", {})
 

@@ -1,9 +1,9 @@
 """One history: what a user does with the tool, chosen by a seed, and a check that all the tool reported is true.
 
 The user starts a job, sometimes from two windows at once, with a network that fails, a disk that fills up and processes
-that are killed; resumes it, starts it again, waits, and sends single messages under keys in between. In the end the
-faults stop, and the job is resumed until nothing is pending. After each step the tool's report is compared with what
-the service did.
+that are killed; resumes it, resends to those who were refused, starts it again, waits, and sends single messages under
+keys in between. In the end the faults stop, the jobs are resumed until nothing is pending, and everyone who was refused
+is resent to. After each step the tool's report is compared with what the service did.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -129,6 +130,8 @@ class Job:
     resent: Counter[str] = field(default_factory=Counter)
     """How often each phone was unknown when another message was asked for."""
     rows: list[dict[str, Any]] = field(default_factory=list)
+    source: Job | None = None
+    """The job from whose file it comes, if it was resent."""
 
     def of(self, *outcomes: str) -> list[str]:
         return [row["phone"] for row in self.rows if row["outcome"] in outcomes]
@@ -176,7 +179,7 @@ class History:
         endpoints.credit(self.service.emulator, credits=balance)
         self.keys = [Key(f"key {number}", random.choice(phones)) for number in range(2)]
         self.bulk(plan, at_once=random.choice((1, 1, 1, 1, 1, 1, 1, 2)))
-        of_jobs = [self.resume] * 3 + [self.resend, self.rerun, self.rerun]
+        of_jobs = [self.resume] * 3 + [self.resume_again, self.resend, self.resend, self.rerun, self.rerun]
         for step in random.choices([*of_jobs, self.once, self.once, self.rest], k=random.randint(0, 5)):
             if step in of_jobs and not self.jobs:
                 self.bulk(plan)  # it died before there was a job
@@ -213,18 +216,20 @@ class History:
 
     def rerun(self) -> None:
         """Start the newest job again: that must be refused if most people got the message or will get it."""
-        job = self.jobs[-1]
-        is_recent = any(each.wall > self.world.wall - 80000 for each in self.departures(job.runs))
-        if job.is_sent() and (is_recent or job.of("pending")):
+        job = [each for each in self.jobs if each.source is None][-1]
+        recent = [each for each in self.departures(job.runs) if each.wall > self.world.wall - 80000]
+        reached = {*job.of("accepted", "unknown")} & {phone for each in recent for phone in each.phones}
+        everyone = job.of("accepted", "unknown", "pending", "refused")
+        if len({*job.of("pending"), *reached}) * 2 > len(everyone):
             (run,) = self.run(*job.plan.arguments)
             check(run.code in (2, 3, None) and not self.departures([run]), f"{run.process.name} sent the job again")
             jobs = {each["job"] for each in self.look("job", "list")}
             check(jobs == {each.id for each in self.jobs}, f"{run.process.name} made another job")
-        elif len(self.jobs) < 3:
+        elif sum(each.source is None for each in self.jobs) < 3:
             self.bulk(job.plan, "--again")
 
-    def resume(self, *options: str) -> None:
-        job = self.random.choice(self.jobs)
+    def resume(self, *options: str, job: Job | None = None) -> None:
+        job = job or self.random.choice(self.jobs)
         if "--resend-unknown" in options:
             job.resent.update(job.of("unknown"))
         if job.limit is not None and (self._is_peaceful or self.random.random() < 0.2):
@@ -233,10 +238,36 @@ class History:
         job.is_canary &= len(job.of("accepted", "refused", "unknown")) < (job.plan.canary or 0)
         job.runs += self.run("job", "resume", job.id, "--yes", "--json", *options)
         self.compare(job)
+        self.compare_resends(job.source or job)
 
-    def resend(self) -> None:
+    def resume_again(self) -> None:
         options = ("--resend-unknown", "--resend-refused")
         self.resume(*self.random.choice((options, options[:1], options[1:])))
+
+    def resend(self, job: Job | None = None) -> None:
+        """Resend to those whom a job has refused, from up to two windows at once."""
+        job = job or self.random.choice(self.jobs)
+        line = ("job", "resend", job.id, "--only", "refused", "--yes", "--json")
+        runs = self.run(*line, at_once=1 if self._is_peaceful else self.random.choice((1, 1, 2)))
+        made = {name.removesuffix(".sqlite3"): run for run in runs for name in run.process.renamed}
+        known = {each.id for each in self.jobs}
+        for name in sorted({each["job"] for each in self.look("job", "list")} - known):
+            plan = copy(job.plan)
+            plan.canary = plan.limit = None
+            plan.rows = [(row["line"], row["phone"], "") for row in self.look("job", "report", name)]
+            check({*plan.rows} <= {*job.plan.rows}, f"{name} resends to others than those of {job.id}")
+            new = Job(name, plan, [made[name]], None, is_canary=False, source=job.source or job)
+            self.jobs.append(new)
+            self.compare(new)
+        self.compare_resends(job.source or job)
+
+    def compare_resends(self, source: Job) -> None:
+        """Check that everyone got one message, from one of the jobs that have the same people."""
+        family = [each for each in self.jobs if source in (each, each.source)]
+        arrived = Counter(each.phone for each in self.arrivals([run for job in family for run in job.runs]))
+        for phone, number in arrived.items():
+            allowed = 1 + sum(job.resent[phone] for job in family)
+            check(number <= allowed, f"{phone} got {number} messages from {[job.id for job in family]}")
 
     def rest(self) -> None:
         self.world.wait(self.random.choice((60, 3600, 30000, 100000)))
@@ -269,14 +300,27 @@ class History:
         """End all faults, and resume every job until nothing is pending."""
         self._is_peaceful, self.service.faults = True, 0.0
         endpoints.credit(self.service.emulator, credits=PLENTY)
-        jobs = self.jobs
-        for job in jobs:
-            self.jobs = [job]
-            for _ in range(2):  # a canary needs two
-                if job.of("pending") or not job.runs[-1].out:
-                    self.resume()
-            shown = self.look("job", "show", job.id)
-            check(shown == json.loads(job.runs[-1].out) and shown["state"] == "done", f"in the end a job is {shown}")
+        for job in [*self.jobs]:
+            self._finish(job)
+        for source in [job for job in self.jobs if job.source is None]:
+            number = len(self.jobs)
+            self.resend(source)
+            for new in self.jobs[number:]:
+                self._finish(new)
+            family = [each for each in self.jobs if source in (each, each.source)]
+            for each in family:
+                if each.of("refused"):
+                    self.resume("--resend-refused", job=each)
+            tried = {phone for new in self.jobs[number:] for phone in new.of("accepted", "unknown", "refused")}
+            tried |= {phone for each in family for phone in each.of("accepted", "unknown")}
+            check({*source.of("refused")} <= tried, f"{source.of('refused')} were refused and not resent to: {tried}")
+
+    def _finish(self, job: Job) -> None:
+        for _ in range(2):  # a canary needs two
+            if job.of("pending") or not job.runs[-1].out:
+                self.resume(job=job)
+        shown = self.look("job", "show", job.id)
+        check(shown == json.loads(job.runs[-1].out) and shown["state"] == "done", f"in the end a job is {shown}")
 
     # --- the truth
 
@@ -299,7 +343,7 @@ class History:
         check(len(lost) <= most, f"{lost} are unknown without a reason; at most {most} can be")
         sent = [(row["phone"], row["id"], row["credits"]) for row in job.rows if row["outcome"] == "accepted"]
         known = {(each.phone, each.id, each.credits) for each in arrivals}
-        told = [each for each in sent if each[1] is not None]
+        told = [each for each in sent if each[1] not in self.service.bare]
         check({*told} <= known, f"the report lists {told}, but {known} were sent")
         spent = sum(each.credits for each in arrivals)
         check(job.limit is None or spent <= job.limit, f"{spent} credits were spent; at most {job.limit} are allowed")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import math
 import os
 import shutil
 import sys
@@ -24,6 +25,7 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import msgctl.http.client
+import msgctl.jobs.index
 import msgctl.jobs.runner  # with all that is replaced
 from msgctl import cli
 from simulation.history import History
@@ -45,7 +47,8 @@ def simulation() -> Iterator[tuple[Path, Service]]:
         time.tzset()
         build = lru_cache(cli.build)  # once: it takes longer than most commands
         network = mock.patch.object(msgctl.http.client, "NetworkTransport", return_value=service)
-        own = mock.patch.object(cli, "build", build), network
+        settled = mock.patch.object(msgctl.jobs.index, "SETTLED", math.inf)  # the times of files are real
+        own = mock.patch.object(cli, "build", build), network, settled
         for patch in (*own, *patches()):
             stack.enter_context(patch)
         cli.build()

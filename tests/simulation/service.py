@@ -63,6 +63,8 @@ class Service(httpx.BaseTransport):
         """How often a request meets one."""
         self.departures: list[Departure] = []
         self.arrivals: list[Arrival] = []
+        self.bare: set[str] = set()
+        """Dispatches whose responses had no entries, so that recipients have the id of the dispatch."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         world = self.world
@@ -101,6 +103,7 @@ class Service(httpx.BaseTransport):
             del entries[world.random.randrange(len(entries))]
         if fault == "bare" and entries and entries == sent:
             del document["data"]
+            self.bare.add(document["id"])
         return httpx.Response(response.status_code, content=json.dumps(document).encode())
 
     def _travel(self) -> None:

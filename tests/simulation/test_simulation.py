@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from msgctl.history.once import Reservation
-from msgctl.jobs import states
+from msgctl.jobs import resends, states
 from msgctl.jobs.rate_limits import Budget
 from msgctl.jobs.schedule import Window
 from msgctl.jobs.states import Event, State
@@ -45,7 +45,10 @@ def test_a_seed_always_gives_the_same_history(ready: Ready) -> None:
         pytest.param(states.TRANSITIONS, (State.SENDING, Event.LOST), State.REFUSED, id="it calls unknown refused"),
         pytest.param(Reservation, "take", lambda *_, **__: None, id="it loses keys"),
         pytest.param(Window, "is_open", lambda *_: True, id="it ignores the window"),
-        pytest.param(Budget, "allows", lambda _, cost, size, totals: size, id="it ignores the budget"),
+        pytest.param(Budget, "allows", lambda _, cost, phones, totals: len(phones), id="it ignores the budget"),
+        pytest.param(resends, "taken", lambda *_: {}, id="it resends to the same people twice"),
+        pytest.param(resends, "hand_over", lambda *_: None, id="it does not record who was resent to"),
+        pytest.param(resends, "take_back", lambda *_: None, id="it lets two jobs resend to the same people"),
     ],
 )
 def test_a_broken_tool_is_found_out(

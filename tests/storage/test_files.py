@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,14 @@ import pytest
 
 from msgctl.errors import ConfigurationError
 from msgctl.storage import files
+from support.service import Service
+from support.tool import Tool
+
+PHONE = "573001234567"
+OTHER = 65534
+"""The number of another user, and of a group that this user is not in."""
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other users")
 
 
 @pytest.fixture
@@ -30,6 +39,14 @@ def others(path: Path) -> set[str]:
     return {each.name for each in path.parent.iterdir()} - {path.name, f".{path.name}.lock"}
 
 
+def give_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a file to another user; without the right to do that, become another user."""
+    if os.geteuid() == 0:
+        os.chown(path, OTHER, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: OTHER)
+
+
 def refusal(path: Path) -> ConfigurationError:
     with pytest.raises(ConfigurationError) as raised:
         files.read(path)
@@ -39,7 +56,7 @@ def refusal(path: Path) -> ConfigurationError:
 # --- reading
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o777])
+@pytest.mark.parametrize("mode", [0o644, 0o604, 0o620, 0o602, 0o610, 0o601, 0o777])
 def test_a_file_open_to_others_is_refused_with_the_command_that_fixes_it(file: Path, mode: int) -> None:
     file.chmod(mode)
     subprocess.run(refusal(file).hint or "", shell=True, check=True)
@@ -47,9 +64,93 @@ def test_a_file_open_to_others_is_refused_with_the_command_that_fixes_it(file: P
     assert files.read(file) == b"old"
 
 
+def test_the_group_may_read_only_a_file_of_root(file: Path) -> None:
+    file.chmod(0o640)
+    if os.geteuid() == 0:
+        assert files.read(file) == b"old"
+    else:
+        assert "readable by other users" in refusal(file).message
+
+
 def test_a_file_of_another_user_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
+    give_away(file, monkeypatch)
+    error = refusal(file)
+    assert f"{files.shown(file)} belongs to another user" in error.message
+    assert f"chown {'root' if os.geteuid() == 0 else '$USER'} {files.typed(file)}" in (error.hint or "")
+
+
+def test_a_file_in_a_directory_of_another_user_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    give_away(file.parent, monkeypatch)
+    if os.geteuid() != 0:  # then the file seems to be another user's too
+        file.chmod(0o600)
     assert "belongs to another user" in refusal(file).message
+    with pytest.raises(ConfigurationError, match="belongs to another user"), files.locked(file):
+        pytest.fail("it was locked")
+
+
+@as_root
+def test_a_directory_that_another_group_can_write_to_is_refused(file: Path) -> None:
+    os.chown(file.parent, -1, OTHER)
+    file.parent.chmod(0o770)
+    error = refusal(file)
+    assert "writable by another group (mode 0770)" in error.message
+    subprocess.run(error.hint or "", shell=True, check=True)
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o750
+    assert files.read(file) == b"old"
+
+
+def test_a_link_in_a_directory_that_everyone_can_write_to_is_refused(file: Path, tmp_path: Path) -> None:
+    (first := tmp_path / "first").symlink_to("shared/second")
+    (shared := tmp_path / "shared").mkdir()
+    (shared / "second").symlink_to(file)
+    assert files.read(first) == b"old"
+    shared.chmod(0o777)
+    assert f"The directory {files.shown(shared)} is writable by every user" in refusal(first).message
+
+
+def test_a_link_that_changes_after_the_check_does_not_change_the_content(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (other := tmp_path / "other").write_bytes(b"key_command = ...")
+    (link := tmp_path / "link").symlink_to(file)
+    check = files.check
+
+    def check_and_change(*arguments: Any, **options: Any) -> None:
+        check(*arguments, **options)
+        link.unlink()
+        link.symlink_to(other)
+
+    monkeypatch.setattr(files, "check", check_and_change)
+    assert files.read(link) == b"old"
+
+
+@as_root
+def test_a_user_reads_a_file_of_root_only_if_other_users_cannot(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory() as directory:  # pytest's own directory is closed to other users
+        Path(directory).chmod(0o755)
+        file = Path(directory, "config.toml")
+        file.write_bytes(b"of root")
+
+        def read(owner: int, mode: int) -> str:
+            os.chown(file, owner, OTHER)
+            file.chmod(mode)
+            os.setegid(OTHER)
+            os.seteuid(OTHER)
+            try:
+                return str(files.read(file))
+            except ConfigurationError as error:
+                return error.message
+            finally:
+                os.seteuid(0)
+                os.setegid(0)
+
+        assert "of root" in read(0, 0o640)
+        assert "of root" in read(OTHER, 0o600)
+        assert "readable by other users (mode 0644)" in read(0, 0o644)
+        assert "writable by other users (mode 0660)" in read(0, 0o660)
+        assert "readable by other users (mode 0640)" in read(OTHER, 0o640)
+        assert "belongs to another user" in read(OTHER - 1, 0o600)
+        assert "belongs to another user" in read(OTHER - 1, 0o644)
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o703, 0o702])
@@ -134,6 +235,16 @@ def test_a_link_stays_and_the_file_behind_it_is_replaced(file: Path, tmp_path: P
     assert file.read_bytes() == (tmp_path / "target").read_bytes() == b"new"
 
 
+@as_root
+def test_a_file_that_its_group_can_read_stays_readable(file: Path) -> None:
+    os.chown(file, 0, OTHER)
+    file.chmod(0o640)
+    with files.locked(file):
+        files.write(file, b"new")
+    status = file.stat()
+    assert (files.read(file), stat.S_IMODE(status.st_mode), status.st_gid) == (b"new", 0o640, OTHER)
+
+
 def failing(error: BaseException) -> Callable[..., Any]:
     def fail(*_: Any, **__: Any) -> Any:
         raise error
@@ -171,6 +282,36 @@ def test_a_lock_that_is_held_for_long_is_given_up(file: Path, monkeypatch: pytes
         pytest.fail("both have it")
 
 
+# --- the state directory
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("sms", "send", PHONE, "-m", "Hola"),
+        ("sms", "send", PHONE, "-m", "Hola", "--once", "k", "--ignore-optout"),
+        ("call", "send", PHONE, "--audio-code", "A-1029"),
+        ("optout", "list"),
+        ("history",),
+        ("usage",),
+        ("job", "list"),
+        ("job", "run-due"),
+        ("-p", "sandbox", "balance"),
+        ("-p", "sandbox", "sandbox", "inbox"),
+    ],
+    ids=" ".join,
+)
+def test_a_state_directory_that_everyone_can_write_to_is_refused(
+    tool: Tool, service: Service, arguments: tuple[str, ...]
+) -> None:
+    directory = files.state("")
+    directory.mkdir(mode=0o700, parents=True)
+    directory.chmod(0o777)
+    tool(*arguments).refused(3, f"The directory {files.shown(directory)} is writable by every user", "chmod go-w")
+    assert service.received == []
+    assert [*directory.iterdir()] == []
+
+
 # --- where they are
 
 
@@ -180,8 +321,8 @@ def test_a_user_without_a_home_folder_is_told_to_set_it(monkeypatch: pytest.Monk
 
     for function in ("user_config_path", "user_state_path"):
         monkeypatch.setattr(f"platformdirs.{function}", homeless)
-    with pytest.raises(ConfigurationError, match="no home folder") as raised:
+    with pytest.raises(ConfigurationError, match="no home directory") as raised:
         files.config_file({})
     assert "HOME" in (raised.value.hint or "")
-    with pytest.raises(ConfigurationError, match="no home folder"):
+    with pytest.raises(ConfigurationError, match="no home directory"):
         files.state("history.sqlite3")

@@ -27,6 +27,8 @@ FILES = {
     "team.txt": "573001234567\n573007654321\n",
     "unsubscribed.txt": "573005550100\n573005550101\n",
     "body.json": '{"phone": "573001234567", "body": ["Ana", "8:00"]}',
+    "exchanges.jsonl": '{"method": "GET", "path": "/balance", "query": [], "form": [], "json": null, "status": 200, '
+    '"content_type": "application/json", "body": "{}"}\n',
     "order.json": '{"phone": "573001234567", "body": ["Ana", "1029"]}',
 }
 
@@ -58,8 +60,8 @@ class Example(NamedTuple):
 
 
 def goes_on(line: str) -> bool:
-    """Whether a line runs until it is stopped."""
-    return "sandbox serve" in line or "sandbox record" in line or "--follow" in line
+    """Whether a line runs until it is stopped, or until a person types the code that their phone received."""
+    return any(part in line for part in ("sandbox serve", "sandbox record", "--follow", "2fa ask"))
 
 
 EXAMPLES = tuple(Example(node, line) for node in COMMANDS for line in node.facts.examples if not goes_on(line))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from msgctl.jobs.importer import Importer
+from msgctl.jobs.index import NAME
 from msgctl.jobs.reader import InvalidRow, Recipients, Row
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.template import renderer
@@ -35,8 +36,9 @@ def folder(home: Path) -> Path:
 
 
 def files(home: Path) -> list[str]:
-    """Return the names in the folder of jobs."""
-    return sorted(path.name for path in folder(home).iterdir()) if folder(home).exists() else []
+    """Return the names in the folder of jobs, without the index."""
+    names = [path.name for path in folder(home).iterdir()] if folder(home).exists() else []
+    return sorted(name for name in names if not name.startswith(NAME))
 
 
 def numbers(count: int) -> list[str]:

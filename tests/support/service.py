@@ -41,15 +41,26 @@ class Received:
         return parse_qsl(self.body.decode("ascii"), keep_blank_values=True, strict_parsing=bool(self.body))
 
 
+convert: Callable[[Received, Mapping[str, Any]], bytes | None] | None = None
+"""Converts a prepared record to the responses that a test runs with, if they are others; see `support.responses`."""
+_current = threading.local()
+
+
 def respond(
     body: bytes | Mapping[str, Any] = b"", status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Behaviour:
     """Return a complete, correct HTTP response."""
-    content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    usual = {"Content-Type": "application/json", "Content-Length": str(len(content)), "Connection": "close"}
-    lines = {**usual, **(headers or {})}
-    head = f"HTTP/1.1 {status} Said\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-    return raw(head.encode() + b"\r\n" + content)
+
+    def behave(connection: socket.socket) -> None:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        if convert and status == 200 and not isinstance(body, bytes):
+            content = convert(_current.request, body) or content
+        usual = {"Content-Type": "application/json", "Content-Length": str(len(content)), "Connection": "close"}
+        lines = {**usual, **(headers or {})}
+        head = f"HTTP/1.1 {status} Said\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        connection.sendall(head.encode() + b"\r\n" + content)
+
+    return behave
 
 
 def raw(data: bytes) -> Behaviour:
@@ -189,6 +200,7 @@ class Service:
                 connection = stack.enter_context(self._tls.wrap_socket(connection, server_side=True))
             while (request := self._next(connection)) is not None:
                 self.received.append(request)
+                _current.request = request
                 behave = self.behaviour(request)
                 if behave is not None:
                     behave(connection)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from collections.abc import Sequence
 from datetime import datetime
 from xml.sax.saxutils import escape
@@ -15,7 +16,28 @@ _RELATIONS = 'xmlns="http://schemas.openxmlformats.org/package/2006/relationship
 
 def workbook(*rows: Sequence[str | float | datetime]) -> bytes:
     """Return a workbook with one sheet. An empty row is left out, as Excel does."""
-    lines = "".join(f'<row r="{n}">{"".join(map(_cell, row))}</row>' for n, row in enumerate(rows, 1) if row)
+    return of_rows("".join(f'<row r="{n}">{"".join(map(_cell, row))}</row>' for n, row in enumerate(rows, 1) if row))
+
+
+def of_rows(rows: str) -> bytes:
+    """Return a workbook whose sheet has these rows, in XML."""
+    return _packed(f"<worksheet {_MAIN}><sheetData>{rows}</sheetData></worksheet>")
+
+
+def bomb(part: str, begin: bytes, piece: bytes, number: int, *, size: int) -> bytes:
+    """Return a small workbook with a part that unpacks to many equal pieces; ``size`` is the size that it states."""
+    compressor = zlib.compressobj(wbits=-15)
+    packed = compressor.compress(begin) + compressor.flush(zlib.Z_FULL_FLUSH)
+    block = compressor.compress(piece) + compressor.flush(zlib.Z_FULL_FLUSH)
+    content = io.BytesIO(_packed(""))
+    with zipfile.ZipFile(content, "a") as archive:
+        info = zipfile.ZipInfo(part)
+        archive.writestr(info, packed + block * number + compressor.flush())
+        info.compress_type, info.file_size = zipfile.ZIP_DEFLATED, size
+    return content.getvalue()
+
+
+def _packed(sheet: str) -> bytes:
     files = {
         "_rels/.rels": f'<Relationships {_RELATIONS}><Relationship Id="r1" Type="{_TO}/officeDocument" '
         'Target="xl/workbook.xml"/></Relationships>',
@@ -23,12 +45,13 @@ def workbook(*rows: Sequence[str | float | datetime]) -> bytes:
         "</sheets></workbook>",
         "xl/_rels/workbook.xml.rels": f'<Relationships {_RELATIONS}><Relationship Id="r1" Type="{_TO}/worksheet" '
         'Target="worksheets/sheet1.xml"/></Relationships>',
-        "xl/worksheets/sheet1.xml": f"<worksheet {_MAIN}><sheetData>{lines}</sheetData></worksheet>",
+        "xl/worksheets/sheet1.xml": sheet,
     }
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         for name, text in files.items():
-            archive.writestr(name, text)
+            if text:
+                archive.writestr(name, text)
     return content.getvalue()
 
 

@@ -138,7 +138,7 @@ def signals_handled_by(handler: Callable[[int, Any], object], *, also_ignored: b
 def interruptible() -> Iterator[None]:
     """Raise KeyboardInterrupt in the block at the first stopping signal; a second one ends the process at once.
 
-    After the block the exit code is known, so signals are ignored.
+    The exception has the signal as its argument. After the block the exit code is known, so signals are ignored.
     """
     sys.unraisablehook = _unraisable
     try:
@@ -151,11 +151,11 @@ def interruptible() -> Iterator[None]:
             signal.signal(each, signal.SIG_IGN)
 
 
-def _interrupt(_number: int, _frame: object) -> NoReturn:
+def _interrupt(number: int, _frame: object) -> NoReturn:
     for each in STOPPING:
         if signal.getsignal(each) is _interrupt:
             signal.signal(each, signal.SIG_DFL)
-    raise KeyboardInterrupt
+    raise KeyboardInterrupt(number)
 
 
 def _unraisable(unraisable: UnraisableHookArgs) -> None:
@@ -245,7 +245,7 @@ def abandon(stream: TextIO) -> None:
 
 
 def has_reader(stream: TextIO) -> bool:
-    """Tell whether a stream may still have a reader; false for a pipe closed at the other end."""
+    """Return whether a stream may still have a reader; false for a pipe closed at the other end."""
     try:
         descriptor = stream.fileno()
     except (OSError, ValueError):

@@ -34,7 +34,7 @@ ANYTHING = Record("response", ())
 @command(
     app,
     "api",
-    "msgctl api GET /balance",
+    "msgctl api /balance",
     "msgctl api POST /send-sms -f phone=573001234567 -f sms=Hello",
     "msgctl api POST /chatapp/send -q template=appointment --input body.json",
     "msgctl api -i GET /balance",
@@ -43,8 +43,10 @@ ANYTHING = Record("response", ())
 )
 def api(
     context: Context,
-    method: Annotated[str, typer.Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE.")],
-    path: Annotated[str, typer.Argument(metavar="PATH", help="Path below the base URL.")],
+    method: Annotated[
+        str | None, typer.Argument(metavar="[METHOD]", help="GET, POST, PUT, PATCH or DELETE. [default: GET]")
+    ] = None,
+    path: Annotated[str | None, typer.Argument(metavar="PATH", help="Path below the base URL.")] = None,
     form: Annotated[
         list[str] | None,
         typer.Option("--form", "-f", metavar="NAME=VALUE", help="Form field (repeatable)."),
@@ -71,12 +73,16 @@ def api(
 
     For this command -q means --query; --quiet has no short form.
     """
-    verb = values.choice(method, METHODS, "method")
+    if path is None:
+        if method is None or method.upper() in METHODS:
+            raise UsageError("PATH is missing", "For example: msgctl api GET /balance")
+        method, path = "GET", method
+    verb = values.choice(method or "GET", METHODS, "method")
     is_read = verb == "GET"
     where = _path(path)
     pairs = [_parameter(text, "-f") for text in form or ()], [_parameter(text, "-q") for text in query or ()]
     if is_read and (form or body is not None):
-        raise UsageError("A GET request has no body", "Give parameters with -q NAME=VALUE.")
+        raise UsageError("A GET request has no body", "Give parameters with -q NAME=VALUE, or write POST before PATH.")
     if form and body is not None:
         raise UsageError("Use either --input or -f, not both")
     if context.options.fields or context.options.format in (Format.CSV, Format.TSV):

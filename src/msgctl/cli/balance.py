@@ -53,9 +53,9 @@ def check(
     left = credits_left(response)
     failures: list[MsgctlError] = []
     if left is None:
-        what = "The response to balance cannot be read: its status is not a number"
+        what = "The response cannot be read: the credits left are not a number"
         failures = [UnreadableError(what, **response.attached())]
     elif left < least:
         what = f"Balance is {left:,} {'credit' if left == 1 else 'credits'}, below {least:,}"
-        failures = [ConditionError(what, "Top up before sending more.", **response.attached())]
+        failures = [ConditionError(what, "Top up before sending more.", reason="low_balance", **response.attached())]
     return result._replace(failures=failures)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from decimal import Decimal
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,14 +14,24 @@ from msgctl.cli import job_progress, prompts, requests
 from msgctl.cli.bulk_options import Pace, Rules, Source
 from msgctl.cli.context import Context
 from msgctl.cli.requests import Numbers
-from msgctl.errors import Interrupted, MsgctlError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
+from msgctl.errors import (
+    ConfigurationError,
+    Interrupted,
+    MsgctlError,
+    NotReachedError,
+    OutcomeUnknownError,
+    ServiceError,
+    UsageError,
+)
 from msgctl.history import optouts
+from msgctl.history import store as history
 from msgctl.http.request import Value
 from msgctl.http.response import credits_left
 from msgctl.jobs import report
 from msgctl.jobs.importer import Importer, Tally
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reader import PhoneCells, name_of, numbers_in, opened
+from msgctl.jobs.repeats import Repeats
 from msgctl.jobs.schedule import Window, ZoneFinder
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import State
@@ -31,10 +40,10 @@ from msgctl.jobs.template import Message, renderer
 from msgctl.operations import Operation
 from msgctl.output.result import Format, OwnResult
 from msgctl.storage import files
-from msgctl.text import plural, shorten
+from msgctl.text import plural, shorten, timestamp
 
 SUMMARY = (
-    *("command", "file", "recipients", "invalid", "duplicate", "excluded", "blank"),
+    *("command", "file", "recipients", "invalid", "duplicate", "excluded", "blank", "repeats"),
     *("messages", "segments", "credits", "countries", "balance", "first", "most_expensive"),
 )
 NO_RULES = Rules()
@@ -50,11 +59,13 @@ def start(
     templates: Mapping[str, str | Sequence[str]],
     check: Callable[[str], str] = values.prose,
     rules: Rules = NO_RULES,
+    *,
+    gsm7: bool = False,
 ) -> OwnResult:
-    """Make a job from a file, show its summary, ask, send it, and return the job as ``job show`` does.
+    """Create a job from a file, show its summary, ask, send it, and return the job as ``job show`` does.
 
-    ``fixed`` are the parameters that all requests have, ``templates`` and ``check`` those of `renderer`. Raises
-    UsageError if something is wrong with the file.
+    ``fixed`` are the parameters that all requests have. ``templates``, ``check`` and ``gsm7`` are arguments of
+    `renderer`. Raises UsageError if something is wrong with the file.
     """
     is_sms = operation is ops.SEND_SMS
     spec = JobSpec(
@@ -68,12 +79,16 @@ def start(
         client=context.profile.client,
     )
     spec = rules.apply(context, limits.apply(spec))
-    cells = PhoneCells(numbers.code(context), sms=is_sms, check=not numbers.no_number_check)
+    cells = PhoneCells(
+        numbers.code(context), sms=is_sms, check=not numbers.no_number_check, first_number=source.first_number
+    )
     cost = None if is_sms else 0 if operation is ops.BLOCK_PHONE else 1
 
     def read(importer: Importer) -> None:
         with opened(source.file, context.stdin.buffer, source.phone_column, cells, note=context.note) as found:
-            importer.read(found, renderer(found, templates, check, cost))
+            importer.read(found, renderer(found, templates, check, cost, gsm7=gsm7))
+        if cells.national:
+            importer.tally.national = cells.national.found(importer.tally.countries)
 
     return make(context, spec, read, rules, numbers, skip_invalid=source.skip_invalid)
 
@@ -85,15 +100,20 @@ def make(
     rules: Rules,
     numbers: Numbers,
     *,
+    international: Callable[[str], str] | None = None,
     skip_invalid: bool = False,
+    hand_over: Callable[[str, Sequence[int]], None] = lambda _job, _lines: None,
 ) -> OwnResult:
-    """Make a job of the recipients that ``read`` imports, show its summary, ask, and send it."""
+    """Create a job from the recipients that ``read`` imports, show its summary, ask, and send it.
+
+    ``international`` returns the international form of an unchecked number; by default, ``numbers`` decides how the
+    number is read. ``hand_over`` is called with the new job and its lines before the job exists. An exception from it
+    stops the job.
+    """
     context.check_fields(SUMMARY if context.options.dry_run else report.SUMMARY)
     is_sms = spec.performs is ops.SEND_SMS
-    test_to = None if rules.test_to is None else numbers.one(context, rules.test_to, sms=is_sms)
-    if test_to and (found := optouts.among([test_to, phones.meant(test_to, numbers.code(context))])):
-        fix = f"Choose another number for --test-to, or run: msgctl optout remove {found[0]}"
-        raise UsageError(f"{found[0]} has opted out of messages", fix)
+    test_to = numbers.all(context, rules.test_to or (), sms=is_sms)
+    _refuse_opted_out(context, numbers, test_to)
     zones = None
     if spec.window is not None:
         zones = ZoneFinder(Window.parse(spec.window, spec.days), context.profile.timezone, context.clock())
@@ -101,20 +121,29 @@ def make(
     job = store.new_id(context.clock())
     with store.locked(job):
         store.tidy()
-        meant = partial(phones.meant, country=numbers.code(context)) if numbers.no_number_check else None
-        importer = Importer(store.path(job), spec, created=context.clock(), zones=zones, meant=meant)
+        if international is None and numbers.no_number_check:
+            international = phones.Reader(numbers.code(context)).international
+        importer = Importer(
+            store.path(job),
+            spec,
+            created=context.clock(),
+            zones=zones,
+            international=international,
+            may_exclude_repeats=rules.exclude_repeats,
+        )
         try:
             if spec.performs is not ops.BLOCK_PHONE:  # everyone can be blocked
                 _exclude(context, importer, rules.exclude or (), numbers.code(context))
             read(importer)
-            if not rules.again:
-                _refuse_repeat(context, store, importer)
-            summary = _approve(context, spec, importer.tally, test_to, skip_invalid=skip_invalid)
+            _check_repeats(context, store, importer, spec, rules)
+            summary = _approve(context, spec, importer.tally, numbers, test_to, skip_invalid=skip_invalid)
             if context.options.dry_run:
                 return summary
             with store.starting():
-                if not rules.again:
-                    _refuse_repeat(context, store, importer)  # another job may have begun meanwhile
+                _check_repeats(context, store, importer, spec, rules)  # another job may have begun meanwhile
+                if invalid := _invalid(_shown(spec.file), importer.tally, skip_invalid=skip_invalid):
+                    raise invalid
+                hand_over(job, importer.lines())
                 importer.finish()
         finally:
             if not importer.is_finished:
@@ -143,21 +172,54 @@ def _exclude(context: Context, importer: Importer, excluded: Iterable[str], coun
         importer.exclude(numbers_in(file, context.stdin.buffer, country), f"excluded by {name_of(file)}")
 
 
-def _refuse_repeat(context: Context, store: Store, importer: Importer) -> None:
-    """Raise UsageError if another job sends, or has just sent, the same message to most of the same people."""
-    repeat = importer.repeat(store, context.clock())
-    if repeat is None:
+def _check_repeats(context: Context, store: Store, importer: Importer, spec: JobSpec, rules: Rules) -> None:
+    """Report how many recipients have got the message in the last 24 hours, or will get it.
+
+    They are left out with --exclude-repeats. Raises UsageError if they are most of the recipients, except with --again.
+    """
+    if spec.performs is ops.BLOCK_PHONE or spec.resend_of is not None:
         return
-    people = f"{repeat.recipients:,} of {plural(importer.tally.messages, 'recipient')}"
-    if repeat.is_finished:
-        raise UsageError(
-            f"Job {repeat.job} sent this message to {people} in the last 24 hours",
-            f"If some were refused: msgctl job resume {repeat.job} --resend-refused. "
-            "To send the message again, add --again.",
-        )
-    raise UsageError(
-        f"Job {repeat.job} already sends this message to {people}, and is not finished",
-        f"Resume it: msgctl job resume {repeat.job}. To send the message again, add --again.",
+    known, number, now = importer.tally.repeats, importer.tally.messages, context.clock()
+    try:
+        with history.reading() as sent:
+            since = timestamp(now - ops.REPEAT_SECONDS, "milliseconds")
+            contacts = sent.contacts(context.profile.account, since) if sent else ()
+            repeats = importer.repeats(store, contacts, now)
+    except ConfigurationError as error:
+        if not rules.again:
+            raise
+        context.warn(f"{error.message}.")
+        return
+    if repeats.people and rules.exclude_repeats:
+        importer.exclude_repeats()
+        context.note(f"Left out: {_repeated(repeats, number)}")
+    elif repeats.people * 2 > number and not rules.again:
+        raise UsageError(_repeated(repeats, number), _repeat_hint(repeats))
+    elif repeats.people > known:
+        tell = context.note if rules.again else context.warn
+        tell(f"{_repeated(repeats, number)}. To leave them out, use --exclude-repeats.")
+
+
+def _repeated(repeats: Repeats, recipients: int) -> str:
+    """Return who has sent the message, or will send it, and to how many recipients of the new job."""
+    unfinished = [job for job, is_finished in repeats.jobs.items() if not is_finished]
+    jobs = f"job{'s' * (len(repeats.jobs) > 1)} {requests.some_of([*repeats.jobs])}" if repeats.jobs else ""
+    who = " and ".join(filter(None, (jobs, "single sends" * repeats.has_singles)))
+    who, to = who[0].upper() + who[1:], f"this message to {repeats.people:,} of {plural(recipients, 'recipient')}"
+    if not unfinished:
+        return f"{who} sent {to} in the last 24 hours"
+    if who.removeprefix("Job ") == unfinished[0]:
+        return f"{who} already sends {to}, and is not finished"
+    return f"{who} already send {to}; not finished: {requests.some_of(unfinished)}"
+
+
+def _repeat_hint(repeats: Repeats) -> str:
+    unfinished = [job for job, is_finished in repeats.jobs.items() if not is_finished]
+    hints = [f"Resume it: msgctl job resume {job}." for job in unfinished[:1]]
+    if repeats.jobs and not unfinished:
+        hints = [f"If some were refused: msgctl job resume {next(iter(repeats.jobs))} --resend-refused."]
+    return " ".join(
+        (*hints, "To leave these people out, add --exclude-repeats. To send the message again, add --again.")
     )
 
 
@@ -176,7 +238,7 @@ def _wait_until(context: Context, job: str, due: float) -> None:
 
 
 def _approve(
-    context: Context, spec: JobSpec, tally: Tally, test_to: str | None = None, *, skip_invalid: bool = False
+    context: Context, spec: JobSpec, tally: Tally, numbers: Numbers, test_to: Sequence[str], *, skip_invalid: bool
 ) -> OwnResult:
     """Show a job's summary and ask whether to send it. Return the summary, for a dry run.
 
@@ -184,17 +246,24 @@ def _approve(
     answer is not yes.
     """
     options = context.options
-    file = "standard input" if spec.file == "-" else shorten(spec.file, 60)
-    invalid = _invalid(file, tally, skip_invalid=skip_invalid)
+    invalid = _invalid(_shown(spec.file), tally, skip_invalid=skip_invalid)
     balance = None if invalid or spec.performs is ops.BLOCK_PHONE else _balance(context)
     document = _summary(spec, tally, balance)
+    no_country = _no_country(tally)
+    if no_country and not invalid:
+        context.note(no_country)
     for state, rows in tally.examples.items():
+        if no_country and state is State.INVALID:  # their own reasons would mislead
+            continue
         for row in rows:
             context.note(f"Line {row.line}: {row.phone + ': ' if row.phone else ''}{row.reason}")
         if (more := tally.counts[state] - len(rows)) > 0:
             context.note(f"… and {more:,} more")
     if tally.saved:
-        context.note(f"--gsm7 would save {plural(tally.saved, 'credit')}")
+        except_for = f"; it cannot write {plural(tally.unwritable, 'row')}" if tally.unwritable else ""
+        context.note(f"--gsm7 would save {plural(tally.saved, 'credit')}{except_for}")
+    if tally.left_out:
+        context.note(requests.left_out([*tally.left_out]))
     if not options.dry_run:
         if invalid:
             raise invalid
@@ -204,34 +273,48 @@ def _approve(
 
             host = urlsplit(context.profile.base_url).hostname or ""
             context.printer.explain(jobs.plan_parts(document, (context.profile.name, host)))
-        _ask(context, spec, tally, test_to)
+        _ask(context, spec, tally, numbers, test_to)
     if balance is not None and balance < tally.credits and (options.quiet or options.dry_run):
         context.warn(f"about {plural(tally.credits, 'credit')} needed, {balance:,} left")
-    columns = [name for name in SUMMARY if document[name] or name not in ("blank", "countries", "most_expensive")]
+    optional = ("blank", "repeats", "countries", "most_expensive")
+    columns = [name for name in SUMMARY if document.get(name) or name not in optional]
     return OwnResult(document, columns, view="job summary", failures=[invalid] if invalid else [])
 
 
-def _ask(context: Context, spec: JobSpec, tally: Tally, test_to: str | None) -> None:
+def _ask(context: Context, spec: JobSpec, tally: Tally, numbers: Numbers, test_to: Sequence[str]) -> None:
     otherwise = "nothing was sent"
     if test_to and tally.first:
         prompts.require_terminal(context, otherwise)
+        _refuse_opted_out(context, numbers, test_to)  # reading the file can take a long time
         _send_test(context, spec, tally.first, test_to)
-        otherwise = "only the test message was sent"
+        otherwise = "only the test message was sent" if len(test_to) == 1 else "only the test messages were sent"
     cost = f" for about {plural(tally.credits, 'credit')}" if tally.credits else ""
     is_block = spec.performs is ops.BLOCK_PHONE
     question = f"Block {plural(tally.messages, 'number')}" if is_block else f"Send {plural(tally.messages, 'message')}"
     prompts.confirm(context, f"{question}{cost}?", otherwise)
 
 
-def _send_test(context: Context, spec: JobSpec, message: Message, phone: str) -> None:
-    """Send a message to one phone. Raises what keeps it from being accepted."""
+def _refuse_opted_out(context: Context, numbers: Numbers, to: Sequence[str]) -> None:
+    """Raise UsageError if one of the phones of --test-to has opted out."""
+    read = phones.Reader(numbers.code(context)).international
+    if to and (found := optouts.among([*to, *map(read, to)])):
+        fix = f"Choose another number for --test-to, or run: msgctl optout remove {found[0]}"
+        raise UsageError(f"{found[0]} has opted out of messages", fix)
+
+
+def _send_test(context: Context, spec: JobSpec, message: Message, to: Sequence[str]) -> None:
+    """Send a message to some phones. Raises what keeps it from being accepted."""
     operation = spec.performs
-    to = [phone] if operation.field("phone").several else phone
-    result = requests.perform(context, operation, {**spec.fixed, **message.parameters, "phone": to})
-    for failure in result.failures:
-        failure.hint = "The job was not started."
-        raise failure
-    context.note(f"Test message sent to {phone}.")
+    for phone in [to] if operation.field("phone").several else to:
+        result = requests.perform(context, operation, {**spec.fixed, **message.parameters, "phone": phone})
+        for failure in result.failures:
+            failure.hint = "The job was not started."
+            raise failure
+    context.note(f"Test message sent to {', '.join(to)}.")
+
+
+def _shown(file: str) -> str:
+    return "standard input" if file == "-" else shorten(file, 60)
 
 
 def _invalid(file: str, tally: Tally, *, skip_invalid: bool) -> MsgctlError | None:
@@ -239,6 +322,15 @@ def _invalid(file: str, tally: Tally, *, skip_invalid: bool) -> MsgctlError | No
     if not tally.recipients:
         raise UsageError(f"{file} has no recipients, only a header", "Add one line per recipient.")
     invalid = tally.counts[State.INVALID]
+    is_refused = (invalid and not skip_invalid) or not tally.messages
+    if is_refused and tally.national is not None and (no_country := _no_country(tally)):
+        also = " and ".join(f"{phones.country_name(each)} ({each})" for each in tally.national.others)
+        hint = f"MSGCTL_COUNTRY_CODE={tally.national.country} and country_code in the profile do the same."
+        return UsageError(
+            f"No country is known. {no_country}",
+            f"The numbers are also valid in {also}. {hint}" if also else hint,
+            consequence="nothing was sent",
+        )
     if invalid and not skip_invalid:
         first = tally.examples[State.INVALID][0]
         rows = f"{invalid:,} of {plural(tally.recipients, 'row')} of {file} {'is' if invalid == 1 else 'are'}"
@@ -256,6 +348,15 @@ def _invalid(file: str, tally: Tally, *, skip_invalid: bool) -> MsgctlError | No
     return UsageError(what, consequence="nothing was sent")
 
 
+def _no_country(tally: Tally) -> str | None:
+    """Return the sentence about rows that need a country, if they are most of the file."""
+    found = tally.national
+    if found is None or found.numbers * 2 <= tally.recipients:
+        return None
+    rows = f"{found.numbers:,} of {plural(tally.recipients, 'row')} {'is' if found.numbers == 1 else 'are'}"
+    return f"{rows} valid in {phones.country_name(found.country)}: add --country-code {found.country}"
+
+
 def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None) -> dict[str, Any]:
     """Return what is about to be sent, in numbers; segments if the service charges by them."""
     whole = balance is not None and balance == balance.to_integral_value()
@@ -270,6 +371,7 @@ def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None) -> dict[str, 
         "recipients": tally.recipients,
         **{str(state): tally.counts[state] for state in tally.examples},
         "blank": tally.blank,
+        **({"repeats": tally.repeats} if tally.repeats else {}),
         "messages": tally.messages,
         "segments": tally.segments if spec.performs is ops.SEND_SMS else None,
         "credits": tally.credits,

@@ -43,6 +43,10 @@ class Source:
         ),
     ]
     phone_column: PhoneColumn = None
+    first_number: Annotated[
+        bool,
+        typer.Option("--first-number", help="If a cell has several numbers, use the first that can get the message."),
+    ] = False
     skip_invalid: Annotated[bool, typer.Option("--skip-invalid", help="Skip invalid rows.")] = False
 
 
@@ -73,7 +77,13 @@ class Limits(Pace):
     """How fast a job is, and what it may cost."""
 
     max_credits: Annotated[
-        str | None, typer.Option("--max-credits", metavar="N", help="Stop before the job costs more than N credits.")
+        str | None,
+        typer.Option(
+            "--max-credits",
+            metavar="N",
+            help="Stop before the job costs more than N credits. "
+            "Until the price in a country is known, messages go there one at a time.",
+        ),
     ] = None
 
 
@@ -119,22 +129,31 @@ class Rules:
         typer.Option(
             "--at",
             metavar="TIME",
-            help="Schedule the job, for example for 2026-12-01 09:00; `msgctl job run-due` sends it.",
+            help="Schedule the job: 2026-12-01 09:00, tomorrow 09:00 or 09:00. `msgctl job run-due` sends it.",
         ),
     ] = None
     foreground: Annotated[bool, typer.Option("--foreground", help="With --at: wait in the foreground, then send.")] = (
         False
     )
     again: Annotated[
-        bool, typer.Option("--again", help="Send even if another job sent the same message to the same people.")
+        bool,
+        typer.Option("--again", help="Send even if most people got the same message in the last 24 hours, or will."),
+    ] = False
+    exclude_repeats: Annotated[
+        bool,
+        typer.Option(
+            "--exclude-repeats", help="Leave out people who got the same message in the last 24 hours, or will."
+        ),
     ] = False
     canary: Annotated[
         str | None,
         typer.Option("--canary", metavar="N", help="Pause after N recipients; `msgctl job resume` continues."),
     ] = None
     test_to: Annotated[
-        str | None,
-        typer.Option("--test-to", metavar="PHONE", help="First send the message of the first row to this number."),
+        list[str] | None,
+        typer.Option(
+            "--test-to", metavar="PHONE", help="First send the message of the first row to this number. Repeatable."
+        ),
     ] = None
 
     def apply(self, context: Context, spec: JobSpec) -> JobSpec:
@@ -143,6 +162,8 @@ class Rules:
 
         if self.foreground and self.at is None:
             raise UsageError("--foreground needs --at TIME")
+        if self.again and self.exclude_repeats:
+            raise UsageError("Use either --again or --exclude-repeats, not both")
         if self.days is not None and self.window is None:
             raise UsageError("--days needs --window", "For example: --window 08:00-19:00 --days mon-sat")
         now = datetime.fromtimestamp(context.clock(), UTC)

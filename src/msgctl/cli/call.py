@@ -77,7 +77,7 @@ def send(
     if call.audio_code is None:
         given["message"] = requests.read_message(context, *message)
     given |= {"phone": phones, "country-code": numbers.code(context)}
-    return requests.send(context, ops.SEND_CALL, given, options, wait)
+    return requests.send(context, ops.SEND_CALL, given, options, wait, numbers=numbers)
 
 
 @command(

@@ -112,4 +112,4 @@ def _send(
     else:
         values["body"] = [checks.prose(text, "A VALUE") for text in content.value or []]
         values["phone"] = numbers.one(context, content.phone)
-    return requests.send(context, operation, values, options, body=body)
+    return requests.send(context, operation, values, options, body=body, numbers=numbers)

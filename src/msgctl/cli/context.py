@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -15,6 +15,7 @@ import typer
 from msgctl import __version__, values
 from msgctl.config import file as config
 from msgctl.config import profiles
+from msgctl.errors import ConfigurationError
 from msgctl.operations import Operation
 from msgctl.output.result import Format
 from msgctl.storage import files
@@ -167,7 +168,22 @@ class Context:
         named = self.options.profile
         if profiles.SANDBOX in (named, self.environ.get("MSGCTL_PROFILE") if named is None else None):
             return profiles.THE_SANDBOX  # even if the file is damaged
-        return profiles.choose(config.load(self.config_path), self.environ, named).checked()
+        profile = profiles.choose(config.load(self.config_path), self.environ, named).checked()
+        self._use_words(profile)
+        return profile
+
+    def use_words_of(self, profile: str) -> None:
+        """Classify delivery states with the words of a stored profile, if the file can be read."""
+        with suppress(ConfigurationError):
+            file = config.load(self.config_path)
+            if profile in file.profiles:
+                self._use_words(profiles.stored(file, profile))
+
+    def _use_words(self, profile: profiles.Profile) -> None:
+        if profile.words:
+            from msgctl import delivery
+
+            delivery.use_words(profile.words)
 
     @cached_property
     def printer(self) -> "Printer":

@@ -191,10 +191,10 @@ class Doctor:
         return "ok", f"msgctl {__version__}, Python {python}, {ssl.OPENSSL_VERSION}"
 
     def check_file(self) -> Found:
-        """Check that the configuration file can be read, by its owner only."""
+        """Check that msgctl can read the configuration file, and that other users cannot."""
         path = self._context.config_path
         self._config = config_file.load(path)
-        return "ok", f"{files.shown(path)}{', readable only by you' if path.exists() else ' does not exist'}"
+        return "ok", f"{files.shown(path)}{', closed to other users' if path.exists() else ' does not exist'}"
 
     def check_profile(self) -> Found:
         """Find the profile in use and what selects it."""
@@ -232,6 +232,8 @@ class Doctor:
             return "ok", "built in"
         origin = "MSGCTL_KEY" if "key" in self.profile.given else KEY_ORIGINS[self.profile.key_source]
         found = f"client {client}; {len(text)}-character key from {origin}"
+        if len(text) < profiles.MIN_KEY:
+            return "warning", f"{found}. {profiles.SHORT_KEY}", "Ask the service for a longer key."
         if text != text.strip():
             fix = "If it is refused, save it without the space."
             return "warning", f"{found}, with a space at its start or end", fix

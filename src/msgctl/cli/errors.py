@@ -39,7 +39,12 @@ def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) 
 
 def _json_line(error: MsgctlError) -> str:
     """Return the error as a JSON object on one line of ASCII, which every encoding can write."""
-    document: dict[str, Any] = {"kind": error.kind, "message": error.message, "exit_code": error.exit_code}
+    document: dict[str, Any] = {
+        "kind": error.kind,
+        "reason": error.reason,
+        "message": error.message,
+        "exit_code": error.exit_code,
+    }
     if error.hint:
         document["hint"] = error.hint
     return jsontext.escape(jsontext.dump({**document, **error.details()}), ascii_only=True)
@@ -63,14 +68,15 @@ _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DO
 SYNONYMS = {
     **dict.fromkeys(("login", "auth"), ("profile add",)),
     **dict.fromkeys(("logout",), ("profile remove",)),
-    **dict.fromkeys(("config", "whoami"), ("profile show",)),
+    **dict.fromkeys(("config", "account", "whoami"), ("profile show",)),
     **dict.fromkeys(("credits",), ("balance",)),
     **dict.fromkeys(("logs",), ("history",)),
     **dict.fromkeys(("otp",), ("2fa",)),
     **dict.fromkeys(("whatsapp",), ("chatapp",)),
     **dict.fromkeys(("ls", "all"), ("list",)),
     **dict.fromkeys(("rm", "delete"), ("remove", "clear", "reset")),
-    **dict.fromkeys(("get", "show", "view", "info", "status"), ("show", "get", "stats", "list", "doctor")),
+    **dict.fromkeys(("get", "show", "view", "info"), ("show", "get", "stats", "list", "doctor")),
+    **dict.fromkeys(("status",), ("state", "show", "get", "stats", "list")),
     **dict.fromkeys(("switch", "select", "default"), ("use",)),
     **dict.fromkeys(("message", "messages", "text"), ("sms",)),
     **dict.fromkeys(("create", "new"), ("add", "send", "shorten", "serve")),
@@ -81,14 +87,21 @@ SYNONYMS = {
 """Words that other tools use for commands, and what they may mean here, in any group."""
 CANCEL = "To stop a running job press Ctrl-C in its terminal; to delete one: msgctl job remove JOB."
 NO_UNBLOCK = "The service has no operation to unblock a number."
+NO_RENAMING = "Add the profile under its new name with msgctl profile add, then remove the old one."
+SEE_HISTORY = "Did you mean msgctl history?"
 NO_COMMAND = {
     **dict.fromkeys(("msgctl job cancel", "msgctl job stop"), CANCEL),
     **dict.fromkeys(("msgctl unblock", "msgctl block remove"), NO_UNBLOCK),
+    **dict.fromkeys(("msgctl profile rename", "msgctl profile move", "msgctl profile mv"), NO_RENAMING),
+    **{
+        f"msgctl {group} {name}": SEE_HISTORY
+        for group in ("sms", "call", "chatapp", "block", "2fa")
+        for name in ("list", "ls", "log", "logs", "history")
+    },
 }
-"""What to say of commands that other tools have."""
+"""Hints about commands that other tools have."""
 OPTION_SYNONYMS = {
     **dict.fromkeys(("--text", "--body", "--msg"), "-m/--message"),
-    **dict.fromkeys(("--to", "--phone", "--number"), "PHONE, without an option"),
     "--format": "-o/--output",
     "--debug": "-v/--verbose",
     "--force": "-y/--yes",
@@ -96,6 +109,8 @@ OPTION_SYNONYMS = {
     "--file": "--message-file",
 }
 """Options that users of other tools type, and those of msgctl."""
+NUMBER_OPTIONS = frozenset({"--to", "--phone", "--number", "--recipient"})
+"""Options that other tools have for the number, which is an argument here."""
 
 
 def usage_error(error: typer.TyperException) -> UsageError:
@@ -106,11 +121,13 @@ def usage_error(error: typer.TyperException) -> UsageError:
     return UsageError(what, " ".join(filter(None, (hint, see))))
 
 
-def no_command(ctx: Any, name: str) -> UsageError:
-    """Return the error for a name that is not a command of a group."""
+def no_command(ctx: Any, name: str, argument: str = "") -> UsageError:
+    """Return the error for a name that is not a command of a group; ``argument`` follows it."""
     names = ctx.command.list_commands(ctx)
     path = ctx.command_path
     synonyms = [each for each in SYNONYMS.get(name.lower(), ()) if each.split()[0] in names]
+    if synonyms and argument in dict(children_of(ctx.command.get_command(ctx, group := synonyms[0].split()[0]))):
+        synonyms = [f"{group} {argument}"]
     meant = synonyms[:1] or get_close_matches(name.lower(), names, n=1, cutoff=LEAST_LIKENESS)
     meant = meant or [f"{each} {name}" for each, child in children_of(ctx.command) if name in dict(children_of(child))]
     listed = f"See: {path} --help" if meant and path == "msgctl" else f"Commands: {', '.join(names)}"
@@ -132,7 +149,7 @@ def _told(error: typer.TyperException, ctx: Any) -> tuple[str, str]:
     said = error.format_message().strip().rstrip(".")
     option = getattr(error, "option_name", None)
     if hasattr(error, "possibilities"):
-        return f"Unknown option {shorten(str(option), 60)}", _did_you_mean(_meant(str(option), ctx))
+        return f"Unknown option {shorten(str(option), 60)}", _option_hint(str(option), ctx)
     if option is not None:
         return f"{shorten(option, 60)} {'takes no' if 'not take' in said else 'needs a'} value", ""
     if ctx is not None and (extra := _EXTRA.fullmatch(said)):
@@ -143,6 +160,17 @@ def _told(error: typer.TyperException, ctx: Any) -> tuple[str, str]:
     return shorten(said, 400) or "The command line cannot be understood", ""
 
 
+def _option_hint(option: str, ctx: Any) -> str:
+    """Return a hint about an unknown option."""
+    if option == "--jq":
+        return "Pipe the output of --json to jq, or use --fields."
+    arguments = [each.metavar for each in ctx.command.params if each.param_type_name == "argument"] if ctx else []
+    if option in NUMBER_OPTIONS and any("PHONE" in each for each in arguments):
+        message = " -m …" if "--message" in _options(ctx.command) else ""
+        return f"The number needs no option: {ctx.command_path} 573001234567{message}"
+    return _did_you_mean(_meant(option, ctx))
+
+
 def _meant(option: str, ctx: Any) -> list[str]:
     """Return suggestions: a longer option, else a synonym, else the nearest, else an option of a command below."""
     if ctx is None or not option.startswith("--"):
@@ -150,10 +178,9 @@ def _meant(option: str, ctx: Any) -> list[str]:
     known = list(_options(ctx.command))
     near = get_close_matches(option.lower()[2:], [each[2:] for each in known], n=1, cutoff=LEAST_LIKENESS)
     synonym = OPTION_SYNONYMS.get(option.lower(), "")
-    is_synonym = synonym and (synonym[0] != "-" or synonym.split("/")[-1] in known)
     return (
         [name for name in known if name.startswith(option)]
-        or ([synonym] if is_synonym else [])
+        or ([synonym] if synonym.split("/")[-1] in known else [])
         or [f"--{name}" for name in near]
         or [f"{ctx.command_path} {n} {option}" for n, each in children_of(ctx.command) if option in _options(each)]
     )

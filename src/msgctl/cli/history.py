@@ -2,13 +2,13 @@
 
 import json
 import os
-import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
@@ -19,7 +19,9 @@ from msgctl.cli.requests import Country, CountryCode, optional
 from msgctl.cli.tree import command, expanded, group
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.history.store import FIELDS, SECONDS, message_of, number, reading
+from msgctl.jobs import resends
 from msgctl.jobs.database import LEDGER
+from msgctl.jobs.ledger import Facts, facts
 from msgctl.jobs.report import finished
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import State
@@ -36,9 +38,6 @@ app = group(
     verification messages (never their codes) and blocked numbers. A profile with `history = false` keeps no history.
     """
 )
-
-Read = TypeVar("Read")
-"""What is read from each job."""
 
 RESPONSE = "response"
 """The response, if the outcome is unknown; shown only with --fields."""
@@ -149,29 +148,14 @@ def list_(context: Context, listing: Listing) -> OwnResult:
     context.check_fields((*FIELDS, RESPONSE))
     found: list[dict[str, Any]] = []
     store = Store(files.state("jobs"))
-    if listing.job is None:
+    if listing.job is not None:
+        job = store.find(listing.job)
+        found = _of_job(store, job, facts(store.path(job)).spec, most, filters)
+    else:
         with reading() as history:
             found = [] if history is None else history.entries(most, **filters)
-
-    def of_job(job: str, spec: JobSpec, db: sqlite3.Connection) -> list[dict[str, Any]]:
-        if filters["command"] not in (None, spec.command):
-            return []
-        ledger = store.path(job)
-        log = ledger.with_name(f"{ledger.name}-wal")
-        written = [each.stat().st_mtime for each in (log, ledger) if each.exists() and each.stat().st_size]
-        given = {
-            "limit": most,
-            "running": store.is_running(job),
-            "written": timestamp(written[0], "milliseconds"),
-            **filters,
-        }
-        to_phone = "" if filters["phone"] is None else _TO_PHONE
-        rows = db.execute(_OF_JOB.format(to_phone), given).fetchall()[::-1]
-        rows += db.execute(_LOST.format(to_phone), given)
-        return [_entry(job, spec, row) for row in rows]
-
-    found += read_jobs(listing.job, filters["profile"], of_job, context.warn)
-    found = sorted(found, key=lambda entry: str(entry["time"]))[-most:]
+        found += _of_jobs(store, most, filters, found, context.warn)
+    found = sorted(found, key=itemgetter("time"))[-most:]
     for entry in found:
         entry["time"] = f"{entry['time'][:SECONDS]}Z"
     is_whole = listing == Listing() and context.options.profile is None
@@ -194,39 +178,81 @@ def clear(
         str | None, typer.Option("--before", metavar="DATE", help="Only entries before this day.")
     ] = None,
 ) -> None:
-    """Delete the history. With -p, only what was sent with that profile."""
+    """Delete the history. With -p, only what was sent with that profile.
+
+    For 24 hours msgctl keeps the numbers of single sends, and a digest of each message, to notice repeats.
+    """
     start = None if before is None else _start(values.day(before, context.today()))
     profile = context.options.profile
     whose = "" if profile is None else f" of profile {values.quote(profile)}"
     prompts.confirm(context, f"Delete the history{whose}{'' if before is None else f' before {before}'}?")
     with reading() as history:
-        deleted = 0 if history is None else history.clear(profile, start)
+        recent = timestamp(context.clock() - DAY)
+        deleted = 0 if history is None else history.clear(profile, start, contacts_before=recent)
     context.note(f"Deleted {plural(deleted, 'entry', 'entries')}{whose}.")
 
 
-def read_jobs(
-    job: str | None,
-    profile: str | None,
-    read: Callable[[str, JobSpec, sqlite3.Connection], list[Read]],
+def _of_jobs(
+    store: Store,
+    most: int,
+    filters: Mapping[str, str | None],
+    others: Iterable[dict[str, Any]],
     warn: Callable[[str], None],
-) -> list[Read]:
-    """Return all that ``read`` finds in the ledger of one job, or of all jobs of a profile or of all profiles.
+) -> list[dict[str, Any]]:
+    """Return the newest entries of all jobs, and perhaps older ones; they are listed together with ``others``.
 
-    ``warn`` is called for each ledger that cannot be read.
+    Ledgers whose entries are too old to be listed are not opened. ``warn`` is called for each that cannot be read.
     """
-    store = Store(files.state("jobs"))
-    found: list[Read] = []
-    for each in store.ids() if job is None else [store.find(job)]:
-        try:
-            with LEDGER.opened(store.path(each), read_only=True) as db:
-                spec = JobSpec.load(db.execute("SELECT value FROM job WHERE name = 'spec'").fetchone()[0])
-                if profile in (None, spec.profile):
-                    found += read(each, spec, db)
-        except ConfigurationError as error:
-            if job is not None:
-                raise
-            warn(f"Job {each} is not included: {error.message}")
-    return found
+    since, until = filters["since"] or "", filters["until"] or "9"
+    known: dict[str, Facts] = {}
+    with store.index() as index:
+        for job in index.jobs:
+            try:
+                known[job] = index.facts(job)
+            except ConfigurationError as error:
+                warn(f"Job {job} is not included: {error.message}")
+    found: dict[str, list[dict[str, Any]]] = {job: [] for job in known}
+    newest = sorted(each["time"] for each in others)[-most:]
+    for job in sorted(known, key=lambda job: _last(known[job]), reverse=True):
+        first, last = known[job].first, _last(known[job])
+        if not last or last < since or (len(newest) == most and last <= newest[0]):
+            break
+        if first is None or timestamp(first) < until:
+            try:
+                found[job] = _of_job(store, job, known[job].spec, most, filters)
+            except ConfigurationError as error:
+                warn(f"Job {job} is not included: {error.message}")
+            newest = sorted([*newest, *(each["time"] for each in found[job])])[-most:]
+    return [entry for entries in found.values() for entry in entries]
+
+
+def _last(known: Facts) -> str:
+    """Return the time of a job's newest entry, rounded as SQLite does; a request in flight may be newer than any."""
+    if known.is_in_flight:
+        return "9"
+    return "" if known.last is None else timestamp(int(known.last * 1000 + 0.5) / 1000, "milliseconds")
+
+
+def _of_job(
+    store: Store, job: str, spec: JobSpec, most: int, filters: Mapping[str, str | None]
+) -> list[dict[str, Any]]:
+    """Return the newest entries of a job. Raises ConfigurationError."""
+    if filters["command"] not in (None, spec.command) or filters["profile"] not in (None, spec.profile):
+        return []
+    ledger = store.path(job)
+    log = ledger.with_name(f"{ledger.name}-wal")
+    with LEDGER.opened(ledger, read_only=True) as db:
+        written = [each.stat().st_mtime for each in (log, ledger) if each.exists() and each.stat().st_size]
+        given = {
+            "limit": most,
+            "running": store.is_running(job),
+            "written": timestamp(written[0], "milliseconds"),
+            **filters,
+        }
+        to_phone = "" if filters["phone"] is None else _TO_PHONE
+        rows = db.execute(_OF_JOB.format(to_phone), given).fetchall()[::-1]
+        rows += db.execute(_LOST.format(to_phone), given)
+    return [_entry(job, spec, row) for row in rows]
 
 
 def _entry(job: str, spec: JobSpec, row: tuple[Any, ...]) -> dict[str, Any]:
@@ -253,17 +279,17 @@ def delete_old(context: Context) -> None:
     try:
         with reading() as history:
             if history is not None:
-                history.clear(profile.name, timestamp(before))
+                history.clear(profile.name, timestamp(before), contacts_before=timestamp(now - DAY))
         for job in finished(store, before, context.clock):
             if job["profile"] == profile.name and job["updated"] < timestamp(before):
                 with suppress(ConfigurationError):  # someone is resuming it
-                    store.remove(job["job"])
+                    resends.remove(store, job["job"])
     except ConfigurationError as error:
         context.warn(f"Old records were not deleted: {error.message}.")
 
 
 def _is_due(mark: Path, now: float) -> bool:
-    """Tell whether a day has passed since the time of a file, and set that time to now."""
+    """Return whether a day has passed since the time of a file, and set that time to now."""
     with suppress(OSError):  # what cannot be marked would be done for every message
         if not mark.exists() or abs(now - mark.stat().st_mtime) >= DAY:
             mark.touch(mode=0o600)

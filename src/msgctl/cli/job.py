@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, time
 from functools import partial
+from itertools import count
 from operator import itemgetter
 from typing import Annotated, Any
 
@@ -20,6 +22,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.requests import Numbers
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
+from msgctl.jobs import resends
 from msgctl.jobs.ledger import Ledger, facts
 from msgctl.jobs.report import SUMMARY, UNDELIVERED, Report, finished, summary
 from msgctl.jobs.states import Outcome, State
@@ -38,8 +41,8 @@ JobName = Annotated[str, typer.Argument(metavar="JOB", help="Job ID or name.")]
 class Which:
     """The job that a command is about."""
 
-    job: Annotated[str | None, typer.Argument(metavar="JOB", help="Job ID or name.")] = None
-    last: Annotated[bool, typer.Option("--last", help="Use the newest job.")] = False
+    job: Annotated[str | None, typer.Argument(metavar="[JOB]", help="Job ID or name.")] = None
+    last: Annotated[bool, typer.Option("--last", help="Use the newest job that has begun.")] = False
 
     def found(self, store: Store) -> str:
         """Return the id of the job. Raises UsageError."""
@@ -113,12 +116,14 @@ def resume(
 ) -> OwnResult:
     """Resume a job without sending to anyone twice.
 
-    Pending messages are sent. Unknown and refused ones are sent again only if you ask for it.
+    Pending messages are sent. Unknown and refused messages are sent again only if you ask for it. Before the time of a
+    scheduled job, msgctl asks first; if you then interrupt the job, it remains scheduled.
     """
     from msgctl.cli import job_progress
 
     context.check_fields(SUMMARY)
-    job = which.found(_store())
+    store = _store()
+    job = which.found(store)
     with _locked(context, job) as ledger:
         job_progress.check_account(context, ledger.spec)
         spec = limits.apply(ledger.spec)
@@ -128,13 +133,24 @@ def resume(
         if spec.canary is not None and ledger.totals.sent >= spec.canary:
             spec = replace(spec, canary=None)
         ledger.recover()
-        asked = {Outcome.UNKNOWN: resend_unknown, Outcome.REFUSED: resend_refused}
-        again = {each: ledger.totals.states[State(each)] for each, is_asked in asked.items() if is_asked}
+        if ledger.due is not None and ledger.due > context.clock():
+            context.warn(f"Job {job} is scheduled for {job_progress.local_time(ledger.due)}")
+            prompts.confirm(context, "Send it now?", "nothing was sent, and it remains scheduled")
+        again: dict[Outcome, int] = {}
+        if resend_unknown:
+            again[Outcome.UNKNOWN] = ledger.totals.states[State.UNKNOWN]
+        if resend_refused:
+            lines, elsewhere = resends.refused(store, job)
+            again[Outcome.REFUSED] = len(lines)
+            _note_taken(context, elsewhere)
         if numbers := " and ".join(f"{number:,} {each}" for each, number in again.items() if number):
             risk = " Some people may get it twice." if again.get(Outcome.UNKNOWN) else ""
             prompts.confirm(context, f"Resend the message to {numbers}?{risk}", "nothing was sent")
         ledger.change(spec)
-        ledger.resend(*again)
+        with store.starting():
+            lines = resends.refused(store, job)[0] if resend_refused else set()
+            resends.take_back(store, job, lines)
+            ledger.resend(*again, taken_back=lines)
         job_progress.respect_optouts(context, ledger)
         if not ledger.totals.unsent:
             context.note(f"Job {job} has nothing pending")
@@ -152,8 +168,8 @@ def resume(
 def run_due(context: Context) -> OwnResult | None:
     """Send the scheduled jobs whose time has come.
 
-    Run it from cron: it prints nothing if nothing is due, and two calls at once never send the same job. It also
-    resumes jobs whose process was killed. It leaves a job outside its sending window for the next call.
+    Run it from cron: it prints nothing if nothing is due, and overlapping runs never send a job twice. A job stays due
+    outside its sending window, if the service cannot be reached, or if the process is killed. Ctrl-C pauses it.
     """
     from msgctl.cli import job_progress
 
@@ -189,9 +205,8 @@ def report(
     ledger = context.stack.enter_context(_reading(context, store, job))
     found = Report(ledger, wanted, running=store.is_running(job))
     context.check_fields(found.columns)
-    return OwnResult(
-        found, found.columns, view="job report", empty=f"No recipient of job {job} is {' or '.join(wanted) or 'listed'}"
-    )
+    kind = f"{' or '.join(wanted)} " if wanted else ""
+    return OwnResult(found, found.columns, view="job report", empty=f"Job {job} has no {kind}recipients")
 
 
 @command(
@@ -202,6 +217,13 @@ def states(
     which: Which,
     limits: Pace,
     follow: Annotated[bool, typer.Option("--follow", help="Check again until every state is final.")] = False,
+    until: Annotated[
+        list[str] | None,
+        typer.Option("--until", metavar="STATE", help="With --follow: a state to wait for (repeatable)."),
+    ] = None,
+    max_wait: Annotated[
+        str | None, typer.Option("--max-wait", metavar="S", help="With --follow: maximum seconds to wait.")
+    ] = None,
 ) -> OwnResult:
     """Check the delivery state of accepted messages.
 
@@ -210,6 +232,11 @@ def states(
     from msgctl.cli import job_progress
 
     context.check_fields(SUMMARY)
+    for name, value in (("--until", until), ("--max-wait", max_wait)):
+        if value and not follow:
+            raise UsageError(f"{name} needs --follow")
+    wanted = [values.short_text(state, "--until") for state in until or ()]
+    seconds = None if max_wait is None else values.seconds(max_wait, "--max-wait", most=31 * 86400)
     job = which.found(_store())
     with _locked(context, job) as ledger:
         job_progress.check_account(context, ledger.spec)
@@ -222,7 +249,7 @@ def states(
             return job_progress.result(summary(job, ledger, running=False))
         ledger.spec = spec  # only for these checks
         ledger.recover()
-        return job_progress.poll_states(context, job, ledger, follow=follow)
+        return job_progress.poll_states(context, job, ledger, follow=follow, until=wanted, max_wait=seconds)
 
 
 @command(
@@ -237,7 +264,8 @@ def resend(
 ) -> OwnResult | None:
     """Send again to a job's undelivered or refused recipients.
 
-    It makes a new job with the same messages. Check the delivery states first: msgctl job states.
+    It creates a new job with the same messages, and leaves out people to whom an earlier resend has sent or will send.
+    Check the delivery states first: msgctl job states.
     """
     from msgctl.cli import bulk, job_progress
     from msgctl.jobs.importer import former_message, former_recipients
@@ -248,18 +276,30 @@ def resend(
     with _reading(context, store, job) as ledger:
         job_progress.check_account(context, ledger.spec)
         found = Report(ledger, [wanted], running=store.is_running(job))
-        if not len(found):
-            context.note(f"No recipient of job {job} is {wanted}; nothing was sent")
+        elsewhere = resends.taken(store, job)
+        left_out = {row["line"]: elsewhere[row["line"]] for row in found if row["line"] in elsewhere}
+        _note_taken(context, left_out)
+        if len(found) == len(left_out):
+            other = " other" if left_out else ""
+            context.note(f"Job {job} has no{other} {wanted} recipients; nothing was sent")
             return None
-        country = ledger.spec.fixed.get("country-code")
+        state = State.REFUSED if wanted == "refused" else State.ACCEPTED
+        name = ledger.spec.name and _next_name(store, ledger.spec.name)
         return bulk.make(
             context,
-            replace(ledger.spec, max_credits=None, at=None, canary=None),
-            lambda importer: importer.read(former_recipients(ledger, found), partial(former_message, ledger)),
+            replace(ledger.spec, max_credits=None, at=None, canary=None, resend_of=job, name=name),
+            lambda importer: importer.read(former_recipients(ledger, found, left_out), partial(former_message, ledger)),
             Rules(again=True),
-            # The ledger's numbers may be unchecked: then the opt-out list has them under another spelling.
-            Numbers(None if country is None else str(country), no_number_check=True),
+            Numbers(),
+            international=ledger.international,
+            hand_over=lambda new, lines: resends.hand_over(store, job, new, state, lines),
         )
+
+
+def _note_taken(context: Context, taken: Mapping[int, str]) -> None:
+    """Report how many recipients are left out because another job sends to them."""
+    for job, number in Counter(taken.values()).items():
+        context.note(f"Left out {plural(number, 'recipient')} to whom job {job} has sent or will send the message.")
 
 
 @command(app, "remove", "msgctl job remove 20261121-3f9a2c --yes", asks=True)
@@ -267,13 +307,16 @@ def remove(context: Context, job: JobName) -> None:
     """Delete a job and its recipients."""
     store = _store()
     job = store.find(job)
-    ends = ""
+    ends, changed = "", store.changed(job)
     with suppress(ConfigurationError):  # a damaged one can be deleted, too
         document = _summary(context, store, job)
         ends = " and ".join(f"{document[name]:,} {name}" for name in ("unknown", "pending") if document[name])
+        changed = datetime.fromisoformat(document["updated"]).timestamp()
     lost = f" Its recipients include {ends}." if ends else ""
+    if changed > context.clock() - ops.REPEAT_SECONDS:
+        lost += " msgctl will no longer notice repeats of it."
     prompts.confirm(context, f"Delete job {job} and its recipient list?{lost}")
-    store.remove(job)
+    resends.remove(store, job)
     context.note(f"Deleted job {job}.")
 
 
@@ -295,7 +338,7 @@ def prune(
     jobs = plural(len(old), "job")
     prompts.confirm(context, f"Delete {jobs} and {'its recipient list' if len(old) == 1 else 'their recipient lists'}?")
     for job in old:
-        store.remove(job)
+        resends.remove(store, job)
     context.note(f"Deleted {jobs}.")
 
 
@@ -303,9 +346,21 @@ def _store() -> Store:
     return Store(files.state("jobs"))
 
 
+def _next_name(store: Store, name: str) -> str:
+    """Return a name with a number that no job has: ``orders-2`` after ``orders``."""
+    names = set()
+    with store.index() as index:
+        for job in index.jobs:
+            with suppress(ConfigurationError):  # a damaged ledger has no name
+                names.add(index.facts(job).spec.name)
+    return next(each for number in count(2) if (each := f"{name}-{number}") not in names)
+
+
 def _reading(context: Context, store: Store, job: str) -> closing[Ledger]:
     """Open the ledger of a job. Raises ConfigurationError."""
-    return closing(Ledger(store.path(job), clock=context.clock, read_only=True))
+    ledger = Ledger(store.path(job), clock=context.clock, read_only=True)
+    context.use_words_of(ledger.spec.profile)
+    return closing(ledger)
 
 
 @contextmanager

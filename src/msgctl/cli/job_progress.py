@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, suppress
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from copy import copy
 from datetime import datetime
 from functools import partial
+from signal import SIGINT
 from typing import TYPE_CHECKING, Any
 
 from msgctl import operations as ops
@@ -24,15 +26,15 @@ from msgctl.errors import (
     ServiceError,
 )
 from msgctl.history import optouts
-from msgctl.jobs import database
-from msgctl.jobs.ledger import Ledger, facts
+from msgctl.jobs import database, resends
+from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.rate_limits import FAILURES_IN_A_ROW
 from msgctl.jobs.report import RUNNING, SUMMARY, WAITING, summary
 from msgctl.jobs.runner import Runner, StatePoller
 from msgctl.jobs.schedule import SendingHours
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import Outcome
-from msgctl.jobs.store import Store
+from msgctl.jobs.store import AlreadyRunningError, Store
 from msgctl.jobs.workers import Workers
 from msgctl.output.result import Document, Format, OwnResult
 from msgctl.storage import files
@@ -93,16 +95,16 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
     Without ``waits`` it ends when its window closes, and the next `msgctl job run-due` continues it.
     """
     delete_old(context)
+    watch = context.stack.enter_context(closing(optouts.Watch()))
+    resends.begin(Store(ledger.path.parent), job, ledger)
     runner = Runner(
         ledger,
         context.client.sibling,
         clock=context.clock,
         monotonic=context.monotonic,
-        opted_out=partial(_opted_out, ledger),
+        opted_out=watch.among if _heeds_optouts(ledger) else lambda _: (),
         waits=waits,
     )
-    if waits and ledger.due is not None:
-        ledger.end_schedule()
     before = ledger.totals.requests
     hint = _resume_hint(job, ledger.spec)
 
@@ -112,15 +114,22 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
         of = runner.totals.sendable
         return of - outcomes[Outcome.PENDING], of, [*counts, ("credits", runner.totals.credits)]
 
+    signals: list[int] = []
     try:
-        error, interrupted = _attend(context, runner, progress, hint, lambda: runner.waits_until)
+        error, interrupted = _attend(context, runner, progress, hint, lambda: runner.waits_until, signals)
+    except Interrupted:
+        if _is_for_user(ledger, None, signals):
+            ledger.end_schedule()
+        raise
     finally:
         sent = runner.totals.requests > before
         context.carried_out |= sent
+    if runner.budget and runner.budget.excess and not isinstance(error, ConditionError):  # it reports the excess
+        context.warn(f"{runner.budget.excess}.")
     canary, done = ledger.spec.canary, ledger.totals.sent
     is_pending = ledger.totals.outcomes(running=False)[Outcome.PENDING] > 0
     is_canary = canary is not None and done >= canary and is_pending and not (error or interrupted)
-    is_for_later = is_pending and not (interrupted or is_canary) and isinstance(error, NotReachedError | None)
+    is_for_later = is_pending and not (is_canary or _is_for_user(ledger, error, signals))
     if ledger.due is not None and not is_for_later:
         ledger.end_schedule()
     error = _failure(job, ledger, error, interrupted=interrupted and is_pending, sent=sent)
@@ -129,38 +138,65 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
     return result(summary(job, ledger, running=False), error, "job end")
 
 
+def _is_for_user(ledger: Ledger, error: MsgctlError | None, signals: Sequence[int]) -> bool:
+    """Return whether a stopped scheduled job is paused, instead of left to `msgctl job run-due`.
+
+    An error of the service, --max-credits, and Ctrl-C after the scheduled time pause it: otherwise cron would resume
+    at once a job that a person has stopped.
+    """
+    is_due = ledger.due is not None and ledger.due <= ledger.clock()
+    return (is_due and SIGINT in signals) or not isinstance(error, NotReachedError | ConfigurationError | None)
+
+
 def respect_optouts(context: Context, ledger: Ledger) -> None:
-    """Leave out recipients who opted out after the job was made."""
+    """Leave out recipients who opted out after the job was created."""
+    if not (_heeds_optouts(ledger) and files.has_optouts()):
+        return
     with ledger.transaction():
-        number = ledger.leave_out(_opted_out(ledger))
+        number = ledger.leave_out(each.phone for each in optouts.every())
     if number:
-        context.note(f"{plural(number, 'recipient')} opted out after the job was made: nothing is sent to them")
+        context.note(f"{plural(number, 'recipient')} opted out after the job was created: nothing is sent to them")
 
 
-def _opted_out(ledger: Ledger) -> Iterator[str]:
-    """Yield the numbers to which a job must not send; everyone can be blocked."""
-    if ledger.spec.performs is not ops.BLOCK_PHONE and files.has_optouts():
-        yield from (each.phone for each in optouts.every())
+def _heeds_optouts(ledger: Ledger) -> bool:
+    """Return whether a job leaves out people who opted out; only a job that blocks numbers does not."""
+    return ledger.spec.performs is not ops.BLOCK_PHONE
 
 
-def poll_states(context: Context, job: str, ledger: Ledger, *, follow: bool = False) -> OwnResult:
-    """Check the delivery states of a job's messages and return its summary, with what stopped or failed.
+def poll_states(
+    context: Context,
+    job: str,
+    ledger: Ledger,
+    *,
+    follow: bool = False,
+    until: Sequence[str] = (),
+    max_wait: float | None = None,
+) -> OwnResult:
+    """Check the delivery states of a job's messages and return its summary, with its errors.
 
-    With ``follow``, check those that are not final again and again.
+    With ``follow``, repeat the check for at most ``max_wait`` seconds, until each message is in a final state or
+    in one of ``until``.
     """
     hint = f"Continue: msgctl job states {job}{' --follow' * follow}"
+    deadline = None if max_wait is None else context.monotonic() + max_wait
     known: dict[str, int] = {}
+    late = 0
     while True:
-        poller = StatePoller(ledger, context.client.sibling, monotonic=context.monotonic)
-        error, interrupted = _attend(context, poller, partial(_checked, poller), hint)
+        poller = StatePoller(ledger, context.client.sibling, until=until, monotonic=context.monotonic)
+        error, interrupted = _attend(context, poller, partial(_checked, poller), hint, deadline=deadline)
         is_over = error or interrupted or (poller.first_error and not poller.first_error.retryable)
-        if is_over or not follow or next(database.to_check(ledger.db), None) is None:
+        undecided = 0 if is_over or not follow else poller.undecided()
+        if not undecided:
+            break
+        left = STATES_INTERVAL if deadline is None else deadline - context.monotonic()
+        if left <= 0:
+            late = undecided
             break
         if (found := database.deliveries(ledger.db)) != known:
             known = found
             context.note(", ".join(f"{number:,} {clean(state)}" for state, number in found.items()))
         try:
-            context.sleep(STATES_INTERVAL)
+            context.sleep(min(left, STATES_INTERVAL))
         except KeyboardInterrupt:
             interrupted = True
             break
@@ -169,6 +205,11 @@ def poll_states(context: Context, job: str, ledger: Ledger, *, follow: bool = Fa
         error.hint = f"{error.hint or ''}\n{hint}".strip()
     elif interrupted:
         error = Interrupted(f"Interrupted after checking {plural(poller.checked, 'message')}", hint)
+    elif late:
+        wanted = " or ".join(clean(state) for state in until) or "a final state"
+        error = ConditionError(
+            f"{plural(late, 'message')} did not reach {wanted} in time", hint, reason="state_not_reached"
+        )
     elif error := poller.first_error:
         error.what = f"{plural(poller.failed, 'delivery state')} could not be checked. The first: {error.what}"
     return result(summary(job, ledger, running=False), error)
@@ -184,13 +225,16 @@ def _attend(
     progress: Callable[[], Progress],
     hint: str,
     waits_until: Callable[[], float | None] = lambda: None,
+    received: list[int] | None = None,
+    deadline: float | None = None,
 ) -> tuple[MsgctlError | None, bool]:
     """Run something to its end and show its progress. Return its error, and whether a person stopped it.
 
     Progress is a bar on a terminal, one line a minute elsewhere. The first Ctrl-C (or SIGTERM, or SIGHUP) lets requests
-    in flight finish; the second raises Interrupted.
+    in flight finish; the second raises Interrupted. Signals are added to ``received``. The work stops at the
+    ``deadline``, in seconds on the monotonic clock.
     """
-    received: list[int] = []
+    received = [] if received is None else received
 
     def receive(number: int, _: object) -> None:
         received.append(number)
@@ -211,6 +255,8 @@ def _attend(
                 stack.callback(bar.stop)
             work.start()
             while not work.wait(REFRESH):
+                if deadline is not None and context.monotonic() >= deadline:
+                    work.stop()
                 done, of, counts = progress()
                 if bar and of:
                     bar.show(done, of, counts)
@@ -249,8 +295,12 @@ def _failure(
         [f"{outcomes[Outcome.ACCEPTED]:,} of {plural(totals.sendable, 'recipient')} accepted"]
         + [f"{outcomes[each]:,} {each}" for each in found]
     )
+    resume = _resume_hint(job, ledger.spec) + " --max-credits N" * isinstance(error, ConditionError)
+    if (due := ledger.due) is not None:
+        when = "The next run" if due <= ledger.clock() else f"At {local_time(due)}, the next run"
+        resume = f"{when} of `msgctl job run-due` resumes it. {resume}"
     hints = {
-        Outcome.PENDING: _resume_hint(job, ledger.spec) + " --max-credits N" * isinstance(error, ConditionError),
+        Outcome.PENDING: resume,
         Outcome.REFUSED: f"Send to refused recipients again: msgctl job resume {job} --resend-refused",
         Outcome.UNKNOWN: f"List unknown recipients: msgctl job report {job} --only unknown",
     }
@@ -258,12 +308,13 @@ def _failure(
         if interrupted:
             return Interrupted("Interrupted", hints[Outcome.PENDING], consequence=told)
         bad = next((each for each in (Outcome.UNKNOWN, Outcome.REFUSED) if each in found), None)
-        return ConditionError(told, f"List them: msgctl job report {job} --only {bad}") if bad else None
+        hint = f"List them: msgctl job report {job} --only {bad}"
+        return ConditionError(told, hint, reason="not_accepted") if bad else None
     what = error.message
     if isinstance(error, ServiceError | NotReachedError | OutcomeUnknownError):
         what = f"Stopped after {FAILURES_IN_A_ROW} failed requests in a row. The last: {what}"
     if isinstance(error, OutcomeUnknownError) or (isinstance(error, NotReachedError) and sent):
-        error = ConditionError(what, error.hint)
+        error = ConditionError(what, error.hint, reason="not_accepted")
     error.what, error.consequence = f"{what.rstrip('.')}. {told}", ""
     error.hint = "\n".join([*filter(None, [error.hint]), *(hint for each, hint in hints.items() if each in found)])
     return error
@@ -291,13 +342,13 @@ def check_account(context: Context, spec: JobSpec) -> None:
             f"The job was started with the environment variables {', '.join(VARIABLES)}",
             "Set them again, or choose a profile of the same account with -p.",
         )
-    account = {"MSGCTL_BASE_URL": spec.base_url, "MSGCTL_CLIENT": str(spec.client)}
-    given = {name: context.environ[name].rstrip("/") for name in account if context.environ.get(name)}
-    is_of_environment = spec.profile == profiles.ENVIRONMENT or (given and given.items() <= account.items())
-    if not (is_named or is_of_environment):
+    account = profiles.account(spec.base_url, spec.client)
+    base_url, client = map(context.environ.get, ("MSGCTL_BASE_URL", "MSGCTL_CLIENT"))
+    is_given = (base_url or client) and profiles.account(base_url or spec.base_url, client or spec.client) == account
+    if not (is_named or is_given or spec.profile == profiles.ENVIRONMENT):
         context.options.profile = spec.profile
     profile = context.profile
-    if (profile.base_url, profile.client) != (spec.base_url, spec.client):
+    if profile.account != account:
         raise ConfigurationError(
             f"The job uses client {spec.client} of {clean(spec.base_url)}, but profile {clean(profile.name)} uses "
             f"client {profile.client} of {clean(profile.base_url)}",
@@ -311,58 +362,90 @@ def check_account(context: Context, spec: JobSpec) -> None:
 def run_due(context: Context, store: Store) -> OwnResult | None:
     """Send the jobs that are due, one by one, the longest due first.
 
-    Return None without any, or if another process sends them.
+    Return None if no job is due, or if another run-due is running. If a job cannot be sent, the error is a failure of
+    the result, and the other jobs are still sent.
     """
     documents: list[Any] = []
     failures: list[MsgctlError] = []
-    since = {job: times for job in store.ids() if (times := _due(context, store, job))}
-    jobs = sorted(since, key=since.__getitem__)
-    if jobs:
-        with suppress(ConfigurationError), store.locked("run-due"):
-            for job in jobs:
-                try:
-                    if ended := _run(context, store, job):
-                        documents.append(ended.documents)
-                        failures += ended.failures
-                except MsgctlError as error:
-                    error.what = f"Job {job}: {error.what}"
-                    failures.append(error)
-                if any(isinstance(failure, Interrupted) for failure in failures):
-                    break
+    if jobs := _due_jobs(context, store, failures):
+        try:
+            with store.locked("run-due"):
+                _run_all(context, store, jobs, documents, failures)
+        except AlreadyRunningError:
+            pass
+        except ConfigurationError as error:
+            failures.append(error)
     if not (documents or failures or context.options.format is Format.JSON):
         return None
     return OwnResult(documents, SUMMARY, view="jobs", failures=failures)
 
 
-def _due(context: Context, store: Store, job: str) -> tuple[float, float] | None:
-    """Return since when a job is due and when it was created, or None if it is not due."""
-    with suppress(ConfigurationError):  # a damaged one must not keep the others from being sent; `job list` reports it
-        _, created, due = facts(store.path(job))
-        if due is not None and due <= context.clock() and not store.is_running(job):
-            return due, created
-    return None
+def _due_jobs(context: Context, store: Store, failures: list[MsgctlError]) -> list[str]:
+    """Return the jobs that are due, the longest due first; add the errors of unreadable jobs to ``failures``."""
+    since: dict[str, tuple[float, float]] = {}
+    with store.index() as index:
+        for job in index.jobs:
+            try:
+                known = index.facts(job)
+                if known.due is not None and known.due <= context.clock() and not store.is_running(job):
+                    since[job] = known.due, known.created
+            except ConfigurationError as error:
+                if os.path.lexists(store.path(job)):  # another process may have deleted it
+                    failures.append(error)
+    return sorted(since, key=since.__getitem__)
+
+
+def _run_all(
+    context: Context, store: Store, jobs: Sequence[str], documents: list[Any], failures: list[MsgctlError]
+) -> None:
+    """Send jobs until one is interrupted, and add their summaries and failures to the lists."""
+    for job in jobs:
+        try:
+            if ended := _run(context, store, job):
+                documents.append(ended.documents)
+                failures += ended.failures
+        except AlreadyRunningError:  # the user has just resumed it
+            continue
+        except MsgctlError as error:
+            error.what = f"Job {job}: {error.what}"
+            failures.append(error)
+        if any(isinstance(failure, Interrupted) for failure in failures):
+            break
 
 
 def _run(context: Context, store: Store, job: str) -> OwnResult | None:
-    """Send a job, or continue one whose process was killed. Return None if its window is closed."""
+    """Send a job, or continue a job after its process was killed. Return None if its window is closed.
+
+    Ctrl-C pauses the job, even while it is being prepared.
+    """
     with store.locked(job), closing(Ledger(store.path(job), clock=context.clock)) as ledger:
         if context.options.profile not in (None, ledger.spec.profile) or ledger.due is None:
             return None
-        ledger.check()
-        ledger.recover()
-        respect_optouts(context, ledger)
-        hours = SendingHours.of(ledger.spec, context.clock)
-        if hours is not None and not {*hours.open_zones()} & {*ledger.pending_zones()}:
-            return None
-        if not ledger.totals.unsent:
+        try:
+            return _run_locked(context, job, ledger)
+        except KeyboardInterrupt as interrupt:
+            if SIGINT not in interrupt.args:
+                raise
             ledger.end_schedule()
-            failure = _failure(job, ledger, None, interrupted=False, sent=False)
-            return result(summary(job, ledger, running=False), failure)
-        own = copy(context)  # with a profile and a client of its own
-        own.options, own.stack = copy(context.options), ExitStack()
-        with own.stack:
-            check_account(own, ledger.spec)
-            try:
-                return send(own, job, ledger, waits=False)
-            finally:
-                context.carried_out |= own.carried_out
+            raise Interrupted("Interrupted", _resume_hint(job, ledger.spec)) from None
+
+
+def _run_locked(context: Context, job: str, ledger: Ledger) -> OwnResult | None:
+    ledger.check()
+    ledger.recover()
+    respect_optouts(context, ledger)
+    hours = SendingHours.of(ledger.spec, context.clock)
+    if hours is not None and not {*hours.open_zones()} & {*ledger.pending_zones()}:
+        return None
+    if not ledger.totals.unsent:
+        ledger.end_schedule()
+        failure = _failure(job, ledger, None, interrupted=False, sent=False)
+        return result(summary(job, ledger, running=False), failure)
+    own = copy(context)  # with its own profile and client
+    own.options, own.stack = copy(context.options), ExitStack()
+    with own.stack:
+        check_account(own, ledger.spec)
+        try:
+            return send(own, job, ledger, waits=False)
+        finally:
+            context.carried_out |= own.carried_out

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from uuid import uuid4, uuid5
@@ -23,13 +24,15 @@ from msgctl import __version__, segments, values
 from msgctl.cli.bulk_options import MOST_CREDITS
 from msgctl.cli.context import Context
 from msgctl.cli.errors import report
-from msgctl.cli.history import read_jobs
 from msgctl.cli.requests import Country
 from msgctl.cli.tree import HELP, command, group
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
+from msgctl.jobs.ledger import facts
+from msgctl.jobs.store import Store
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Format
-from msgctl.recipients import REFUSED, RecipientOutcome
+from msgctl.recipients import RecipientOutcome
+from msgctl.storage import files
 from msgctl.text import plural
 from msgctl.values import quote
 
@@ -162,16 +165,16 @@ class ToolContext(Context):
             yield lambda _: None
             return
         text = values.get("sms")
-        each = segments.count(str(text)).segments if text else 1
         with spending.reserved(
-            f"{self.profile.base_url} {self.profile.client}",
+            self.profile.account,
             self._key,
             operation=operation.name,
-            estimate=each * len(phones),
+            phones=[str(phone) for phone in phones],
+            estimate=segments.count(str(text)).segments if text else 1,
             most=self._allowance.credits,
-            day=self.today(),
+            today=lambda: datetime.fromtimestamp(self.clock(), UTC).date(),
         ) as settle:
-            yield lambda outcomes: self._check_spent(settle(*_cost(outcomes, each)))
+            yield lambda outcomes: self._check_spent(settle(outcomes))
 
     def _check_spent(self, used: int) -> None:
         """Tell the client if a send cost so much more than expected that the day's limit is exceeded."""
@@ -199,7 +202,7 @@ class Toolbox:
         return f"Send messages, calls, verification codes and short URLs, and track them.{sandbox} {most}."
 
     def finishes(self, name: str) -> bool:
-        """Tell whether a tool changes or sends something, so that a call must not be abandoned."""
+        """Return whether a tool changes or sends something, so that a call must not be abandoned."""
         return name in self.tools and self.tools[name].effect is not Effect.READS
 
     def call(self, name: str, arguments: Mapping[str, Any], request: str | int | None) -> types.CallToolResult:
@@ -216,7 +219,7 @@ class Toolbox:
                 hint = f"{ONLY_READS}." if self._allowance is None else f"Choose from {', '.join(self.tools)}."
                 raise UsageError(f"Unknown tool {quote(name)}", hint)
             command_line = tool.command_line(given, key)
-            if job and not read_jobs(job, context.profile.name, lambda *_: [True], context.warn):
+            if job and _profile_of(job) != context.profile.name:
                 raise UsageError(f"There is no job {quote(job)}", "List the jobs with job_list.")
         except MsgctlError as error:
             code = report(error, context)
@@ -224,6 +227,12 @@ class Toolbox:
             code = run(command_line, context)
         out, err = context.printed
         return _result(code, out, _without_others(err, tool.properties()) if tool else err, dry_run=dry_run)
+
+
+def _profile_of(job: str) -> str:
+    """Return the profile of a job, by its ID or name. Raises UsageError and ConfigurationError."""
+    store = Store(files.state("jobs"))
+    return facts(store.path(store.find(job))).spec.profile
 
 
 app = group("")
@@ -241,7 +250,7 @@ def mcp(
     context: Context,
     max_credits: Annotated[
         str | None,
-        typer.Option("--max-credits", metavar="N", help="Also send, for at most this many credits a day."),
+        typer.Option("--max-credits", metavar="N", help="Also send, for at most this many credits per UTC day."),
     ] = None,
     only_to: Annotated[
         str | None,
@@ -256,7 +265,8 @@ def mcp(
 
     A program starts this command and talks to it over standard input and output. It may read the balance, delivery
     states, jobs and the history. If you give --max-credits, it may also send, block numbers, verify codes and create
-    short URLs.
+    short URLs. All servers of an account share these credits. Until the price of an operation in a country is known,
+    the program sends there to one number at a time.
 
     The program cannot choose another profile, see a key, or name a file on this machine.
     """
@@ -269,8 +279,10 @@ def mcp(
     try:
         import mcp  # noqa: F401
     except ImportError:
+        from msgctl import extras
+
         raise ConfigurationError(
-            "msgctl mcp needs the mcp package, which is not installed", "pip install 'msgctl[mcp]'"
+            "msgctl mcp needs the mcp package, which is not installed", f"Install it: {extras.install('mcp')}"
         ) from None
     _serve(context, Toolbox(context, allowance))
 
@@ -400,15 +412,3 @@ def _result(code: int, out: str, err: str, *, dry_run: bool) -> types.CallToolRe
         if isinstance(document, dict):
             return result.model_copy(update={"structured_content": document})
     return result
-
-
-def _cost(outcomes: Sequence[RecipientOutcome], estimate: int) -> tuple[int, int]:
-    """Return the credits that the service says were charged, and the estimate for recipients without a price.
-
-    A refused recipient without a price costs nothing.
-    """
-    from msgctl.jobs.spec import charged
-
-    told = [(each, charged(each.credits)) for each in outcomes]
-    untold = sum(cost is None and each.outcome != REFUSED for each, cost in told)
-    return sum(cost or 0 for _, cost in told), estimate * untold

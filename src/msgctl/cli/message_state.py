@@ -1,25 +1,47 @@
 """`msgctl state`: delivery states of SMS and calls."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Annotated, NamedTuple
 
 import typer
 
 from msgctl import operations as ops
-from msgctl import values
+from msgctl import recipients, values
 from msgctl.cli import requests
 from msgctl.cli.context import Context
 from msgctl.cli.tree import command, group
-from msgctl.errors import ConditionError, ConfigurationError, Interrupted, MsgctlError, UsageError
+from msgctl.delivery import is_delivered, is_final, reaches
+from msgctl.errors import (
+    ConditionError,
+    ConfigurationError,
+    Interrupted,
+    MsgctlError,
+    UnreadableError,
+    UsageError,
+)
 from msgctl.http.request import build
 from msgctl.http.response import Response
-from msgctl.output.result import OwnResult, ServiceResult
-from msgctl.recipients import ACCEPTED, RecipientOutcome, folded, is_delivered, is_final
+from msgctl.output.result import Format, OwnResult, ServiceResult
+from msgctl.recipients import ACCEPTED, REFUSED, RecipientOutcome
 from msgctl.text import plural, shorten
 from msgctl.values import quote
 
 app = group("Check the delivery state of SMS and calls.")
+
+
+class Target(NamedTuple):
+    """A message id and the recipients who share it, if they are known."""
+
+    id: str
+    phones: Sequence[str] = ()
+
+    def states(self, response: Response) -> list[str | None]:
+        """Return the state of each recipient, or of each message in the response if the recipients are not known."""
+        messages = response.document.get("data", ())
+        if self.phones:
+            return recipients.states(messages, self.phones)
+        return [None if message.get("state") is None else str(message["state"]) for message in messages] or [None]
 
 
 class MessageIds(NamedTuple):
@@ -32,27 +54,28 @@ class MessageIds(NamedTuple):
         False
     )
 
-    def ids(self, context: Context) -> list[str]:
-        """Return the ids, each once, after a check of --fields."""
+    def targets(self, context: Context) -> list[Target]:
+        """Return the messages, each id once, after a check of --fields."""
         if self.id and self.last:
             raise UsageError("Use either --last or IDs, not both")
         if not self.id and not self.last:
             raise UsageError("ID is missing", "Give message IDs, or --last.")
-        found = list(dict.fromkeys(values.short_text(text, "ID") for text in self.id or _last_ids(context)))
+        ids = dict.fromkeys(values.short_text(text, "ID") for text in self.id or ())
+        found = [Target(each) for each in ids] or _last_targets(context)
         requests.check_fields(context, ops.MESSAGES_STATE)
         return found
 
 
 class Seen(NamedTuple):
-    """What was learned of messages, by id: the ``latest`` responses, their ``states``, and the ``failures``."""
+    """The ``latest`` response, its ``states`` or the failure of each message, by message id."""
 
     latest: dict[str, Response]
-    states: dict[str, str]
+    states: dict[str, list[str | None]]
     failures: dict[str, MsgctlError]
 
 
 NOT_OF_ONE_MESSAGE = (ConfigurationError, Interrupted, UsageError)
-"""Errors that the next message would have too."""
+"""Errors that affect every message."""
 LAST_CHECK = 1.0
 """Seconds that a check may take once the time is over."""
 
@@ -67,21 +90,27 @@ LAST_CHECK = 1.0
 )
 def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
     """Show the delivery state of each message."""
-    ids = messages.ids(context)
+    targets = messages.targets(context)
     if context.options.dry_run:
-        return _described(context, ids)
-    got: list[Response] = []
+        return _described(context, targets)
+    is_json = context.options.format is Format.JSON and not context.options.fields
+    got: dict[str, Response] = {}
     failures: list[MsgctlError] = []
-    for each in ids:
+    for target in targets:
         try:
-            got.append(context.client.send(ops.MESSAGES_STATE, {"id": each}))
+            response = context.client.send(ops.MESSAGES_STATE, {"id": target.id}, any_json=is_json)
         except NOT_OF_ONE_MESSAGE as error:
             failures.append(error)
             break
         except MsgctlError as error:
-            failures.append(_named(each, error))
-    _learn(context, got)
-    return ServiceResult(got, len(ids), failures=failures)
+            failures.append(_named(target.id, error))
+            continue
+        if response.document.get("data") == []:
+            failures.append(_without_state(target.id, response))
+        if is_json or response.document["data"]:
+            got[target.id] = response
+    _learn(context, targets, got)
+    return ServiceResult(list(got.values()), len(targets), failures=failures)
 
 
 @command(
@@ -106,29 +135,45 @@ def watch(
     states = [values.short_text(state, "--until") for state in until or []]
     pause = values.seconds(interval, "--interval")
     most = values.seconds(max_wait, "--max-wait", most=31 * 86400)
-    ids = messages.ids(context)
+    targets = messages.targets(context)
     if context.options.dry_run:
-        return _described(context, ids)
+        return _described(context, targets)
     seen, failures = Seen({}, {}, {}), list[MsgctlError]()
     try:
-        follow(context, ids, seen, most, pause, states)
+        follow(context, targets, seen, most, pause, states)
     except NOT_OF_ONE_MESSAGE as error:
         failures.append(error)
     except KeyboardInterrupt:
         failures.append(Interrupted("Interrupted"))
-    failures += [_named(each, seen.failures[each]) for each in ids if each in seen.failures]
-    return ServiceResult(list(seen.latest.values()), len(ids), failures=failures)
+    failures += [_named(each.id, seen.failures[each.id]) for each in targets if each.id in seen.failures]
+    is_json = context.options.format is Format.JSON
+    shown = [each for each in seen.latest.values() if is_json or each.document["data"]]
+    return ServiceResult(shown, len(targets), failures=failures)
 
 
-def undelivered(context: Context, sent: Sequence[RecipientOutcome], max_wait: float) -> list[MsgctlError]:
-    """Follow the messages that were accepted to a final state. Return an error that names those not delivered."""
+def undelivered(
+    context: Context, sent: Sequence[RecipientOutcome], max_wait: float, until: Sequence[str] = ()
+) -> list[MsgctlError]:
+    """Track the accepted messages until every state is final or wanted. Return an error if some are not delivered."""
     accepted = [each for each in sent if each.outcome == ACCEPTED]
+    phones: dict[str, list[str]] = {}
+    for each in accepted:
+        if each.id:
+            phones.setdefault(each.id, []).extend([each.phone] if each.phone else [])
     seen = Seen({}, {}, {})
-    follow(context, list(dict.fromkeys(each.id for each in accepted if each.id)), seen, max_wait)
-    states = [(each.phone or "the message", seen.states.get(each.id or "", "state unknown")) for each in accepted]
-    missing = [f"{who} [{shorten(state, 60)}]" for who, state in states if not is_delivered(state)]
+    targets = [Target(*each) for each in phones.items()]
+    follow(context, targets, seen, max_wait, until=until)
+    states: dict[tuple[str | None, str | None], str | None] = {}
+    for target in targets:
+        found = seen.states.get(target.id, ())
+        states |= {(target.id, phone): state for phone, state in zip(target.phones or (None,), found, strict=False)}
+    missing = []
+    for each in accepted:
+        state = states.get((each.id, each.phone))
+        if state is None or not (is_delivered(state) or any(reaches(state, wanted) for wanted in until)):
+            missing.append(f"{each.phone or 'the message'} [{shorten(state or 'state unknown', 60)}]")
     if not missing:
-        if accepted:
+        if accepted and not until:
             context.note("The message was delivered." if len(accepted) == 1 else "All messages were delivered.")
         return []
     what = (
@@ -136,25 +181,43 @@ def undelivered(context: Context, sent: Sequence[RecipientOutcome], max_wait: fl
     )
     error = next(iter(seen.failures.values()), None)
     why = f"The first failure: {error.message}. " if error else ""
-    return [ConditionError(what, f"{why}To check again: {context.printer.program} state get --last")]
+    hint = f"{why}To check again: {context.printer.program} state get --last"
+    return [ConditionError(what, hint, reason="not_delivered")]
 
 
-def _described(context: Context, ids: Sequence[str]) -> OwnResult:
+def _described(context: Context, targets: Sequence[Target]) -> OwnResult:
     base_url = context.profile.base_url
-    return requests.described([build(ops.MESSAGES_STATE, {"id": each}).described(base_url) for each in ids])
+    return requests.described([build(ops.MESSAGES_STATE, {"id": each.id}).described(base_url) for each in targets])
 
 
-def _learn(context: Context, responses: Iterable[Response]) -> None:
-    """Store delivery states in the history. It is a convenience, so nothing is said if that fails."""
-    documents = [each.document for each in responses]
-    states = {str(each["id"]): str(each["state"]) for each in documents if each.get("id") and each.get("state")}
-    if not states or not context.profile.history:
+def _learn(context: Context, targets: Iterable[Target], responses: Mapping[str, Response]) -> None:
+    """Store delivery states in the history. Errors are not reported, because the command does not depend on it."""
+    learned: list[tuple[str, str | None, str]] = []
+    for target in targets:
+        if (response := responses.get(target.id)) is None:
+            continue
+        states = target.states(response)
+        learned += [(target.id, phone, state) for phone, state in zip(target.phones, states, strict=False) if state]
+        if not target.phones and len(found := {state for state in states if state}) == 1:
+            learned += [(target.id, None, state) for state in found]
+        learned += [
+            (str(message["id"]), None, str(message["state"]))
+            for message in response.document.get("data", ())
+            if message.get("state") is not None and str(message["id"]) != target.id
+        ]
+    if not learned or not context.profile.history:
         return
     from msgctl.history.store import reading
 
     with suppress(ConfigurationError), reading() as history:
         if history is not None:
-            history.learn(states)
+            history.learn(learned)
+
+
+def _without_state(id: str, response: Response) -> UnreadableError:
+    """Return the error for an empty list of messages."""
+    what = f"Message {quote(id)} has no state yet, or the service does not know it"
+    return UnreadableError(what, "Check the ID, or try again a little later.", **response.attached())
 
 
 def _named(id: str, error: MsgctlError) -> MsgctlError:
@@ -164,15 +227,20 @@ def _named(id: str, error: MsgctlError) -> MsgctlError:
     return error
 
 
-def _last_ids(context: Context) -> list[str]:
-    """Return the message ids of the last send of the profile."""
+def _last_targets(context: Context) -> list[Target]:
+    """Return the messages of the profile's last send, without refused recipients."""
     from msgctl.history.store import SECONDS, reading
 
     profile = context.profile
     with reading() as history:
         entries = [] if history is None else history.last(profile.name, profile.base_url)
-    if ids := [entry["id"] for entry in entries if entry["id"]]:
-        return ids
+    phones: dict[str, list[str]] = {}
+    accepted = [entry for entry in entries if entry["outcome"] != REFUSED] or entries
+    for entry in accepted:
+        if entry["id"]:
+            phones.setdefault(entry["id"], []).extend([entry["phone"]] if entry["phone"] else [])
+    if phones:
+        return [Target(*each) for each in phones.items()]
     why = f"the history of this machine has no message of profile {profile.name}"
     if not profile.history:
         why += ", which says history = false"
@@ -183,58 +251,77 @@ def _last_ids(context: Context) -> list[str]:
 
 
 def follow(
-    context: Context, ids: Sequence[str], seen: Seen, max_wait: float, interval: float = 2.0, until: Sequence[str] = ()
+    context: Context,
+    targets: Sequence[Target],
+    seen: Seen,
+    max_wait: float,
+    interval: float = 2.0,
+    until: Sequence[str] = (),
 ) -> None:
-    """Poll until each message is in one of the states, or a final one, or the time is over; then poll once more."""
+    """Poll until each message is in a state of ``until`` or in a final state, or until the deadline.
+
+    Poll once more at the deadline.
+    """
     deadline = context.monotonic() + max_wait
     wanted = " or ".join(shorten(state, 40) for state in until) or "a final state"
-    ends = {folded(state) for state in until}
-    waiting, is_last, display = list(ids), False, None
+    waiting, is_last, display = list(targets), False, None
     with ExitStack() as stack:
-        stack.callback(lambda: _learn(context, seen.latest.values()))
+        stack.callback(lambda: _learn(context, targets, seen.latest))
         if context.printer.shows_verdicts and not context.options.verbose:
             from msgctl.output.progress import StateProgress
 
             color, clock = context.screen(context.stderr).color, context.monotonic
+            ids = [each.id for each in targets]
             display = StateProgress(context.stderr, color=color, ids=ids, max_wait=max_wait, monotonic=clock)
             stack.enter_context(display)
         while waiting and not is_last:
             is_last = context.monotonic() >= deadline
-            for each in [*waiting]:
+            for target in [*waiting]:
                 left = deadline - context.monotonic()
                 try:
-                    response = context.client.send(ops.MESSAGES_STATE, {"id": each}, timeout=max(left, LAST_CHECK))
+                    response = context.client.send(ops.MESSAGES_STATE, {"id": target.id}, timeout=max(left, LAST_CHECK))
                 except NOT_OF_ONE_MESSAGE:
                     raise
                 except MsgctlError as error:
                     if not error.retryable:
-                        seen.failures[each] = error
-                        waiting.remove(each)
+                        seen.failures[target.id] = error
+                        waiting.remove(target)
                         continue
-                    (display.say if display else context.note)(f"{shorten(each, 60)}: {error.message}; trying again")
+                    say = display.say if display else context.note
+                    say(f"{shorten(target.id, 60)}: {error.message}; trying again")
                     if context.monotonic() >= deadline:
                         break  # the service does not respond, and the time is over
                     continue
-                said = response.document.get("state")
-                state = "missing" if said is None else str(said)
-                if seen.states.get(each) != state and not display:
-                    context.note(f"{shorten(each, 60)}: {shorten(state, 60)}")
-                seen.states[each], seen.latest[each] = state, response
-                is_wanted = folded(state) in ends or (is_final(state) and not ends)
-                if is_wanted or is_final(state):
-                    waiting.remove(each)
+                states = target.states(response)
+                if seen.states.get(target.id) != states and not display:
+                    context.note(f"{shorten(target.id, 60)}: {shorten(_in_words(states), 60)}")
+                seen.states[target.id], seen.latest[target.id] = states, response
+                is_wanted = all(_is_wanted(state, until) for state in states)
+                if is_wanted or all(state and (is_final(state) or _is_wanted(state, until)) for state in states):
+                    waiting.remove(target)
                     if not is_wanted:
-                        what = f"Message {quote(each)} ended as {quote(state)}, not {wanted}"
-                        seen.failures[each] = ConditionError(what, **response.attached())
+                        what = f"Message {quote(target.id)} ended as {quote(_in_words(states))}, not {wanted}"
+                        seen.failures[target.id] = ConditionError(what, reason="other_state", **response.attached())
             if display:
-                display.show(seen.states, len(waiting))
+                display.show({key: _in_words(states) for key, states in seen.states.items()}, len(waiting))
             if waiting and not is_last:
                 context.sleep(max(0.0, min(interval, deadline - context.monotonic())))
-    seen.failures.update({each: _late(context, each, seen, wanted) for each in waiting})
+    seen.failures.update({each.id: _late(context, each.id, seen, wanted) for each in waiting})
+
+
+def _is_wanted(state: str | None, until: Sequence[str]) -> bool:
+    """Return whether a state is in ``until``, or is final if ``until`` is empty."""
+    return state is not None and (any(reaches(state, each) for each in until) if until else is_final(state))
+
+
+def _in_words(states: Sequence[str | None]) -> str:
+    return ", ".join(dict.fromkeys(state or "missing" for state in states))
 
 
 def _late(context: Context, id: str, seen: Seen, wanted: str) -> ConditionError:
     """Return the error for a message that is not in a state wanted when the time is over."""
-    what = f"Message {quote(id)} did not reach {wanted} in time (now: {shorten(seen.states.get(id, 'unknown'), 60)})"
+    now = _in_words(seen.states.get(id, [])) or "unknown"
+    what = f"Message {quote(id)} did not reach {wanted} in time (now: {shorten(now, 60)})"
     said = seen.latest[id].attached() if id in seen.latest else {}
-    return ConditionError(what, f"Check again later: {context.printer.program} state get {shorten(id, 60)}", **said)
+    hint = f"Check again later: {context.printer.program} state get {shorten(id, 60)}"
+    return ConditionError(what, hint, reason="state_not_reached", **said)

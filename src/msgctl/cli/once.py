@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgctl import recipients
 from msgctl.cli.requests import SendOptions, Values, check_fields, judged, perform
 from msgctl.errors import ConfigurationError, MsgctlError, OutcomeUnknownError, RefusedError
 from msgctl.history import once
-from msgctl.history.store import phones_of
 from msgctl.http import request
 from msgctl.http.response import attached
 from msgctl.http.response import read as read_response
@@ -21,20 +21,28 @@ if TYPE_CHECKING:
 
 
 def send(
-    context: Context, operation: Operation, values: Values, body: bytes | None, options: SendOptions
+    context: Context,
+    operation: Operation,
+    values: Values,
+    body: bytes | None,
+    options: SendOptions,
+    people: Sequence[str | None],
 ) -> ServiceResult:
-    """Send unless it was done under the key. The key is free again if nothing can have been sent."""
+    """Send unless it was done under the key. The key is free again if nothing can have been sent.
+
+    ``people`` are those of `perform`.
+    """
     request.build(operation, values, body)  # usage errors come before those of the profile
     check_fields(context, operation)
-    account = f"{context.profile.base_url} {context.profile.client}"
     wanted = once.fingerprint(operation.name, values, body)
     key = once.check_key(options.once or "")
-    with once.reserved(account, key, wanted, now=context.clock(), resend_unknown=options.resend_unknown) as reservation:
+    account, is_resent = context.profile.account, options.resend_unknown
+    with once.reserved(account, key, wanted, now=context.clock(), resend_unknown=is_resent) as reservation:
         if reservation.earlier is not None:
             context.note("Nothing was sent: this key was used before. This is the earlier result.")
             return _earlier(operation, values, body, reservation.earlier)
         try:
-            result = perform(context, operation, values, body)
+            result = perform(context, operation, values, body, people)
         except MsgctlError as error:
             stored = None
             if not (error.nothing_sent or isinstance(error, RefusedError)):
@@ -67,8 +75,8 @@ def _earlier(operation: Operation, values: Values, body: bytes | None, earlier: 
     """Return the result of an earlier call as it was. Raises OutcomeUnknownError if it is unknown."""
     content = earlier.body or b""
     if not earlier.what and earlier.http_status is not None:
-        response = read_response(operation, content, earlier.http_status)
-        return judged(operation, response, values, phones_of(values, body))
+        sent = request.build(operation, values, body)
+        return judged(sent, read_response(sent, content, earlier.http_status), values)
     try:
         document = load_json(content)
     except ShapeError:

@@ -16,8 +16,11 @@ from msgctl.text import plural, timestamp
 app = group(
     """Manage numbers that must not get your messages.
 
-    The list is kept on this machine, for all profiles. Jobs leave these numbers out, and `sms send`, `call send` and
-    `chatapp` refuse them without --ignore-optout. Verification codes are not affected.
+    The list is kept on this machine, for all profiles. Jobs leave these numbers out, even jobs in progress. `sms send`,
+    `call send` and `chatapp` refuse them without --ignore-optout. Verification codes are not affected.
+
+    The list contains international numbers. With --no-number-check, msgctl recognizes national numbers only if it knows
+    their country, for example from --country-code.
 
     To let the service block a number for the whole account, use `msgctl block`.
     """

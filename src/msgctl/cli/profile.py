@@ -16,7 +16,7 @@ from msgctl.cli.tree import command, group
 from msgctl.config import credential, profiles
 from msgctl.config import file as config_file
 from msgctl.config.file import ConfigFile, Document
-from msgctl.config.profiles import KEY_SOURCES, Profile, base_url_fault, without_secrets
+from msgctl.config.profiles import KEY_SOURCES, Profile, base_url_fault, origin, without_secrets
 from msgctl.errors import MsgctlError, UsageError
 from msgctl.output.result import OwnResult, Result, TextResult
 from msgctl.text import clean
@@ -28,7 +28,7 @@ FIELDS = ("name", "default", "base_url", "client", "key")
 DEFAULTS = ("country_code", "app_name", "voice", "timezone")
 SETTINGS = frozenset({"base_url", "client", "allow_http", *KEY_SOURCES, *DEFAULTS})
 """The settings that options give."""
-MORE_FIELDS = ("key_command", *DEFAULTS, "allow_http", "history", "keep_days")
+MORE_FIELDS = ("key_command", *DEFAULTS, "allow_http", "history", "keep_days", "words")
 """Settings that are shown of a profile that has them."""
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.")]
@@ -93,6 +93,8 @@ class Settings:
         if self.key_command is not None:
             return {"key_command": values.short_text(self.key_command, "--key-command")}
         key = {"key": prompts.read_key(context, from_stdin=self.key_stdin)}
+        if len(key["key"]) < profiles.MIN_KEY:
+            context.warn(profiles.SHORT_KEY)
         return {**key, "keyring": True} if self.keyring or keyring else key
 
     def save(self, context: Context, name: str, changed: Callable[[ConfigFile], Document], note: str) -> Result | None:
@@ -106,7 +108,7 @@ class Settings:
             before = config.profiles.get(name, {})
             after = config.profiles[name] = changed(config)
             if after.get("keyring") and "key" in after:
-                credential.save_in_keychain(name, after.pop("key"))
+                credential.save_in_keychain(name, origin(after.get("base_url")), after.pop("key"))
         _clean_keychain(name, before, after)
         context.note(f"{note} profile {name}{' (the default)' if config.default == name else ''}")
         return balance
@@ -172,7 +174,14 @@ def set_(context: Context, name: Name, *, options: Settings) -> Result | None:
 
     def changed(config: ConfigFile) -> Document:
         stored = profiles.stored(config, name).settings
-        return {setting: value for setting, value in stored.items() if setting not in replaced} | settings
+        after = {setting: value for setting, value in stored.items() if setting not in replaced} | settings
+        address = origin(stored.get("base_url"))
+        if after.get("keyring") and "key" not in after and address not in (None, origin(after.get("base_url"))):
+            raise UsageError(
+                f"The key of profile {name} in the keychain is for {address}",
+                "Add --keyring, and enter the key for the new address.",
+            )
+        return after
 
     return options.save(context, name, changed, "Changed")
 
@@ -184,7 +193,7 @@ def _base_url(text: str, *, allow_http: bool) -> str:
     if fault := base_url_fault(text, allow_http=allow_http):
         raise UsageError(
             f"--base-url {fault}: {quote(without_secrets(text))}",
-            "Use https://HOST/api/v1. Plain http is allowed to loopback addresses, or with --allow-http.",
+            "Use https://HOST/api/v1. Plain http is allowed for loopback addresses, or with --allow-http.",
         )
     return text
 
@@ -231,8 +240,9 @@ def _refuse_missing(settings: Document, *, has_key: bool) -> None:
 
 def _clean_keychain(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     """Delete the key in the keychain if the profile does not use it any more."""
-    if before.get("keyring") is True and not after.get("keyring"):
-        credential.delete_from_keychain(name)
+    address = origin(before.get("base_url"))
+    if before.get("keyring") is True and not (after.get("keyring") and address == origin(after.get("base_url"))):
+        credential.delete_from_keychain(name, address)
 
 
 def _check_account(context: Context, name: str, settings: Document) -> Result:
@@ -271,7 +281,7 @@ def show(
     more = {
         setting: profile.settings[setting]
         for setting in MORE_FIELDS
-        if isinstance(profile.settings.get(setting), (str, bool, int))
+        if isinstance(value := profile.settings.get(setting), (str, bool, int)) or profiles.are_words(value)
     }
     return OwnResult({**_shown(profile, config), **more}, [*FIELDS, *more], view="profile")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import signal
+import unicodedata
 import warnings
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from msgctl.errors import Cancelled, Interrupted, UsageError
 if TYPE_CHECKING:
     from msgctl.cli.context import Context
 
+
+YES = frozenset({"y", "yes", "s", "si", "sí"})
 
 LONGEST_LINE = 4096
 """The longest line that is read from a terminal, in bytes; terminals themselves accept no longer ones."""
@@ -30,7 +33,7 @@ def confirm(context: Context, question: str, otherwise: str = "nothing was chang
         answer = ask(context, f"{question} [y/N] ")
     except KeyboardInterrupt:
         raise Interrupted("Interrupted", consequence=otherwise) from None
-    if answer.strip().casefold() not in {"y", "yes"}:
+    if unicodedata.normalize("NFC", answer.strip().casefold()) not in YES:
         raise Cancelled("Cancelled", consequence=otherwise)
 
 

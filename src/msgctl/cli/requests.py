@@ -1,5 +1,6 @@
 """What commands share: arguments and options, checks of what is typed, dry runs, and requests with their history."""
 
+import json
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from msgctl.errors import (
 )
 from msgctl.http import request
 from msgctl.http.request import Value
-from msgctl.http.response import Response
+from msgctl.http.response import Response, check
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Effect, Field, Operation
 from msgctl.output.result import Document, Format, OwnResult, Result, ServiceResult
@@ -146,6 +147,7 @@ CountryCode = Annotated[
     str | None,
     typer.Option("--country-code", metavar="CC", help="Country of national numbers, for example CO."),
 ]
+COUNTRY_VARIABLE = "MSGCTL_COUNTRY_CODE"
 
 
 @dataclass(eq=False, repr=False)
@@ -158,15 +160,29 @@ class Country:
     """How to send without a check; empty for commands that do not send."""
 
     def code(self, context: Context) -> str | None:
-        """Return the country code of the option or of the profile, if any."""
-        return given(context, "country_code", self.country_code, checks.country_code)
+        """Return the country code of the option, of MSGCTL_COUNTRY_CODE or of the profile, if any."""
+        return self._of_run(context) or given(context, "country_code", None, checks.country_code)
 
     def known(self, context: Context) -> str | None:
         """Return the country to read numbers by. No profile is needed."""
+        if code := self._of_run(context):
+            return code
         try:
             return self.code(context)
         except ConfigurationError:
             return None
+
+    def _of_run(self, context: Context) -> str | None:
+        """Return the country code of the option or of MSGCTL_COUNTRY_CODE, without loading the profile."""
+        if self.country_code is not None:
+            return checks.country_code(self.country_code)
+        variable = context.environ.get(COUNTRY_VARIABLE)
+        try:
+            return checks.country_code(variable) if variable else None
+        except UsageError as error:
+            raise ConfigurationError(
+                f"{COUNTRY_VARIABLE} cannot be used: {error.message}", "Fix it, or give --country-code."
+            ) from error
 
     def one(self, context: Context, text: str, *, sms: bool = False) -> str:
         """Return the digits of a number; a note says so if it belongs to another country than the known one.
@@ -258,7 +274,7 @@ def given(context: Context, setting: str, text: str | None, convert: Callable[[s
         return convert(default)
     except UsageError as error:
         raise ConfigurationError(
-            f"{setting} of profile {context.profile.name} cannot be used: {error.message}",
+            f"{context.profile.place}: {setting} cannot be used: {error.message}",
             f"Fix it, or give --{setting.replace('_', '-')}.",
         ) from error
 
@@ -271,9 +287,7 @@ class SendOptions(NamedTuple):
 
     once: Annotated[
         str | None,
-        typer.Option(
-            "--once", metavar="KEY", help="Send at most once under this key; later calls print the same result."
-        ),
+        typer.Option("--once", metavar="KEY", help="Send at most once per key; later runs print the first result."),
     ] = None
     resend_unknown: Annotated[
         bool, typer.Option("--resend-unknown", help="With --once: send again if the earlier outcome is unknown.")
@@ -282,13 +296,17 @@ class SendOptions(NamedTuple):
 
 
 class WaitOptions(NamedTuple):
-    """Options that follow a message until it is delivered."""
+    """Options that track a message until it is delivered."""
 
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until every message is delivered; exit 6 if one is not.")
     ] = False
     max_wait: Annotated[
         str | None, typer.Option("--max-wait", metavar="S", help="With --wait: maximum seconds to wait. [default: 300]")
+    ] = None
+    until: Annotated[
+        list[str] | None,
+        typer.Option("--until", metavar="STATE", help="With --wait: a state to wait for (repeatable)."),
     ] = None
 
 
@@ -302,43 +320,66 @@ def send(
     options: SendOptions,
     wait: WaitOptions = NO_WAIT,
     body: bytes | None = None,
+    *,
+    numbers: Numbers,
 ) -> Result:
-    """Perform an operation that sends, at most once under a key; with --wait, also follow its messages.
+    """Perform an operation that sends, at most once per key; with --wait, also track its messages.
 
-    Raises UsageError for numbers that opted out.
+    The phones were read like ``numbers``. Raises UsageError for numbers that have opted out.
     """
     if options.resend_unknown and options.once is None:
         raise UsageError("--resend-unknown needs --once KEY")
-    if wait.max_wait is not None and not wait.wait:
-        raise UsageError("--max-wait needs --wait")
+    for name, value in (("--max-wait", wait.max_wait), ("--until", wait.until)):
+        if value and not wait.wait:
+            raise UsageError(f"{name} needs --wait")
+    until = [checks.short_text(state, "--until") for state in wait.until or ()]
     seconds = checks.seconds(wait.max_wait or "300", "--max-wait", most=31 * 86400) if wait.wait else 0.0
+    to = people = request.build(operation, values, body).phones
+    if body is not None or numbers.no_number_check:
+        reader = phones.Reader(numbers.known(context))
+        people = [phone and reader.international(phone) for phone in to]
     if not options.ignore_optout and files.has_optouts():
-        _refuse_optouts(values, body)
+        _refuse_optouts([phone for phone in (*to, *people) if phone])
     if options.once is None or context.options.dry_run:
-        result = run(context, operation, values, body)
+        result = run(context, operation, values, body, people)
     else:
         from msgctl.cli import once
 
-        result = once.send(context, operation, values, body, options)
+        result = once.send(context, operation, values, body, options, people)
     if not wait.wait or not isinstance(result, ServiceResult):
         return result
     from msgctl.cli.message_state import undelivered
 
     context.printer.print(result)
-    return ServiceResult([], failures=[*result.failures, *undelivered(context, result.outcomes, seconds)])
+    return ServiceResult([], failures=[*result.failures, *undelivered(context, result.outcomes, seconds, until)])
 
 
-def run(context: Context, operation: Operation, values: Values, body: bytes | None = None) -> ServiceResult | OwnResult:
-    """Make the request of an operation and return its result; in a dry run, describe the request instead."""
+def run(
+    context: Context,
+    operation: Operation,
+    values: Values,
+    body: bytes | None = None,
+    people: Sequence[str | None] = (),
+) -> ServiceResult | OwnResult:
+    """Make the request of an operation and return its result; in a dry run, describe the request instead.
+
+    ``people`` are the international numbers of the recipients if a job must not repeat the message to them.
+    """
     built = request.build(operation, values, body)  # usage errors come before those of the profile
     check_fields(context, operation)
     if context.options.dry_run:
         return described([built.described(context.profile.base_url)])
-    return perform(context, operation, values, body)
+    return perform(context, operation, values, body, people)
 
 
-def perform(context: Context, operation: Operation, values: Values, body: bytes | None = None) -> ServiceResult:
-    """Make a request; if it sends something or blocks a number, record it in the history."""
+def perform(
+    context: Context,
+    operation: Operation,
+    values: Values,
+    body: bytes | None = None,
+    people: Sequence[str | None] = (),
+) -> ServiceResult:
+    """Make a request; if it sends something or blocks a number, record it in the history (see `run`)."""
     client = context.client  # before anything is recorded: there may be no credential
     if operation.effect is Effect.READS:
         any_json = context.options.format is Format.JSON and not context.options.fields
@@ -347,30 +388,44 @@ def perform(context: Context, operation: Operation, values: Values, body: bytes 
         response = client.send(operation, values, body=body)
         context.carried_out = True
         return ServiceResult([response], values=values)
-    from msgctl.history.store import Send, message_of, phones_of, recorded
+    from msgctl.history.store import Contact, Send, message_of, recorded
 
     def warn(error: ConfigurationError) -> None:
         context.warn(f"Not recorded in the history: {error.message}." + (f"\n{error.hint}" if error.hint else ""))
 
-    profile, to = context.profile, phones_of(values, body)
+    sent_request = request.build(operation, values, body)
+    profile, to = context.profile, sent_request.phones
     message = message_of(operation, values, body)
     sent = Send(timestamp(context.clock(), "milliseconds"), profile.name, profile.base_url, operation.name, message)
+    contact = None
+    if people:
+        since = timestamp(context.clock() - operations.REPEAT_SECONDS, "milliseconds")
+        contact = Contact(profile.account, _digest(operation, values, body), people, since)
     if profile.keep_days is not None:
         from msgctl.cli.history import delete_old
 
         delete_old(context)
     with (
         context.permitted(operation, values, to) as settle,
-        recorded(sent, to, warn, is_kept=profile.history) as kept,
+        recorded(sent, to, warn, is_kept=profile.history, contact=contact) as kept,
     ):
         response = client.send(operation, values, body=body)
         context.carried_out = True
-        result = judged(operation, response, values, to)
+        result = judged(sent_request, response, values)
         kept.entries = [*result.outcomes, *recipients.unclaimed(operation, response.document, to)]
         if any(each.outcome == recipients.UNKNOWN for each in result.outcomes):
             kept.response = response.body.decode(errors="replace")
         settle(kept.entries)
     return result
+
+
+def _digest(operation: Operation, values: Values, body: bytes | None) -> bytes:
+    """Return the digest of a message; it is the same in a job."""
+    if body is None:
+        content = {name: values[name] for name in ("sms", "message", "body") if name in values}
+    else:
+        content = {name: value for name, value in json.loads(body).items() if name != "phone"}
+    return operations.message_digest(operation, values, json.dumps(content))
 
 
 def described(documents: Sequence[Document]) -> OwnResult:
@@ -394,9 +449,9 @@ def check_fields(context: Context, operation: Operation) -> None:
         context.check_fields((*fields.of_record(record), *(field.name for field in record.fields)))
 
 
-def judged(operation: Operation, response: Response, values: Values, to: Sequence[str | None]) -> ServiceResult:
+def judged(sent: request.Request, response: Response, values: Values) -> ServiceResult:
     """Return the result of a send: the recipients that are refused or not mentioned decide its exit code."""
-    found = recipients.outcomes(operation, response.document, to)
+    found = recipients.outcomes(sent.operation, response.document, sent.phones, is_own_body=sent.is_own_body)
     named: dict[str, list[str]] = {}
     for each in found:
         status = f" [{clean(each.status)}]" if each.status else ""
@@ -404,26 +459,27 @@ def judged(operation: Operation, response: Response, values: Values, to: Sequenc
     failures: list[MsgctlError] = []
     if unknown := named.get(recipients.UNKNOWN):
         what = f"The response does not say whether {some_of(unknown)} {'was' if len(unknown) == 1 else 'were'} accepted"
-        hint = "Before sending again, check the message's delivery or the balance."
-        failures = [OutcomeUnknownError(what, hint, **response.attached())]
+        failures = [OutcomeUnknownError(what, check(sent), **response.attached())]
     elif refused := named.get(recipients.REFUSED):
         what = f"The service refused {some_of(refused)} ({len(refused)} of {plural(len(found), 'recipient')})"
-        failures = [ConditionError(what, **response.attached())]
+        failures = [ConditionError(what, reason="not_accepted", **response.attached())]
     return ServiceResult([response], outcomes=found, values=values, failures=failures)
 
 
-def some_of(names: Sequence[str]) -> str:
-    """Return at most five names, and how many more there are."""
-    return ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
+def left_out(symbols: Sequence[str]) -> str:
+    """Return the note about symbols that --gsm7 has left out."""
+    return f"--gsm7 left out {some_of([clean(symbol) for symbol in symbols], 20)}"
 
 
-def _refuse_optouts(values: Values, body: bytes | None) -> None:
+def some_of(names: Sequence[str], most: int = 5) -> str:
+    """Return at most ``most`` names, and the number of the others."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
+def _refuse_optouts(numbers: Sequence[str]) -> None:
     from msgctl.history import optouts
-    from msgctl.history.store import phones_of
 
-    country = values.get("country-code")
-    to = filter(None, phones_of(values, body))
-    if found := optouts.among(phones.meant(phone, str(country) if country else None) for phone in to):
+    if found := optouts.among(numbers):
         who = f"{found[0]} has" if len(found) == 1 else f"{', '.join(found)} have"
         fix = f"msgctl optout remove {' '.join(found)}"
         raise UsageError(f"{who} opted out of messages", f"To send anyway, add --ignore-optout, or run: {fix}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 from urllib.parse import urlencode, urlsplit
@@ -14,20 +14,21 @@ import typer
 from msgctl import values
 from msgctl.cli import abandon, fault_of, has_reader, prompts, serve
 from msgctl.cli.context import Context
-from msgctl.cli.requests import Country, CountryCode
+from msgctl.cli.requests import COUNTRY_VARIABLE, Country, CountryCode
 from msgctl.cli.tree import command, group
 from msgctl.config import profiles
 from msgctl.errors import (
     ConditionError,
     ConfigurationError,
     Interrupted,
+    NoProfileError,
     NotReachedError,
     OutcomeUnknownError,
     UsageError,
 )
 from msgctl.output.result import OwnResult, StreamResult
 from msgctl.storage import files
-from msgctl.text import shorten
+from msgctl.text import plural, shorten
 
 if TYPE_CHECKING:
     import httpx
@@ -45,6 +46,8 @@ CLICK_COLUMNS = ("name", "clicks")
 CREDIT_COLUMNS = ("status",)
 FAULT_COLUMNS = ("fault",)
 CLOCK_COLUMNS = ("time", "stopped")
+RESPONSES_COLUMNS = ("responses", "data", "entry_ids", "state", "words", "numbers", "balance", "errors", "verify")
+SHAPES_COLUMNS = ("line", "operation", "http_status", "reason", "body")
 INBOX_COLUMNS = ("time", "kind", "phone", "code", "text")
 INBOX_MORE = ("number", "state", "id", "credits", "segments", "history", "voice", "audio_code", "template", "values")
 FOLLOW_SECONDS = 0.5
@@ -84,6 +87,28 @@ command(app, "serve", *serve.SERVE_EXAMPLES)(serve.serve)
 command(app, "record", *serve.RECORD_EXAMPLES)(serve.record)
 
 
+@command(app, "shapes", "msgctl sandbox shapes exchanges.jsonl")
+def shapes(
+    context: Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="File from `msgctl sandbox record`.")],
+) -> OwnResult:
+    """List the recorded responses that msgctl does not understand.
+
+    A response is listed if msgctl cannot read it, or if it does not show whether a recipient was accepted, the state of
+    a message, the credits left, or that a code is correct. Refusals and failures of the service are not listed. With
+    -p, msgctl also knows the profile's own words.
+    """
+    from msgctl.cli.shapes import not_understood
+
+    context.check_fields(SHAPES_COLUMNS)
+    if named := context.options.profile or context.environ.get("MSGCTL_PROFILE"):
+        context.use_words_of(named)
+    found, number = not_understood(file)
+    if found:
+        context.note(f"msgctl does not understand {len(found)} of {plural(number, 'response')}.")
+    return OwnResult(found, SHAPES_COLUMNS, empty="msgctl understands every response.")
+
+
 @command(
     app,
     "inbox",
@@ -110,33 +135,50 @@ def inbox(
     Codes have a column of their own, for scripts.
     """
     from msgctl.sandbox.endpoints import MAX_WAIT
+    from msgctl.sandbox.handlers import KINDS
 
-    if phone is not None and country_code is not None:
+    if phone is not None and (country_code is not None or context.environ.get(COUNTRY_VARIABLE)):
         phone = Country(country_code).any(context, phone)
-    wanted: dict[str, Any] = {"phone": phone, "kind": kind}
-    if wait is not None:
-        wanted["wait"] = values.seconds(wait, "--wait", most=MAX_WAIT)
+    if kind is not None:
+        kind = values.choice(kind, KINDS, "--kind")
+    seconds = None if wait is None else values.seconds(wait, "--wait", most=MAX_WAIT)
     if follow and wait is not None:
         raise UsageError("Use either --follow or --wait, not both")
     context.check_fields((*INBOX_COLUMNS, *INBOX_MORE))
     sandbox = _Sandbox(context, base_url)
     if follow:
-        return StreamResult(_arriving(context, sandbox, wanted), INBOX_COLUMNS, view="inbox")
-    found = sandbox.ask("GET", "/inbox", **wanted)["messages"]
-    if wait is not None and not found:
-        raise ConditionError(f"No message arrived in {wanted['wait']:g} s")
+        return StreamResult(_arriving(context, sandbox, phone, kind), INBOX_COLUMNS, view="inbox")
+    found = _received(context, sandbox, phone, kind, seconds)
+    if seconds is not None and not found:
+        raise ConditionError(f"No message arrived in {seconds:g} s", reason="no_message")
     empty = f"No {kind + ' ' if kind else ''}messages{f' to {phone}' if phone else ''} yet."
     return OwnResult(found, INBOX_COLUMNS, view="inbox", empty=empty)
 
 
-def _arriving(context: Context, sandbox: _Sandbox, wanted: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _received(
+    context: Context, sandbox: _Sandbox, phone: str | None, kind: str | None, seconds: float | None
+) -> list[Mapping[str, Any]]:
+    """Return the messages of a kind; wait up to ``seconds`` for the first one."""
+    deadline = context.monotonic() + (seconds or 0)
+    after = None
+    while True:
+        wait = None if seconds is None else max(0, deadline - context.monotonic())
+        messages = sandbox.ask("GET", "/inbox", phone=phone, after=after, wait=wait)["messages"]
+        found = [each for each in messages if kind in (None, each.get("kind"))]
+        if found or not messages or seconds is None:
+            return found
+        after = messages[-1].get("number")
+
+
+def _arriving(context: Context, sandbox: _Sandbox, phone: str | None, kind: str | None) -> Iterator[Mapping[str, Any]]:
     """Yield messages as they arrive, until the reader of standard output is gone."""
     last = 0
     try:
         while fault_of(context.stdout) is None and has_reader(context.stdout):
-            for message in sandbox.ask("GET", "/inbox", **wanted, after=last)["messages"]:
+            for message in sandbox.ask("GET", "/inbox", phone=phone, after=last)["messages"]:
                 last = message.get("number", last)
-                yield message
+                if kind in (None, message.get("kind")):
+                    yield message
             context.sleep(FOLLOW_SECONDS)
     except KeyboardInterrupt:  # the usual way to end it
         abandon(context.stdout)
@@ -220,12 +262,33 @@ def clock(
     return OwnResult({name: done[name] for name in CLOCK_COLUMNS}, CLOCK_COLUMNS)
 
 
+@command(app, "responses", "msgctl sandbox responses observed", "msgctl sandbox responses")
+def responses(
+    context: Context,
+    *,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help=f"New responses: {serve.RESPONSES_HELP}"),
+    ] = None,
+    base_url: BaseUrl = None,
+) -> OwnResult:
+    """Choose or show the form of the sandbox's responses.
+
+    "observed" responds like services in use, and "mixed" chooses any combination at random for each request. A TOML
+    file sets each key: `man msgctl-sandbox` lists the keys and their values.
+    """
+    context.check_fields(RESPONSES_COLUMNS)
+    settings = {} if name is None else serve.response_settings(name, "NAME")
+    done = _Sandbox(context, base_url).ask("POST" if settings else "GET", "/responses", **settings)
+    return OwnResult({name: done.get(name) for name in RESPONSES_COLUMNS}, RESPONSES_COLUMNS)
+
+
 @command(app, "reset", "msgctl sandbox reset", "msgctl sandbox reset --yes", asks=True)
 def reset(context: Context, base_url: BaseUrl = None) -> None:
     """Delete everything in the sandbox, and start again.
 
-    This removes messages, codes, blocked numbers, short URLs and their clicks, faults, and changes of the clock. The
-    balance is 1000 credits again.
+    This removes messages, codes, blocked numbers, short URLs and their clicks, faults, and changes of the clock and of
+    the responses. The balance is 1000 credits again.
     """
     from msgctl.sandbox import emulator
 
@@ -297,15 +360,19 @@ class _Sandbox:
 def _served_at(context: Context, base_url: str | None) -> str | None:
     """Return --base-url, or the base URL of the profile or the environment in use; None for the one in this process.
 
-    The default profile does not count: it may be the real service's.
+    The default profile does not count: it may be the real service's. MSGCTL_BASE_URL needs no account, because no key
+    is sent.
     """
     named = context.options.profile or context.environ.get("MSGCTL_PROFILE")
-    if base_url is not None:
-        if fault := profiles.base_url_fault(base_url, allow_http=True):  # no key is sent
-            raise UsageError(f"--base-url {fault}: {values.quote(base_url)}")
-    elif named or context.environ.get("MSGCTL_BASE_URL"):
-        return None if context.profile.is_sandbox else context.profile.base_url
-    return base_url
+    source, url = "--base-url", base_url
+    if base_url is None:
+        source, url = "MSGCTL_BASE_URL", context.environ.get("MSGCTL_BASE_URL") or None
+        if named or url:
+            with suppress(NoProfileError):
+                return None if context.profile.is_sandbox else context.profile.base_url
+    if url is not None and (fault := profiles.base_url_fault(url, allow_http=True)):
+        raise UsageError(f"{source} {fault}: {values.quote(profiles.without_secrets(url))}")
+    return url
 
 
 def _document(response: httpx.Response, returns: Mapping[str, Any]) -> dict[str, Any]:
@@ -327,7 +394,7 @@ def _document(response: httpx.Response, returns: Mapping[str, Any]) -> dict[str,
 
 
 def _is_a(value: object, kind: Any) -> bool:
-    """Tell whether a value is of a type such as ``str`` or ``list[str]``."""
+    """Return whether a value is of a type such as ``str`` or ``list[str]``."""
     if get_origin(kind) is list:
         (element,) = get_args(kind)
         return isinstance(value, list) and all(isinstance(each, get_origin(element) or element) for each in value)

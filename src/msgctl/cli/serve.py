@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import select
 import shlex
 import tempfile
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     import httpx
 
     from msgctl.sandbox.emulator import Network
-    from msgctl.sandbox.protocol import SandboxRequest
+    from msgctl.sandbox.protocol import Redact, SandboxRequest
     from msgctl.sandbox.server import Respond, Server
 
 FAULT_HELP = (
@@ -38,10 +39,16 @@ FAULT_HELP = (
     "truncate, garbage."
 )
 
+RESPONSES_HELP = "documented, observed, mixed or a TOML file."
+
+MAX_SETTINGS = 2**20
+"""The bytes of a TOML file for --responses."""
+
 SERVE_EXAMPLES = (
     "msgctl sandbox serve --port 8520 --client 12345 --key test --credits 100",
     "msgctl sandbox serve --port 0 --json",
     "msgctl sandbox serve --fault 503:0.1 --fault drop:0.05:/send-sms --seed 7",
+    "msgctl sandbox serve --responses observed",
 )
 
 RECORD_EXAMPLES = ("msgctl sandbox record --to exchanges.jsonl -p main",)
@@ -58,14 +65,14 @@ class Listening:
         typer.Option("--allow-host", metavar="NAME", help="Also accept requests for this host name (repeatable)."),
     ] = None
 
-    def server(self, context: Context) -> Server:
+    def server(self, context: Context, redact: Redact) -> Server:
         """Open a server that logs to standard error. Raises UsageError, and ConfigurationError if it cannot listen."""
         from msgctl.sandbox.server import Server
 
         port = values.whole_number(self.port, "--port", most=65535)
         log = (lambda _: None) if context.options.quiet else _log
         try:
-            server = Server(self.host, port, log, self.allow_host or ())
+            server = Server(self.host, port, log, self.allow_host or (), redact)
         except (OSError, UnicodeError) as error:
             # After its reason, Python repeats the address.
             reason = (getattr(error, "strerror", None) or "the address is malformed").partition(" (while")[0]
@@ -118,6 +125,9 @@ def serve(
         str | None,
         typer.Option("--clock", metavar="CHANGE", help="Set the clock: stop, +10m, or a time to stop it at."),
     ] = None,
+    responses: Annotated[
+        str, typer.Option("--responses", metavar="NAME", help=f"Respond as services do: {RESPONSES_HELP}")
+    ] = "documented",
     replay: Annotated[
         str | None,
         typer.Option("--replay", metavar="FILE", help="Replay responses that `msgctl sandbox record` wrote to a file."),
@@ -129,11 +139,12 @@ def serve(
     As soon as it accepts connections, it prints the address of its inbox page, the base URL and the variables to
     export. It writes one log line per request on standard error.
     """
+    from msgctl.http.redaction import redact_body
     from msgctl.sandbox import faults
     from msgctl.sandbox.emulator import Emulator
-    from msgctl.sandbox.endpoints import MAX_NUMBER, credit, set_clock
+    from msgctl.sandbox.endpoints import MAX_NUMBER, choose_responses, credit, set_clock
     from msgctl.sandbox.protocol import BASE_PATH
-    from msgctl.sandbox.recording import replayer
+    from msgctl.sandbox.recording import recorded_lines, replayer
 
     client = values.client(account.client)
     if key_fault := profiles.key_fault(account.key):
@@ -142,16 +153,18 @@ def serve(
     chosen = None if seed is None else values.whole_number(seed, "--seed")
     for spec in fault or []:
         faults.parse(spec)
+    settings = response_settings(responses, "--responses")
     operate = None
     if replay is not None:
-        with files.explained("read", Path(replay)):
-            lines = Path(replay).read_text(encoding="utf-8", errors="replace").splitlines()
-        operate = replayer(lines, quote(replay))
+        if responses != "documented":
+            raise UsageError("Use either --replay or --responses, not both")
+        operate = replayer(recorded_lines(Path(replay)), quote(replay), redact_body)
     amount = None if account.credits is None else values.whole_number(account.credits, "--credits", most=MAX_NUMBER)
     path = account.path(context)
     with files.explained("use", path):
         is_new = not path.is_file() or path.stat().st_size == 0
-    server = listening.server(context)
+    redact = redacting(account.key)
+    server = listening.server(context, redact)
     base_url = server.origin + BASE_PATH
     emulator = Emulator(
         path,
@@ -162,20 +175,55 @@ def serve(
         base_url=base_url,
         operate=operate,
         allowed=allowed,
+        redact=redact,
     )
     context.stack.enter_context(closing(emulator))
     if amount is not None and is_new:  # a restarted server continues with what was left
         credit(emulator, credits=amount)
     faults.replace_all(emulator, *(fault or []))
+    choose_responses(emulator, **settings)
     if clock is not None:
         set_clock(emulator, change=clock)
     # Programs, and msgctl itself, find the server by these; the key is not a secret.
     variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(client), "MSGCTL_KEY": account.key}
-    exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
     page = f"{server.origin}/"
     document = {"base_url": base_url, "page": page, "client": client, "key": account.key, "pid": os.getpid()}
-    announcement = TextResult(f"# inbox page: {page}\n{exports}", document)
+    announcement = TextResult(f"# inbox page: {page}\n{exports(variables)}", document)
     _serve_until_stopped(context, server, emulator.respond, announcement, page if open_page else None)
+
+
+def redacting(key: str) -> Redact:
+    """Return a function that removes the key, in any spelling, and the values of parameters ``key`` from a text."""
+    from msgctl.http.redaction import redact
+    from msgctl.sandbox.protocol import masked
+
+    return lambda text: masked(redact(text, key))
+
+
+def response_settings(chosen: str, name: str) -> dict[str, Any]:
+    """Return the checked settings of the responses with a name, or in a TOML file. Raises UsageError.
+
+    ``name`` is the option or argument, for messages.
+    """
+    import tomllib
+
+    from msgctl.sandbox.responses import NAMES, checked
+
+    if chosen in NAMES:
+        return {"responses": chosen}
+    path = Path(values.short_text(chosen, name))
+    with files.explained("read", path):
+        if not path.exists():
+            raise UsageError(f"{name} must be {RESPONSES_HELP.rstrip('.')}, not {quote(chosen)}")
+    content = files.read_limited(path, MAX_SETTINGS)
+    try:
+        settings = tomllib.loads(content.decode())
+    except ValueError as error:  # invalid UTF-8 too
+        raise UsageError(f"{quote(chosen)} is not TOML: {clean(str(error))}") from None
+    if not settings:
+        raise UsageError(f"{quote(chosen)} has no settings")
+    checked(settings, f"{quote(chosen)}: ")
+    return settings
 
 
 def record(
@@ -187,35 +235,60 @@ def record(
 ) -> None:
     """Forward requests to the service and record each exchange.
 
-    The service is that of the profile. The requests are real: they cost credits and send messages. Programs need the
-    account's own client and key, which are not recorded; phone numbers and texts are.
+    It forwards to the profile's service. The requests are real: they cost credits and send messages.
+
+    It prints the variables to export, with a random key. Requests with this key are forwarded with the profile's key,
+    which is neither recorded nor returned. Phone numbers and messages are recorded.
 
     `msgctl sandbox serve --replay FILE` then replays the responses.
     """
+    import httpx
+
     from msgctl.http.redaction import redact_body
     from msgctl.http.transport import NetworkTransport
     from msgctl.sandbox.protocol import BASE_PATH
-    from msgctl.sandbox.recording import recorder
+    from msgctl.sandbox.recording import recorder, with_key
 
     profile = context.profile
     if profile.is_sandbox:
         raise UsageError("The sandbox itself cannot be recorded", "Choose the profile of a service with -p.")
+    client, key = profile.credential()
+    own_key = secrets.token_hex(16)
     transport = context.stack.enter_context(closing(NetworkTransport(profile.base_url)))
 
     def forward(request: SandboxRequest) -> httpx.Response:
+        request = with_key(request, own_key, key)
         url = profile.base_url + request.path.removeprefix(BASE_PATH) + (f"?{request.query}" if request.query else "")
         passed = ("accept", "content-type", "user-agent")
         headers = {name: value for name, value in request.headers.items() if name in passed}
-        return fetch(transport, request.method, url, headers, request.body, context.options.timeout, "the service")
+        found = fetch(transport, request.method, url, headers, request.body, context.options.timeout, "the service")
+        shown = {name: value for name, value in found.headers.items() if name == "content-type"}
+        return httpx.Response(found.status_code, headers=shown, content=redact_body(found.content, key))
 
-    server = listening.server(context)
-    with files.explained("write", Path(to)):
-        descriptor = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    server = listening.server(context, redacting(own_key))
+    with files.explained("write", path := Path(to)):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with files.explained("protect", path):
+            os.fchmod(descriptor, 0o600)  # an existing file may be readable by others
+        files.check(path, os.fstat(descriptor))
         base_url = server.origin + BASE_PATH
-        text = f"# recording to {clean(to)}\nexport MSGCTL_BASE_URL={shlex.quote(base_url)}\n"
-        document = {"base_url": base_url, "service": profile.base_url, "file": to, "pid": os.getpid()}
+        variables = {"MSGCTL_BASE_URL": base_url, "MSGCTL_CLIENT": str(client), "MSGCTL_KEY": own_key}
+        text = f"# recording to {clean(to)}\n{exports(variables)}"
+        document = {
+            "base_url": base_url,
+            "client": client,
+            "key": own_key,
+            "service": profile.base_url,
+            "file": to,
+            "pid": os.getpid(),
+        }
         _serve_until_stopped(context, server, recorder(forward, redact_body, file), TextResult(text, document))
+
+
+def exports(variables: Mapping[str, str]) -> str:
+    """Return the lines that export variables in a shell."""
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
 
 
 def fetch(

@@ -7,21 +7,21 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import segments as counting
-from msgctl import values
 from msgctl.cli import bulk_options, requests
 from msgctl.cli.context import Context
 from msgctl.cli.requests import MessageFile, MessageOptions, Numbers, Phones, TemplateOptions, read_message
 from msgctl.cli.tree import command, group
-from msgctl.errors import UsageError
 from msgctl.output.result import OwnResult, Result
 from msgctl.text import plural
-from msgctl.values import quote
 
 app = group("Send text messages.")
 
 Gsm7 = Annotated[
     bool,
-    typer.Option("--gsm7", help="Replace letters outside GSM-7 (á → a) so the message needs fewer segments."),
+    typer.Option(
+        "--gsm7",
+        help="Replace letters outside GSM-7 (á → a) and leave out emoji, so that the message needs fewer segments.",
+    ),
 ]
 
 
@@ -52,7 +52,7 @@ def send(
     phones = numbers.all(context, phone, sms=True)
     sms = _text(context, read_message(context, *message), gsm7=gsm7, recipients=len(phones))
     given = {"phone": phones, "sms": sms, "country-code": numbers.code(context)}
-    return requests.send(context, ops.SEND_SMS, given, options, wait)
+    return requests.send(context, ops.SEND_SMS, given, options, wait, numbers=numbers)
 
 
 @command(
@@ -83,14 +83,9 @@ def bulk_send(
     """
     from msgctl.cli import bulk
 
-    template = message.read(context)
-
-    def checked(filled: str) -> str:
-        text = values.prose(filled)
-        return _in_gsm7(text) if gsm7 else text
-
+    templates = {"sms": message.read(context)}
     fixed = {"country-code": numbers.code(context)}
-    return bulk.start(context, ops.SEND_SMS, source, numbers, limits, fixed, {"sms": template}, checked, rules)
+    return bulk.start(context, ops.SEND_SMS, source, numbers, limits, fixed, templates, rules=rules, gsm7=gsm7)
 
 
 @command(app, "segments", "msgctl sms segments 'Su pedido está listo'", "msgctl sms segments --json < notice.txt")
@@ -107,18 +102,12 @@ def segments(
     return OwnResult({**count, "not_gsm7": list(count["not_gsm7"])}, tuple(count))
 
 
-def _in_gsm7(text: str) -> str:
-    """Return a message written in the GSM-7 alphabet."""
-    written = counting.to_gsm7(text)
-    if not written.strip():
-        raise UsageError(f"Nothing is left of {quote(text)} in GSM-7", "Send it without --gsm7.")
-    return written
-
-
 def _text(context: Context, text: str, *, gsm7: bool, recipients: int = 1) -> str:
     """Return the text of an SMS, with ``gsm7`` in that alphabet; else a note says how many credits that would save."""
     if gsm7:
-        return _in_gsm7(text)
-    if (saved := counting.saved_by_gsm7(text) * recipients) > 0:
-        context.note(f"--gsm7 would save {plural(saved, 'credit')}")
+        text, left_out = counting.to_gsm7(text)
+        if left_out:
+            context.note(requests.left_out(left_out))
+    elif saved := counting.saved_by_gsm7(text):
+        context.note(f"--gsm7 would save {plural(saved * recipients, 'credit')}")
     return text

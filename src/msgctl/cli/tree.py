@@ -21,6 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from msgctl.cli.context import Context, global_options
 from msgctl.errors import UsageError
 from msgctl.operations import Effect, Operation
+from msgctl.text import clean
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -76,7 +77,7 @@ class Command(_WithGlobalOptions, TyperCommand):
             # An empty variable in -m $TEXT --dry-run would otherwise send "--dry-run", and -m=Hello "=Hello".
             name = each.partition("=")[0] if each.startswith("--") else each
             if before in longest and name in options:
-                hint = f"To give it as the value: {shlex.quote(f'{longest[before]}={each}')}"
+                hint = f"To give it as the value: {clean(shlex.quote(f'{longest[before]}={each}'))}"
                 raise UsageError(f"{before} needs a value; {name} is an option", hint)
             if before not in longest and each[2:3] == "=" and (short := each[:2]) in longest:
                 hint = f"Write {short} {options[short].metavar} or {longest[short]}={options[short].metavar}."
@@ -104,7 +105,7 @@ class CommandGroup(_WithGlobalOptions, TyperGroup):
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             from msgctl.cli import errors
 
-            raise errors.no_command(ctx, args[0])
+            raise errors.no_command(ctx, *args[:2])
         return super().resolve_command(ctx, args)
 
 

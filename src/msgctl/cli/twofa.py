@@ -10,8 +10,12 @@ from msgctl.cli import prompts, requests
 from msgctl.cli.context import Context
 from msgctl.cli.requests import Numbers, Phone, option
 from msgctl.cli.tree import command, group
-from msgctl.errors import UsageError
+from msgctl.delivery import words
+from msgctl.errors import Cancelled, RefusedError, UsageError
+from msgctl.http.response import SERVICE_ERROR
+from msgctl.operations import Effect
 from msgctl.output.result import Result
+from msgctl.text import plural
 
 app = group("Send and verify codes by SMS, call or chat app.")
 
@@ -40,6 +44,16 @@ class CodeRecipient(NamedTuple):
         return {"phone": number, "app-name": name, "country-code": numbers.code(context)}
 
 
+VerificationVoice = Annotated[
+    str | None,
+    typer.Option(
+        "--voice",
+        metavar="NAME",
+        help=f"Voice that speaks the code: {', '.join(ops.VERIFICATION_VOICES)}. [required unless in the profile]",
+    ),
+]
+
+
 @command(app, "send-sms", "msgctl 2fa send-sms 573001234567 --app-name Shop", performs=ops.SMS_2FA)
 def send_sms(context: Context, to: CodeRecipient, numbers: Numbers) -> Result:
     """Send a verification code by SMS."""
@@ -55,14 +69,7 @@ def send_sms(context: Context, to: CodeRecipient, numbers: Numbers) -> Result:
 def send_call(
     context: Context,
     to: CodeRecipient,
-    voice: Annotated[
-        str | None,
-        typer.Option(
-            "--voice",
-            metavar="NAME",
-            help=f"Voice that speaks the code: {', '.join(ops.VERIFICATION_VOICES)}. [required unless in the profile]",
-        ),
-    ] = None,
+    voice: VerificationVoice = None,
     retries: Annotated[str, option(ops.CALL_2FA.field("retries"), "N")] = "1",
     *,
     numbers: Numbers,
@@ -124,4 +131,116 @@ def verify(
     if not code:
         raise UsageError("The code is empty", "Give the code that the phone received.")
     given["code"] = values.short_text(code, "--code")
-    return requests.run(context, ops.VERIFY_2FA, given)
+    try:
+        return requests.run(context, ops.VERIFY_2FA, given)
+    except RefusedError as error:
+        raise _explained(context, error) from None
+
+
+MAX_TRIES = 3
+"""Codes that `2fa ask` checks, and codes that it sends."""
+WAYS = {"sms": ops.SMS_2FA, "call": ops.CALL_2FA, "chatapp": ops.CHATAPP_2FA}
+BY_WAY = {"sms": "by SMS", "call": "by call", "chatapp": "by chat app"}
+
+
+@command(
+    app,
+    "ask",
+    "msgctl 2fa ask 573001234567 --app-name Shop",
+    "msgctl 2fa ask 573001234567 --app-name Shop --via sms,call --voice Mia",
+    effect=Effect.SENDS,
+)
+def ask(
+    context: Context,
+    to: CodeRecipient,
+    via: Annotated[
+        str,
+        typer.Option(
+            "--via",
+            metavar="WAYS",
+            help="How to send codes, in this order: sms, call, chatapp, or several with commas.",
+        ),
+    ] = "sms",
+    voice: VerificationVoice = None,
+    code: Annotated[
+        str | None,
+        typer.Option("--code", metavar="CODE", help="Only -, which reads codes from standard input, one per line."),
+    ] = None,
+    *,
+    numbers: Numbers,
+) -> Result:
+    """Send a code, ask for it, and check it; exit 1 if it is wrong.
+
+    There are three tries. Enter without a code sends another code, by the next way of --via; at most three codes are
+    sent. Standard output has nothing but the result of the last check.
+    """
+    context.operation = ops.SMS_2FA
+    ways = list(dict.fromkeys(values.choice(each.strip(), [*WAYS], "way") for each in via.split(",")))
+    if code not in (None, "-"):
+        raise UsageError("--code must be -, to read codes from standard input", "To check a code: msgctl 2fa verify")
+    if code is None and not context.stdin.isatty():
+        raise UsageError("Cannot ask for the code: this is not a terminal", "Give --code - to read standard input.")
+    given = to.values(context, numbers, sms="sms" in ways)
+    messages = dict.fromkeys(ways, given)
+    if "call" in ways:
+        messages["call"] = {
+            **given,
+            "retries": "1",
+            "voice": requests.voice(context, voice, ops.CALL_2FA.field("voice")),
+        }
+    if context.options.dry_run:
+        return requests.run(context, WAYS[ways[0]], messages[ways[0]])
+    requests.check_fields(context, ops.VERIFY_2FA)
+    sent, tries, error = 0, 0, RefusedError("No code was given")
+    typed = ""
+    while tries < MAX_TRIES:
+        if not typed and sent < MAX_TRIES:
+            way = ways[sent % len(ways)]
+            result = requests.perform(context, WAYS[way], messages[way])
+            for failure in result.failures:
+                raise failure
+            sent += 1
+            context.note(f"A code was sent to {given['phone']} {BY_WAY[way]}.")
+        again = f" (Enter: another {BY_WAY[ways[sent % len(ways)]]})" if sent < MAX_TRIES else ""
+        typed = _typed_code(context, f"Code{again}: ", asks=code is None)
+        tries += bool(typed) or sent == MAX_TRIES
+        if typed:
+            try:
+                return requests.run(context, ops.VERIFY_2FA, {**given, "code": typed})
+            except RefusedError as refusal:
+                error = _explained(context, refusal)
+                if refusal.http_status not in (200, 400, SERVICE_ERROR):
+                    raise error from None
+            if tries < MAX_TRIES:
+                context.note(f"{error.message}. {plural(MAX_TRIES - tries, 'try', 'tries')} left.")
+    raise error
+
+
+def _typed_code(context: Context, prompt: str, *, asks: bool) -> str:
+    """Return a code without spaces, from the terminal or a line of standard input; empty if none was typed."""
+    if asks:
+        try:
+            line = prompts.ask(context, prompt)
+        except Cancelled:
+            raise Cancelled("Cancelled", consequence="no code was verified") from None
+    else:
+        content = context.stdin.buffer.readline(prompts.LONGEST_LINE)
+        if not content:
+            raise RefusedError("Standard input ended before the right code")
+        line = content.decode("utf-8", "replace")
+    return "".join(char for char in line if char.isprintable() and not char.isspace())
+
+
+def _explained(context: Context, error: RefusedError) -> RefusedError:
+    """Return the refusal of a code in plain words; the service's message follows with -v."""
+    found = words(f"{error.record.get('error')} {error.record.get('msg')}")
+    if error.http_status not in (400, SERVICE_ERROR) or {"code", "codigo"}.isdisjoint(found):
+        return error
+    return RefusedError(
+        "The code is wrong, used or expired",
+        f"{error.message}." if context.options.verbose else None,
+        http_status=error.http_status,
+        record=error.record,
+        body=error.body,
+        document=error.document,
+    )

@@ -50,7 +50,7 @@ def shorten(
 @command(
     app,
     "stats",
-    "msgctl url stats offers --since 7d",
+    "msgctl url stats offers",
     "msgctl url stats offers --since 2026-01-01 --until 2026-01-31",
     "msgctl url stats offers --since 30d --category country -o csv",
     performs=ops.URL_STATISTIC,
@@ -58,7 +58,7 @@ def shorten(
 def stats(
     context: Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the short URL.")],
-    since: Annotated[str, option(ops.URL_STATISTIC.field("since"), "DATE")],
+    since: Annotated[str, option(ops.URL_STATISTIC.field("since"), "DATE")] = "7d",
     until: Annotated[str | None, option(ops.URL_STATISTIC.field("until"), "DATE")] = None,
     category: Annotated[str | None, option(ops.URL_STATISTIC.field("category"), "C")] = None,
 ) -> Result:

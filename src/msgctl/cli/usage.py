@@ -1,30 +1,29 @@
 """`msgctl usage`: messages and credits, summed over single sends and jobs."""
 
-import sqlite3
 from collections import defaultdict
-from datetime import date
+from datetime import date, datetime
 from typing import Annotated
 
 import typer
 
+from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import Context
-from msgctl.cli.history import Period, read_jobs
+from msgctl.cli.history import Period
 from msgctl.cli.tree import command, group
-from msgctl.history.store import GROUPINGS, Sum, reading, sums
+from msgctl.errors import ConfigurationError
+from msgctl.history.store import GROUPINGS, SECONDS, reading
+from msgctl.jobs.index import Sum
 from msgctl.jobs.spec import JobSpec
+from msgctl.jobs.store import Store
 from msgctl.output.result import OwnResult
+from msgctl.storage import files
+from msgctl.text import timestamp
 
 app = group("Messages and credits by day, month, command, job, country or profile.")
 
 MOST_DAYS = 31
 """The longest period that is summed by day unless --by says otherwise."""
-
-_OF_JOB = """
-    SELECT strftime('%Y-%m-%dT%H:%M:%SZ', ended, 'unixepoch') AS time, :of AS profile, :by AS command, :job AS job,
-    phone, result.state AS outcome, coalesce(CAST(credits AS NUMERIC), 0) + spent AS credits
-    FROM recipient JOIN result USING (line) JOIN request ON number = request
-"""
 
 
 @command(
@@ -52,21 +51,38 @@ def usage(
     context.check_fields(columns)
     filters = {**period.times(context.today()), "profile": context.options.profile}
 
-    def of_job(job: str, spec: JobSpec, db: sqlite3.Connection) -> list[Sum]:
-        return sums(db, _OF_JOB, grouping, {**filters, "of": spec.profile, "by": spec.command, "job": job})
-
-    with reading() as history:
-        found = [] if history is None else history.sums(grouping, filters)
-    found += read_jobs(None, filters["profile"], of_job, context.warn)
     totals: dict[str | None, list[float]] = defaultdict(lambda: [0, 0])
-    for each in found:
-        totals[each.group][0] += each.messages
-        totals[each.group][1] += each.credits
+    with reading() as history:
+        for each in [] if history is None else history.sums(grouping, filters):
+            totals[each.group][0] += each.messages
+            totals[each.group][1] += each.credits
+    with Store(files.state("jobs")).index() as index:
+        for job in index.jobs:
+            try:
+                spec = index.facts(job).spec
+                if spec.performs is not ops.BLOCK_PHONE and filters["profile"] in (None, spec.profile):
+                    for one in index.sums(job):
+                        if (filters["since"] or "") <= timestamp(one.minute)[:SECONDS] < (filters["until"] or "9"):
+                            group = _group(grouping, job, spec, one)
+                            totals[group][0] += one.messages
+                            totals[group][1] += one.credits
+            except ConfigurationError as error:
+                context.warn(f"Job {job} is not included: {error.message}")
     rows = [
         {grouping: name, "messages": messages, "credits": _plain(charged)}
         for name, (messages, charged) in sorted(totals.items(), key=lambda item: item[0] or "")
+        if messages or charged
     ]
     return OwnResult(rows, columns, empty="No messages were sent in this period.")
+
+
+def _group(grouping: str, job: str, spec: JobSpec, found: Sum) -> str | None:
+    """Return the group of messages of a job; days begin at midnight of this machine's time zone."""
+    if grouping in ("day", "month"):
+        day = datetime.fromtimestamp(found.minute).astimezone().date().isoformat()
+        return day if grouping == "day" else day[: len("2026-12")]
+    groups = {"command": spec.command, "job": job, "country": found.country, "profile": spec.profile}
+    return groups[grouping]
 
 
 def _default(period: Period, today: date) -> str:

@@ -17,6 +17,8 @@ MOST_SECONDS = 60
 
 BY_HAND = "Run the command by hand to see why."
 
+DIAGNOSE = "See what is wrong with: keyring diagnose"
+
 SERVICE = "msgctl"
 """The name of msgctl in the keychain."""
 
@@ -24,7 +26,7 @@ SERVICE = "msgctl"
 def key_of_command(place: str, command: str) -> str:
     """Run a key command in the shell and return the first line that it prints.
 
-    ``place`` is what messages call the setting. Raises ConfigurationError.
+    Messages call the setting ``place``. Raises ConfigurationError.
     """
     import subprocess
 
@@ -51,44 +53,65 @@ def key_of_command(place: str, command: str) -> str:
     return key
 
 
-def key_in_keychain(profile: str) -> str:
-    """Return the key of a profile. Raises ConfigurationError."""
+def key_in_keychain(place: str, profile: str, address: str | None) -> str:
+    """Return the key of a profile at an address; messages call the setting ``place``. Raises ConfigurationError.
+
+    An entry belongs to one address: if the profile's address changes, the key is not sent to the new one.
+    """
+    with _keyring(place) as keyring:
+        key: str | None = keyring.get_password(SERVICE, _entry(profile, address))
+        if key is not None:
+            return key
+        is_old = keyring.get_password(SERVICE, profile) is not None
+    reason = ", only one without an address, from an earlier version" if is_old else ""
+    raise ConfigurationError(
+        f"{place}: the keychain has no key for {address}{reason}",
+        f"Enter the key with: msgctl profile set {profile} --keyring",
+    )
+
+
+def save_in_keychain(profile: str, address: str | None, key: str) -> None:
+    """Store the key of a profile at an address. Raises ConfigurationError, even if the keychain ignores the key."""
     with _keyring() as keyring:
-        key: str | None = keyring.get_password(SERVICE, profile)
-    if key is None:
-        raise ConfigurationError(
-            f'The keychain has no key for profile {profile} (service "{SERVICE}")',
-            f"msgctl profile set {profile} --keyring",
-        )
-    return key
+        keyring.set_password(SERVICE, _entry(profile, address), key)
+        if keyring.get_password(SERVICE, _entry(profile, address)) != key:  # keyring's null backend stores nothing
+            raise ConfigurationError(
+                f"The system's keychain did not store the key (backend {type(keyring.get_keyring()).__name__})",
+                f"{DIAGNOSE}. Or use --key-stdin or --key-command without --keyring.",
+            )
+        _delete(keyring, profile)
 
 
-def save_in_keychain(profile: str, key: str) -> None:
-    """Store the key of a profile. Raises ConfigurationError."""
+def delete_from_keychain(profile: str, address: str | None) -> None:
+    """Delete the key of a profile at an address, if there is one. Raises ConfigurationError."""
     with _keyring() as keyring:
-        keyring.set_password(SERVICE, profile, key)
+        _delete(keyring, _entry(profile, address))
+        _delete(keyring, profile)
 
 
-def delete_from_keychain(profile: str) -> None:
-    """Delete the key of a profile, if there is one. Raises ConfigurationError."""
-    with _keyring() as keyring:
-        if keyring.get_password(SERVICE, profile) is not None:
-            keyring.delete_password(SERVICE, profile)
+def _entry(profile: str, address: str | None) -> str:
+    """Return the name of an entry. Earlier versions used the profile's name only."""
+    return f"{profile} {address}"
+
+
+def _delete(keyring: Any, entry: str) -> None:
+    if keyring.get_password(SERVICE, entry) is not None:
+        keyring.delete_password(SERVICE, entry)
 
 
 @contextmanager
-def _keyring() -> Iterator[Any]:
+def _keyring(place: str = "The system's keychain") -> Iterator[Any]:
+    """Yield the keyring package, and convert its errors to ConfigurationError; messages begin with ``place``."""
     try:
         import keyring
         from keyring.errors import KeyringError
     except ImportError:
+        from msgctl import extras
+
         raise ConfigurationError(
-            "The system's keychain needs the keyring package, which is not installed",
-            "pip install 'msgctl[keyring]'",
+            f"{place} needs the keyring package, which is not installed", f"Install it: {extras.install('keyring')}"
         ) from None
     try:
         yield keyring
     except (KeyringError, OSError, RuntimeError) as error:
-        raise ConfigurationError(
-            f"Cannot use the system's keychain: {type(error).__name__}", "See what is wrong with: keyring diagnose"
-        ) from None
+        raise ConfigurationError(f"{place} cannot be used: {type(error).__name__}", DIAGNOSE) from None

@@ -1,8 +1,10 @@
 """Profiles: where the service is, and which credentials and defaults to use.
 
-A profile chosen with ``-p`` is used unchanged. Otherwise MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY override the one
-that MSGCTL_PROFILE or ``default_profile`` names. The sandbox takes nothing from the environment, however it was chosen,
-so that it never reaches the real service.
+A profile chosen with ``-p`` is used unchanged. Otherwise MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY override the
+profile that MSGCTL_PROFILE or ``default_profile`` specifies. The sandbox takes nothing from the environment, however it
+was chosen, so that it never reaches the real service.
+
+The environment is trusted less than a profile: a variable by itself never sends a stored key to another address.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from msgctl.config.file import ConfigFile
 from msgctl.errors import ConfigurationError, NoProfileError
@@ -29,11 +31,21 @@ ENVIRONMENT = "environment"
 
 LARGEST_CLIENT = 2**63 - 1
 LONGEST_KEY = 4096
+MIN_KEY = 6
+"""Characters that a key needs to be masked wherever it appears (see `msgctl.http.redaction`)."""
+SHORT_KEY = f"The key has fewer than {MIN_KEY} characters: msgctl masks it only if it is the whole value of a parameter"
 
 VARIABLES = {"base_url": "MSGCTL_BASE_URL", "client": "MSGCTL_CLIENT", "key": "MSGCTL_KEY"}
-URL_HINT = "Use https://HOST/api/v1. Plain http is allowed to loopback addresses, or with allow_http = true."
+URL_HINT = (
+    "Use https://HOST/api/v1. Plain http is allowed for loopback addresses, "
+    "and with allow_http = true for the profile's own address."
+)
 KEY_HINT = "You will find client and key in the account's Security menu."
 ADD_HINT = "Add a profile with: msgctl profile add NAME. Or try the sandbox: msgctl -p sandbox balance"
+
+WORDS = ("delivered", "failed", "verified")
+"""The keys of the setting ``words``."""
+_WORDS_HINT = 'Write it like this: words = {delivered = ["RECEIVED"], failed = [], verified = ["EXITOSO"]}'
 
 _FIXES = {
     "base_url": "--base-url URL",
@@ -46,7 +58,7 @@ _FIXES = {
     "timezone": "--timezone ZONE",
 }
 """The option of `msgctl profile set` for a setting."""
-OPTIONS = ("country_code", "app_name", "voice", "timezone", "history", "keep_days")
+OPTIONS = ("country_code", "app_name", "voice", "timezone", "history", "keep_days", "words")
 """The settings that a profile need not have."""
 KEY_SOURCES = ("key", "key_command", "keyring")
 _NOT_SHOWN = frozenset({"base_url", "key", "key_command"})
@@ -60,6 +72,14 @@ _AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^\[\]:]+))(?
 _NAME = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*(?![0-9]+\.?$)[a-z0-9_-]{1,63}\.?", re.I | re.A)
 
 
+def are_words(value: object) -> bool:
+    """Return whether a value can be the setting ``words``."""
+    return isinstance(value, dict) and all(
+        name in WORDS and isinstance(words, list) and all(isinstance(word, str) and word.strip() for word in words)
+        for name, words in value.items()
+    )
+
+
 _TEXT = "a non-empty string", lambda it: isinstance(it, str) and it != ""
 _FLAG = "true or false", lambda it: isinstance(it, bool)
 _RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
@@ -68,6 +88,7 @@ _RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "client": ("a whole number (int64)", lambda it: type(it) is int and 0 <= it <= LARGEST_CLIENT),
     "timezone": ("a time zone such as America/Bogota", lambda it: isinstance(it, str) and is_time_zone(it)),
     "keep_days": ("a whole number of days, at least 1", lambda it: type(it) is int and it > 0),
+    "words": (f"a table of lists of strings, with the keys {', '.join(WORDS)}", are_words),
 }
 """What a setting must be, in words and as a test."""
 _DEFAULTS = {"history": True, "allow_http": False}
@@ -87,10 +108,10 @@ class Credential(NamedTuple):
 class Profile:
     """An account and the defaults for it.
 
-    A setting is checked when it is read, and raises ConfigurationError, which names the file or the variable.
-    ``by`` is what chose it: ``-p``, ``MSGCTL_PROFILE``, ``default_profile``, or nothing if only the variables did.
-    ``settings`` are those of the file, and those that variables gave instead, whose names are in ``given``. ``place``
-    is what messages call it.
+    A setting is checked when it is read. An invalid one raises ConfigurationError, which mentions the file or the
+    variable. ``by`` is ``-p``, ``MSGCTL_PROFILE`` or ``default_profile``, whichever selected the profile, or empty if
+    only the variables did. ``settings`` come from the file, except the settings in ``given``, which variables override.
+    ``own`` is then the profile without the variables. Messages call the profile ``place``.
     """
 
     name: str
@@ -99,6 +120,7 @@ class Profile:
     given: tuple[str, ...] = ()
     place: str = ""
     is_sandbox: bool = False
+    own: Profile | None = None
 
     def __repr__(self) -> str:
         return f"Profile({self.name!r})"
@@ -110,21 +132,28 @@ class Profile:
         return self
 
     def overridden(self, given: Mapping[str, str]) -> Profile:
-        """Return the profile with settings of variables instead of its own."""
+        """Return the profile with the settings that variables override."""
         settings: dict[str, Any] = {**self.settings, **given}
         if "key" in given:
             settings = {name: value for name, value in settings.items() if name not in ("key_command", "keyring")}
         if (client := given.get("client", "")).isascii() and client.isdigit() and len(client) < 20:
             settings["client"] = int(client)
-        return replace(self, settings=settings, given=tuple(given))
+        return replace(self, settings=settings, given=tuple(given), own=self)
 
     @property
     def base_url(self) -> str:
         """The base URL, without a slash at its end."""
         text: str = self.get("base_url", required=True)
-        if fault := base_url_fault(text, allow_http=self.get("allow_http")):
+        if fault := base_url_fault(text, allow_http=self.get("allow_http") and not self._is_redirected):
             raise ConfigurationError(f"{self._where('base_url')} {fault}", URL_HINT)
         return text.rstrip("/")
+
+    @property
+    def _is_redirected(self) -> bool:
+        """Return whether MSGCTL_BASE_URL has another scheme, host or port than the profile."""
+        if self.own is None or "base_url" not in self.given:
+            return False
+        return origin(self.own.settings.get("base_url")) != origin(self.settings["base_url"])
 
     @property
     def key_source(self) -> str:
@@ -137,7 +166,18 @@ class Profile:
         return source
 
     def credential(self) -> Credential:
-        """Return client and key. Runs the profile's key command if it has one. Raises ConfigurationError."""
+        """Return client and key. Runs the profile's key command if it has one.
+
+        Raises ConfigurationError, without running the command, if MSGCTL_BASE_URL is another address and MSGCTL_KEY is
+        not set.
+        """
+        if self.own and self._is_redirected and "key" not in self.given:
+            own, given = shorten(self.own.base_url), shorten(self.base_url)
+            raise ConfigurationError(
+                f"The key of profile {shorten(self.name, 64)} is for {own}, but MSGCTL_BASE_URL is {given}",
+                "Set MSGCTL_KEY too, or choose a profile with -p.",
+                consequence="the key was not sent",
+            )
         source = self.key_source
         if source == "key":
             key = self.settings["key"]
@@ -148,13 +188,14 @@ class Profile:
             key = (
                 credential.key_of_command(self._where(source), self.settings[source])
                 if is_command
-                else credential.key_in_keychain(self.name)
+                else credential.key_in_keychain(self._where(source), self.name, origin(self.base_url))
             )
         if fault := key_fault(key):
             where = self._where("key") if source == "key" else f"{self.place}: the key"
             raise ConfigurationError(f"{where} {fault}", KEY_HINT)
         return Credential(self.client, key)
 
+    account = property(lambda profile: account(profile.base_url, profile.client))
     client = property(lambda profile: profile.get("client", required=True))
     country_code = property(lambda profile: profile.get("country_code"))
     app_name = property(lambda profile: profile.get("app_name"))
@@ -164,6 +205,11 @@ class Profile:
     """Whether messages sent with it are recorded on this machine."""
     keep_days = property(lambda profile: profile.get("keep_days"))
     """After how many days records of sent messages are deleted; None: never."""
+
+    @property
+    def words(self) -> Mapping[str, tuple[str, ...]]:
+        """The service's own words for a delivered or failed message and for a correct code, by `WORDS`."""
+        return {name: tuple(words) for name, words in (self.get("words") or {}).items()}
 
     def get(self, setting: str, *, required: bool = False) -> Any:
         """Return a setting, or its default if it is missing. Raises ConfigurationError."""
@@ -176,6 +222,8 @@ class Profile:
         fix = f"msgctl profile set {self.name} {_FIXES[setting]}" if setting in _FIXES else None
         if setting in self.given or name_fault(self.name):
             fix = KEY_HINT if setting in self.given else None
+        elif setting == "words":
+            fix = _WORDS_HINT
         if value is None:
             raise ConfigurationError(f"{self._where(setting)} is missing", fix)
         shown = "" if setting in _NOT_SHOWN else f", not {_quoted(value)}"
@@ -313,6 +361,35 @@ def base_url_fault(text: str, *, allow_http: bool = False) -> str | None:
     if scheme.lower() == "http" and not allow_http and not is_loopback(host):
         return f"is plain http, which would expose the key on the way to {shorten(host, 60)}"
     return None
+
+
+def origin(base_url: object) -> str | None:
+    """Return scheme, host and port of a base URL in one spelling, or None for a value that is not a base URL."""
+    if not isinstance(base_url, str) or base_url_fault(base_url, allow_http=True):
+        return None
+    parts = urlsplit(base_url)
+    host = ascii_host(parts.hostname or "")
+    with suppress(ValueError):
+        host = ipaddress.ip_address(host).compressed
+    port = f":{parts.port}" if parts.port not in (None, {"http": 80, "https": 443}[parts.scheme]) else ""
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"
+
+
+def account(base_url: str, client: int | str) -> str:
+    """Return a base URL in normalized form, followed by the client ID.
+
+    Spellings of a URL differ in the case of scheme and host, a default port, dot segments (RFC 3986, section 5.2.4) or
+    a final slash.
+    """
+    if (where := origin(base_url)) is None:
+        return f"{base_url} {client}"
+    path: list[str] = []
+    for segment in urlsplit(base_url).path.split("/")[1:]:
+        if segment == "..":
+            path = path[:-1]
+        elif segment != ".":
+            path.append(segment)
+    return f"{'/'.join([where, *path]).rstrip('/')} {client}"
 
 
 def ascii_host(host: str) -> str:

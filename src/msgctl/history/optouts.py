@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import closing, contextmanager
+from threading import Lock
 from typing import NamedTuple
 
 from msgctl.storage import files
@@ -15,6 +18,8 @@ OPTOUTS = FileFormat(
     application=0x6D736775,  # "msgu"
     version=1,
     fix="Restore it from a backup, or move it away and import the numbers again.",
+    # Running jobs read the list for every commit, and wait while a long list is being imported.
+    most_wait=60.0,
     schema=("CREATE TABLE optouts (phone TEXT PRIMARY KEY, added REAL NOT NULL) WITHOUT ROWID",),
 )
 
@@ -28,12 +33,14 @@ class OptOut(NamedTuple):
 
 def add(phones: Iterable[str], now: float) -> tuple[int, int]:
     """Add numbers, all or none; return how many were given, and how many of them were new."""
-    given = new = 0
-    with _opened(create=True) as db, files.transaction(db):
-        for phone in phones:
-            given += 1
-            new += db.execute("INSERT OR IGNORE INTO optouts VALUES (?, ?)", (phone, now)).rowcount
-    return given, new
+    with _opened(create=True) as db:
+        # Read the whole file before the list is locked: jobs send nothing while it is locked.
+        db.execute("CREATE TEMP TABLE given (phone TEXT NOT NULL)")
+        with files.transaction(db, "BEGIN"):
+            given = db.executemany("INSERT INTO given VALUES (?)", zip(phones)).rowcount
+        with files.transaction(db):
+            new = db.execute("INSERT OR IGNORE INTO optouts SELECT phone, ? FROM given", (now,)).rowcount
+    return max(given, 0), new
 
 
 def remove(phones: Iterable[str]) -> list[str]:
@@ -48,10 +55,40 @@ def every() -> Iterator[OptOut]:
         yield from map(OptOut._make, db.execute("SELECT phone, added FROM optouts ORDER BY phone"))
 
 
-def among(phones: Iterable[str]) -> list[str]:
-    """Return those of some numbers that are on the list."""
-    with _opened() as db:
-        return [phone for phone in phones if db.execute("SELECT 1 FROM optouts WHERE phone = ?", (phone,)).fetchone()]
+def among(phones: Collection[str]) -> list[str]:
+    """Return the numbers in ``phones`` that are on the list."""
+    with closing(Watch()) as watch:
+        return watch.among(phones)
+
+
+class Watch:
+    """The current list, kept open for a job that checks it for each commit; any thread may use it."""
+
+    def __init__(self) -> None:
+        self._path = files.state(files.OPTOUTS)
+        self._lock = Lock()
+        self._db: sqlite3.Connection | None = None
+        self._status: os.stat_result | None = None
+
+    def among(self, phones: Collection[str]) -> list[str]:
+        """Return the numbers in ``phones`` that are on the list now. Raises ConfigurationError."""
+        if not phones:
+            return []
+        with self._lock, OPTOUTS.explained(self._path):
+            try:
+                status = self._path.stat()
+            except FileNotFoundError:
+                return []
+            if not (self._db and self._status and os.path.samestat(status, self._status)):  # a new or restored file
+                if self._db:
+                    self._db.close()
+                self._db, self._status = OPTOUTS.open(self._path, create=True), status
+            query = "SELECT phone FROM optouts WHERE phone IN (SELECT value FROM json_each(?))"
+            return [phone for (phone,) in self._db.execute(query, (json.dumps([*phones]),))]
+
+    def close(self) -> None:
+        if self._db and self._lock.acquire(blocking=False):  # an abandoned thread may be using it
+            self._db.close()
 
 
 @contextmanager
@@ -61,6 +98,6 @@ def _opened(*, create: bool = False) -> Iterator[sqlite3.Connection]:
         with OPTOUTS.opened(files.state(files.OPTOUTS), create=True) as db:
             yield db
         return
-    db = sqlite3.connect(":memory:")
-    OPTOUTS.build(db)
-    yield db
+    with closing(sqlite3.connect(":memory:")) as db:
+        OPTOUTS.build(db)
+        yield db

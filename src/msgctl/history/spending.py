@@ -1,17 +1,23 @@
-"""What programs spent through `msgctl mcp`, so that their limit for a day holds after restarts and kills.
+"""The credits that programs used through `msgctl mcp`: the daily limit also applies after restarts and kills.
 
-Each send is stored with the most that it may cost before its request goes out, and with its real cost afterwards. If a
-process ends in between, what is stored counts. Several servers share the file, so they cannot exceed a limit together.
+Each send is stored with the credits that it may cost before its request is sent, and with its charge afterwards. If a
+process ends in between, the stored credits count. Servers share the file, so they cannot exceed a limit together.
 """
 
 from __future__ import annotations
 
+import fcntl
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import date, timedelta
 
 from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, RefusedError, UsageError
+from msgctl.phones import price_area
+from msgctl.recipients import ACCEPTED, RecipientOutcome, charge
 from msgctl.storage import files
 from msgctl.storage.files import FileFormat
 from msgctl.values import quote
@@ -19,25 +25,30 @@ from msgctl.values import quote
 KEEP = timedelta(days=90)
 """How long sends are kept: as long as the keys of --once."""
 
-# day is YYYY-MM-DD. credits are at least the estimate until the response says what was charged.
+# One row per send and country (see `price_area`). day is YYYY-MM-DD in UTC. credits is the most that may be charged,
+# and later the charge. price is the highest charge per estimated credit, NULL if the response reports no charge.
 _SCHEMA = """
     CREATE TABLE sends (
         account TEXT NOT NULL,
         key TEXT NOT NULL,
+        country TEXT NOT NULL,
         day TEXT NOT NULL,
         operation TEXT NOT NULL,
-        estimate INTEGER NOT NULL,
         credits INTEGER NOT NULL,
-        PRIMARY KEY (account, key)
+        price REAL,
+        PRIMARY KEY (account, key, country)
     ) WITHOUT ROWID
     """
 SENDS = FileFormat(
     name="the record of credits spent by msgctl mcp",
     application=0x6D736770,  # "msgp"
-    version=1,
+    version=2,
     fix="Move it away; then the credits of today count from 0 again.",
     schema=(_SCHEMA,),
 )
+
+Settle = Callable[[Sequence[RecipientOutcome]], int]
+"""Stores the charge of a send, from the outcomes of its recipients, and returns the credits used on its day."""
 
 
 class LimitError(ConditionError):
@@ -45,51 +56,134 @@ class LimitError(ConditionError):
 
     nothing_sent = True
 
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(what, hint, consequence="nothing was sent")
+
+
+class _Send:
+    """A send under a key, at ``estimate`` credits for each recipient."""
+
+    def __init__(self, account: str, key: str, operation: str, phones: Sequence[str], estimate: int) -> None:
+        self.account = account
+        self.key = key
+        self.operation = operation
+        self.estimate = estimate
+        self.recipients = Counter(map(price_area, phones))
+        self.prices: dict[str, float] = {}
+        self.spent = 0
+
+    def reserve(self, db: sqlite3.Connection, day: date, most: int, *, is_alone: bool) -> bool:
+        """Store the credits that the send may cost. Return False if it needs `_alone` first, because of unknown prices.
+
+        Called in a transaction. Raises LimitError and UsageError.
+        """
+        db.execute("DELETE FROM sends WHERE day < ?", [str(day - KEEP)])
+        if db.execute("SELECT 1 FROM sends WHERE account = ? AND key = ?", [self.account, self.key]).fetchone():
+            raise UsageError(f"The key {quote(self.key)} was used before", "Choose another key to send again.")
+        query = """SELECT country, max(price) FROM sends WHERE account = ? AND operation = ? AND price NOTNULL
+            GROUP BY country"""
+        self.prices = dict(db.execute(query, [self.account, self.operation]))
+        if self.recipients.keys() - self.prices.keys():
+            if self.recipients.total() > 1:
+                raise LimitError(
+                    f"The price of {self.operation} is not known for all of these numbers",
+                    "Send to one number in each country first.",
+                )
+            if not is_alone:
+                return False
+        query = "SELECT total(credits) FROM sends WHERE account = ? AND day = ?"
+        self.spent = int(db.execute(query, [self.account, str(day)]).fetchone()[0])
+        costs = {country: self.cost(country, number * self.estimate) for country, number in self.recipients.items()}
+        if self.spent + (cost := sum(costs.values())) > most:
+            raise LimitError(
+                f"This send could exceed --max-credits {most} a day: it may cost {cost} ({self.spent} used today)",
+                "Ask the user, or try again tomorrow.",
+            )
+        rows = [(self.account, self.key, each, str(day), self.operation, cost) for each, cost in costs.items()]
+        db.executemany("INSERT INTO sends VALUES (?, ?, ?, ?, ?, ?, NULL)", rows)
+        return True
+
+    def cost(self, country: str, estimate: int) -> int:
+        """Return the credits that a message to a country may cost; at least the estimate."""
+        return math.ceil(round(estimate * max(1.0, self.prices.get(country, 1.0)), 6))
+
+    def charges(self, outcomes: Sequence[RecipientOutcome]) -> dict[str, tuple[int, float | None]]:
+        """Return the credits charged in each country, and the highest price there.
+
+        Entries that belong to none of the recipients count in the first country.
+        """
+        found: dict[str, tuple[int, float | None]] = dict.fromkeys(self.recipients, (0, None))
+        for each in outcomes:
+            country = price_area(each.phone or "")
+            paid, in_doubt = charge(each, self.estimate)
+            if country not in found:
+                country, in_doubt = next(iter(found)), 0
+            credits_, price = found[country]
+            if paid and each.outcome == ACCEPTED:
+                price = max(price or 0.0, paid / self.estimate)
+            found[country] = credits_ + paid + self.cost(country, in_doubt), price
+        return found
+
 
 @contextmanager
 def reserved(
-    account: str, key: str, *, operation: str, estimate: int, most: int, day: date
-) -> Iterator[Callable[[int, int], int]]:
-    """Reserve credits for the send that the block makes under a key.
+    account: str,
+    key: str,
+    *,
+    operation: str,
+    phones: Sequence[str],
+    estimate: int,
+    most: int,
+    today: Callable[[], date],
+) -> Iterator[Settle]:
+    """Reserve credits for the send that the block makes under a key, at an estimate for each of the phones.
 
-    The block calls what is yielded with the credits that were charged, and the estimate for recipients whose charge the
-    response does not tell; that returns the credits used on this day. Until then, and as a minimum if a charge is not
-    told, the estimate counts, or more if earlier sends of the operation cost more than estimated. Raises LimitError if
-    more than ``most`` credits could be charged on this day, and UsageError if the key was used before.
+    A message may cost as much as the most expensive earlier message to its country. Until a price there is known, each
+    send has one number, and waits until no other such send is in progress. If a response does not report a charge, the
+    reserved credits count. Raises LimitError if more than ``most`` credits could be charged ``today`` (in UTC), and
+    UsageError if the key was used before.
     """
     path = files.state("mcp.sqlite3")
-    with SENDS.opened(path, create=True) as db:
-        db.execute("PRAGMA synchronous = FULL")
-        with files.transaction(db):
-            db.execute("DELETE FROM sends WHERE day < ?", [str(day - KEEP)])
-            if db.execute("SELECT 1 FROM sends WHERE account = ? AND key = ?", [account, key]).fetchone():
-                raise UsageError(f"The key {quote(key)} was used before", "Choose another key to send again.")
-            query = """SELECT total(credits) FILTER (WHERE day = ?), max(credits * 1.0 / estimate)
-                FILTER (WHERE operation = ?) FROM sends WHERE account = ?"""
-            spent, price = db.execute(query, [str(day), operation, account]).fetchone()
-            cost = math.ceil(round(estimate * max(1.0, price or 1.0), 6))
-            if spent + cost > most:
-                raise LimitError(
-                    f"This send could exceed --max-credits {most} a day: it may cost {cost} ({spent:.0f} used today)",
-                    "Ask the user, or try again tomorrow.",
-                    consequence="nothing was sent",
-                )
-            db.execute(
-                "INSERT INTO sends VALUES (?, ?, ?, ?, ?, ?)", [account, key, str(day), operation, estimate, cost]
-            )
+    send = _Send(account, key, operation, phones, estimate)
 
-    def change(statement: str, *values: int) -> None:
+    def reserve(*, is_alone: bool) -> bool:
+        with SENDS.opened(path, create=True) as db:
+            db.execute("PRAGMA synchronous = FULL")
+            with files.transaction(db):
+                return send.reserve(db, today(), most, is_alone=is_alone)
+
+    def change(statement: str, *values: object) -> None:
         with suppress(ConfigurationError), SENDS.opened(path) as db:  # else the reserved credits count
-            db.execute(f"{statement} WHERE account = ? AND key = ?", [*values, account, key])
+            db.execute(statement, [*values, account, key])
 
-    def settle(charged: int, untold: int) -> int:
-        real = max(charged + untold, cost if untold else 0)
-        change("UPDATE sends SET credits = ?", real)
-        return int(spent) + real
+    def settle(outcomes: Sequence[RecipientOutcome]) -> int:
+        charges = send.charges(outcomes)
+        for country, (credits_, price) in charges.items():
+            update = "UPDATE sends SET credits = ?, price = ? WHERE country = ? AND account = ? AND key = ?"
+            change(update, credits_, price, country)
+        return send.spent + sum(credits_ for credits_, _ in charges.values())
 
+    with ExitStack() as stack:
+        if not reserve(is_alone=False):
+            stack.enter_context(_alone())
+            reserve(is_alone=True)
+        try:
+            yield settle
+        except MsgctlError as error:
+            if error.nothing_sent or isinstance(error, RefusedError):
+                change("DELETE FROM sends WHERE account = ? AND key = ?")
+            raise
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Let one send of unknown price at a time run, in all processes: wait, and hold a lock for the block."""
+    path = files.state(".mcp.lock")
+    with files.explained("lock", path):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        yield settle
-    except MsgctlError as error:
-        if error.nothing_sent or isinstance(error, RefusedError):
-            change("DELETE FROM sends")
-        raise
+        with files.explained("lock", path):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

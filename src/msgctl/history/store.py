@@ -30,7 +30,7 @@ from msgctl.text import storable
 FORMAT = FileFormat(
     name="the history",
     application=0x6D736768,  # "msgh"
-    version=2,
+    version=3,
     fix="Move it away; then msgctl begins a new one.",
     most_wait=2.0,
     schema=(
@@ -61,6 +61,19 @@ FORMAT = FileFormat(
         ) WITHOUT ROWID
         """,
         "CREATE INDEX entries_by_id ON entries (id)",
+        # Who may have got which message from which account in the last day, so that jobs do not repeat it.
+        """
+        CREATE TABLE contacts (
+            dispatch INTEGER NOT NULL,
+            position INTEGER NOT NULL,
+            time TEXT NOT NULL,
+            account TEXT NOT NULL,
+            digest BLOB NOT NULL,
+            phone TEXT NOT NULL,
+            PRIMARY KEY (dispatch, position)
+        ) WITHOUT ROWID
+        """,
+        "CREATE INDEX contacts_by_time ON contacts (time)",
     ),
 )
 
@@ -116,6 +129,19 @@ class Send(NamedTuple):
     message: str
 
 
+class Contact(NamedTuple):
+    """The account and the message of a send to people, by its `message_digest`, and their international numbers.
+
+    The numbers are in the order of the request; None stands for an unknown one. `History` forgets contacts that were
+    made before the time ``since``.
+    """
+
+    account: str
+    digest: bytes
+    people: Sequence[str | None]
+    since: str
+
+
 class History:
     """An open history. Creates a missing file and folder (0600 in 0700), unless it is ``read_only``.
 
@@ -139,18 +165,28 @@ class History:
         with suppress(sqlite3.Error, KeyboardInterrupt):  # what was committed is on disk already
             self._db.close()
 
-    def begin(self, send: Send, phones: Iterable[str | None]) -> int:
+    def begin(self, send: Send, phones: Iterable[str | None], contact: Contact | None = None) -> int:
         """Store a send that is about to go out, its outcome still unknown, and return its number."""
         with self._transaction():
             query = "INSERT INTO dispatches (time, profile, base_url, command, message) VALUES (?, ?, ?, ?, ?)"
             number = self._db.execute(query, [storable(text) for text in send]).lastrowid or 0
             query = "INSERT INTO entries (dispatch, position, phone, outcome) VALUES (?, ?, ?, ?)"
             self._db.executemany(query, [(number, place, phone, UNKNOWN) for place, phone in enumerate(phones)])
+            if contact:
+                self._db.execute("DELETE FROM contacts WHERE time < ?", [contact.since])
+                made = send.time, contact.account, contact.digest
+                people = [(number, place, *made, phone) for place, phone in enumerate(contact.people) if phone]
+                self._db.executemany("INSERT INTO contacts VALUES (?, ?, ?, ?, ?, ?)", people)
         return number
 
-    def finish(self, number: int, entries: Iterable[RecipientOutcome], response: str) -> None:
+    def finish(self, number: int, entries: Sequence[RecipientOutcome], response: str) -> None:
         """Store the result of a send, unless it was cleared meanwhile."""
         with self._transaction():
+            reached = [place for place, entry in enumerate(entries) if entry.outcome not in (REFUSED, NOT_SENT)]
+            self._db.execute(
+                "DELETE FROM contacts WHERE dispatch = ? AND position NOT IN (SELECT value FROM json_each(?))",
+                [number, json.dumps(reached)],
+            )
             self._db.execute("DELETE FROM entries WHERE dispatch = ?", [number])
             found = self._db.execute("UPDATE dispatches SET response = ? WHERE number = ?", [response or None, number])
             if found.rowcount:
@@ -160,12 +196,12 @@ class History:
                 ]
                 self._db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, NULL)", rows)
 
-    def learn(self, states: Mapping[str, str]) -> None:
-        """Store the newest delivery states, by message id."""
+    def learn(self, states: Iterable[tuple[str, str | None, str]]) -> None:
+        """Store the newest delivery states: id, phone (None for all recipients that share the id) and state."""
         with self._transaction():
             self._db.executemany(
-                "UPDATE entries SET state = ? WHERE id = ?",
-                [(storable(state), storable(message_id)) for message_id, state in states.items()],
+                "UPDATE entries SET state = ?3 WHERE id = ?1 AND (?2 IS NULL OR phone = ?2)",
+                [(storable(message_id), phone, storable(state)) for message_id, phone, state in states],
             )
 
     def entries(self, limit: int, **filters: str | None) -> list[Document]:
@@ -190,13 +226,24 @@ class History:
 
     def sums(self, by: str, filters: Mapping[str, str | None]) -> list[Sum]:
         """Return messages and credits by one of `GROUPINGS`; ``filters`` are since, until and profile."""
+        query = f"""SELECT {_GROUPS[by]}, sum(outcome = 'accepted') AS messages, total({_CREDITS}) AS credits
+            FROM ({_SUMMED}) WHERE command NOT IN ('block add', 'block bulk') AND time >= coalesce(:since, '')
+            AND time < coalesce(:until, '9') AND (:profile IS NULL OR profile = :profile)
+            GROUP BY 1 HAVING messages OR credits"""  # noqa: S608
         with FORMAT.explained(self._path):
-            return sums(self._db, _SUMMED, by, filters)
+            self._db.create_function("country", 1, phones.country_of)
+            return [Sum(*row) for row in self._db.execute(query, filters)]
 
-    def clear(self, profile: str | None = None, before: str | None = None) -> int:
+    def contacts(self, account: str, since: str) -> Iterator[tuple[bytes, str]]:
+        """Yield the digest and the phone of each single send of an account that may have been carried out since."""
+        query = "SELECT digest, phone FROM contacts WHERE account = ? AND time > ?"
+        with FORMAT.explained(self._path):
+            yield from map(tuple, self._db.execute(query, [account, since]))
+
+    def clear(self, profile: str | None = None, before: str | None = None, *, contacts_before: str = "") -> int:
         """Delete every send, or those of a profile or before a time; return how many entries they had.
 
-        Nothing of them is left in the file.
+        Nothing of them is left in the file, except the contacts since ``contacts_before``.
         """
         with FORMAT.explained(self._path):
             self._db.execute("PRAGMA secure_delete = ON")
@@ -206,6 +253,7 @@ class History:
                 " AND (:before IS NULL OR time < :before)",
                 {"profile": profile, "before": before},
             )
+            self._db.execute("DELETE FROM contacts WHERE time < ?", [contacts_before])
             deleted = self._db.execute("DELETE FROM entries WHERE dispatch NOT IN (SELECT number FROM dispatches)")
             return deleted.rowcount
 
@@ -229,7 +277,12 @@ class Result:
 
 @contextmanager
 def recorded(
-    send: Send, phones: Sequence[str | None], warn: Callable[[ConfigurationError], None], *, is_kept: bool
+    send: Send,
+    phones: Sequence[str | None],
+    warn: Callable[[ConfigurationError], None],
+    *,
+    is_kept: bool,
+    contact: Contact | None = None,
 ) -> Iterator[Result]:
     """Record one send before the block, and its result after it. A send that cannot be recorded is sent anyway.
 
@@ -241,7 +294,7 @@ def recorded(
         try:
             if is_kept:
                 history = stack.enter_context(closing(History(files.state(_NAME))))
-                begun = history, history.begin(send, phones)
+                begun = history, history.begin(send, phones, contact)
         except ConfigurationError as error:
             warn(error)
         try:
@@ -270,17 +323,6 @@ def _finish(
             history.finish(number, result.entries, response)
         except ConfigurationError as error:
             warn(error)
-
-
-def phones_of(values: Mapping[str, Any], body: bytes | None) -> list[str | None]:
-    """Return the recipients of a request; None if a body of the user's own names none."""
-    phone = values.get("phone")
-    if body is not None:
-        with suppress(ValueError, RecursionError, AttributeError):  # not JSON, or not an object
-            phone = json.loads(body).get("phone")
-    elif isinstance(phone, (list, tuple)):
-        return list(phone)
-    return [str(phone) if isinstance(phone, (str, int)) else None]
 
 
 def message_of(operation: Operation, values: Mapping[str, Any], body: bytes | None) -> str:
@@ -318,17 +360,3 @@ def number(text: str | int | None) -> Any:
         found = load_json(str(text).encode())
         return found if isinstance(found, Number) else text
     return text
-
-
-def sums(db: sqlite3.Connection, sent: str, by: str, values: Mapping[str, str | None]) -> list[Sum]:
-    """Return the sums of the groups that have any.
-
-    ``sent`` is a query for time, profile, command, job, phone, outcome and credits. ``values`` are its parameters, and
-    ``since``, ``until`` and ``profile``, which may be None.
-    """
-    db.create_function("country", 1, phones.country_of)
-    query = f"""SELECT {_GROUPS[by]}, sum(outcome = 'accepted') AS messages, total({_CREDITS}) AS credits
-        FROM ({sent}) WHERE command NOT IN ('block add', 'block bulk') AND time >= coalesce(:since, '')
-        AND time < coalesce(:until, '9') AND (:profile IS NULL OR profile = :profile)
-        GROUP BY 1 HAVING messages OR credits"""  # noqa: S608
-    return [Sum(*row) for row in db.execute(query, values)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,11 +30,15 @@ from msgctl.http.request import Request, Value, build, encoded
 from msgctl.http.response import Response, check, outcome_unknown, parse
 from msgctl.http.transport import NetworkTransport, describe, finished
 from msgctl.operations import Effect, Operation
+from msgctl.text import clean
 
 LONGEST_URL = 65_000
 """The longest URL that is sent, in bytes; few servers accept more."""
 PAUSES = (0.3, 0.9)
 """Seconds before the first and the second retry."""
+MAX_LOGGED_LINES = 100
+MAX_LOGGED_CHARACTERS = 4000
+"""Limits under -vv, separately for the headers and the body of a request or response."""
 _CREDENTIAL = re.compile(r"((?:^\??|&)(?:client|key)=)[^&]*")
 """The credential in a query or a form; `redact` does not mask a key of only a few letters."""
 
@@ -70,7 +74,7 @@ class Client:
         self._is_sandbox = transport is not None
         self._credential = credential
         self._timeout = timeout
-        self._log = log if verbosity else lambda _: None
+        self._log: Callable[[str], None] = (lambda text: log(clean(text))) if verbosity else lambda _: None
         self._verbosity = verbosity
         self._extensions: dict[str, Any] = {} if trace is None else {"trace": trace}
         self._sleep = sleep
@@ -203,7 +207,8 @@ class Client:
         key = self._credential.key
         names_and_values = [part for header in response.headers.raw for part in header]
         head = b"\0".join([*names_and_values, response.extensions.get("reason_phrase", b"")])
-        body, redacted = redact_body(response.content, key), redact_body(head, key)
+        body = redact_body(response.content, key, is_cut="fault" in response.extensions)
+        redacted = redact_body(head, key)
         if body is response.content and redacted is head:
             return response
         *headers, reason = redacted.split(b"\0")
@@ -211,11 +216,33 @@ class Client:
         return finished(response.status_code, zip(headers[::2], headers[1::2], strict=True), body, extensions)
 
     def _log_more(self, sign: str, message: httpx.Request | httpx.Response) -> None:
-        """Log headers, query and body."""
-        key = self._credential.key
-        lines = [f"{name.decode('latin-1')}: {value.decode('latin-1')}" for name, value in message.headers.raw]
-        if isinstance(message, httpx.Request) and message.url.query:
-            lines.append(f"?{message.url.query.decode()}")
-        for line in (*lines, *message.content.decode(errors="replace").splitlines()):
-            shown = _CREDENTIAL.sub(rf"\1{MASK}", line) if sign == ">" else line
-            self._log(f"{sign} {redact(shown, key)}")
+        """Log headers, query and body, each up to the limits; `_log` escapes control characters."""
+        headers = [f"{name.decode('latin-1')}: {value.decode('latin-1')}" for name, value in message.headers.raw]
+        if isinstance(message, httpx.Request):
+            headers += [f"?{message.url.query.decode()}"] * bool(message.url.query)
+            headers = [self._masked(line) for line in headers]
+            text = self._masked(message.content.decode(errors="replace"))
+        else:  # cut first: splitting millions of lines would take hundreds of megabytes
+            text = message.content[: 4 * MAX_LOGGED_CHARACTERS + 4].decode(errors="replace")
+        for lines in (headers, text.removesuffix("\n").split("\n", MAX_LOGGED_LINES) if text else []):
+            for line in _limited(lines):
+                self._log(f"{sign} {line}")
+
+    def _masked(self, sent: str) -> str:
+        """Return a part of a request without the credentials."""
+        return redact(_CREDENTIAL.sub(rf"\1{MASK}", sent), self._credential.key)
+
+
+def _limited(lines: Sequence[str]) -> Iterator[str]:
+    """Yield cleaned lines up to the limits of the log, then an ellipsis for the rest."""
+    left = MAX_LOGGED_CHARACTERS
+    for number, line in enumerate(lines):
+        if number == MAX_LOGGED_LINES or left <= 0:
+            yield "…"
+            return
+        shown = clean(line.removesuffix("\r")[: left + 1])
+        if len(shown) > left:
+            yield shown[: left - 1] + "…"
+            return
+        yield shown
+        left -= len(shown)

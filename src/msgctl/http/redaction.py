@@ -1,7 +1,8 @@
-"""Take the account key out of what the service sends back, before anything can show or store it.
+"""Remove the account key from responses before msgctl shows or stores them.
 
-The key is found as it is, percent-encoded, form-encoded and JSON-escaped; other encodings of it (base64, HTML
-entities) are outside the threat model.
+Each character of the key may appear as itself, as ``%XX`` or as ``\\uXXXX``, in any mixture; a space may also appear as
+``+``. JSON may write backslashes before ``"``, ``/`` and a backslash. Other encodings (base64, HTML entities, double
+encodings) are outside the threat model.
 """
 
 from __future__ import annotations
@@ -9,66 +10,133 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from urllib.parse import quote, quote_plus
+
+from msgctl.config.profiles import MIN_KEY
 
 MASK = "***"
-LEAST_REDACTED = 6
-"""Shorter keys are not secret, and redacting them would garble every text that contains their letters."""
+MIN_CUT = 3
+"""Shortest beginning of the key that is redacted at the end of a text that was cut off."""
 
-_ESCAPED_ASCII = re.compile(r"\\u00[2-7]")
-_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[0-9.eE+-]+', re.DOTALL)
-"""A string or a number of a JSON document."""
+_CHUNK = 32
+"""Characters of a longer key that are redacted even if the rest does not follow: otherwise a response that repeats them
+could take seconds for a key like "aaa…ab"."""
+_MAX_OPTIONAL = 100
+"""Groups within each other that a pattern may have; the parser of patterns is recursive."""
+_MAX_SPELLING = 13
+"""Length of the longest spelling of a character: a surrogate pair as two escapes, with another backslash."""
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_JSON_STRING = r'"(?:[^"\\]|\\.)*+"'
+_ALONE = r"(?:(?<![0-9.])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
+"""Precedes a key of digits: the same digits in a phone number are not the key."""
+_CUT_ESCAPE = r"(?:[%\\][%\\u0-9A-Fa-f]{0,12}|[\udc80-\udcff]{1,3})?"
+"""An incomplete escape or UTF-8 character at the end of a text."""
+_PARAMETER = re.compile(
+    r"""(?i)(?<![a-z0-9])key(?:=([^&\s"'<>;]*)|"\s*+:\s*+(?:"((?:[^"\\]|\\.)*+)"|([0-9]+)))""", re.DOTALL
+)
+"""The parameter ``key`` in a query, a form or JSON; its value is a group."""
 
 
-def redact(text: str, key: str) -> str:
-    """Return a text without the key."""
-    return _pattern(key).sub(MASK, text) if _may_hold(text, key) else text
+def redact(text: str, key: str, *, is_cut: bool = False) -> str:
+    """Return a text without the key; with ``is_cut``, also without the beginning of the key at its end."""
+    if len(key) < MIN_KEY:
+        return _PARAMETER.sub(lambda found: _without_key(found, key), text)
+    if is_cut:
+        start = max(0, len(text) - _MAX_SPELLING * (len(key) + 1))
+        if found := _beginning(key).search(text, start):
+            text = text[: found.start()] + MASK
+    return _pattern(key).sub(MASK, text)
 
 
-def redact_body(body: bytes, key: str) -> bytes:
+def redact_body(body: bytes, key: str, *, is_cut: bool = False) -> bytes:
     """Return the body of a response without the key; JSON stays JSON. One without the key is returned unchanged."""
     text = body.decode(errors="surrogateescape")
-    if not _may_hold(text, key):
+    redacted = redact(text, key, is_cut=is_cut)
+    if redacted == text:
         return body
-    try:
-        json.loads(text.removeprefix("\ufeff"), parse_int=str)  # a number may have any length
-    except (ValueError, RecursionError):
-        redacted = redact(text, key)
-    else:
-        redacted = _TOKEN.sub(lambda token: _redacted_token(token[0], key), text)
+    if len(key) >= MIN_KEY and _is_json(text):
+        # A key with quotes must not join two strings, and a number becomes a string.
+        redacted = _json_pattern(key).sub(lambda token: _redacted_token(token, key), text)
     return redacted.encode(errors="surrogateescape")
 
 
-def _may_hold(text: str, key: str) -> bool:
-    """Tell cheaply whether a text can contain the key: it has the longest row of its letters and digits, or escapes."""
-    if len(key) < LEAST_REDACTED:
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text.removeprefix("\ufeff"), parse_int=bool, parse_float=bool)
+    except (ValueError, RecursionError):
         return False
-    return _longest_row(key) in text or ("\\" in text and _ESCAPED_ASCII.search(text) is not None)
+    return True
 
 
-@lru_cache(maxsize=4)
-def _longest_row(key: str) -> str:
-    rows: list[str] = re.findall("[A-Za-z0-9]*", key)
-    return max(rows, key=len)
+def _redacted_token(token: re.Match[str], key: str) -> str:
+    """Return a string of a JSON document without the key, or the mask for a number that is the key."""
+    return f'"{_pattern(key).sub(MASK, token[1][1:-1])}"' if token[1] else f'"{MASK}"'
 
 
-@lru_cache(maxsize=4)
+def _without_key(parameter: re.Match[str], key: str) -> str:
+    """Return a parameter, with its value masked if it is the key."""
+    group = parameter.lastindex or 1
+    if not re.fullmatch(_spelled(key), parameter[group]):
+        return parameter[0]
+    start, end = (each - parameter.start() for each in parameter.span(group))
+    mask = f'"{MASK}"' if group == 3 else MASK
+    return parameter[0][:start] + mask + parameter[0][end:]
+
+
+# --- patterns
+
+
+@lru_cache(maxsize=16)
 def _pattern(key: str) -> re.Pattern[str]:
-    spellings = {key, json.dumps(key)[1:-1], json.dumps(key, ensure_ascii=False)[1:-1]}
-    spellings |= {spelling.replace("/", "\\/") for spelling in spellings}
-    for quoted in (quote(key, errors="replace"), quote(key, safe="", errors="replace"), quote_plus(key)):
-        spellings |= {quoted, re.sub("%..", lambda escape: escape[0].lower(), quoted)}
-    pattern = "|".join(re.escape(each) for each in sorted(spellings, key=len, reverse=True))
-    # A phone number that contains the digits of a key is not the key.
-    return re.compile(rf"(?<![0-9.])(?:{pattern})(?![0-9])" if key.isdecimal() else pattern)
+    if key.isdecimal():
+        return re.compile(rf"{_ALONE}{_spelled(key)}(?![0-9])")
+    chunks = [_spelled(key[start : start + _CHUNK]) for start in range(0, len(key), _CHUNK)]
+    return re.compile("(?:".join(chunks) + ")?" * (len(chunks) - 1))
 
 
-def _redacted_token(token: str, key: str) -> str:
-    """Return a string or number of a JSON document without the key; a number is the key as a whole or not at all."""
-    if token[0] != '"':
-        return f'"{MASK}"' if token == key else token
-    if not _may_hold(token, key):
-        return token
-    text = json.loads(token)
-    redacted = redact(text, key)
-    return token if redacted == text else json.dumps(redacted)
+@lru_cache(maxsize=4)
+def _json_pattern(key: str) -> re.Pattern[str]:
+    """Return the pattern of the strings of a JSON document, and of a number that is the key."""
+    number = rf"|(?<![0-9.eE+-]){re.escape(key)}(?![0-9.eE+-])" if _NUMBER.fullmatch(key) else ""
+    return re.compile(f"({_JSON_STRING}){number}", re.DOTALL)
+
+
+@lru_cache(maxsize=4)
+def _beginning(key: str) -> re.Pattern[str]:
+    """Return the pattern of the beginning of a key at the end of a text."""
+    first, rest, more = key[:MIN_CUT], key[MIN_CUT:_MAX_OPTIONAL], key[_MAX_OPTIONAL:]
+    optional = "".join(f"(?:{_spelled(char)}" for char in rest) + "(?s:.*)" * bool(more) + ")?" * len(rest)
+    return re.compile(rf"{_ALONE if key.isdecimal() else ''}{_spelled(first)}{optional}{_CUT_ESCAPE}\Z")
+
+
+def _spelled(text: str) -> str:
+    """Return the pattern of a text with each character in any of its spellings."""
+    return "".join(_spelled_run(run[0], len(run)) for run in re.findall(r"\\+|[^\\]", text))
+
+
+@lru_cache(maxsize=128)
+def _spelled_run(char: str, number: int) -> str:
+    """Return the pattern of a character that is repeated; only backslashes are more than one."""
+    if number == 1:
+        return f"(?:{'|'.join(_spellings(char))})"
+    # JSON doubles all of them, or none: if each could be doubled, the time would be exponential.
+    ways = ["|".join([*_spellings(char)[:2], r"\\" * times]) for times in (4, 2, 1)]
+    return f"(?:{'|'.join(f'(?:{way}){{{number}}}' for way in ways)})"
+
+
+@lru_cache(maxsize=128)
+def _spellings(char: str) -> list[str]:
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    escaped = "".join(rf"\\{{1,2}}u{_any_case(units[at : at + 4])}" for at in range(0, len(units), 4))
+    percent = "".join(f"%{_any_case(f'{byte:02x}')}" for byte in char.encode("utf-8", "surrogatepass"))
+    found = [escaped, percent, re.escape(char)]
+    if char in '"/\\':  # JSON, which may be in a string of JSON
+        found = [escaped, percent, r"\\{4}|\\{2}|\\" if char == "\\" else rf"\\{{0,3}}{char}"]
+    if char in " +":
+        found += ["%20", "%2[bB]", r"\+", " "]
+    if "\xa0" <= char <= "\xff":  # one byte in Latin-1
+        found += [f"%{_any_case(f'{ord(char):02x}')}", re.escape(chr(0xDC00 + ord(char)))]
+    return found
+
+
+def _any_case(digits: str) -> str:
+    return "".join(f"[{each}{each.upper()}]" if each.isalpha() else each for each in digits)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import quote_plus
@@ -15,7 +16,7 @@ from urllib.parse import quote_plus
 from msgctl import __version__
 from msgctl.errors import UsageError
 from msgctl.http.redaction import MASK
-from msgctl.jsontext import load_json
+from msgctl.jsontext import ShapeError, load_json
 from msgctl.operations import Operation, Place
 
 Value = str | bool | Sequence[str] | None
@@ -30,12 +31,27 @@ _quoted = lru_cache(maxsize=64)(quote_plus)  # the requests of a job differ in l
 
 
 class Request(NamedTuple):
-    """An operation with its parameters, sorted by the place in which they travel; without credentials."""
+    """An operation with its parameters, grouped by place (query, form or JSON); without credentials.
+
+    ``is_own_body`` means that the user wrote the whole JSON body.
+    """
 
     operation: Operation
     query: Pairs = ()
     form: Pairs = ()
     json: bytes | None = None
+    is_own_body: bool = False
+
+    @property
+    def phones(self) -> list[str | None]:
+        """The recipients, without duplicates; None is a recipient that the body does not specify."""
+        if self.json is None:
+            return [*dict.fromkeys(text for name, text in self.form if name == "phone" for text in text.split(","))]
+        phone = None
+        with suppress(ShapeError):
+            body = load_json(self.json)
+            phone = body.get("phone") if isinstance(body, dict) else None
+        return [str(phone) if isinstance(phone, str) else None]
 
     @property
     def headers(self) -> dict[str, str]:
@@ -92,9 +108,10 @@ def build(operation: Operation, values: Mapping[str, Value], body: bytes | None 
                 value = "true" if value else "false"
             text = value if isinstance(value, str) else ",".join(value)  # General rule 7
             pairs[field.place].append((field.name, text))
+    is_own_body = body is not None
     if body is None and document:
         body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-    return Request(operation, tuple(pairs[Place.QUERY]), tuple(pairs[Place.FORM]), body)
+    return Request(operation, tuple(pairs[Place.QUERY]), tuple(pairs[Place.FORM]), body, is_own_body)
 
 
 def encoded(pairs: Pairs) -> str:

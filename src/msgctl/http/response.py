@@ -1,22 +1,24 @@
-"""What a response of the service means: the record that was asked for, read without losing a digit, or an error.
+"""The meaning of a response: the operation's record, or an error.
 
-An error says what the service said, what was or was not done, and what to do next.
+An error quotes the service, reports whether the request was carried out, and suggests what to do next.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from msgctl import operations
 from msgctl.config.profiles import is_loopback
+from msgctl.delivery import contradicts_success, is_verified_word, words
 from msgctl.errors import RETRYABLE_STATUSES, MsgctlError, OutcomeUnknownError, RefusedError, UnreadableError
-from msgctl.jsontext import ShapeError, load_json, pieces
-from msgctl.operations import Effect, Kind, Operation, Record, ResponseField
-from msgctl.recipients import FAILURE_WORDS, has_error, words
+from msgctl.http.record import RESULTS, convert, is_refusal, levels
+from msgctl.jsontext import Number, ShapeError, load_json, pieces
+from msgctl.operations import Effect, Operation
+from msgctl.recipients import has_error, is_one, reports_failure
 from msgctl.text import shorten
 
 if TYPE_CHECKING:
@@ -34,6 +36,11 @@ LONGEST_BODY = 4000
 
 REFUSALS = frozenset({301, 307, 308, 400, 401, 402, 403, 404, 405, 413, 415, 422, 429})
 """Statuses of a request that was certainly not carried out."""
+DOUBTFUL_REFUSALS = frozenset({200, 400, 520})
+"""Statuses of refusals that leave the outcome in doubt if the service reports an internal failure."""
+_INTERNAL = frozenset("internal interno interna inesperado inesperada unexpected".split())
+_FAILURE = frozenset("error errors fallo fallos falla fallas failure failures".split())
+_TIMEOUT = re.compile(r"\btimed? ?outs?\b")
 SERVICE_ERROR = 520
 """The status of the service's own refusals; without its error record it comes from something in between."""
 SAYING = ("error", "msg", "message", "detail", "errors")
@@ -96,13 +103,9 @@ def attached(status: int, body: bytes, document: Any) -> dict[str, Any]:
     }
 
 
-def read(operation: Operation, body: bytes, http_status: int) -> Response:
-    """Return the response to an operation. Raises ShapeError if the body does not hold the operation's record.
-
-    The record is the JSON object itself, or what its ``data`` holds. Where the record has entries in ``data``, they
-    are an array in the response's ``document``, although the service may send a single object.
-    """
-    return Response(operation, http_status, body, _record(operation.record, load_json(body)))
+def read(request: Request, body: bytes, http_status: int) -> Response:
+    """Return the response to a request. Raises ShapeError if the body does not contain the operation's record."""
+    return Response(request.operation, http_status, body, convert(request, load_json(body)))
 
 
 def credits_left(response: Response) -> Decimal | None:
@@ -117,65 +120,6 @@ def credits_left(response: Response) -> Decimal | None:
     # An exponent of a billion would be written out, and so would ten thousand decimals.
     is_sane = left.is_finite() and abs(left.adjusted()) < MOST_DIGITS and len(text) < 2 * MOST_DIGITS
     return left if is_sane else None
-
-
-def _record(record: Record, document: Any) -> Mapping[str, Any]:
-    """Return the record that a JSON object is or holds. Raises ShapeError."""
-    if not isinstance(document, dict):
-        raise ShapeError("it is JSON, but not an object")
-    found: dict[str, Any] = document
-    data = found.get("data")
-    if record.entries and isinstance(data, dict) and "data" not in data:
-        found = {**found, "data": [data]}
-    elif isinstance(data, dict) and not _has_fields(record, found, besides=("data",)):
-        found = data
-    elif not record.entries and isinstance(data, list) and len(data) == 1 and not _has_fields(record, found):
-        found = data[0] if isinstance(data[0], dict) else {}
-    if not _has_fields(record, found):
-        names = ", ".join(field.name for field in record.fields)
-        raise ShapeError(f"it has none of the fields of {record.name} ({names})")
-    if len(record.fields) > 1 and not _has_fields(record, found, besides=("status",)) and has_error(found):
-        raise ShapeError(f"it has an error and no {record.name}")
-    _check_fields(found, record.fields)
-    return found
-
-
-def _has_fields(record: Record, document: Mapping[str, Any], besides: Sequence[str] = ()) -> bool:
-    """Return whether an object has a field of a record; null says nothing, and ``msg`` may be the error record's."""
-    return any(document.get(each.name) is not None for each in record.fields if each.name not in ("msg", *besides))
-
-
-def _check_fields(document: Mapping[str, Any], fields: Sequence[ResponseField]) -> None:
-    """Check that fields are arrays of objects, objects or plain values, as they should be; null is always allowed.
-
-    A plain value may be a number or a string: it is shown as it came.
-    """
-    for field in fields:
-        value = document.get(field.name)
-        if value is None:
-            continue
-        if field.kind is Kind.ARRAY:
-            if not isinstance(value, list) or not {dict}.issuperset(map(type, value)):
-                raise ShapeError(f"its field {field.name} is not an array of objects")
-            are_plain = {Kind.ARRAY, Kind.OBJECT}.isdisjoint(each.kind for each in field.of)
-            values = chain.from_iterable(map(dict.values, value))  # there can be very many, so all are checked at once
-            if not (are_plain and {dict, list}.isdisjoint(map(type, values))):
-                for entry in value:
-                    _check_fields(entry, field.of)
-        elif field.kind is Kind.OBJECT:
-            if not isinstance(value, dict):
-                raise ShapeError(f"its field {field.name} is not an object")
-            _check_fields(value, field.of)
-        elif isinstance(value, (dict, list)):
-            raise ShapeError(f"its field {field.name} is not a plain value")
-
-
-_NOT_VERIFIED = FAILURE_WORDS | frozenset(
-    """
-    no not non false falso pending pendiente incorrect incorrecto incorrecta erroneo erronea wrong unverified mismatch
-    """.split()
-)
-_INNER_CAPITAL = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def parse(
@@ -202,39 +146,42 @@ def parse(
         if has_error(found.document) and found.document.keys() <= {"error", "msg"}:
             raise failure.refused()
         return found
-    reason = fault
-    try:
-        found = found if fault else found._replace(document=_record(operation.record, document))
-    except ShapeError as error:
-        reason = str(error)
-    if reason:
-        # A status may be that of the error.
-        is_error = has_error(found.document) and not _has_fields(operation.record, found.document, ("status",))
-        if operation is operations.VERIFY_2FA or is_error:
-            raise failure.refused()
-        if any_json and operation.effect is Effect.READS and not fault:
-            return found
-        raise failure.unusable(reason)
-    if operation is operations.VERIFY_2FA and not is_verified(found.document):
+    if operation is operations.VERIFY_2FA and (fault or not is_verified(document)):
         raise failure.refused("The code was not verified")
-    return found
+    try:
+        record = {} if fault else convert(request, document)
+    except ShapeError as error:
+        if any(map(has_error, levels(document))):
+            raise failure.refused() from None
+        if any_json and operation.effect is Effect.READS:
+            return found._replace(document={})
+        fault = str(error)
+    if fault:
+        raise failure.unusable(fault)
+    if is_refusal(operation, record):
+        raise failure.refused()
+    if operation is operations.URL_SHORT and reports_failure(record):
+        raise failure.in_doubt("the response contains an ID and reports a failure")
+    return found._replace(document=record)
 
 
-def is_verified(document: Mapping[str, Any]) -> bool:
-    """Return whether the response to a code says that it is right.
+def is_verified(document: Any) -> bool:
+    """Return whether the response to a code means that the code is correct.
 
-    Its ``status`` must be true, a number other than 0, or a word that is not one for failure; an ``error`` refuses it.
+    ``verified``, ``valid`` and ``status`` of the document and of its ``data`` must all mean success, and at least one
+    must be present. An ``error``, or a message with a word for failure or a negation, contradicts them.
     """
-    status = document.get("status")
-    if has_error(document) or status is None or isinstance(status, (dict, list)):
-        return False
-    if isinstance(status, bool):
-        return status
-    found = words(status) + words(_INNER_CAPITAL.sub(" ", status))  # InvalidCode and OTPInvalid are two words, too
-    number = re.fullmatch(r"\s*[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?\s*", status)
-    if number is not None:
-        return re.search("[1-9]", re.split("[eE]", status)[0]) is not None
-    return bool(found) and _NOT_VERIFIED.isdisjoint(found)
+    found = list(levels(document))
+    results = [value for level in found for name, value in level.items() if name.lower() in RESULTS]
+    messages = [level[name] for level in found for name in ("msg", "message", "data") if name in level]
+    has_other_objects = any(isinstance(each, list) and len(each) > 1 for each in messages)
+    return (
+        bool(results)
+        and not has_other_objects
+        and all(is_one(each) or (isinstance(each, str) and is_verified_word(each)) for each in results)
+        and not any(map(has_error, found))
+        and not any(isinstance(each, str) and contradicts_success(each) for each in messages)
+    )
 
 
 def check(request: Request) -> str:
@@ -285,8 +232,10 @@ class Failure(NamedTuple):
             return RefusedError(f"The response is {what}", self._advice(), **self._attached())
         return self.in_doubt(f"the response is {what}")
 
-    def refused(self, what: str = "The service refused the request") -> RefusedError:
-        """Return the error for a request that was certainly not carried out."""
+    def refused(self, what: str = "The service refused the request") -> MsgctlError:
+        """Return the error for a request that was refused, or that ended in an internal failure of the service."""
+        if not self._reads and self._status in DOUBTFUL_REFUSALS and self._is_internal_failure():
+            return self.in_doubt(f"the service failed ({self._status}): {self._said()}")
         consequence = {Effect.SENDS: "nothing was sent", Effect.CHANGES: "nothing was changed"}
         if self.request.operation is operations.VERIFY_2FA:
             consequence = {}
@@ -297,6 +246,15 @@ class Failure(NamedTuple):
             consequence=consequence.get(self.request.operation.effect, ""),
             **self._attached(),
         )
+
+    def _is_internal_failure(self) -> bool:
+        """Return whether the service reports an internal error or a timeout, and not an invalid parameter."""
+        texts = [level.get(name) for level in levels(self.document) for name in ("error", "msg", "message")]
+        found = words(" ".join(text for text in texts if isinstance(text, str) and not isinstance(text, Number)))
+        if any(word.startswith("param") for word in found):
+            return False
+        is_timeout = _TIMEOUT.search(" ".join(found)) is not None
+        return is_timeout or not (_INTERNAL.isdisjoint(found) or _FAILURE.isdisjoint(found))
 
     def unusable(self, reason: str) -> MsgctlError:
         """Return the error for a 2xx response without the requested record."""
@@ -318,7 +276,8 @@ class Failure(NamedTuple):
 
     def _said(self) -> str:
         """Return what the service or the page says, for a message."""
-        said = [_text(self._object[name]) for name in SAYING if self._object.get(name)]
+        texts = ([_text(level[name]) for name in SAYING if level.get(name)] for level in levels(self.document))
+        said = next(filter(None, texts), [])
         if not said and self.document is not None:
             said = [_text(self.document)]
         elif not said:
@@ -333,12 +292,14 @@ class Failure(NamedTuple):
             return self._redirect()
         if status in (401, 403):
             return f"{CHECK_CREDENTIALS}." if is_here else CHECK_CREDENTIALS_TOO
+        if self.request.operation is operations.VERIFY_2FA and status in (400, 422):
+            return None
         if status == SERVICE_ERROR:
-            found = words(_text(self._object.get("error")))
+            found = words(f"{_text(self._object.get('error'))} {_text(self._object.get('msg'))}")
             may_be_address = _COMPLAINTS.isdisjoint(found) or not _CREDENTIALS.isdisjoint(found)
             return CHECK_ADDRESS_TOO if may_be_address and not is_here else None
         if self.response.is_success:
-            return None
+            return None if _CREDENTIALS.isdisjoint(words(self._said())) else f"{CHECK_CREDENTIALS}."
         if status in (404, 405) and not self._object.get("error"):
             return CHECK_URL
         if status in RETRYABLE_STATUSES or status >= 500:

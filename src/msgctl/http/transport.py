@@ -39,7 +39,7 @@ PIECE = 16 * 1024
 
 CHECK_ADDRESS = "Check the base URL and its port, the network, and HTTPS_PROXY if a proxy is in between."
 CHECK_PROXY = "Check HTTPS_PROXY and NO_PROXY."
-CHECK_VARIABLES = "Check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY."
+CHECK_VARIABLES = "Check HTTPS_PROXY and ALL_PROXY."
 OWN_AUTHORITY = (
     "If the service has its own certificate authority, name its file in SSL_CERT_FILE. "
     "If this system has no certificates, install ca-certificates."
@@ -62,8 +62,7 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         parts = urlsplit(base_url)
         self._host = ascii_host(parts.hostname or "")
         self._proxy = proxy_for(base_url)
-        schemes = {parts.scheme, self._proxy.url.scheme if self._proxy else ""}
-        self._tls = _tls_context(os.environ.get("SSL_CERT_FILE") or None) if "https" in schemes else None
+        self._tls = _tls_context(os.environ.get("SSL_CERT_FILE") or None) if parts.scheme == "https" else None
         if self._proxy is not None and self._proxy.url.scheme == "https":
             self._proxy.ssl_context = self._tls
         self._connection: httpcore.ConnectionInterface | None = None
@@ -158,8 +157,10 @@ class NetworkTransport(httpx.BaseTransport, httpcore.SyncBackend):
         try:
             pool = httpx.HTTPTransport(verify=verify, proxy=self._proxy)._pool
         except ImportError:
+            from msgctl import extras
+
             raise ConfigurationError(
-                "A SOCKS proxy needs the package socksio", "Install it with: pip install 'msgctl[socks]'"
+                "A SOCKS proxy needs the package socksio", f"Install it: {extras.install('socks')}"
             ) from None
         pool._network_backend = self  # httpx has no parameter for httpcore's extension point
         return pool.create_connection(origin)
@@ -316,20 +317,21 @@ def look_up(host: str, port: int, seconds: float) -> list[str]:
 
 
 def proxy_for(base_url: str) -> httpx.Proxy | None:
-    """Return the proxy that the environment names for a service, None if it is reached directly.
+    """Return the proxy that the environment specifies for a service, or None.
 
-    A loopback address is never asked for through a proxy: plain http is allowed there because it stays on the machine.
-    Raises ConfigurationError, whose text does not hold the proxy's URL, since that may hold a password.
+    Plain http never uses a proxy, because the proxy would see the key. A loopback address does not use one either.
+    Raises ConfigurationError without the proxy's URL, which may contain a password.
     """
     parts = urlsplit(base_url)
     host = parts.hostname or ""
-    if is_loopback(host) or not any(name.lower().endswith("_proxy") for name in os.environ):
+    has_variables = any(name.lower().endswith("_proxy") for name in os.environ)
+    if parts.scheme != "https" or is_loopback(host) or not has_variables:
         return None
     from urllib.request import getproxies, proxy_bypass  # 20 ms
 
     proxies = getproxies()
-    url = proxies.get(parts.scheme) or proxies.get("all")
-    if not url or proxy_bypass(f"{host}:{parts.port or (443 if parts.scheme == 'https' else 80)}"):
+    url = proxies.get("https") or proxies.get("all")
+    if not url or proxy_bypass(f"{host}:{parts.port or 443}"):
         return None
     try:
         proxy = httpx.Proxy(url if "://" in url else f"http://{url}")

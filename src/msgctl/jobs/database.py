@@ -6,14 +6,17 @@ time, so that memory does not grow with their number.
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
+from pathlib import Path
 from typing import NamedTuple
 
+from msgctl.delivery import is_final, reaches
 from msgctl.jobs.spec import Totals
 from msgctl.jobs.states import TRANSITIONS, Event, State
-from msgctl.recipients import is_final
 from msgctl.storage.files import FileFormat, transaction
 
 _SCHEMA = (
@@ -24,10 +27,14 @@ _SCHEMA = (
         id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, parameters TEXT NOT NULL, cost INTEGER NOT NULL)""",
     # The rows of the file, which do not change. `cells` are their columns except the phone's, as a JSON array; `zones`
     # are the recipient's time zones, if the job has a window. A row that is not sent to has no message, but an `error`.
+    # `phone` is sent as it is. If the job was created without a number check, people are compared by
+    # `international`, its international form.
     """CREATE TABLE recipient (
-        line INTEGER PRIMARY KEY, phone TEXT NOT NULL, message INTEGER, zones TEXT, state TEXT NOT NULL, error TEXT,
-        cells TEXT)""",
+        line INTEGER PRIMARY KEY, phone TEXT NOT NULL, international TEXT, message INTEGER, zones TEXT,
+        state TEXT NOT NULL, error TEXT, cells TEXT)""",
     "CREATE UNIQUE INDEX recipient_phone ON recipient (phone) WHERE message IS NOT NULL",
+    """CREATE UNIQUE INDEX recipient_international ON recipient (international)
+        WHERE message IS NOT NULL AND international IS NOT NULL""",
     # One row per request: its recipients (a JSON array of lines), and when it ended; it is in flight until then.
     # `body` is kept if the response leaves the outcome in doubt: a message id in it must not be lost.
     "CREATE TABLE request (number INTEGER PRIMARY KEY, lines TEXT NOT NULL, ended REAL, body TEXT)",
@@ -38,6 +45,9 @@ _SCHEMA = (
     """CREATE TABLE result (
         line INTEGER PRIMARY KEY, request INTEGER NOT NULL, state TEXT NOT NULL, id TEXT, status TEXT, credits,
         spent INTEGER NOT NULL DEFAULT 0, lost INTEGER NOT NULL DEFAULT 0, error TEXT, delivery TEXT, checked REAL)""",
+    # Recipients to whom another job sends instead: a resend of this job, or the job of which this is a resend. Before
+    # that job `has_begun`, its ledger may be missing.
+    """CREATE TABLE handed_over (line INTEGER PRIMARY KEY, job TEXT NOT NULL, has_begun INTEGER NOT NULL)""",
     """CREATE VIEW in_flight AS
         SELECT lines.value AS line FROM request, json_each(request.lines) AS lines WHERE ended IS NULL""",
     # The rows of the file with their current state.
@@ -52,15 +62,30 @@ _SCHEMA = (
 LEDGER = FileFormat(
     name="the ledger",
     application=0x6D73676A,  # "msgj"
-    version=5,
+    version=6,
     fix="Restore it from a backup, or move it away; nothing else records what the job sent.",
     schema=_SCHEMA,
 )
+
+SUFFIX = ".sqlite3"
+"""How the name of a ledger's file ends, after the job's ID."""
 
 # Created when all rows are inserted: the order in which recipients are sent to. SQLite adds the line to every index.
 INDEX = "CREATE INDEX recipient_order ON recipient (zones, message) WHERE message IS NOT NULL"
 
 CHARGED = "CASE typeof(credits) WHEN 'integer' THEN credits ELSE 0 END"
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a ledger to write a few rows, even while another process runs its job. They are durable after the block.
+
+    Raises ConfigurationError.
+    """
+    with LEDGER.opened(path) as db:
+        db.execute("PRAGMA synchronous = FULL")
+        with transaction(db):
+            yield db
 
 
 class Recipient(NamedTuple):
@@ -131,14 +156,31 @@ def message_of(db: sqlite3.Connection, line: int) -> tuple[str, int]:
     return found
 
 
-def to_check(db: sqlite3.Connection) -> Iterator[tuple[int, str]]:
-    """Yield line and message id of accepted messages without a final state, the least recently checked first."""
-    for line, message, delivery in db.execute(
-        """SELECT line, id, delivery FROM result WHERE state = 'accepted' AND id IS NOT NULL
-        ORDER BY coalesce(checked, 0), line"""
+class Undecided(NamedTuple):
+    """Recipients of accepted messages with one id and without a final state."""
+
+    id: str
+    lines: Sequence[int]
+    phones: Sequence[str]
+
+
+def to_check(db: sqlite3.Connection, until: Sequence[str] = ()) -> Iterator[Undecided]:
+    """Yield the accepted messages without a final state by id, the least recently checked first.
+
+    States that reach one of ``until`` count as final. Recipients share an id if the service sent only the id of
+    their dispatch.
+    """
+    for message, rows in db.execute(
+        """SELECT id, json_group_array(json_array(line, phone, delivery)) FROM result JOIN recipient USING (line)
+        WHERE result.state = 'accepted' AND id IS NOT NULL GROUP BY id ORDER BY min(coalesce(checked, 0)), min(line)"""
     ):
-        if delivery is None or not is_final(delivery):
-            yield line, message
+        found = [
+            (line, phone)
+            for line, phone, delivery in json.loads(rows)
+            if delivery is None or not (is_final(delivery) or any(reaches(delivery, each) for each in until))
+        ]
+        if found:
+            yield Undecided(message, *zip(*found, strict=True))
 
 
 def deliveries(db: sqlite3.Connection) -> dict[str, int]:
@@ -151,10 +193,19 @@ def deliveries(db: sqlite3.Connection) -> dict[str, int]:
     )
 
 
-def highest_price(db: sqlite3.Connection) -> Fraction | None:
-    """Return the highest ratio of charge to estimate of any recipient; None before the first charge."""
-    charges = db.execute(
-        f"""SELECT max({CHARGED}), cost FROM result JOIN recipient USING (line) JOIN message ON message.id = message
-        WHERE result.state = 'accepted' AND cost > 0 GROUP BY cost"""  # noqa: S608
-    )
-    return max((Fraction(most, cost) for most, cost in charges if most), default=None)
+def prices(db: sqlite3.Connection, area: Callable[[str], str]) -> dict[str, tuple[Fraction | None, int]]:
+    """Return the highest ratio of charge to estimate in each area, and the estimated credits of unknown charges there.
+
+    ``area`` returns the area of a phone. The ratio is None before the first charge.
+    """
+    db.create_function("area", 1, area)
+    found: dict[str, tuple[Fraction | None, int]] = {}
+    for name, cost, highest, lost in db.execute(
+        f"""SELECT area(phone), cost, max(CASE result.state WHEN 'accepted' THEN {CHARGED} ELSE 0 END), sum(lost)
+        FROM result JOIN recipient USING (line) JOIN message ON message.id = message WHERE cost > 0 GROUP BY 1, 2"""  # noqa: S608
+    ):
+        price, so_far = found.get(name, (None, 0))
+        if highest:
+            price = max(price or Fraction(0), Fraction(highest, cost))
+        found[name] = price, so_far + lost
+    return found

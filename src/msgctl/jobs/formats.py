@@ -1,4 +1,4 @@
-"""The records of a file in each of its formats: CSV (RFC 4180), JSON Lines, and Excel (.xlsx).
+"""The records of a file in the text formats: CSV (RFC 4180) and JSON Lines.
 
 A record is the line it begins on and its cells, or the reason why it has none. The first one names the columns. A file
 is read once, from its beginning to its end, so it can be a pipe.
@@ -12,7 +12,6 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime, time
 from functools import cached_property
 from typing import Any, BinaryIO
 
@@ -21,13 +20,10 @@ from msgctl.jsontext import ShapeError, load_json
 
 Record = tuple[int, "list[str] | str"]
 
-INSTALL = "Install it with: pip install 'msgctl[campaigns]'"
 ZIP_MARK = b"PK\x03\x04"
 DELIMITERS = (",", ";", "\t")
 LONGEST = 1024 * 1024
 """The longest record that is read, in characters, over all its lines."""
-MOST_DIGITS = 15
-"""The digits of a number that Excel keeps."""
 
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
@@ -177,36 +173,6 @@ def _json_text(value: Any) -> str:
     if isinstance(value, (dict, list)):
         return Nested("{…}" if isinstance(value, dict) else "[…]")
     return value or ""
-
-
-def workbook_records(source: BinaryIO, name: str) -> Iterator[Record]:
-    """Read the first sheet of a workbook; its lines are the rows of the sheet."""
-    try:
-        from python_calamine import CalamineError, CalamineWorkbook
-    except ImportError:
-        raise UsageError(
-            f"{name} is an Excel workbook, and the package python-calamine, which reads them, is not installed",
-            f"{INSTALL}, or save the file as CSV in UTF-8.",
-        ) from None
-    try:
-        sheet = CalamineWorkbook.from_filelike(io.BytesIO(source.read())).get_sheet_by_index(0)
-    except (CalamineError, OSError, ValueError, IndexError):
-        raise UsageError(
-            f"{name} is not a workbook that can be read", "Save it as .xlsx without a password, or as CSV in UTF-8."
-        ) from None
-    for line, row in enumerate(sheet.iter_rows(), 1):
-        yield line, [_cell_text(cell) for cell in row]
-
-
-def _cell_text(cell: object) -> str:
-    """Return a cell as people see it: whole numbers without a decimal point, dates as 2026-12-01."""
-    if isinstance(cell, bool):
-        return "true" if cell else "false"
-    if isinstance(cell, float):
-        return f"{cell:.{MOST_DIGITS}g}"
-    if isinstance(cell, datetime):
-        return cell.date().isoformat() if cell.time() == time() else cell.isoformat(" ")
-    return str(cell)
 
 
 def unreadable(name: str, error: Exception) -> UsageError:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,15 +15,15 @@ from msgctl.jobs import database, repeats
 from msgctl.jobs.database import INDEX, LEDGER
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.reader import InvalidRow, Recipients, Row
-from msgctl.jobs.repeats import Repeat
+from msgctl.jobs.repeats import Repeats
 from msgctl.jobs.report import COLUMNS, Report
 from msgctl.jobs.schedule import ZoneFinder
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import LEFT_OUT, State
 from msgctl.jobs.store import Store
 from msgctl.jobs.template import Message, Render
-from msgctl.operations import SEND_SMS
-from msgctl.phones import country_of
+from msgctl.operations import SEND_SMS, message_digest
+from msgctl.phones import Valid, country_of
 from msgctl.storage import files
 
 MOST_EXAMPLES = 20
@@ -38,20 +37,27 @@ _CACHE_KIB = 4096
 class Tally:
     """The counts of a file. ``counts`` are the rows left out by state, ``examples`` the first of each.
 
-    ``saved`` are the credits that --gsm7 would save, ``countries`` the estimated ones by country (alpha-2).
-    ``most_expensive`` is a row whose message costs more than the first one: the first of those that cost most.
+    ``saved`` are the credits that --gsm7 would save, ``unwritable`` the rows that it could not write, and ``left_out``
+    the symbols that it has left out. ``countries`` are the estimated credits by country (alpha-2). ``national`` are
+    rows that are invalid only because the country of their numbers is not known. ``repeats`` are the recipients who
+    have just got the message, or will get it. ``most_expensive`` is the first of the rows that cost most, if it costs
+    more than the first row.
     """
 
     messages: int = 0
     blank: int = 0
     segments: int = 0
     saved: int = 0
+    unwritable: int = 0
     credits: int = 0
     counts: Counter[State] = field(default_factory=Counter)
     examples: dict[State, list[InvalidRow]] = field(default_factory=lambda: {state: [] for state in LEFT_OUT})
     first: Message | None = None
     countries: Counter[str] = field(default_factory=Counter)
     most_expensive: tuple[Row, Message] | None = None
+    repeats: int = 0
+    left_out: dict[str, None] = field(default_factory=dict)
+    national: Valid | None = None
 
     @property
     def recipients(self) -> int:
@@ -65,7 +71,9 @@ class Tally:
     def add(self, row: Row, message: Message) -> None:
         self.messages += 1
         self.segments += message.segments
-        self.saved += message.saved
+        self.saved += message.saved or 0
+        self.unwritable += message.saved is None
+        self.left_out.update(dict.fromkeys(message.left_out))
         self.credits += message.cost
         self.first = self.first or message
         self.countries[country_of(row.phone) or "other"] += message.cost
@@ -84,18 +92,21 @@ class Importer:
         *,
         created: float,
         zones: ZoneFinder | None = None,
-        meant: Callable[[str], str] | None = None,
+        international: Callable[[str], str] | None = None,
+        may_exclude_repeats: bool = False,
     ) -> None:
         """``zones`` finds time zones, for a job with a window.
 
-        ``meant`` returns the international number of a phone, to exclude it by; None if all are international already.
+        ``international`` returns the international number of a phone. It is None if all phones are international.
+        `exclude_repeats` needs ``may_exclude_repeats``.
         """
         self._path = path
         self._new = path.with_name(f".{path.name}.new")
         self._spec = spec
         self._created = created
         self._zones = zones
-        self._meant = meant
+        self._international = international
+        self._may_exclude_repeats = may_exclude_repeats
         self._cached: dict[str, int] = {}
         self._last: tuple[Message, int] | None = None
         self._reasons: list[str] = []
@@ -112,6 +123,9 @@ class Importer:
             self._db.execute("BEGIN")
             LEDGER.build(self._db)
             self._db.execute("CREATE TABLE aside.excluded (phone, reason)")
+            self._db.execute("CREATE TABLE aside.rendered (message INTEGER PRIMARY KEY, text)")
+            for statement in repeats.SCHEMA:
+                self._db.execute(statement)
 
     def exclude(self, phones: Iterable[str], reason: str) -> None:
         """Leave out some numbers; call it before `read`. Raises what reading them raises, and ConfigurationError."""
@@ -140,7 +154,8 @@ class Importer:
             self._spec = replace(self._spec, zones=self._zones.found)
 
     def _add(self, row: Row, cells: str | None, render: Render) -> None:
-        if reason := self._excluded(row.phone):
+        international = self._international(row.phone) if self._international else None
+        if reason := self._excluded(row.phone, international):
             self._leave_out(InvalidRow(row.line, row.phone, reason), State.EXCLUDED, cells)
             return
         try:
@@ -150,24 +165,25 @@ class Importer:
             self._leave_out(InvalidRow(row.line, row.phone, error.message), State.INVALID, cells)
             return
         added = self._db.execute(
-            """INSERT OR IGNORE INTO recipient (line, phone, message, zones, state, cells)
-            VALUES (?, ?, ?, ?, 'pending', ?)""",
-            (row.line, row.phone, self._message(message), zones, cells),
+            """INSERT OR IGNORE INTO recipient (line, phone, international, message, zones, state, cells)
+            VALUES (?, ?, ?, ?, ?, 'pending', ?)""",
+            (row.line, row.phone, international, self._message(message), zones, cells),
         )
         if added.rowcount:
             self.tally.add(row, message)
             return
         (line,) = self._db.execute(
-            "SELECT line FROM recipient WHERE phone = ? AND message IS NOT NULL", (row.phone,)
+            """SELECT min(line) FROM recipient
+            WHERE message IS NOT NULL AND (phone = ? OR (international = ? AND international IS NOT NULL))""",
+            (row.phone, international),
         ).fetchone()
         self._leave_out(InvalidRow(row.line, row.phone, f"duplicate of line {line}"), State.DUPLICATE, cells)
 
-    def _excluded(self, phone: str) -> str | None:
+    def _excluded(self, *spellings: str | None) -> str | None:
         """Return why a number is left out; None if it is not."""
         if not self._reasons:
             return None
-        same = (phone, self._meant(phone) if self._meant else phone)
-        row = self._db.execute("SELECT reason FROM aside.excluded WHERE phone IN (?, ?)", same).fetchone()
+        row = self._db.execute("SELECT reason FROM aside.excluded WHERE phone IN (?, ?)", spellings).fetchone()
         return None if row is None else self._reasons[row[0]]
 
     def _message(self, message: Message) -> int:
@@ -180,12 +196,14 @@ class Importer:
         text = json.dumps(message.parameters)
         number = self._cached.get(text)
         if number is None:
-            digest = hashlib.sha256(text.encode()).digest()
+            digest = message_digest(self._spec.performs, self._spec.fixed, text)
             self._db.execute(
                 "INSERT OR IGNORE INTO message (digest, parameters, cost) VALUES (?, ?, ?)",
                 (digest, text, message.cost),
             )
             (number,) = self._db.execute("SELECT id FROM message WHERE digest = ?", (digest,)).fetchone()
+            if self._may_exclude_repeats:
+                self._db.execute("INSERT OR IGNORE INTO aside.rendered VALUES (?, ?)", (number, json.dumps(message)))
             if len(self._cached) >= _CACHED_MESSAGES:
                 self._cached.clear()
             self._cached[text] = number
@@ -198,14 +216,44 @@ class Importer:
             (row.line, row.phone, row.reason, state, cells),
         )
 
-    def repeat(self, store: Store, now: float) -> Repeat | None:
-        """Return a job that has sent, or will send, the same message to most of these recipients."""
+    def repeats(self, store: Store, contacts: Iterable[tuple[bytes, str]], now: float) -> Repeats:
+        """Find recipients who have just got the message, or will get it (see `msgctl.jobs.repeats.find`)."""
         with LEDGER.explained(self._new):
             self._db.execute("COMMIT")
             try:
-                return repeats.find(store, self._db, self._spec, self.tally.messages, now)
+                found = repeats.find(store, self._db, self._spec, contacts, now)
             finally:
                 self._db.execute("BEGIN")
+        self.tally.repeats = found.people
+        return found
+
+    def exclude_repeats(self) -> None:
+        """Leave out the recipients that `repeats` has found, and count the others again."""
+        before, self.tally = self.tally, Tally()
+        with LEDGER.explained(self._new):
+            self._db.execute(
+                """UPDATE recipient SET message = NULL, state = ?, error = (
+                    SELECT coalesce('repeat of job ' || job, 'repeat of a single send')
+                    FROM aside.repeat WHERE repeat.line = recipient.line)
+                WHERE message IS NOT NULL AND line IN (SELECT line FROM aside.repeat)""",
+                (State.EXCLUDED,),
+            )
+            for line, phone, reason, text in self._db.execute(
+                """SELECT line, phone, recipient.error, text FROM recipient LEFT JOIN aside.rendered USING (message)
+                WHERE text IS NOT NULL OR line IN (SELECT line FROM aside.repeat) ORDER BY line"""
+            ):
+                if text is None:
+                    before.leave_out(InvalidRow(line, phone, reason), State.EXCLUDED)
+                else:
+                    self.tally.add(Row(line, phone, ()), Message(*json.loads(text)))
+        self.tally.blank, self.tally.repeats = before.blank, before.repeats
+        self.tally.counts, self.tally.examples = before.counts, before.examples
+        self.tally.left_out, self.tally.national = before.left_out, before.national
+
+    def lines(self) -> list[int]:
+        """Return the lines of the recipients to whom the job will send. Raises ConfigurationError."""
+        with LEDGER.explained(self._new):
+            return [line for (line,) in self._db.execute("SELECT line FROM recipient WHERE message IS NOT NULL")]
 
     def finish(self) -> None:
         """Make the ledger durable and give it its name. Raises ConfigurationError."""
@@ -232,11 +280,13 @@ class Importer:
             self._new.unlink()
 
 
-def former_recipients(ledger: Ledger, report: Report) -> Recipients:
-    """Return the recipients in a report on a job."""
+def former_recipients(ledger: Ledger, report: Report, without: Collection[int]) -> Recipients:
+    """Return the recipients in a report on a job, except for the lines in ``without``."""
 
     def rows() -> Iterator[Row]:
         for row in report:
+            if row["line"] in without:
+                continue
             values = [*row.values()][len(COLUMNS) :]
             yield Row(row["line"], row["phone"], tuple(value or "" for value in values))
 

@@ -12,24 +12,31 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgctl.jobs import database
 from msgctl.jobs.database import LEDGER
-from msgctl.jobs.spec import Intent, JobSpec, RequestResult, charged
+from msgctl.jobs.spec import Intent, JobSpec, RequestResult
 from msgctl.jobs.states import TRANSITIONS, Event, Outcome, State
+from msgctl.recipients import RecipientOutcome, charged
+from msgctl.storage.files import BrokenError, shown
 
 ENDED_EARLY = "msgctl ended before the response arrived"
+
+MAX_DIGESTS = 100
+"""The most messages of a job whose digests are among its `Facts`."""
 
 _READ_AHEAD = 5_000
 """Recipients that are read at once."""
 
-_PENDING = """SELECT json_group_array(json_array(message, state, lines, phones)) FROM (
-    SELECT message, state, group_concat(line) AS lines, group_concat(phone) AS phones FROM (
-        SELECT message, coalesce(result.state, 'pending') AS state, line, phone
+_PENDING = """SELECT json_group_array(json_array(message, state, lines, phones, international)) FROM (
+    SELECT message, state, group_concat(line) AS lines, group_concat(phone) AS phones,
+    group_concat(international) AS international FROM (
+        SELECT message, coalesce(result.state, 'pending') AS state, line, phone, international
         FROM recipient LEFT JOIN result USING (line)
         WHERE message IS NOT NULL AND zones = ? AND {after} AND line NOT IN in_flight
         AND coalesce(result.state, 'pending') IN ('pending', 'again') ORDER BY message, line LIMIT ?)
@@ -37,14 +44,20 @@ _PENDING = """SELECT json_group_array(json_array(message, state, lines, phones))
 _REQUESTED = "INSERT INTO request (number, lines) SELECT CAST(key AS INTEGER), value FROM json_each(?)"
 _ENDED = """UPDATE request SET ended = ?, body = said.value
     FROM json_each(?) AS said WHERE number = CAST(said.key AS INTEGER) AND ended IS NULL"""
+_REQUESTS = "SELECT count(*), count(*) - count(ended), min(ended), max(ended) FROM request"
 _NOT_SENT = "DELETE FROM request WHERE number IN (SELECT value FROM json_each(?)) AND ended IS NULL"
 _RESULT = """INSERT INTO result (line, id, request, state, status, credits, lost, error)
     SELECT CAST(key AS INTEGER), value, ?, ?, ?, ?, ?, ? FROM json_each(?) WHERE true ON CONFLICT (line) DO UPDATE
     SET id = excluded.id, request = max(request, excluded.request), state = excluded.state, status = excluded.status,
     credits = excluded.credits, lost = lost + excluded.lost, error = excluded.error"""
-_OPTED_OUT = """INSERT INTO result (line, request, state, error) SELECT line, 0, ?, 'opted out' FROM outcome
-    WHERE message IS NOT NULL AND phone = ? AND state = ?
-    ON CONFLICT (line) DO UPDATE SET state = excluded.state, error = excluded.error"""
+_UNSENT_TO = """SELECT json_group_array(json_array(line, coalesce(result.state, 'pending'))) FROM (
+        SELECT line FROM json_each(?1) JOIN recipient ON phone = value WHERE message IS NOT NULL
+        UNION SELECT line FROM json_each(?1) JOIN recipient ON international = value
+        WHERE message IS NOT NULL AND international IS NOT NULL)
+    LEFT JOIN result USING (line)
+    WHERE coalesce(result.state, 'pending') IN ('pending', 'again') AND line NOT IN in_flight"""
+_OPTED_OUT = """INSERT INTO result (line, request, state, error) SELECT value, 0, ?, 'opted out' FROM json_each(?)
+    WHERE true ON CONFLICT (line) DO UPDATE SET state = excluded.state, error = excluded.error"""
 _LOST = """INSERT INTO result (line, request, state, lost, error) SELECT recipient.line, number, ?, cost, ?
     FROM request, json_each(request.lines) AS lines JOIN recipient ON recipient.line = lines.value
     JOIN message ON message.id = message WHERE ended IS NULL ON CONFLICT (line) DO UPDATE
@@ -52,13 +65,26 @@ _LOST = """INSERT INTO result (line, request, state, lost, error) SELECT recipie
 
 
 class _Group(NamedTuple):
-    """Pending recipients of one message, one state and the same time zones, who can share a request."""
+    """Pending recipients of one message, one state and the same time zones, who can share a request.
+
+    ``international`` has their international numbers if ``phones`` were not checked; otherwise it is empty.
+    """
 
     message: int
     state: State
-    lines: list[int]
-    phones: list[str]
+    lines: Sequence[int]
+    phones: Sequence[str]
+    international: Sequence[str]
     zones: str
+
+    def without(self, lines: Collection[int]) -> _Group:
+        """Return the group without the recipients of some lines."""
+        kept = [line not in lines for line in self.lines]
+        return self._replace(
+            lines=[*compress(self.lines, kept)],
+            phones=[*compress(self.phones, kept)],
+            international=[*compress(self.international, kept)],
+        )
 
 
 class _Said(NamedTuple):
@@ -89,9 +115,10 @@ class Ledger:
                 if not read_only:
                     self.db.execute("PRAGMA journal_mode = WAL")
                     self.db.execute("PRAGMA synchronous = FULL")
-                self.spec = JobSpec.load(self.fact("spec") or "")
-                self.created = float(self.fact("created") or 0)
-                self.totals, self._number = database.totals(self.db)
+                with _checked_values(path):
+                    self.spec = JobSpec.load(self.fact("spec") or "")
+                    self.created = float(self.fact("created") or 0)
+                    self.totals, self._number = database.totals(self.db)
             except BaseException:
                 self.db.close()
                 raise
@@ -139,6 +166,11 @@ class Ledger:
         row = self.db.execute("SELECT value FROM job WHERE name = ?", (name,)).fetchone()
         return row and str(row[0])
 
+    def international(self, phone: str) -> str:
+        """Return the international number of a recipient."""
+        query = "SELECT coalesce(international, phone) FROM recipient WHERE phone = ? AND message IS NOT NULL"
+        return str(self.db.execute(query, (phone,)).fetchone()[0])
+
     @property
     def due(self) -> float | None:
         """The time at which `msgctl job run-due` sends this job, in seconds since 1970; None if it does not."""
@@ -146,9 +178,12 @@ class Ledger:
         return None if due is None else float(due)
 
     def end_schedule(self) -> None:
-        """Take the job away from `msgctl job run-due`: only its user resumes it from now on."""
-        with self.transaction():
-            self.db.execute("DELETE FROM job WHERE name = 'due'")
+        """Remove the job from `msgctl job run-due`: from now on, only the user can resume it.
+
+        This uses a separate connection, because an abandoned thread may be using the other one.
+        """
+        with database.writing(self.path) as db:
+            db.execute("DELETE FROM job WHERE name = 'due'")
 
     def change(self, spec: JobSpec) -> None:
         """Replace the spec, whose limits may have changed."""
@@ -162,18 +197,25 @@ class Ledger:
         with self.transaction():
             self.db.execute(_LOST, (TRANSITIONS[State.SENDING, Event.LOST], ENDED_EARLY))
             self.db.execute("UPDATE request SET ended = ? WHERE ended IS NULL", (self.clock(),))
-            self._move_all(State.AGAIN, Event.RUN_ENDED)
+            after = TRANSITIONS[State.AGAIN, Event.RUN_ENDED]
+            self.db.execute("UPDATE result SET state = ? WHERE state = ?", (after, State.AGAIN))
         self._recount()
 
-    def resend(self, *outcomes: Outcome) -> None:
-        """Make refused or unknown recipients pending again."""
+    def resend(self, *outcomes: Outcome, taken_back: Iterable[int] = ()) -> None:
+        """Make refused or unknown recipients pending again, except those handed over to another job.
+
+        ``taken_back`` are lines that are no longer handed over.
+        """
         with self.transaction():
+            self.db.execute(
+                "DELETE FROM handed_over WHERE line IN (SELECT value FROM json_each(?))", (json.dumps([*taken_back]),)
+            )
             for each in outcomes:
                 self.db.execute(
-                    f"UPDATE result SET spent = spent + {database.CHARGED}, credits = NULL WHERE state = ?",  # noqa: S608
-                    (State(each),),
+                    f"""UPDATE result SET state = ?, spent = spent + {database.CHARGED}, credits = NULL
+                    WHERE state = ? AND line NOT IN (SELECT line FROM handed_over)""",  # noqa: S608
+                    (TRANSITIONS[State(each), Event.RESEND], State(each)),
                 )
-                self._move_all(State(each), Event.RESEND)
         self._recount()
 
     def leave_out(self, phones: Iterable[str]) -> int:
@@ -182,18 +224,21 @@ class Ledger:
         Called in a transaction.
         """
         self._flush()
-        self._read_again()
-        changes = [(state, TRANSITIONS[state, Event.OPTED_OUT]) for state in (State.PENDING, State.AGAIN)]
         left_out = 0
-        for phone in phones:
-            for state, after in changes:
-                number = self.db.execute(_OPTED_OUT, (after, phone, state)).rowcount
-                self.totals.move(state, after, number)
-                left_out += number
+        remaining = iter(phones)
+        while some := [*islice(remaining, _READ_AHEAD)]:
+            (text,) = self.db.execute(_UNSENT_TO, (json.dumps(some),)).fetchone()
+            found = {int(line): State(state) for line, state in json.loads(text)}
+            for state in {*found.values()}:
+                lines = [line for line in found if found[line] is state]
+                after = TRANSITIONS[state, Event.OPTED_OUT]
+                self._change(_OPTED_OUT, (after,), lines)
+                self.totals.move(state, after, len(lines))
+            if found:
+                groups = [group.without(found) for group in self._ahead]
+                self._ahead = deque(group for group in groups if group.lines)
+            left_out += len(found)
         return left_out
-
-    def _move_all(self, state: State, event: Event) -> None:
-        self.db.execute("UPDATE result SET state = ? WHERE state = ?", (TRANSITIONS[state, event], state))
 
     def _recount(self) -> None:
         with LEDGER.explained(self.path):
@@ -213,22 +258,34 @@ class Ledger:
         self._flush()
         return database.pending_zones(self.db, self.spec.zones)
 
-    def next_cost(self) -> int | None:
-        """Return the estimated credits of the next recipient; None if no recipient is pending."""
-        return self._load(self._ahead[0].message)[1] if self._look_ahead() else None
+    def upcoming(self, most: int) -> tuple[int, Sequence[str]]:
+        """Return the estimated credits of the next recipient, and at most ``most`` phones that may share its request.
+
+        Return 0 and no phones if no recipient is pending.
+        """
+        if not self._look_ahead():
+            return 0, ()
+        return self._load(self._ahead[0].message)[1], self._ahead[0].phones[:most]
 
     def intend(self, most: int) -> Intent | None:
-        """Write the intent of the next request, of at most so many recipients; None if none is pending.
+        """Write the intent of the next request, to at most ``most`` recipients; None if no recipient is pending.
 
         It is durable once the surrounding transaction is committed.
         """
         if not self._look_ahead():
             return None
-        message, state, lines, phones, zones = group = self._ahead.popleft()
+        message, state, lines, phones, international, zones = self._ahead.popleft()
         if len(lines) > most:
-            self._ahead.appendleft(group._replace(lines=lines[most:], phones=phones[most:]))
+            rest = _Group(message, state, lines[most:], phones[most:], international[most:], zones)
+            self._ahead.appendleft(rest)
         self._number += 1
-        intent = Intent(self._number, state, lines[:most], phones[:most], *self._load(message), zones)
+        intent = Intent(
+            *(self._number, state, lines[:most], phones[:most]),
+            *self._load(message),
+            zones=zones,
+            message=message,
+            international=international[:most],
+        )
         after = TRANSITIONS[state, Event.INTENT]
         self._intents[self._number] = intent.lines
         self.totals.move(state, after, len(intent.lines))
@@ -236,24 +293,42 @@ class Ledger:
         self.totals.promised += intent.estimate
         return intent
 
+    def numbers_ahead(self) -> list[str]:
+        """Return all numbers under which the next recipients may be on the opt-out list."""
+        return [number for group in self._ahead for number in (*group.phones, *group.international)]
+
+    def withdraw(self, intents: Sequence[Intent]) -> None:
+        """Undo the intents of the open transaction: their recipients are next again."""
+        self._flush()
+        for intent in reversed(intents):
+            self.totals.move(TRANSITIONS[intent.state, Event.INTENT], intent.state, len(intent.lines))
+            self.totals.promised -= intent.estimate
+            self.totals.requests -= 1
+            self._not_sent.append(intent.number)
+            self._read_next(intent)
+
+    def _read_next(self, intent: Intent) -> None:
+        """Put the recipients of an unsent request first again, if their time zones are open."""
+        if intent.zones in self.open_zones:
+            numbers = intent.lines, intent.phones, intent.international
+            self._ahead.appendleft(_Group(intent.message, intent.state, *numbers, intent.zones))
+
     def record(self, result: RequestResult) -> None:
         """Write the result of a request that was in flight."""
         intent = result.intent
         before = TRANSITIONS[intent.state, Event.INTENT]
-        alike: dict[tuple[str, str | None, str | None], dict[int, str | None]] = defaultdict(dict)
-        for line, (_, outcome, id_, status, price) in zip(intent.lines, result.outcomes, strict=True):
-            alike[outcome, status, price][line] = id_
-        for (outcome, status, price), ids in alike.items():
-            event = Event(outcome) if result.was_sent else Event.NOT_SENT
-            after, credits_ = TRANSITIONS[before, event], charged(price)
-            is_charge_unknown = event is Event.LOST or (event is Event.ACCEPTED and credits_ is None)
-            lost = intent.cost if is_charge_unknown else 0
+        alike: dict[RecipientOutcome, dict[int, str | None]] = defaultdict(dict)
+        for line, each in zip(intent.lines, result.outcomes, strict=True):
+            alike[each._replace(phone=None, id=None)][line] = each.id
+        for found, ids in alike.items():
+            event = Event(found.outcome) if result.was_sent else Event.NOT_SENT
+            after, (paid, lost) = TRANSITIONS[before, event], result.charge(found)
             if after is not State.PENDING:
                 number = intent.number if result.was_sent else 0
-                price_ = price if credits_ is None else credits_
-                self._results[_Said(number, after, status, price_, lost, _why(result))].update(ids)
+                shown = found.credits if charged(found.credits) is None else paid
+                self._results[_Said(number, after, found.status, shown, lost, _why(result))].update(ids)
             self.totals.move(before, after, len(ids))
-            self.totals.credits += (credits_ or 0) * len(ids)
+            self.totals.credits += paid * len(ids)
             self.totals.lost += lost * len(ids)
         self.totals.promised -= intent.estimate
         if result.was_sent:
@@ -261,11 +336,8 @@ class Ledger:
         else:
             self._not_sent.append(intent.number)
             self.totals.requests -= 1
-            if intent.state is State.PENDING and intent.zones in self.open_zones:
-                (message,) = self.db.execute(
-                    "SELECT message FROM recipient WHERE line = ?", intent.lines[:1]
-                ).fetchone()
-                self._ahead.appendleft(_Group(message, intent.state, [*intent.lines], [*intent.phones], intent.zones))
+            if intent.state is State.PENDING:
+                self._read_next(intent)
 
     def note_delivery(self, line: int, state: str | None) -> None:
         """Write the delivery state of a line; None keeps the one that is known."""
@@ -288,8 +360,9 @@ class Ledger:
         number = max(1, _READ_AHEAD // self.spec.batch_size) * self.spec.batch_size
         for after, values in (("message = ? AND line > ?", (message, line)), ("message > ?", (message,))):
             (text,) = self.db.execute(_PENDING.format(after=after), (zones, *values, number)).fetchone()
-            for message, state, lines, phones in json.loads(text):
-                group = _Group(message, State(state), [*map(int, lines.split(","))], phones.split(","), zones)
+            for message, state, lines, phones, international in json.loads(text):
+                numbers = phones.split(","), international.split(",") if international else ()
+                group = _Group(message, State(state), [*map(int, lines.split(","))], *numbers, zones)
                 self._ahead.append(group)
                 self._read_to[zones] = max(self._read_to.get(zones, (0, 0)), (message, max(group.lines)))
             if self._ahead:
@@ -334,12 +407,46 @@ def _why(result: RequestResult) -> str | None:
     return why
 
 
-def facts(path: Path) -> tuple[JobSpec, float, float | None]:
-    """Return the spec of a job, and when it was created and is due, in seconds since 1970. Raises ConfigurationError.
+class Facts(NamedTuple):
+    """The facts about a job that need no slow count of its recipients. Times are in seconds since 1970.
 
-    This does not count the recipients, which takes long.
+    A job has begun if it made a request, or if it is not scheduled. ``first`` and ``last`` are the times of its
+    responses; None before the first. ``digests`` are those of its messages, in hexadecimal; None if it has many.
     """
-    with LEDGER.opened(path, read_only=True) as db:
+
+    spec: JobSpec
+    created: float
+    due: float | None
+    has_begun: bool
+    first: float | None
+    last: float | None
+    is_in_flight: bool
+    digests: Sequence[str] | None
+
+
+def facts(path: Path) -> Facts:
+    """Return the facts about a job. Raises ConfigurationError."""
+    with LEDGER.opened(path, read_only=True) as db, _checked_values(path):
         found = dict(db.execute("SELECT name, value FROM job"))
-        due = found.get("due")
-        return JobSpec.load(found["spec"]), float(found["created"]), None if due is None else float(due)
+        number, in_flight, first, last = db.execute(_REQUESTS).fetchone()
+        rows = db.execute("SELECT hex(digest) FROM message LIMIT ?", (MAX_DIGESTS + 1,)).fetchall()
+        due = None if (text := found.get("due")) is None else float(text)
+        return Facts(
+            spec=JobSpec.load(found["spec"]),
+            created=float(found["created"]),
+            due=due,
+            has_begun=due is None or number > 0,
+            first=first,
+            last=last,
+            is_in_flight=in_flight > 0,
+            digests=[digest for (digest,) in rows] if len(rows) <= MAX_DIGESTS else None,
+        )
+
+
+@contextmanager
+def _checked_values(path: Path) -> Iterator[None]:
+    """Convert errors about invalid values in a ledger to BrokenError."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError) as error:
+        raise BrokenError(f"Cannot use {LEDGER.name} {shown(path)}: it is damaged", LEDGER.fix) from error

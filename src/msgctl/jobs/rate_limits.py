@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from msgctl.errors import ConditionError, MsgctlError
-from msgctl.jobs.spec import RequestResult, Totals, charged
+from msgctl.jobs.spec import Intent, RequestResult, Totals
+from msgctl.phones import country_name, price_area
 from msgctl.recipients import ACCEPTED
+from msgctl.text import plural
 
 REQUESTS_PER_SECOND = 5
 """A request has at most a fifth of a second's recipients: one more or less is 2% of ten seconds."""
@@ -42,46 +46,86 @@ class RateLimiter:
 
 
 class Budget:
-    """Keeps a job within ``most`` credits (None: any number).
+    """Keeps a job within ``most`` credits, with a separate price for each country.
 
-    The price of a message is known only after the first charge, so until then requests have one recipient and are sent
-    one by one. After it each message is assumed to cost as much as the most expensive so far, relative to its estimate.
+    The price in a country is known after its first charge. Until then, one request at a time has one recipient there.
+    Afterwards each message is assumed to cost as much as the most expensive one in its country, relative to the
+    estimate. A charge of 0 is not a price: the service may report it later, or never.
     """
 
-    def __init__(self, most: int | None, price: Fraction | None = None) -> None:
+    def __init__(self, most: int, known: Mapping[str, tuple[Fraction | None, int]]) -> None:
+        """``known`` has the price of each area (credits per estimated credit), and its estimated credits in doubt."""
         self.most = most
-        self._is_known = price is not None
-        self._price = max(Fraction(1), price or Fraction(1))
+        self.excess: str | None = None
+        """How the limit was exceeded; only the first message to a country can exceed it."""
+        self._prices = {area: max(Fraction(1), price) for area, (price, _) in known.items() if price}
+        self._reserved = Counter({area: in_doubt for area, (_, in_doubt) in known.items()})
+        self._first: int | None = None
+        """The number of the request in flight to a country without a known price."""
 
-    def learn(self, result: RequestResult) -> None:
-        """Count what was charged; if a response does not say, the estimate counts, as in the ledger."""
-        cost = result.intent.cost
-        prices = {each.credits for each in result.outcomes if each.outcome == ACCEPTED} if self.most is not None else ()
-        highest = max((cost if (price := charged(text)) is None else price for text in prices), default=0)
-        if cost and highest:
-            self._price = max(self._price, Fraction(highest, cost))
-            self._is_known = True
+    def reserve(self, intent: Intent) -> None:
+        """Reserve the credits that the next request may cost."""
+        areas = [price_area(phone) for phone in intent.phones] if intent.cost else []
+        if any(area not in self._prices for area in areas):
+            self._first = intent.number
+        for area in areas:
+            self._reserved[area] += intent.cost
 
-    def allows(self, cost: int, size: int, totals: Totals) -> int | None:
-        """Return how many recipients the next request may have, up to ``size``, each estimated at ``cost`` credits.
+    def learn(self, result: RequestResult, totals: Totals) -> None:
+        """Count a charge, which ``totals`` include. If the response does not report it, the estimate counts."""
+        intent = result.intent
+        if intent.number == self._first:
+            self._first = None
+        if not intent.cost:
+            return
+        highest, country = 0, ""
+        for phone, found in zip(intent.phones, result.outcomes, strict=True):
+            area = price_area(phone)
+            paid, in_doubt = result.charge(found)
+            self._reserved[area] += in_doubt - intent.cost
+            if paid and found.outcome == ACCEPTED:
+                self._prices[area] = max(self._prices.get(area, Fraction(1)), Fraction(paid, intent.cost))
+            if paid > highest:
+                highest, country = paid, area
+        if highest and totals.credits > self.most and self.excess is None:
+            where = f" to {country_name(country)}" if country.isalpha() else ""
+            used = plural(totals.credits, "credit")
+            self.excess = f"{used} used, more than --max-credits {self.most}: a message{where} cost {highest}"
 
-        None until a request in flight has ended.
+    def allows(self, cost: int, phones: Sequence[str], totals: Totals) -> int | None:
+        """Return how many of the next recipients may share a request, each estimated at ``cost`` credits.
+
+        Return None if that is not known until a request in flight ends.
         """
-        if self.most is None or not cost:
-            return size
-        if not self._is_known:
-            if totals.promised:
+        if not cost:
+            return len(phones)
+        left = self.most - totals.credits - self._uncertain_credits()
+        for number, phone in enumerate(phones):
+            price = self._prices.get(price_area(phone))
+            if price is None and number:
+                return number
+            if price is None and self._first is not None:
                 return None
-            size = min(size, 1)
-        left = self.most - totals.credits - self._price * (totals.lost + totals.promised)
-        return min(size, max(0, int(left / (self._price * cost))))
+            left -= (price or 1) * cost
+            if left < 0:
+                return number
+            if price is None:
+                return 1
+        return len(phones)
+
+    def _uncertain_credits(self) -> Fraction:
+        """Return the credits that requests in flight, or without a reported charge, may cost."""
+        return sum((self._prices.get(area, Fraction(1)) * cost for area, cost in self._reserved.items()), Fraction(0))
 
     def used_up(self, totals: Totals) -> ConditionError:
-        """Return the error that says why the job stopped."""
-        lost = int(self._price * totals.lost)
-        doubtful = f", and up to {lost} more for unknown ones" if lost else ""
+        """Return the error that reports why the job stopped."""
+        if self.excess:
+            return ConditionError(f"Stopped: {self.excess}", reason="credit_limit")
+        lost = int(self._uncertain_credits())
+        doubtful = f", and up to {lost} more without a reported charge" if lost else ""
         return ConditionError(
-            f"Stopped: the next request could exceed --max-credits {self.most} ({totals.credits} used{doubtful})"
+            f"Stopped: the next request could exceed --max-credits {self.most} ({totals.credits} used{doubtful})",
+            reason="credit_limit",
         )
 
 

@@ -38,6 +38,9 @@ _JSON = re.compile(r"\s*(?:\{|\[\s*(?:\{|$))")
 _DECIMAL = re.compile(r"\+?[0-9]{5,}\.(?:0+|[0-9]{1,2})|[0-9]+(?:[.,][0-9]+)?[eE]\+?[0-9]+", re.ASCII)
 
 
+_BETWEEN_NUMBERS = re.compile(r"[/,;|&\n]|\s-\s|\s(?:y|e|o|u|or|and)\s|(?<=\d)\s*(?=\+)", re.IGNORECASE)
+
+
 class Row(NamedTuple):
     """A recipient: its line (from 1), the phone's digits, and the values in the order of the columns."""
 
@@ -71,12 +74,23 @@ class Recipients(NamedTuple):
 class PhoneCells:
     """Reads the phones of a file: national numbers by ``country``, and no fixed lines if it is for ``sms``.
 
-    Without ``check`` the digits are used as they are, for short codes and test numbers.
+    Without ``check`` the digits are used as they are, for short codes and test numbers. Of several numbers in a cell,
+    ``first_number`` takes the first that can get the message; None does not offer that option. ``national`` finds the
+    country of numbers that are not valid, if no country is known.
     """
 
-    def __init__(self, country: str | None = None, *, sms: bool = False, check: bool = True) -> None:
+    def __init__(
+        self,
+        country: str | None = None,
+        *,
+        sms: bool = False,
+        check: bool = True,
+        first_number: bool | None = None,
+    ) -> None:
         self._reader = phones.Reader(country, sms=sms)
         self._check = check
+        self._first_number = first_number
+        self.national = phones.CountryFinder(sms=sms) if check and country is None else None
 
     def read(self, text: str) -> str:
         """Return the international number in a cell. Raises UsageError."""
@@ -84,6 +98,8 @@ class PhoneCells:
             return digits
         if not text or text.isspace():
             raise UsageError("no phone number")
+        if len(numbers := _several(text)) > 1:
+            return self._first_of(numbers)
         # Dots in a phone are ignored, so 573001234567.0 would become a number ten times as long.
         if _DECIMAL.fullmatch(text.strip()) or (isinstance(text, Number) and not text.isdigit()):
             raise UsageError("the phone is not written as a whole number; format its column as text and enter it again")
@@ -95,12 +111,36 @@ class PhoneCells:
             raise UsageError(f"valid only in {found.abroad}; if that is right, write it with +")
         return found.digits
 
+    def _first_of(self, numbers: Sequence[str]) -> str:
+        """Return the first of several numbers that can get the message. Raises UsageError."""
+        what = f"{'two' if len(numbers) == 2 else len(numbers)} numbers in one cell"
+        if not self._first_number:
+            raise UsageError(what if self._first_number is None else f"{what}; --first-number takes the first")
+        reason = ""
+        for number in numbers:
+            try:
+                return self.read(number)
+            except UsageError as error:
+                reason = reason or error.message
+        raise UsageError(f"{what}, and none can get the message; the first: {reason}")
+
     def row(self, line: int, cells: list[str], phone: int) -> Row | InvalidRow:
         """Return the recipient in a row's cells; ``phone`` is the index of its number."""
         try:
             return Row(line, self.read(cells[phone]), tuple(cells))
         except UsageError as error:
+            if self.national is not None:
+                self.national.add(cells[phone])
             return InvalidRow(line, shorten(cells[phone], _LONGEST_SHOWN), error.message, tuple(cells))
+
+
+def _several(text: str) -> list[str]:
+    """Return the numbers in a cell that contains several, such as ``300 123 4567 / 310 987 6543``."""
+    if len(text) <= phones.MOST_DIGITS:
+        return [text]
+    parts = [part.strip() for part in _BETWEEN_NUMBERS.split(text)]
+    found = [part for part in parts if sum(map(str.isdigit, part)) >= LEAST_DIGITS]
+    return found if len(found) == len([*filter(None, parts)]) else [text]
 
 
 @contextmanager
@@ -127,7 +167,10 @@ def opened(
         except (OSError, ValueError) as error:
             raise formats.unreadable(name if file == "-" else quote(file), error) from None
         if head.startswith(formats.ZIP_MARK):
-            yield _table(name, formats.workbook_records(source, name), phone_column, phones)
+            from msgctl.jobs import workbook
+
+            rows = stack.enter_context(closing(workbook.records(source, name)))
+            yield _table(name, rows, phone_column, phones)
             return
         lines = stack.enter_context(closing(formats.Lines(source, name, head)))
         if not lines.first:
@@ -272,8 +315,9 @@ def _only(found: Iterable[bool]) -> int | None:
 
 
 def _is_phone(text: str, least: int = LEAST_DIGITS) -> bool:
+    """Return whether a text is a phone number of this length, or several of them."""
     try:
-        return len(phones.as_typed(text).digits) >= least
+        return all(len(phones.as_typed(each).digits) >= least for each in _several(text))
     except InvalidPhoneError:
         return False
 

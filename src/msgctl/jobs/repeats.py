@@ -1,80 +1,127 @@
-"""Find a job that sends the same message to the same people, so that it is not sent twice by mistake."""
+"""Find people who have just got the message of a new job, or will get it, so that it is not sent twice by mistake."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from msgctl import operations as ops
+from msgctl.config import profiles
 from msgctl.errors import ConfigurationError
 from msgctl.jobs.database import LEDGER
 from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.store import Store
+from msgctl.operations import REPEAT_SECONDS
 
-RECENT = 86400.0
-"""Seconds after which a finished job may be repeated."""
+SCHEMA = (
+    # The repeats among the recipients of the new job, and the job that has sent or will send them the message. It is
+    # NULL for a single send.
+    "CREATE TABLE aside.repeat (line INTEGER PRIMARY KEY, job TEXT)",
+    "CREATE TABLE aside.contact (digest BLOB NOT NULL, phone TEXT NOT NULL)",
+)
 
-_COMMON_MESSAGE = "SELECT 1 FROM main.message JOIN old.message USING (digest) LIMIT 1"
+_COMMON_MESSAGE = "SELECT 1 FROM {}.message CROSS JOIN {}.message USING (digest) LIMIT 1"
 _UNFINISHED = "SELECT 1 FROM old.outcome WHERE state IN ('pending', 'sending', 'again', 'sending again') LIMIT 1"
-_ENDED = """SELECT max(coalesce((SELECT max(ended) FROM old.request), 0),
-    (SELECT CAST(value AS REAL) FROM old.job WHERE name = 'created'))"""
 # A refused recipient did not get the message; every other one got it, may have got it, or will get it.
-_SAME = """SELECT count(*) FROM main.recipient AS new JOIN main.message AS new_message ON new_message.id = new.message
-    JOIN old.recipient AS before ON before.phone = new.phone AND before.message IS NOT NULL
-    JOIN old.message AS message ON message.id = before.message LEFT JOIN old.result ON result.line = before.line
-    WHERE message.digest = new_message.digest AND result.state IS NOT 'refused'"""
+_OF_JOB = """INSERT OR IGNORE INTO aside.repeat SELECT new.line, :job
+    FROM {first}.recipient AS {first_name} CROSS JOIN {second}.recipient AS {second_name}
+    CROSS JOIN main.message AS new_message ON new_message.id = new.message
+    CROSS JOIN old.message AS message ON message.id = before.message AND message.digest = new_message.digest
+    LEFT JOIN old.result AS result ON result.line = before.line
+    LEFT JOIN old.request AS request ON request.number = result.request
+    WHERE new.message IS NOT NULL AND before.message IS NOT NULL AND new.{number} = before.{old_number}
+    AND (coalesce(result.state, 'pending') IN ('pending', 'again')
+        OR (result.state IN ('accepted', 'unknown') AND (request.ended IS NULL OR request.ended > :since)))"""
+_OF_CONTACTS = """INSERT OR IGNORE INTO aside.repeat SELECT new.line, NULL FROM aside.contact AS contact
+    CROSS JOIN main.message AS message ON message.digest = contact.digest
+    CROSS JOIN main.recipient AS new ON new.{number} = contact.phone AND new.message = message.id"""
 
 
-class Repeat(NamedTuple):
-    """An earlier job, how many recipients of the new one it has, and whether it has sent to all of them."""
+class Repeats(NamedTuple):
+    """The number of recipients of a new job who have just got its message or will get it.
 
-    job: str
-    recipients: int
-    is_finished: bool
-
-
-def find(store: Store, db: sqlite3.Connection, spec: JobSpec, recipients: int, now: float) -> Repeat | None:
-    """Return the newest job that most of the recipients of a new one are in, with the same message and account.
-
-    ``db`` is the new job's ledger, with no transaction open. Jobs that finished more than 24 hours ago do not count.
-    Raises ConfigurationError if a ledger that was used within 24 hours cannot be read.
+    ``jobs`` are the jobs that have sent or will send it, the newest first, and whether they are finished.
+    ``has_singles`` is whether some recipients got it from a single send.
     """
-    if spec.performs is not ops.BLOCK_PHONE:
-        for job in reversed(store.ids()):
-            try:
-                found = _compared(store.path(job), db, spec, now)
-            except ConfigurationError as error:
-                if store.changed(job) <= now - RECENT:  # or it was just removed
-                    continue
-                raise ConfigurationError(
-                    f"Cannot tell whether job {job} sent this message: {error.message}",
-                    "\n".join(filter(None, (error.hint, "To send without this check, add --again."))),
-                ) from error
-            if found is not None and found[0] * 2 > recipients:
-                return Repeat(job, *found)
-    return None
+
+    people: int
+    jobs: Mapping[str, bool]
+    has_singles: bool
 
 
-def _compared(path: Path, db: sqlite3.Connection, spec: JobSpec, now: float) -> tuple[int, bool] | None:
-    """Return the number of recipients that a job shares with the new one, and whether it is finished, or None."""
+def find(
+    store: Store, db: sqlite3.Connection, spec: JobSpec, contacts: Iterable[tuple[bytes, str]], now: float
+) -> Repeats:
+    """Find who has got the message of a new job from the same account in the last 24 hours, or will get it.
+
+    ``db`` is the ledger of the new job with the tables of `SCHEMA`, without an open transaction; it lists the repeats
+    afterwards. ``contacts`` are the digests and phones of recent single sends of the account. Raises ConfigurationError
+    if a ledger that was used within 24 hours cannot be read.
+    """
+    account, since = profiles.account(spec.base_url, spec.client), now - REPEAT_SECONDS
+    jobs: dict[str, bool] = {}
+    db.execute("DELETE FROM aside.repeat")
+    for job in reversed(store.ids()):
+        try:
+            is_finished = _add(store.path(job), job, db, account, since)
+        except ConfigurationError as error:
+            if store.changed(job) <= since:  # or it was just removed
+                continue
+            raise _unknown(f"job {job} sent this message", error) from error
+        if is_finished is not None:
+            jobs[job] = is_finished
+    db.execute("DELETE FROM aside.contact")
+    try:
+        db.executemany("INSERT INTO aside.contact VALUES (?, ?)", contacts)
+    except ConfigurationError as error:
+        raise _unknown("this message was sent singly", error) from error
+    singles = db.execute(_OF_CONTACTS.format(number=_number(db, "main"))).rowcount
+    (people,) = db.execute("SELECT count(*) FROM aside.repeat").fetchone()
+    return Repeats(people, jobs, singles > 0)
+
+
+def _unknown(what: str, error: ConfigurationError) -> ConfigurationError:
+    hint = "\n".join(filter(None, (error.hint, "To send without this check, add --again.")))
+    return ConfigurationError(f"Cannot tell whether {what}: {error.message}", hint)
+
+
+def _add(path: Path, job: str, db: sqlite3.Connection, account: str, since: float) -> bool | None:
+    """Add the repeats of a job. Return whether the job is finished; None if it has no repeats, or none to add."""
     with LEDGER.opened(path, read_only=True) as other:
-        (text,) = other.execute("SELECT value FROM job WHERE name = 'spec'").fetchone()
-    if _account(JobSpec.load(text)) != _account(spec):
+        spec = JobSpec.load(other.execute("SELECT value FROM job WHERE name = 'spec'").fetchone()[0])
+    if profiles.account(spec.base_url, spec.client) != account:
         return None
     with LEDGER.explained(path):
         db.execute("ATTACH ? AS old", (f"{path.absolute().as_uri()}?mode=ro",))
         try:
-            if db.execute(_COMMON_MESSAGE).fetchone() is None:
+            # The smaller job comes first: each of its recipients is looked up in the other one.
+            schemas = sorted(("main", "old"), key=lambda schema: _size(db, schema))
+            if db.execute(_COMMON_MESSAGE.format(*schemas)).fetchone() is None:
                 return None
-            is_finished = db.execute(_UNFINISHED).fetchone() is None
-            if is_finished and db.execute(_ENDED).fetchone()[0] <= now - RECENT:
+            names = {"main": "new", "old": "before"}
+            query = _OF_JOB.format(
+                first=schemas[0],
+                first_name=names[schemas[0]],
+                second=schemas[1],
+                second_name=names[schemas[1]],
+                number=_number(db, "main"),
+                old_number=_number(db, "old"),
+            )
+            if not db.execute(query, {"job": job, "since": since}).rowcount:
                 return None
-            return db.execute(_SAME).fetchone()[0], is_finished
+            return db.execute(_UNFINISHED).fetchone() is None
         finally:
             db.execute("DETACH old")
 
 
-def _account(spec: JobSpec) -> tuple[object, ...]:
-    """Return how a job sends; what its recipients get is in the messages."""
-    return spec.operation, spec.base_url, spec.client, spec.fixed.get("template"), spec.fixed.get("audio-code")
+def _size(db: sqlite3.Connection, schema: str) -> int:
+    """Return about how many recipients a job has."""
+    (line,) = db.execute(f"SELECT coalesce(max(line), 0) FROM {schema}.recipient").fetchone()  # noqa: S608
+    return int(line)
+
+
+def _number(db: sqlite3.Connection, schema: str) -> str:
+    """Return the column by which the recipients of a job are compared."""
+    query = f"SELECT 1 FROM {schema}.recipient WHERE message IS NOT NULL AND international IS NOT NULL LIMIT 1"  # noqa: S608
+    return "phone" if db.execute(query).fetchone() is None else "international"

@@ -7,14 +7,14 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, suppress
 from typing import Any
 
+from msgctl.delivery import is_delivered, is_final
 from msgctl.errors import ConfigurationError
 from msgctl.jobs import database
 from msgctl.jobs.database import LEDGER, Recipient
-from msgctl.jobs.ledger import ENDED_EARLY, Ledger, facts
+from msgctl.jobs.ledger import ENDED_EARLY, Ledger
 from msgctl.jobs.schedule import SendingHours
 from msgctl.jobs.states import IN_FLIGHT, Outcome, State, outcome
 from msgctl.jobs.store import Store
-from msgctl.recipients import is_delivered, is_final
 from msgctl.text import timestamp
 
 COLUMNS = ("line", "phone", "outcome", "id", "status", "state", "credits", "error")
@@ -56,9 +56,15 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
 
 def finished(store: Store, before: float, clock: Callable[[], float]) -> Iterator[dict[str, Any]]:
     """Yield the summaries of the finished jobs created before a time; damaged ones are not among them."""
-    for job in store.ids():
+    old: list[str] = []
+    with store.index() as index:
+        for job in index.jobs:
+            with suppress(ConfigurationError):
+                if index.facts(job).created < before:
+                    old.append(job)
+    for job in old:
         with suppress(ConfigurationError):
-            if facts(store.path(job))[1] < before and not store.is_running(job):
+            if not store.is_running(job):
                 with closing(Ledger(store.path(job), clock=clock, read_only=True)) as ledger:
                     document = summary(job, ledger, running=False)
                 if document["state"] == DONE:

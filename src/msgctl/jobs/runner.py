@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple
 
 from msgctl import operations
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, RefusedError, UsageError, unexpected
 from msgctl.http.client import Client
 from msgctl.jobs import database
+from msgctl.jobs.database import LEDGER, Undecided
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.rate_limits import Budget
 from msgctl.jobs.schedule import SendingHours
 from msgctl.jobs.spec import Intent, JobSpec, RequestResult
 from msgctl.jobs.states import IN_FLIGHT
 from msgctl.jobs.workers import WaitError, Workers
-from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome, exit_code, outcomes
-from msgctl.text import storable
+from msgctl.phones import price_area
+from msgctl.recipients import REFUSED, UNKNOWN, RecipientOutcome, exit_code, outcomes, states
 
 CLOCK_CHECK = 1.0
 """Seconds between checks of the clock while the window is closed: it may be set, or the machine may sleep."""
+
+OPT_OUT_CHECK = 0.5
+"""Seconds after which an unsent request checks the opt-out list again, for example after a slow commit."""
 
 LONGEST_ATTEMPT = 3600.0
 """Seconds; the client's own limit, --timeout, is never longer."""
@@ -40,12 +44,12 @@ class Runner(Workers):
         *,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
-        opted_out: Callable[[], Iterable[str]] = tuple,
+        opted_out: Callable[[Collection[str]], Collection[str]] = lambda _: (),
         waits: bool = True,
     ) -> None:
         """Without ``waits`` the job ends when all who are left must wait for their window.
 
-        ``opted_out`` returns the numbers to leave out when the window opens.
+        ``opted_out`` returns the numbers among its argument that have opted out by now. Any thread may call it.
         """
         super().__init__(ledger, connect, ledger.totals.unsent, monotonic)
         spec = ledger.spec
@@ -53,7 +57,10 @@ class Runner(Workers):
         self._opted_out = opted_out
         self._waits = waits
         self._size = self._limiter.most(spec.batch_size)
-        self._budget = Budget(spec.max_credits, None if spec.max_credits is None else database.highest_price(ledger.db))
+        self.budget: Budget | None = None
+        if spec.max_credits is not None:
+            with LEDGER.explained(ledger.path):
+                self.budget = Budget(spec.max_credits, database.prices(ledger.db, price_area))
         self.totals = ledger.totals.copy()
         self.waits_until: float | None = None
         self._closed: list[str] = []
@@ -65,14 +72,36 @@ class Runner(Workers):
         return bool({*self._hours.open_zones()} & {*self._closed}) and super()._is_due()
 
     def _perform(self, client: Client, item: Intent) -> RequestResult:
-        """Send a request, unless its window has closed meanwhile."""
-        if self._hours is None or item.zones in self._hours.open_zones():
+        """Send a request, unless its window has closed or a recipient has opted out meanwhile."""
+        is_open = self._hours is None or item.zones in self._hours.open_zones()
+        if is_open and not self._is_refused(item):
             return send(client, self._ledger.spec, item)
         return RequestResult(item, [RecipientOutcome(phone, UNKNOWN) for phone in item.phones], was_sent=False)
 
+    def _is_refused(self, item: Intent) -> bool:
+        """Return whether a recipient of a request has opted out since its intent, if the intent has expired."""
+        if self._monotonic() < item.expires:
+            return False
+        try:
+            return bool(self._opted_out(item.numbers))
+        except ConfigurationError:  # the next intent raises the same error
+            return True
+
+    def _items(self, number: int) -> list[Any]:
+        """Return the next requests, without people who have opted out."""
+        while True:
+            expires = self._monotonic() + OPT_OUT_CHECK
+            items = super()._items(number)
+            intents = [item for item in items if item is not None]
+            if not self._opted_out([each for intent in intents for each in intent.numbers]):
+                return [item and item._replace(expires=expires) for item in items]
+            self._ledger.withdraw(intents)
+            self._ledger.leave_out(self._opted_out(self._ledger.numbers_ahead()))
+
     def _record(self, result: RequestResult) -> None:
         self._ledger.record(result)
-        self._budget.learn(result)
+        if self.budget:
+            self.budget.learn(result, self._ledger.totals)
 
     def _commit(self, results: list[RequestResult]) -> None:
         super()._commit(results)
@@ -84,14 +113,13 @@ class Runner(Workers):
             raise WaitError(delay)
         if self._hours is not None:
             self._ledger.open_to(self._hours.open_zones())
-            if self.waits_until is not None:  # people may have opted out during the wait
-                self._ledger.leave_out(self._opted_out())
-                self.waits_until = None
+            self.waits_until = None
         size = self._allowed()
         intent = self._ledger.intend(size) if size else None
         if intent is not None:
+            if self.budget:
+                self.budget.reserve(intent)
             self._limiter.sent(len(intent.phones), now)
-            self.waits_until = None
         elif size and self._hours is not None and (closed := self._ledger.pending_zones()):
             if not self._waits:
                 return None
@@ -106,12 +134,14 @@ class Runner(Workers):
         """
         totals, spec = self._ledger.totals, self._ledger.spec
         most = self._size if spec.canary is None else min(self._size, spec.canary - totals.sent)
-        cost = None if self._budget.most is None else self._ledger.next_cost()
-        size = most if cost is None else self._budget.allows(cost, most, totals)
+        size: int | None = most
+        if self.budget and most > 0:
+            cost, phones = self._ledger.upcoming(most)
+            size = self.budget.allows(cost, phones, totals) if phones else most
         if size is None or (size <= 0 and any(totals.states[each] for each in IN_FLIGHT)):  # they may come back unsent
             raise WaitError(None)
         if size <= 0:
-            self.stop(self._budget.used_up(totals) if most > 0 else None)
+            self.stop(self.budget.used_up(totals) if self.budget and most > 0 else None)
         return max(size, 0)
 
 
@@ -134,10 +164,10 @@ def send(client: Client, spec: JobSpec, intent: Intent) -> RequestResult:
 
 
 class StateResult(NamedTuple):
-    """The delivery state of a recipient's message, or the error instead of it."""
+    """The delivery states of the recipients with one message id, or an error."""
 
-    line: int
-    state: str | None = None
+    lines: Sequence[int]
+    states: Sequence[str | None] = ()
     error: MsgctlError | None = None
     was_sent: bool = True
 
@@ -150,35 +180,46 @@ class StatePoller(Workers):
     """
 
     def __init__(
-        self, ledger: Ledger, connect: Callable[[], Client], *, monotonic: Callable[[], float] = time.monotonic
+        self,
+        ledger: Ledger,
+        connect: Callable[[], Client],
+        *,
+        until: Sequence[str] = (),
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.due = sum(1 for _ in database.to_check(ledger.db))
-        super().__init__(ledger, connect, self.due, monotonic)
-        self._to_check = database.to_check(ledger.db)
+        self._until = until
+        undecided = [len(each.lines) for each in database.to_check(ledger.db, until)]
+        self.due = sum(undecided)
+        super().__init__(ledger, connect, len(undecided), monotonic)
+        self._to_check = database.to_check(ledger.db, until)
         self.first_error: MsgctlError | None = None
         self.checked = 0
         self.failed = 0
 
-    def _next(self) -> tuple[int, str] | None:
+    def undecided(self) -> int:
+        """Return how many messages are neither in a final nor in a wanted state."""
+        return sum(len(each.lines) for each in database.to_check(self._ledger.db, self._until))
+
+    def _next(self) -> Undecided | None:
         if delay := self._limiter.delay(self._monotonic()):
             raise WaitError(delay)
         self._limiter.sent(1, self._monotonic())
         return next(self._to_check, None)
 
-    def _perform(self, client: Client, item: tuple[int, str]) -> StateResult:
-        line, message = item
+    def _perform(self, client: Client, item: Undecided) -> StateResult:
         try:
-            state = client.send(operations.MESSAGES_STATE, {"id": message}).document.get("state")
+            response = client.send(operations.MESSAGES_STATE, {"id": item.id})
+            return StateResult(item.lines, states(response.document["data"], item.phones))
         except MsgctlError as error:
-            return StateResult(line, error=error)
+            return StateResult(item.lines, error=error)
         except Exception as error:  # noqa: BLE001 (one message must not end the others)
-            return StateResult(line, error=unexpected(error))
-        return StateResult(line, None if state is None else storable(str(state)))
+            return StateResult(item.lines, error=unexpected(error))
 
     def _record(self, result: StateResult) -> None:
-        self.checked += 1
+        self.checked += len(result.lines)
         if result.error:
-            self.failed += 1
+            self.failed += len(result.lines)
             self.first_error = self.first_error or result.error
         else:
-            self._ledger.note_delivery(result.line, result.state)
+            for line, state in zip(result.lines, result.states, strict=True):
+                self._ledger.note_delivery(line, state)

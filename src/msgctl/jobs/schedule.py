@@ -1,4 +1,4 @@
-"""When a job may send: daily windows in the recipient's own time zone, and the time that ``--at`` names.
+"""When a job may send: daily windows in the recipient's own time zone, and the time of ``--at``.
 
 Every instant is an aware ``datetime`` in UTC, and the caller says what time it is.
 """
@@ -10,18 +10,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
+from unicodedata import normalize
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.jobs.formats import INSTALL
 from msgctl.jobs.spec import JobSpec
 from msgctl.values import quote
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_SPANISH_DAYS = ("lun", "mar", "mie", "jue", "vie", "sab", "dom")
+_NUMBERS = {name: number for week in (DAYS, _SPANISH_DAYS) for number, name in enumerate(week)}
+_WITHOUT_ACCENTS = str.maketrans("áé", "ae")
 HORIZON = timedelta(days=366)
 """How far ahead an opening is looked for."""
 
-_HOURS = re.compile(r"([01]?[0-9]|2[0-4]):([0-5][0-9])-([01]?[0-9]|2[0-4]):([0-5][0-9])", re.ASCII)
+_TIME = "([01]?[0-9]|2[0-4])(?::([0-5][0-9]))?"
+_HOURS = re.compile(rf"{_TIME} *- *{_TIME}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -154,20 +158,34 @@ def zones_of(digits: str) -> tuple[str, ...]:
 
 
 def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:
-    """Return the instant that ``--at`` names.
+    """Return the instant of ``--at``.
 
-    Without an offset it is a local time of ``local_zone`` or, for None, of this machine; if it comes twice, the first.
-    Raises UsageError if it does not exist or is in the past, and ConfigurationError if the zone does not exist.
+    Without an offset it is a local time of ``local_zone`` or, for None, of this machine; if the clocks go back, the
+    first occurrence. A time without a date is its next occurrence. Raises UsageError if the time does not exist or is
+    in the past, and ConfigurationError if the zone does not exist.
     """
-    moment = _instant(text.strip(), local_zone) if ":" in text else None
+    moment = _named(" ".join(text.split()), local_zone, now) if ":" in text else None
     if moment is None:
         raise UsageError(
             f"--at must be a date and time that exists, not {quote(text)}",
-            'Write it like --at "2026-12-01 09:00", or with an offset: "2026-12-01 09:00-05:00".',
+            'Write it like "2026-12-01 09:00", "tomorrow 09:00" or 09:00. An offset may follow: "09:00-05:00".',
         )
     if moment <= now:
         raise UsageError(f"--at {quote(text)} is in the past", "Leave out --at to send now.")
     return moment
+
+
+def _named(text: str, local_zone: str | None, now: datetime) -> datetime | None:
+    """Return the instant of a date and time, of ``tomorrow`` and a time, or the next one of a time."""
+    today = now.astimezone(None if local_zone is None else zone_of(local_zone)).date()
+    day, _, of_day = text.partition(" ")
+    if day.lower() in ("today", "tomorrow"):
+        return _instant(f"{today + timedelta(days=day.lower() == 'tomorrow')} {of_day}", local_zone)
+    if not re.match("[0-9]{1,2}:", text):
+        return _instant(text, local_zone)
+    # Another offset may have another date, and the clocks may skip the time on one day.
+    days = (today + timedelta(days=number) for number in range(-1, 4))
+    return next((found for day in days if (found := _instant(f"{day} {text}", local_zone)) and found > now), None)
 
 
 def _instant(text: str, local_zone: str | None) -> datetime | None:
@@ -185,7 +203,7 @@ def _instant(text: str, local_zone: str | None) -> datetime | None:
 
 def _hours(text: str) -> tuple[int, int]:
     if written := _HOURS.fullmatch(text.strip()):
-        first, first_minute, last, last_minute = map(int, written.groups())
+        first, first_minute, last, last_minute = map(int, written.groups("0"))
         start, end = first * 60 + first_minute, last * 60 + last_minute
         if start < end <= 24 * 60:
             return start, end
@@ -196,17 +214,17 @@ def _hours(text: str) -> tuple[int, int]:
 
 
 def _days(text: str) -> set[int]:
-    """Return the weekdays, Monday 0, that ``mon-fri,sun`` names."""
+    """Return the weekdays, Monday 0, of a list such as ``mon-fri,sun`` or ``lun-sáb``."""
     chosen: set[int] = set()
-    for part in text.lower().split(","):
+    for part in normalize("NFC", text.lower()).translate(_WITHOUT_ACCENTS).split(","):
         first, dash, last = (each.strip() for each in part.partition("-"))
-        if first not in DAYS or (dash and last not in DAYS):
+        if first not in _NUMBERS or (dash and last not in _NUMBERS):
             raise UsageError(
-                f"--days must name days such as mon-sat or mon,wed,fri, not {quote(text)}",
+                f"--days must list days, such as mon-sat or mon,wed,fri, not {quote(text)}",
                 f"The days are {', '.join(DAYS)}.",
             )
-        start = DAYS.index(first)
-        length = (DAYS.index(last) - start) % 7 + 1 if dash else 1
+        start = _NUMBERS[first]
+        length = (_NUMBERS[last] - start) % 7 + 1 if dash else 1
         chosen.update((start + step) % 7 for step in range(length))
     return chosen
 
@@ -215,7 +233,11 @@ def _colombian_holidays() -> Callable[[date], bool]:
     try:
         import holidays
     except ImportError:
-        raise ConfigurationError("--window co needs the public holidays of Colombia", INSTALL) from None
+        from msgctl import extras
+
+        raise ConfigurationError(
+            "--window co needs the public holidays of Colombia", f"Install them: {extras.install('campaigns')}"
+        ) from None
     return cache(holidays.country_holidays("CO").__contains__)
 
 

@@ -14,20 +14,17 @@ from msgctl.errors import MsgctlError
 from msgctl.http.request import Value
 from msgctl.jobs.states import LEFT_OUT, Outcome, State, outcome
 from msgctl.operations import Operation
-from msgctl.recipients import RecipientOutcome
-
-MOST_DIGITS = 12
-"""The longest number of credits for one recipient: a million of them still fit into 64 bits."""
+from msgctl.recipients import RecipientOutcome, charge
 
 
 @dataclass(frozen=True)
 class JobSpec:
-    """A job as the user gave it; nothing in it is secret.
+    """The settings of a job; they contain no secrets.
 
     ``fixed`` are the parameters that all its requests have, by wire name. ``rate`` is in recipients per second,
-    ``max_credits`` limits the whole job, ``columns`` are those of the file without the phone's. ``window`` and ``days``
-    are the hours at which it may send (see `Window`), ``zones`` the time zones of its recipients; ``at`` is when it is
-    due, in seconds since 1970. After ``canary`` recipients the job pauses.
+    ``max_credits`` limits the whole job. ``columns`` are the file's columns except the phone's. The job sends only
+    during ``window`` and ``days`` (see `Window`), in the recipients' time ``zones``. It is due ``at`` a time, in
+    seconds since 1970. After ``canary`` recipients the job pauses. It resends to recipients of the job ``resend_of``.
     """
 
     command: str
@@ -46,6 +43,7 @@ class JobSpec:
     at: float | None = None
     canary: int | None = None
     name: str | None = None
+    resend_of: str | None = None
     columns: Sequence[str] = ()
     zones: Sequence[str] = ("",)
 
@@ -65,7 +63,9 @@ class JobSpec:
 class Intent(NamedTuple):
     """A request that is about to be sent, to recipients who were in ``state``.
 
-    ``parameters`` are those of its message, ``cost`` is per recipient, ``zones`` are the recipients' time zones.
+    ``parameters`` contain its message, ``cost`` is per recipient, ``zones`` are the recipients' time zones. ``message``
+    is the number of the message in the ledger. ``international`` has the recipients' international numbers if
+    ``phones`` were not checked. After ``expires``, on the monotonic clock, the opt-out list must be checked again.
     """
 
     number: int
@@ -75,6 +75,14 @@ class Intent(NamedTuple):
     parameters: Mapping[str, Any]
     cost: int
     zones: str = ""
+    message: int = 0
+    international: Sequence[str] = ()
+    expires: float = 0.0
+
+    @property
+    def numbers(self) -> list[str]:
+        """All numbers under which the recipients may be on the opt-out list."""
+        return [*self.phones, *self.international]
 
     @property
     def estimate(self) -> int:
@@ -94,11 +102,9 @@ class RequestResult(NamedTuple):
     body: str | None = None
     was_sent: bool = True
 
-
-def charged(text: str | None) -> int | None:
-    """Return the credits in what the service said of them; None if that is not a reasonable whole number."""
-    is_number = text is not None and text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
-    return int(text) if text and is_number else None
+    def charge(self, found: RecipientOutcome) -> tuple[int, int]:
+        """Return the credits charged for a recipient, and the estimate that counts if no charge is reported."""
+        return charge(found, self.intent.cost) if self.was_sent else (0, 0)
 
 
 @dataclass(slots=True)

@@ -13,16 +13,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.jobs.database import LEDGER
-from msgctl.jobs.ledger import facts
+from msgctl.jobs.database import LEDGER, SUFFIX
+from msgctl.jobs.index import Index
 from msgctl.storage import files
 from msgctl.values import quote
 
-SUFFIX = ".sqlite3"
 _ID = re.compile(r"[0-9]{8}-[0-9a-f]{6}", re.ASCII)
 _LEFTOVER = re.compile(rf"\.?({_ID.pattern}){re.escape(SUFFIX)}(\.new|-wal|-shm)", re.ASCII)
 """A ledger whose import was not finished, and what is beside one."""
 _TRIES, _PAUSE = 5, 0.02
+
+
+class AlreadyRunningError(ConfigurationError):
+    """Another process has the lock of a job or of a command."""
 
 
 class Store:
@@ -48,8 +51,12 @@ class Store:
             return sorted(job for name in names if _ID.fullmatch(job := name.removesuffix(SUFFIX)))
         return []
 
+    def index(self) -> Index:
+        """Return what is known of all jobs, for a ``with`` block. Raises ConfigurationError."""
+        return Index(self.folder, self.ids())
+
     def find(self, job: str | None) -> str:
-        """Return the id of the newest job with an id or a name; None finds the newest of all.
+        """Return the id of the newest job with an id or a name; None finds the newest that has begun.
 
         Raises UsageError if no job has it, and ConfigurationError if an unreadable ledger may be the newest.
         """
@@ -57,79 +64,87 @@ class Store:
             return job
         found: list[tuple[float, str]] = []
         unreadable: list[tuple[float, ConfigurationError]] = []
-        for each in self.ids():
-            try:
-                spec, created, _ = facts(self.path(each))
-            except ConfigurationError as error:
-                unreadable.append((self.changed(each), error))
-            else:
-                if job in (None, spec.name):
-                    found.append((created, each))
+        with self.index() as index:
+            for each in index.jobs:
+                try:
+                    known = index.facts(each)
+                except ConfigurationError as error:
+                    unreadable.append((self.changed(each), error))
+                else:
+                    if known.has_begun if job is None else job == known.spec.name:
+                        found.append((known.created, each))
         newest = max(found)[0] if found else 0.0
         if hidden := [each for changed, each in unreadable if changed > newest]:
             raise hidden[-1]
         if not found:
-            what = "There are no jobs" if job is None else f"There is no job {quote(job)}"
+            none = "No job has begun" if index.jobs else "There are no jobs"
+            what = none if job is None else f"There is no job {quote(job)}"
             raise UsageError(what, "List the jobs: msgctl job list")
         return max(found)[1]
 
     def changed(self, job: str) -> float:
         """Return when a job's ledger was last changed, in seconds since 1970; 0 if it is not there any more."""
+        ledger, latest = self.path(job), 0.0
         with suppress(OSError):
-            return self.path(job).lstat().st_mtime
-        return 0.0
+            latest = ledger.lstat().st_mtime
+            latest = max(latest, ledger.with_name(f"{ledger.name}-wal").lstat().st_mtime)
+        return latest
 
     def is_running(self, job: str) -> bool:
-        """Return whether a process is running a job."""
-        try:
-            with self._lock(job).open("rb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
+        """Return whether a process is running a job. Raises ConfigurationError if that cannot be checked."""
+        path = self._lock(job)
+        with files.explained("lock", path), suppress(FileNotFoundError), path.open("rb") as lock:
+            return not _try(lock.fileno(), fcntl.LOCK_SH)
         return False
 
     @contextmanager
     def locked(self, job: str) -> Iterator[None]:
         """Hold the lock of a job, or of a command; the system releases it when the process ends, however it ends.
 
-        Raises ConfigurationError if another process holds it.
+        Raises AlreadyRunningError if another process holds it, and ConfigurationError if it cannot be used.
         """
-        with LEDGER.explained(self._lock(job)):
+        with files.explained("lock", self._lock(job)):
             files.make_folder(self.folder)
             descriptor = os.open(self._lock(job), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor):
-            if not _take(descriptor):
-                raise ConfigurationError(f"Job {job} is already running", f"Check progress: msgctl job show {job}")
+            with files.explained("lock", self._lock(job)):
+                is_taken = _take(descriptor)
+            if not is_taken:
+                raise AlreadyRunningError(f"Job {job} is already running", f"Check progress: msgctl job show {job}")
             yield
 
     @contextmanager
     def starting(self) -> Iterator[None]:
-        """Hold the lock of the folder: jobs begin one after the other, so that each sees those before it."""
-        descriptor = os.open(self.folder, os.O_RDONLY | os.O_CLOEXEC)
+        """Hold the lock of the directory: jobs begin one after the other, so that each sees all earlier jobs.
+
+        Raises ConfigurationError.
+        """
+        with files.explained("lock", self.folder):
+            descriptor = os.open(self.folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with files.explained("lock", self.folder):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         finally:
             os.close(descriptor)
 
-    def remove(self, job: str) -> None:
-        """Delete a job that is not running. Raises ConfigurationError."""
-        with self.locked(job), LEDGER.explained(self.path(job)):
+    def delete(self, job: str) -> None:
+        """Delete a job; the caller holds its lock. Raises ConfigurationError."""
+        with LEDGER.explained(self.path(job)):
             # The ledger goes first: without its log it would lose what was in flight.
             self.path(job).unlink()
             files.sync(self.folder)
             files.delete(self.path(job))
+            self.index().forget(job)
             self.remove_lock(job)
 
     def tidy(self) -> None:
         """Delete what unfinished imports and removals left."""
-        with suppress(OSError):  # the next run tries again
-            for left in self.folder.iterdir():
+        with suppress(OSError, ConfigurationError):  # the next run tries again
+            for left in os.scandir(self.folder):
                 found = _LEFTOVER.fullmatch(left.name)
                 if found and not os.path.lexists(self.path(found[1])) and not self.is_running(found[1]):
-                    left.unlink(missing_ok=True)
+                    (self.folder / left.name).unlink(missing_ok=True)
                     self.remove_lock(found[1])
 
     def remove_lock(self, job: str) -> None:
@@ -140,10 +155,17 @@ class Store:
 
 
 def _take(descriptor: int) -> bool:
-    """Take the lock; a process that only checks it holds it for a moment."""
+    """Take a lock; a process that only checks it holds it for a moment. Return whether no other process holds it."""
     for _ in range(_TRIES):
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _try(descriptor, fcntl.LOCK_EX):
             return True
         time.sleep(_PAUSE)
+    return False
+
+
+def _try(descriptor: int, lock: int) -> bool:
+    """Take a lock; return whether no other process is in the way. Raises OSError if it cannot be used at all."""
+    with suppress(BlockingIOError):
+        fcntl.flock(descriptor, lock | fcntl.LOCK_NB)
+        return True
     return False

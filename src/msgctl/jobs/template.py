@@ -76,12 +76,17 @@ class Template(tuple[str | Placeholder, ...]):
 
 
 class Message(NamedTuple):
-    """The message of one recipient, its segments and its estimated credits, and those that GSM-7 would save."""
+    """The message of one recipient, its segments and its estimated credits.
+
+    ``saved`` are the credits that --gsm7 would save; None if the message cannot be written in GSM-7. ``left_out`` are
+    the symbols that --gsm7 has left out.
+    """
 
     parameters: Parameters
     segments: int
     cost: int
-    saved: int = 0
+    saved: int | None = 0
+    left_out: tuple[str, ...] = ()
 
 
 Render = Callable[[Row], Message]
@@ -93,11 +98,14 @@ def renderer(
     templates: Mapping[str, str | Sequence[str]],
     check: Callable[[str], str],
     cost: int | None,
+    *,
+    gsm7: bool = False,
 ) -> Render:
     """Return what renders the message of each row. Raises UsageError for templates that no row can fill.
 
     ``templates`` are by wire name; a sequence of them makes an array (an empty one: all columns but the phone's).
-    ``check`` returns the text to send or raises UsageError. ``cost`` estimates its credits: None is one per segment.
+    ``check`` returns the text to send or raises UsageError. ``cost`` is the estimated credits of a message; None means
+    one credit per SMS segment. ``gsm7`` converts the text to GSM-7.
     """
     others = [
         Template([Placeholder(index, name)])
@@ -112,12 +120,14 @@ def renderer(
 
     def render(row: Row) -> Message:
         filled = {name: [check(template.fill(row)) for template in each] for name, each in parsed.items()}
-        parameters = {name: each[0] if isinstance(templates[name], str) else each for name, each in filled.items()}
         if cost is not None:
+            parameters = {name: each[0] if isinstance(templates[name], str) else each for name, each in filled.items()}
             return Message(parameters, 0, cost)
-        sizes = {text: segments.count(text).segments for each in filled.values() for text in each}
-        saved = sum(segments.saved_by_gsm7(text) for text, size in sizes.items() if size > 1)
-        return Message(parameters, sum(sizes.values()), sum(sizes.values()), saved)
+        ((name, (text,)),) = filled.items()
+        written = segments.to_gsm7(text) if gsm7 else segments.Gsm7Text(text)
+        size = segments.count(written.text).segments
+        saved = 0 if gsm7 else segments.saved_by_gsm7(text)
+        return Message({name: written.text}, size, size, saved, written.left_out)
 
     constants = [template.constant for each in parsed.values() for template in each]
     for text in constants:

@@ -98,7 +98,7 @@ class Workers(ABC):
                 break
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long, or until all is done and written. Return whether it is."""
+        """Wait up to this long for all work to be written; return whether it was."""
         return self._ended.wait(seconds)
 
     def stop(self, error: Exception | None = None) -> None:
@@ -173,19 +173,24 @@ class Workers(ABC):
         return results
 
     def _commit(self, results: list[Any]) -> None:
-        items: list[Any] = []
         self._patience = None
         with self._ledger.transaction():
             for result in results:
                 self._record(result)
                 if self._failures.add(result.error):
                     self.stop(result.error)
-            try:
-                while len(items) < len(self._waiting):
-                    items.append(None if self._stopping.is_set() else self._next())
-            except WaitError as wait:
-                self._patience = wait.seconds
+            items = self._items(len(self._waiting))
         self._serve(items)
+
+    def _items(self, number: int) -> list[Any]:
+        """Return the next items of work, at most ``number``. Called in a transaction."""
+        items: list[Any] = []
+        try:
+            while len(items) < number:
+                items.append(None if self._stopping.is_set() else self._next())
+        except WaitError as wait:
+            self._patience = wait.seconds
+        return items
 
     def _serve(self, items: list[Any]) -> None:
         for turn, item in zip(self._waiting, items, strict=False):

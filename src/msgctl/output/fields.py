@@ -83,10 +83,13 @@ def rows_of(response: Response) -> Iterator[Row]:
     if record is operations.RESPONSE_STATISTIC:
         metrics = [{"category": category, **values} for category, values in metrics_of(document)]
         yield from ({**document, **metric} for metric in metrics or [{}])
+    elif record is operations.RESPONSE_STATE:
+        yield from document.get("data", [document])
     elif not record.entries:
         yield document
     else:
-        entries = document.get("data") or [{}]
+        status = "state" if any(field.name == "state" for field in record.entries) else "status"
+        entries = document.get("data") or [{"id": document.get("id"), status: document.get("status")}]
         dispatch = {_beside_entries(name): value for name, value in document.items() if name != "data"}
         for entry in entries:
             yield {**dispatch, **entry, "data": entries}

@@ -105,6 +105,10 @@ def plan_parts(plan: Document, account: Sequence[str] = ()) -> Iterator[Renderab
     yield Text("")
     told = f"{plan['messages']:,} of {plan['recipients']:,} in {cell(plan['file'])}"
     pairs = [("Recipients", Text.assemble(told, (_left_out(plan, "  "), "dim")))]
+    if repeats := plan.get("repeats"):
+        pairs.append(
+            ("Repeats", Text(f"{plural(repeats, 'recipient')} got this message in the last 24 hours, or will"))
+        )
     if not is_block:
         pairs.append(("Credits", _cost(plan)))
     if plan.get("segments"):

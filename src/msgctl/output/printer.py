@@ -155,7 +155,7 @@ class Printer:
             for response in responses if is_statistic else ():
                 names = [name for name in response.document if name != "metrics"]
                 self._write(fields.listing(names, response.document))
-            if len(responses) == 1 and not record.entries and not is_statistic:
+            if len(responses) == len(rows) == 1 and not record.entries and not is_statistic:
                 self._write(fields.listing(columns, rows[0]))
                 return
         self._rows(columns, rows)

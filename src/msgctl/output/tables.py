@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
+from msgctl.delivery import Delivery, classify
 from msgctl.jsontext import Number
 from msgctl.output.fields import Row, cell
 from msgctl.text import clean
@@ -49,19 +50,23 @@ SIGNS = {"ok": "✓", "bad": "✗", "warn": "!", "busy": "○", "off": "–"}
 _KINDS = {
     word: kind
     for kind, words in {
-        "ok": "delivered verified answered accepted done ok read seen completed active created",
-        "bad": "rejected undelivered failed busy not-answered refused invalid expired error missing",
+        "ok": "verified accepted done ok active created",
+        "bad": "refused invalid missing",
         "warn": "unknown paused warning partial",
-        "busy": "queued sent ringing running waiting scheduled",
+        "busy": "running waiting scheduled",
         "off": "skipped not-sent pending duplicate blocked excluded",
     }.items()
     for word in words.split()
 }
 
 
+_DELIVERIES = {Delivery.DELIVERED: "ok", Delivery.ON_ITS_WAY: "busy"}
+
+
 def kind_of(state: str) -> str | None:
-    """Return the kind of a delivery state, an outcome or a job's state; None for a word that is not known."""
-    return _KINDS.get(state.lower().replace("_", "-").replace(" ", "-"))
+    """Return the kind of an outcome, a job's state or a delivery state; None for an empty string."""
+    own = _KINDS.get(state.lower().replace("_", "-").replace(" ", "-"))
+    return own or (_DELIVERIES.get(classify(state), "bad") if state else None)
 
 
 def console(stream: TextIO, *, color: bool, width: int | None = None) -> Console:

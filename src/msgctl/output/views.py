@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from msgctl import operations as ops
+from msgctl.delivery import is_failure
 from msgctl.http.response import Response
 from msgctl.operations import Effect
 from msgctl.output import fields, jobs
@@ -29,7 +30,7 @@ from msgctl.output.tables import (
     title,
     verdict,
 )
-from msgctl.recipients import ACCEPTED, is_failure
+from msgctl.recipients import ACCEPTED, REFUSED
 from msgctl.text import plural
 
 
@@ -93,8 +94,6 @@ _OWN = {
     ),
 }
 """The columns of msgctl's own lists."""
-_TOLD = {(ops.RESPONSE_SECURITY, "blocked"), (ops.RESPONSE_SUCCESS, "verified")}
-"""States that the verdict tells."""
 
 
 def view_of(
@@ -145,7 +144,7 @@ def _verdict(result: ServiceResult, now: float) -> Sequence[str]:
         return ("ok", "Short URL created")
     if operation.effect is Effect.SENDS and not _is_code(operation):
         outcomes = [each.outcome for each in result.outcomes] or [
-            "refused" if is_failure(str(row.get("status", row.get("state")))) else ACCEPTED for row in rows
+            REFUSED if is_failure(str(row.get("status", row.get("state")))) else ACCEPTED for row in rows
         ]
         noun = "call" if operation.record is ops.RESPONSE_CALL else "message"
         accepted, of = outcomes.count(ACCEPTED), plural(len(outcomes), noun)
@@ -156,7 +155,8 @@ def _verdict(result: ServiceResult, now: float) -> Sequence[str]:
     if operation is ops.VERIFY_2FA:
         return ("ok", f"{cell(result.values.get('phone'))} is verified")
     if operation.effect is Effect.SENDS:
-        return ("ok", f"Code sent to {phone}", *_validity(response.document, now), *_charged(rows))
+        to = cell(result.outcomes[0].phone) if result.outcomes else phone
+        return ("ok", f"Code sent to {to}", *_validity(response.document, now), *_charged(rows))
     return ()
 
 
@@ -250,7 +250,7 @@ def _is_told(record: ops.Record, name: str, document: Row) -> bool:
     """Return whether the verdict already shows a field."""
     if record is ops.RESPONSE_URL_SHORT:
         return name == "msg"
-    return name == "status" and (record, str(document[name]).lower()) in _TOLD
+    return name == "status" and (record is ops.RESPONSE_SECURITY or str(document[name]).lower() == "verified")
 
 
 def _charged(rows: Sequence[Row]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from msgctl.cli.tree import Facts, children_of
 from msgctl.history.store import GROUPINGS
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Format
-from msgctl.sandbox import faults
+from msgctl.sandbox import faults, responses
 from msgctl.sandbox.handlers import KINDS
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -60,6 +60,8 @@ OUTPUTS = {
     "sandbox credit": "credit",
     "sandbox fault": "faults",
     "sandbox inbox": "inbox",
+    "sandbox responses": "responses",
+    "sandbox shapes": "shapes",
     "sms bulk": "job",
     "sms segments": "segments",
     "usage": "usage",
@@ -103,7 +105,7 @@ class Node(NamedTuple):
         return bool(self.children)
 
     def is_in(self, name: str) -> bool:
-        """Tell whether this is a group or command of the root, or a command of that group."""
+        """Return whether this is a group or command of the root, or a command of that group."""
         return self.path == name or self.path.startswith(f"{name} ")
 
 
@@ -148,7 +150,7 @@ def _parameter(parameter: Any, path: str, operation: Operation | None) -> Parame
         text.replace(default[0], "") if default else text,
         choices,
         default[1] if default else stated,
-        parameter.required,
+        parameter.required or (is_argument and not (parameter.metavar or "").startswith("[")),
         parameter.nargs == -1 if is_argument else parameter.multiple,
         source,
     )
@@ -175,6 +177,8 @@ def _choices() -> dict[str, tuple[str, ...]]:
         "--output FORMAT": tuple(each.value for each in Format),
         "--kind KIND": KINDS,
         "--fault SPEC": faults.KINDS,
+        "--responses NAME": responses.NAMES,
+        "sandbox responses NAME": responses.NAMES,
         "--only OUTCOME": (*job.OUTCOMES, "undelivered"),
         "job resend OUTCOME": ("undelivered", "refused"),
         "--by GROUP": GROUPINGS,
@@ -235,7 +239,7 @@ def _argument(argument: Parameter) -> dict[str, Any]:
 
 def _option(option: Parameter) -> dict[str, Any]:
     found = {name: value for name, value in option._asdict().items() if name != "source"}
-    if "delay=" in option.choices:  # a fault only begins with one of these, which is enough for a shell
+    if option.choices in (faults.KINDS, responses.NAMES):  # other values are allowed; a shell offers only these
         found["choices"] = ()
     return found
 

@@ -26,6 +26,8 @@ Details that the interface does not specify are invented; do not rely on them wi
   ``queued`` or ``ringing``. A message to a blocked number is ``blocked``. ``retries`` is checked and has no effect.
 - Codes: six digits, valid for 10 minutes, masked in every response. A new code replaces the previous one. Wrong codes
   may be tried without limit. The response to a right code says ``verified``.
+- Only the responses named ``documented`` follow the interface. The others (see `responses`) imitate services in
+  use; their error numbers are invented, except 1001 and 1003.
 - Any template and any audio code is accepted. A chat-app record has the template's name as ``name``.
 - Short URLs: names and aliases are unique; an alias is 1 to 64 letters, digits, dashes and underscores, or 7 random
   ones. Statistics use local time and do not expire; ``percent`` is of all clicks in the range. Plain URLs keep the

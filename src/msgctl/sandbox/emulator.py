@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 from random import Random, SystemRandom
 from threading import Lock
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import httpx
@@ -26,6 +27,7 @@ from msgctl.sandbox.handlers import HANDLERS, Scope
 from msgctl.sandbox.protocol import (
     BASE_PATH,
     CREDENTIALS,
+    Redact,
     Refusal,
     SandboxRequest,
     SandboxResponse,
@@ -37,6 +39,9 @@ from msgctl.sandbox.protocol import (
 )
 from msgctl.storage import files
 from msgctl.storage.files import BrokenError, transaction
+
+if TYPE_CHECKING:
+    from msgctl.sandbox.responses import Dialect
 
 Network = IPv4Network | IPv6Network
 
@@ -52,8 +57,8 @@ FILES = ("/", "/openapi.json")
 CLOSING = frozenset({"drop", "reject", "garbage", "truncate"})
 """Faults without a whole response, after which the connection is closed."""
 MAX_REQUESTS = 200
-MAX_SHOWN = 2000
-"""Bytes of a request's body that the inbox page shows."""
+MAX_KEPT = 8000
+"""Characters of a request's path, query and body that are kept for the inbox page."""
 SECONDS_BETWEEN_CHECKS = 0.05
 """Seconds between two checks for what a request waits for."""
 
@@ -65,11 +70,13 @@ _TABLES = ("account", "blocked", "messages", "codes", "urls", "clicks", "faults"
 _ACCOUNT = f"INSERT INTO account (credits) VALUES ({FIRST_CREDITS})"  # noqa: S608 - the number is ours
 _SCHEMA = (
     # The sandbox's clock is this machine's plus clock_offset seconds, or stops at clock_stopped (seconds since 1970).
+    # responses is the name of a set of responses, or its settings as JSON.
     """
     CREATE TABLE account (
         credits INTEGER NOT NULL CHECK (credits >= 0),
         clock_offset REAL NOT NULL DEFAULT 0,
-        clock_stopped REAL
+        clock_stopped REAL,
+        responses TEXT NOT NULL DEFAULT 'documented'
     )
     """,
     "CREATE TABLE blocked (phone TEXT PRIMARY KEY, id TEXT NOT NULL, name TEXT NOT NULL) WITHOUT ROWID",
@@ -97,6 +104,7 @@ _SCHEMA = (
         created REAL NOT NULL
     )
     """,
+    "CREATE INDEX messages_by_dispatch ON messages (dispatch_id)",
     """
     CREATE TABLE codes (
         phone TEXT NOT NULL,
@@ -142,11 +150,10 @@ _SCHEMA = (
 STATE = files.FileFormat(
     name="the sandbox's state",
     application=0x6D736763,  # "msgc"
-    version=2,
+    version=3,
     fix="Move it away; `msgctl sandbox reset` replaces the state of this machine's sandbox.",
     schema=(*_SCHEMA, _ACCOUNT),
     most_wait=30.0,
-    is_private=False,
 )
 
 
@@ -156,7 +163,8 @@ class Emulator:
     ``clock`` is the machine's, in seconds since 1970; ``client`` and ``key`` are the one account; short URLs begin with
     the origin of ``base_url``. With a ``seed`` the same requests get the same identifiers, codes and faults.
     ``operate`` replaces the operations, for example by recorded responses. ``allowed`` are the networks that may call
-    the interface (empty: all), as in the account's security menu.
+    the interface (empty: all), as in the account's security menu. ``redact`` removes keys from the requests on the
+    inbox page.
 
     Raises ConfigurationError, here and from whatever uses the state, if the file is not a sandbox state, comes from
     another version of msgctl, or cannot be read or written.
@@ -173,20 +181,25 @@ class Emulator:
         base_url: str = BASE_URL,
         operate: Callable[[SandboxRequest], SandboxResponse] | None = None,
         allowed: Sequence[Network] = (),
+        redact: Redact = masked,
     ) -> None:
         self.path = path
         self.random = SystemRandom() if seed is None else Random(seed)  # noqa: S311 - repeatable on request
         self.chance = Random(seed)  # noqa: S311 - of faults only, so that they do not change the identifiers
+        self._mix = Random(seed)  # noqa: S311 - of mixed responses only
         parts = urlsplit(base_url)
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self.clock = clock
         self.stopped: float | None = None
         """The time of the sandbox's clock, if it was stopped when it was last read."""
+        self.responses = "documented"
+        """The chosen responses, as last read from the database."""
         self._offset = 0.0
         """Seconds that a running clock was ahead of this machine's when it was last read."""
         self.requests: deque[tuple[int, float, SandboxRequest, SandboxResponse]] = deque(maxlen=MAX_REQUESTS)
         """The newest requests to the interface and visits, with their numbers and times."""
         self.operate = operate or self.carry_out
+        self.redact = redact
         self._account = (client, key)
         self._allowed = allowed
         self._numbers = count(1)
@@ -214,46 +227,59 @@ class Emulator:
             from msgctl.sandbox import endpoints
 
             response = endpoints.respond(self, request)
-        elif self._allowed and not self._allows(address):
-            # Like wrong credentials: the interface does not distinguish the two.
-            response = Refusal("UNAUTHORIZED", "client or key is wrong").response()
         else:
             with STATE.explained(self.path), self._one_at_a_time:
-                is_faulty = self._db.execute("SELECT 1 FROM faults").fetchone() is not None
-            if is_faulty:
+                query = "SELECT responses, EXISTS (SELECT 1 FROM faults) FROM account"
+                self.responses, is_faulty = self._db.execute(query).fetchone()
+            if self._allowed and not self._allows(address):
+                # Like wrong credentials: the interface does not distinguish the two.
+                dialect, refusal = self.dialect(), Refusal("UNAUTHORIZED", "client or key is wrong")
+                response = dialect.refusal(None, refusal) if dialect else refusal.response()
+            elif is_faulty:
                 from msgctl.sandbox import faults
 
                 response = faults.respond(self, request)
             else:
                 response = self.operate(request)
         if not is_own:
-            if len(request.body) > MAX_SHOWN:
-                request = request._replace(body=request.body[:MAX_SHOWN])
             at = self.clock() + self._offset if self.stopped is None else self.stopped
-            self.requests.append((next(self._numbers), at, request, response))
+            self.requests.append((next(self._numbers), at, *_kept(request, response)))
             self._changes += 1
         if self.stopped is None:
             return response
         return response._replace(headers={**response.headers, "date": formatdate(self.stopped, usegmt=True)})
 
     def carry_out(self, request: SandboxRequest) -> SandboxResponse:
-        """Carry out an operation: 200 with the record, or 520, 404 or 405 with the error record."""
+        """Carry out an operation: 200 with the record, or 520, 404 or 405 with the error record.
+
+        The record is converted to the chosen responses just before it is encoded.
+        """
         operation = _BY_PATH.get(request.path)
         if operation is None:
-            why = f"no operation at the path {quoted(masked(request.path))}"
+            why = f"no operation at the path {quoted(self.redact(request.path))}"
             return Refusal("NOT_FOUND", why, status=404).response()
         if request.method != operation.method:
             return wrong_method(operation.path, operation.method).response()
+        dialect = self.dialect()
         try:
             fields = (*CREDENTIALS[operation.credentials], *operation.fields)
             given = read(fields, request, self._account)
             begin = self.reading if operation.effect is Effect.READS else self.writing
             with begin() as db:
                 # The time is read inside the transaction, so that messages are stored in the order of their times.
-                scope = Scope(db, *self.now(db), self.random, self.origin)
-                return json_response(HANDLERS[operation.record.name](scope, given))
+                scope = Scope(db, *self.now(db), self.random, self.origin, dialect is not None)
+                record = HANDLERS[operation.record.name](scope, given)
+                return dialect.response(operation, record) if dialect else json_response(record)
         except Refusal as refusal:
-            return refusal.response()
+            return dialect.refusal(operation, refusal) if dialect else refusal.response()
+
+    def dialect(self) -> Dialect | None:
+        """Return the form of the next response; None if it is the documented one."""
+        if self.responses == "documented":
+            return None
+        from msgctl.sandbox import responses
+
+        return responses.dialect(self.responses, self._mix)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -291,6 +317,18 @@ class Emulator:
         found = ip_address(address.partition("%")[0])
         mapped = getattr(found, "ipv4_mapped", None) or found
         return any(mapped in network for network in self._allowed)
+
+
+def _kept(request: SandboxRequest, response: SandboxResponse) -> tuple[SandboxRequest, SandboxResponse]:
+    """Return the parts of a request and its response to keep, with bounded sizes."""
+    request = request._replace(
+        method=request.method[:20],
+        path=request.path[:MAX_KEPT],
+        query=request.query[:MAX_KEPT],
+        headers={},
+        body=request.body[:MAX_KEPT],
+    )
+    return request, response._replace(body=b"", headers={})
 
 
 def reset(path: Path) -> None:

@@ -19,10 +19,10 @@ from urllib.parse import quote
 from msgctl import __version__, segments
 from msgctl.errors import UsageError
 from msgctl.operations import Field, Kind, Place
-from msgctl.sandbox import clicks, handlers, page
+from msgctl.sandbox import clicks, handlers, page, responses
 from msgctl.sandbox.emulator import FILES, OWN_PATH, VISITS, Emulator
 from msgctl.sandbox.faults import replace_all, stored
-from msgctl.sandbox.handlers import KINDS, SECONDS_PER_STATE, SMS, SentMessage
+from msgctl.sandbox.handlers import SECONDS_PER_STATE, SMS, SentMessage
 from msgctl.sandbox.protocol import (
     JSON_TYPE,
     UNKNOWN_ERROR,
@@ -30,7 +30,7 @@ from msgctl.sandbox.protocol import (
     SandboxRequest,
     SandboxResponse,
     json_response,
-    masked,
+    names,
     quoted,
     read,
     wrong_method,
@@ -111,22 +111,31 @@ def about(_emulator: Emulator) -> Document:
     "/inbox",
     "Return the messages that phones received, newest last.",
     _optional("phone", help="only this number, in any spelling"),
-    _optional("kind", help="only sms, call or chatapp", choices=KINDS),
-    _number("after", help="only messages after this number"),
-    _number("limit", help="only the newest", least=1),
+    _optional("after", help="only messages after this one: its ID, or a time"),
     _WAIT,
     messages=list[Document],
 )
-def inbox(
-    emulator: Emulator, *, phone: str = "", kind: str = "%", after: int = 0, limit: int = MAX_NUMBER, wait: float = 0
-) -> SandboxResponse:
+def inbox(emulator: Emulator, *, phone: str = "", after: str = "", wait: float = 0) -> SandboxResponse:
     """Return the messages that reached their phone or will."""
-    query = "WHERE received AND number > ? AND kind LIKE ? AND phone LIKE ? ORDER BY number DESC LIMIT ?"
+    pattern = _pattern(phone) if phone else "%"
     with emulator.reading() as db:
         now, _ = emulator.now(db)
-        found = handlers.find(db, query, after, kind, _pattern(phone) if phone else "%", limit)
-    response = json_response({"messages": [_message(message, now) for message in reversed(found)]})
+        column, least = _after(db, after) if after else ("number", 0)
+        found = handlers.find(db, f"WHERE received AND {column} > ? AND phone LIKE ? ORDER BY number", least, pattern)
+    response = json_response({"messages": [_message(message, now) for message in found]})
     return response if found else response._replace(wait=wait)
+
+
+def _after(db: Connection, after: str) -> tuple[str, float]:
+    """Return the column that orders messages, and its value for an ID, a number or a time. Raises UsageError."""
+    for message in handlers.find(db, "WHERE id = ?", after):
+        return "number", message.number or 0
+    if after.isascii() and after.isdecimal() and int(after) <= MAX_NUMBER:
+        return "number", int(after)
+    try:
+        return "created", _moment(after)
+    except UsageError:
+        raise UsageError(f"after must be the ID of a message or a time, not {quoted(after)}") from None
 
 
 @_endpoint(
@@ -226,6 +235,34 @@ def set_clock(emulator: Emulator, *, change: str) -> Document:
     return clock(emulator)
 
 
+@_endpoint(
+    "GET",
+    "/responses",
+    "Return the chosen responses.",
+    responses=str,
+)
+@_endpoint(
+    "POST",
+    "/responses",
+    "Choose the responses: a set by its name, or all settings.",
+    _optional("responses", help="name of a set", choices=responses.NAMES),
+    *(
+        _optional(name, help=f"documented as {choices[0]}", choices=choices)
+        for name, choices in responses.CHOICES.items()
+    ),
+    responses=str,
+)
+def choose_responses(emulator: Emulator, **settings: str) -> Document:
+    """Choose the responses; missing settings are as documented. Without settings, nothing changes."""
+    if settings:
+        chosen = responses.checked(settings)
+        with emulator.writing() as db:
+            db.execute("UPDATE account SET responses = ?", (chosen,))
+    with emulator.reading() as db:
+        (chosen,) = db.execute("SELECT responses FROM account").fetchone()
+    return dict(responses.described(chosen))
+
+
 @_endpoint("POST", "/reset", "Delete everything.", status=str)
 def reset(emulator: Emulator) -> Document:
     emulator.reset()
@@ -253,10 +290,11 @@ def overview(emulator: Emulator, *, since: str = "", wait: float = 0) -> Documen
         "credits": left,
         "clock": {"time": timestamp(now), "stopped": emulator.stopped is not None},
         "faults": stored(emulator),
+        "responses": choose_responses(emulator)["responses"],
         "moving": any(message.reached(now) != message.states() for message in shown),
         "messages": [_message(message, now) for message in shown],
         "urls": urls,
-        "requests": [page.described(*each) for each in reversed(emulator.requests.copy())],
+        "requests": [page.described(emulator.redact, *each) for each in reversed(emulator.requests.copy())],
     }
 
 
@@ -340,12 +378,16 @@ def _carry_out(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
     path = request.path.rstrip("/")
     found = {endpoint.method: endpoint for endpoint in ENDPOINTS if endpoint.path == path}
     if not found:
-        raise Refusal("NOT_FOUND", f"nothing at the path {quoted(masked(request.path))}", status=404)
+        raise Refusal("NOT_FOUND", f"nothing at the path {quoted(emulator.redact(request.path))}", status=404)
     if request.method not in found:
         raise wrong_method(path, *found)
     endpoint = found[request.method]
     if request.method == "POST" and not request.body:
         request = request._replace(headers={"content-type": JSON_TYPE}, body=b"{}")
+    known = [field.name for field in endpoint.fields]
+    for name in names(Place.QUERY if request.method == "GET" else Place.JSON, request):
+        if name not in known:
+            raise UsageError(f"unknown parameter {quoted(name)}: choose from {', '.join(known) or 'none'}")
     result = endpoint.handle(emulator, **read(endpoint.fields, request))
     return result if isinstance(result, SandboxResponse) else json_response(result)
 

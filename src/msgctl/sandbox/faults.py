@@ -21,6 +21,7 @@ SYNTAX = (
 )
 
 _PATHS = frozenset(operation.path for operation in OPERATIONS)
+_REQUESTS = frozenset((operation.method, BASE_PATH + operation.path) for operation in OPERATIONS)
 _PROBABILITY = re.compile(r"0*(?:0?\.[0-9]{1,9}|[01](?:\.0*)?)")
 _SECONDS = re.compile(r"[0-9]{1,4}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}")
 _COUNT = re.compile(r"next=0*([1-9][0-9]{0,5})")
@@ -95,11 +96,16 @@ def stored(emulator: Emulator) -> list[str]:
 
 
 def respond(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
-    """Carry out a request with the faults that apply to it, in the order they were set."""
-    path = request.path.removeprefix(BASE_PATH) if request.path.startswith(BASE_PATH) else ""
+    """Carry out a request with the faults that apply to it, in the order they were set.
+
+    Faults apply only to requests to the operations; other requests do not count.
+    """
+    if (request.method, request.path) not in _REQUESTS:
+        return emulator.operate(request)
+    path = request.path.removeprefix(BASE_PATH)
     met = list[Fault]()
     with emulator.writing() as db:
-        for number, spec in db.execute("SELECT number, spec FROM faults").fetchall() if path in _PATHS else ():
+        for number, spec in db.execute("SELECT number, spec FROM faults").fetchall():
             fault = parse(spec)
             if fault.path in (None, path) and emulator.chance.random() < fault.probability:
                 met.append(fault)

@@ -64,13 +64,17 @@ Given = Mapping[str, Any]
 
 
 class Scope(NamedTuple):
-    """The scope of a handler. The time is in seconds since 1970; short URLs begin with the origin."""
+    """The scope of a handler. The time is in seconds since 1970; short URLs begin with the origin.
+
+    With ``by_dispatch``, messages-state also accepts the ID of a dispatch, and returns a list of records.
+    """
 
     db: Connection
     now: float
     credits: int
     random: Random
     origin: str
+    by_dispatch: bool = False
 
 
 # --- messages: what they cost, how they are stored, and how they move through their states
@@ -229,13 +233,17 @@ def send_call(scope: Scope, given: Given) -> dict[str, object]:
     return _record(RESPONSE_CALL, scope, sent)
 
 
-def messages_state(scope: Scope, given: Given) -> dict[str, object]:
-    """Return the state of one message, with its text; a code in it is masked."""
+def messages_state(scope: Scope, given: Given) -> dict[str, object] | list[dict[str, object]]:
+    """Return the state of a message, with its text; a code in it is masked."""
     found = find(scope.db, "WHERE id = ?", given["id"])
+    if scope.by_dispatch and not found:
+        found = find(scope.db, "WHERE dispatch_id = ? ORDER BY number", given["id"])
     if not found:
         raise Refusal("NOT_FOUND", f"id: no message {quoted(given['id'])}", parameter="id")
-    (message,) = found
-    return {**_entry(RESPONSE_STATE.fields, scope, message), "created": timestamp(message.created)}
+    records = [
+        {**_entry(RESPONSE_STATE.fields, scope, message), "created": timestamp(message.created)} for message in found
+    ]
+    return records if scope.by_dispatch else records[0]
 
 
 def _check_speech(given: Given) -> None:
@@ -344,7 +352,7 @@ def _is_taken(scope: Scope, column: str, value: str) -> bool:
     return scope.db.execute(f"SELECT 1 FROM urls WHERE {column} = ?", (value,)).fetchone() is not None  # noqa: S608
 
 
-HANDLERS: Mapping[str, Callable[[Scope, Given], dict[str, object]]] = {
+HANDLERS: Mapping[str, Callable[[Scope, Given], object]] = {
     operations.RESPONSE_BALANCE.name: balance,
     operations.RESPONSE_SECURITY.name: block_phone,
     operations.RESPONSE_SMS.name: send_sms,

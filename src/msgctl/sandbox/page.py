@@ -11,9 +11,12 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from msgctl.operations import OPERATIONS, SEND_CALL, Place
-from msgctl.sandbox.emulator import MAX_SHOWN
-from msgctl.sandbox.protocol import BASE_PATH, WHERE, Refusal, SandboxRequest, SandboxResponse, masked
+from msgctl.sandbox.emulator import MAX_KEPT
+from msgctl.sandbox.protocol import BASE_PATH, WHERE, Reason, Redact, SandboxRequest, SandboxResponse
 from msgctl.text import timestamp
+
+MAX_SHOWN = 2000
+"""Characters of a request's path and parameters that the page shows."""
 
 _RULES = {
     "UNAUTHORIZED": "Every request carries the account's client and key as parameters, from an allowed address.",
@@ -42,34 +45,55 @@ def response() -> SandboxResponse:
     headers = {
         "content-type": "text/html; charset=utf-8",
         "content-security-policy": policy,
-        "x-content-type-options": "nosniff",
         "referrer-policy": "no-referrer",
         "cache-control": "no-store",
     }
     return SandboxResponse(200, text.encode(), headers)
 
 
-def described(number: int, at: float, request: SandboxRequest, response: SandboxResponse) -> dict[str, Any]:
-    """Return a request without its key as a JSON object."""
-    body = request.body[:MAX_SHOWN].decode("utf-8", "replace")
-    parameters = masked("&".join(filter(None, (request.query, body))))
+def described(
+    redact: Redact, number: int, at: float, request: SandboxRequest, response: SandboxResponse
+) -> dict[str, Any]:
+    """Return a request without keys as a JSON object. Its parts may be cut off at `MAX_KEPT`."""
+    body = request.body.decode("utf-8", "replace")
+    parts = [_parameters(request.query, redact), _parameters(body, redact)]
     entry: dict[str, Any] = {
         "number": number,
         "time": timestamp(at),
         "method": request.method,
-        "path": masked(request.path),
-        "parameters": unquote_plus(parameters[:MAX_SHOWN]),
+        "path": _redacted(request.path, redact)[:MAX_SHOWN],
+        "parameters": "&".join(filter(None, parts))[:MAX_SHOWN],
         "status": response.status,
         "faults": list(response.faults),
     }
     if response.refusal is not None:
-        entry |= {"error": response.refusal.error, "msg": response.refusal.msg}
+        entry |= {"error": response.refusal.error, "msg": redact(response.refusal.msg)}
         if not response.faults:
             entry["rule"] = _rule(request.path, response.refusal)
     return entry
 
 
-def _rule(path: str, refusal: Refusal) -> str:
+def _parameters(text: str, redact: Redact) -> str:
+    """Return a query or a body without keys; a form is decoded."""
+    text = _redacted(text, redact)
+    if text.lstrip()[:1] in ("{", "["):
+        return text
+    pairs = (unquote_plus(pair).partition("=") for pair in text.split("&"))
+    shown = (name + equals + ("***" if _is_key(name) else value) for name, equals, value in pairs)
+    return redact("&".join(shown))
+
+
+def _is_key(name: str) -> bool:
+    return name.strip().casefold() == "key"
+
+
+def _redacted(text: str, redact: Redact) -> str:
+    """Return a text without keys. If it was cut off, its end, which may contain part of a key, is removed too."""
+    redacted = redact(text)
+    return redacted[: MAX_SHOWN - MAX_KEPT] if len(text) >= MAX_KEPT else redacted
+
+
+def _rule(path: str, refusal: Reason) -> str:
     """Return the rule that a refused request broke, in words of the interface."""
     operation = next((each for each in OPERATIONS if BASE_PATH + each.path == path), None)
     if operation is None:

@@ -28,6 +28,9 @@ MOST = 10**9 - 1
 MAX_BODY = 1024 * 1024
 """The largest request body, in bytes."""
 
+MAX_FIELDS = 1000
+"""Parameters in a query or a form; more would delay other clients."""
+
 FORM_TYPE = "application/x-www-form-urlencoded"
 JSON_TYPE = "application/json"
 
@@ -51,17 +54,25 @@ class SandboxRequest(NamedTuple):
 class SandboxResponse(NamedTuple):
     """One response, and how to carry it.
 
-    ``refusal`` is the reason if the request was refused; ``faults`` names the faults that it met. It is sent after
-    ``delay`` seconds. If ``wait`` is not 0, there is nothing new: ask again until so many seconds have passed.
+    ``refusal`` is the reason if the request was refused; ``faults`` lists the faults that were applied. The response is
+    sent after ``delay`` seconds. If ``wait`` is not 0, nothing is new: repeat the request for up to this many seconds.
     """
 
     status: int
     body: bytes
     headers: Mapping[str, str] = {}
-    refusal: Refusal | None = None
+    refusal: Reason | None = None
     faults: tuple[str, ...] = ()
     delay: float = 0
     wait: float = 0
+
+
+class Reason(NamedTuple):
+    """The reason for a refusal: the fields of the error record, and the invalid parameter, if any."""
+
+    error: str
+    msg: str
+    parameter: str | None = None
 
 
 class Refusal(Exception):  # noqa: N818 - a response of the service, not a failure of the emulator
@@ -87,9 +98,12 @@ class Refusal(Exception):  # noqa: N818 - a response of the service, not a failu
         self.parameter = parameter
 
     def response(self) -> SandboxResponse:
-        """Return the error record as a response."""
+        """Return the error record as a response.
+
+        The response does not refer to this exception: the traceback would keep the whole request in memory.
+        """
         record = json_response({"error": self.error, "msg": self.msg}, self.status, self.headers)
-        return record._replace(refusal=self)
+        return record._replace(refusal=Reason(self.error, self.msg, self.parameter))
 
 
 def missing(name: str, where: str) -> Refusal:
@@ -108,12 +122,23 @@ def wrong_method(path: str, *allowed: str) -> Refusal:
     return Refusal("METHOD_NOT_ALLOWED", why, status=405, headers={"allow": ", ".join(allowed)})
 
 
-_KEY = re.compile(r"""(key=|"key"\s*:\s*")[^&\s'"]*""", re.IGNORECASE)
+_NAME = "".join(
+    rf"(?:{letter}|%{ord(letter):02x}|%{ord(letter.upper()):02x}|\\u00{ord(letter):02x}|\\u00{ord(letter.upper()):02x})"
+    for letter in "key"
+)
+"""The name ``key``, each character as itself or escaped as in a URL or in JSON."""
+_KEY = re.compile(
+    rf"""({_NAME}(?:=|%3d))[^&\s'"]*|({_NAME}\\*"\s*:\s*)(?:\\*"(?:[^"\\]|\\.)*"?|[^",}}\]\s]+)""", re.IGNORECASE
+)
 
 
 def masked(text: str) -> str:
     """Return a text without the values of its ``key`` parameters, for a log line or a message."""
-    return _KEY.sub(r"\1***", text)
+    return _KEY.sub(lambda found: f"{found[1]}***" if found[1] else f'{found[2]}"***"', text)
+
+
+Redact = Callable[[str], str]
+"""Takes keys out of a text."""
 
 
 def quoted(text: str) -> str:
@@ -124,10 +149,8 @@ def quoted(text: str) -> str:
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def json_response(
-    document: Mapping[str, object], status: int = 200, headers: Mapping[str, str] | None = None
-) -> SandboxResponse:
-    """Return a response with a JSON object on one line."""
+def json_response(document: object, status: int = 200, headers: Mapping[str, str] | None = None) -> SandboxResponse:
+    """Return a response with a JSON document on one line."""
     body = f"{_ENCODER.encode(document)}\n".encode()
     return SandboxResponse(status, body, {"content-type": JSON_TYPE, **(headers or {})})
 
@@ -208,6 +231,11 @@ def read(fields: Iterable[Field], request: SandboxRequest, account: tuple[int, s
     return values
 
 
+def names(place: Place, request: SandboxRequest) -> Iterable[str]:
+    """Return the names of the parameters that were sent in a place. Raises Refusal."""
+    return _source(place, request)
+
+
 def _source(place: Place, request: SandboxRequest) -> dict[str, list[Any]]:
     """Return what was sent in the query or the body: each name with all its values, so that a repeated one is seen.
 
@@ -223,7 +251,7 @@ def _source(place: Place, request: SandboxRequest) -> dict[str, list[Any]]:
         elif _BROKEN_ESCAPE.search(text):
             document = None
         else:
-            document = parse_qs(text, keep_blank_values=True, errors="strict")
+            document = parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
     except (ValueError, RecursionError):
         document = None
     if isinstance(document, dict):
@@ -245,8 +273,8 @@ def _checked(field: Field, value: Any) -> Any:
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
             raise invalid(name, "must be an array of strings")
         return [_checked(field._replace(kind=Kind.STRING), each) for each in value]
-    if field.least is not None and type(value) in (int, float):  # in JSON
-        value = str(value)
+    if (field.least is not None and type(value) in (int, float)) or (field.choices and type(value) in (int, bool)):
+        value = str(value).lower()  # as in JSON
     # JSON can hold half of a surrogate pair.
     if not isinstance(value, str) or (not value.isascii() and _SURROGATE.search(value)):
         raise invalid(name, f"must be {'Unicode text' if isinstance(value, str) else 'a string'}")

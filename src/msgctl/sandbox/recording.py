@@ -6,9 +6,11 @@ A record has one JSON object per line: the request without client and key, and t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TextIO
-from urllib.parse import parse_qsl
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+from urllib.parse import parse_qsl, quote_plus, unquote
 
 import httpx
 
@@ -23,53 +25,88 @@ from msgctl.sandbox.protocol import (
     json_response,
     masked,
 )
+from msgctl.storage import files
+
+MAX_RECORD = 2**26
+"""The bytes of a record that is replayed or examined."""
+
+CREDENTIALS = ("client", "key")
+MAX_KEYS = 8
+"""Keys in a request; a real request has one key, perhaps in several places and spellings."""
+
+Redact = Callable[[bytes, str], bytes]
+"""Takes a key out of a body."""
 
 
 def recorder(
-    forward: Callable[[SandboxRequest], httpx.Response], redact: Callable[[bytes, str], bytes], file: TextIO
+    forward: Callable[[SandboxRequest], httpx.Response], redact: Redact, file: TextIO
 ) -> Callable[[SandboxRequest, str], SandboxResponse]:
     """Return a function that forwards requests to the service, and adds each one with its response to a file.
 
-    ``redact`` takes a key out of a body before it is written; the response that is returned is not changed.
+    All keys of a request are redacted in the file. The returned response is unchanged.
     """
 
     def respond(request: SandboxRequest, _address: str) -> SandboxResponse:
         if not request.path.startswith(BASE_PATH + "/"):
             return Refusal("NOT_FOUND", f"the service is below {BASE_PATH}", status=404).response()
+        if _has_dot_segments(request.path):
+            return Refusal("INVALID_PATH", "the path must not contain . or .. as a segment", status=400).response()
+        described, keys = _described(request, redact)
         try:
             response = forward(request)
         except MsgctlError as error:
             status = 502 if isinstance(error, NotReachedError) else 504
             return json_response({"error": error.kind, "msg": error.message}, status)
-        content_type = response.headers.get("content-type", "")
-        body = redact(response.content, _key(request)).decode("utf-8", "surrogateescape")
-        exchange = {"status": response.status_code, "content_type": content_type, "body": body}
-        file.write(json.dumps({**_described(request), **exchange}) + "\n")
+        content_type, content = response.headers.get("content-type", ""), response.content
+        for key in keys:
+            content = redact(content, key)
+        exchange = {
+            "status": response.status_code,
+            "content_type": _without(keys, content_type, redact),
+            "body": content.decode("utf-8", "surrogateescape"),
+        }
+        file.write(json.dumps({**described, **exchange}) + "\n")
         file.flush()
         return _response(response.status_code, response.content, content_type)
 
     return respond
 
 
-def replayer(lines: Iterable[str], name: str) -> Callable[[SandboxRequest], SandboxResponse]:
+def with_key(request: SandboxRequest, own: str, key: str) -> SandboxRequest:
+    """Return a request to the recorder with the account's key in place of the recorder's own key.
+
+    Raises Refusal if the request has another key: its sender must not use the account.
+    """
+    parameter = re.compile(rf"((?:^|&)key=){own}(?=&|$)")
+    by = rf"\g<1>{quote_plus(key)}"
+    query, times = parameter.subn(by, request.query)
+    body = request.body
+    if request.media_type() == FORM_TYPE:
+        text, more = parameter.subn(by, body.decode("latin-1"))
+        body, times = text.encode("latin-1"), times + more
+    if not times:
+        raise Refusal("UNAUTHORIZED", "key must be the one that msgctl sandbox record printed")
+    return request._replace(query=query, body=body)
+
+
+def recorded_lines(path: Path) -> list[str]:
+    """Return the lines of a record. Raises ConfigurationError."""
+    return files.read_limited(path, MAX_RECORD).decode(errors="replace").splitlines()
+
+
+def replayer(lines: Iterable[str], name: str, redact: Redact) -> Callable[[SandboxRequest], SandboxResponse]:
     """Return a function that replays a record. Raises ConfigurationError if it is not one.
 
     A request that was recorded several times gets its responses in order, then the last. One that was not recorded is
     refused with its name.
     """
     responses: dict[str, list[SandboxResponse]] = {}
-    for number, line in enumerate(lines, 1):
-        try:
-            document = json.loads(line)
-            body = document["body"].encode("utf-8", "surrogateescape")
-            response = _response(int(document["status"]), body, document["content_type"])
-            responses.setdefault(_same(document), []).append(response)
-        except (ValueError, TypeError, LookupError, AttributeError):
-            raise ConfigurationError(f"{name}, line {number}, is not a recorded exchange") from None
+    for each in exchanges(lines, name):
+        responses.setdefault(_identity(each.request), []).append(each.response)
 
     def respond(request: SandboxRequest) -> SandboxResponse:
-        asked = _described(request)
-        found = responses.get(_same(asked))
+        asked, _ = _described(request, redact)
+        found = responses.get(_identity(asked))
         if not found:
             shown = json.dumps(asked["json"] or dict(asked["query"] + asked["form"]), ensure_ascii=False)
             why = f"{asked['method']} {asked['path']} with {shown[:300]} is not in the record"
@@ -79,43 +116,98 @@ def replayer(lines: Iterable[str], name: str) -> Callable[[SandboxRequest], Sand
     return respond
 
 
+class Exchange(NamedTuple):
+    """One line of a recording: the request as `_described` returns it, and the response."""
+
+    line: int
+    request: Mapping[str, Any]
+    response: SandboxResponse
+
+
+def exchanges(lines: Iterable[str], name: str) -> Iterator[Exchange]:
+    """Yield the exchanges of a recording. Raises ConfigurationError for a line that is not an exchange."""
+    for number, line in enumerate(lines, 1):
+        try:
+            document = json.loads(line)
+            body = document["body"].encode("utf-8", "surrogateescape")
+            response = _response(int(document["status"]), body, str(document["content_type"]))
+            _identity(document)  # reads all parts of the request
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            raise ConfigurationError(f"{name}, line {number}, is not a recorded exchange") from None
+        yield Exchange(number, document, response)
+
+
 def _response(status: int, body: bytes, content_type: str) -> SandboxResponse:
     return SandboxResponse(status, body, {"content-type": content_type} if content_type else {})
 
 
-def _described(request: SandboxRequest) -> dict[str, Any]:
-    """Return a request as it is recorded: its path below the base path, and its parameters without client and key.
+def _described(request: SandboxRequest, redact: Redact) -> tuple[dict[str, Any], set[str]]:
+    """Return a request as it is recorded, and the keys that it contains. Raises Refusal if it cannot be recorded.
 
-    The key is also taken out of where it does not belong: the path, and a JSON body.
+    The result has the path after the base path, and the parameters without client and key, in any case and at any
+    depth. The keys are removed from all other strings too.
     """
-    body = request.body.decode("utf-8", "replace")
-    form = parse_qsl(body, keep_blank_values=True) if request.media_type() == FORM_TYPE else []
-    query = parse_qsl(request.query, keep_blank_values=True)
-    return {
-        "method": request.method,
+    keys: set[str] = set()
+    media_type, body = request.media_type(), request.body.decode("utf-8", "replace")
+    document = _loaded(body, keys) if media_type == JSON_TYPE else None
+    form = _parameters(body, keys) if not isinstance(document, (dict, list)) else []
+    _parameters(re.sub("[/;?]", "&", request.path), keys)
+    places = {
         "path": masked(request.path.removeprefix(BASE_PATH)),
-        "query": [pair for pair in query if pair[0] not in ("client", "key")],
-        "form": [pair for pair in form if pair[0] not in ("client", "key")],
-        "json": _loaded(body) if request.media_type() == JSON_TYPE else None,
+        "query": _parameters(request.query, keys),
+        "form": form if media_type == FORM_TYPE else [],
+        "json": document,
     }
-
-
-def _same(request: Mapping[str, Any]) -> str:
-    """Return a text that is equal for requests with the same response; it ignores the order of parameters."""
-    query, form = (sorted([str(name), str(value)] for name, value in request[place]) for place in ("query", "form"))
-    return json.dumps([request["method"], request["path"], query, form, request["json"]], sort_keys=True)
-
-
-def _key(request: SandboxRequest) -> str:
-    parameters = f"{request.path}&{request.body.decode('utf-8', 'replace')}&{request.query}"
-    return dict(parse_qsl(parameters)).get("key", "")
-
-
-def _loaded(body: str) -> Any:
+    if len(keys) > MAX_KEYS:
+        raise Refusal("TOO_MANY_KEYS", f"a request must not have more than {MAX_KEYS} keys", status=400)
     try:
-        document = json.loads(body)
+        return {"method": request.method, **_without(keys, places, redact)}, keys
+    except RecursionError:
+        raise Refusal("MALFORMED", "the JSON is nested too deeply", status=400) from None
+
+
+def _parameters(text: str, keys: set[str]) -> list[tuple[str, str]]:
+    """Return the parameters of a query or form without client and key, and add each key to ``keys``."""
+    pairs = parse_qsl(text, keep_blank_values=True)
+    keys |= {value for name, value in pairs if name.lower() == "key" and value}
+    return [pair for pair in pairs if pair[0].lower() not in CREDENTIALS]
+
+
+def _loaded(body: str, keys: set[str]) -> Any:
+    """Return a JSON document without the fields client and key, and add each key to ``keys``."""
+
+    def fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys.update(str(value) for name, value in pairs if name.lower() == "key" and isinstance(value, (str, int)))
+        return {name: value for name, value in pairs if name.lower() not in CREDENTIALS}
+
+    try:
+        return json.loads(body, object_pairs_hook=fields)
     except (ValueError, RecursionError):
         return masked(body)
-    if isinstance(document, dict):
-        return {name: value for name, value in document.items() if name not in ("client", "key")}
-    return document
+
+
+def _without(keys: set[str], value: Any, redact: Redact) -> Any:
+    """Return a JSON value without the keys."""
+    if isinstance(value, dict):
+        return {_without(keys, name, redact): _without(keys, each, redact) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without(keys, each, redact) for each in value]
+    if isinstance(value, str):
+        text = value.encode("utf-8", "surrogatepass")
+        for key in keys:
+            text = redact(text, key)
+        return text.decode("utf-8", "surrogatepass")
+    return "***" if str(value) in keys else value
+
+
+def _has_dot_segments(path: str) -> bool:
+    """Return whether a path could lead out of the base path, however often it is decoded."""
+    while (decoded := unquote(path)) != path:
+        path = decoded
+    return any(segment.partition(";")[0] in (".", "..") for segment in re.split(r"[/\\]", path))
+
+
+def _identity(request: Mapping[str, Any]) -> str:
+    """Return a string that is equal for requests with the same response; it ignores the order of parameters."""
+    query, form = (sorted([str(name), str(value)] for name, value in request[place]) for place in ("query", "form"))
+    return json.dumps([request["method"], request["path"], query, form, request["json"]], sort_keys=True)

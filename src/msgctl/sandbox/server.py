@@ -7,6 +7,7 @@ time, and responses broken on purpose by faults.
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import time
 from asyncio import StreamReader, StreamWriter
@@ -17,7 +18,7 @@ from http.client import responses
 
 from msgctl.errors import ConfigurationError
 from msgctl.sandbox.emulator import CLOSING, SECONDS_BETWEEN_CHECKS
-from msgctl.sandbox.protocol import MAX_BODY, Refusal, SandboxRequest, SandboxResponse, masked
+from msgctl.sandbox.protocol import MAX_BODY, Redact, Refusal, SandboxRequest, SandboxResponse, masked
 from msgctl.text import shorten
 
 IDLE_SECONDS = 30.0
@@ -35,6 +36,9 @@ MAX_DRAINED = 8 * MAX_BODY
 GARBAGE = b"\x00\xff\x00garbage\r\n\r\n\x1b[2J\xfe" * 8
 
 _SINGLE = ("host", "content-length", "transfer-encoding")
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00\r\n]*)")
+"""A field line (RFC 9112, 5): no space before the colon, and no continuation of the line before it."""
+_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r\n")
 
 
 Respond = Callable[[SandboxRequest, str], SandboxResponse]
@@ -42,14 +46,22 @@ Respond = Callable[[SandboxRequest, str], SandboxResponse]
 
 
 class Server:
-    """Listens at once; `serve_forever` responds. ``log`` gets one line per request, without its query.
+    """Listens once created; `serve_forever` responds. ``log`` gets one line per request, without its query and keys.
 
     A request must name one of the server's own addresses in ``Host``, or one of ``hosts``, and have no foreign
     ``Origin``: otherwise a web page could read the inbox, by DNS rebinding or directly.
     """
 
-    def __init__(self, host: str, port: int, log: Callable[[str], None], hosts: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        log: Callable[[str], None],
+        hosts: Iterable[str] = (),
+        redact: Redact = masked,
+    ) -> None:
         self.log = log
+        self.redact = redact
         self.hosts = {"localhost", host.lower(), *(name.lower() for name in hosts)}
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         both = host == "::" and socket.has_dualstack_ipv6()
@@ -121,7 +133,7 @@ class _Connection:
         self._limit.reschedule(self._loop.time() + seconds)
 
     async def _serve_once(self) -> bool:
-        """Respond to the next request, and tell whether the connection stays open."""
+        """Respond to the next request, and return whether the connection stays open."""
         self._allow(IDLE_SECONDS)
         first = await self._reader.read(1)
         if not first:
@@ -146,7 +158,7 @@ class _Connection:
             response = refusal.response()
         milliseconds = (self._loop.time() - started) * 1000
         fault = f" fault {', '.join(response.faults)}" if response.faults else ""
-        asked = f"{shorten(method, 20)} {shorten(masked(path), 100)}"
+        asked = f"{shorten(method, 20)} {shorten(self._server.redact(path), 100)}"
         self._server.log(f"{asked} {response.status} {milliseconds:.0f} ms{fault}")
         self._writer.write(_sent(response, stays_open, without_body=method == "HEAD"))
         await self._writer.drain()
@@ -191,12 +203,19 @@ class _Connection:
             left -= len(data)
         return bytes(MAX_BODY + 1)
 
+    async def _chunk_size(self) -> int:
+        """Return the size of the next chunk. Raises ValueError."""
+        found = _CHUNK.fullmatch(await self._reader.readline())
+        if found is None:
+            raise ValueError
+        return int(found[1], 16)
+
     async def _chunks(self) -> bytes:
         """Return a chunked body (RFC 9112, 7.1), ignoring trailers."""
         body = bytearray()
         try:
-            while size := int((await self._reader.readline()).partition(b";")[0], 16):
-                if size < 0 or len(body) + size > MAX_BODY:
+            while size := await self._chunk_size():
+                if len(body) + size > MAX_BODY:
                     return bytes(MAX_BODY + 1)
                 body += await self._reader.readexactly(size)
                 if await self._reader.readexactly(2) != b"\r\n":
@@ -215,6 +234,7 @@ def _sent(response: SandboxResponse, stays_open: bool, *, without_body: bool) ->
     if "garbage" in response.faults:
         return GARBAGE
     lines = {"server": "msgctl-sandbox", "date": _date(int(time.time())), **response.headers}
+    lines["x-content-type-options"] = "nosniff"
     lines["content-length"] = str(len(response.body))
     if not stays_open:
         lines["connection"] = "close"
@@ -229,15 +249,15 @@ def _parsed(head: bytes) -> tuple[str, str, str, dict[str, str]]:
     """Return method, target, version and headers of a request. Raises Refusal."""
     first, *lines = head.decode(errors="replace").strip("\r\n").split("\r\n")
     words = first.split(" ")
-    if len(words) != 3 or words[2] not in ("HTTP/1.0", "HTTP/1.1"):
+    if len(words) != 3 or words[2] not in ("HTTP/1.0", "HTTP/1.1") or re.search(r"[\x00\r\n]", words[1]):
         raise _malformed("the request line is not valid HTTP/1.1")
     headers: dict[str, str] = {}
     for line in lines:
-        name, colon, value = line.partition(":")
-        name = name.lower()
-        if not colon or not name.strip() or (name in _SINGLE and name in headers):
-            raise _malformed("a header has no name or no value, or is repeated")
-        headers[name] = value.strip()
+        header = _HEADER.fullmatch(line)
+        name = header[1].lower() if header else ""
+        if header is None or (name in _SINGLE and name in headers):
+            raise _malformed("a header has no name or no value, is folded, or is repeated")
+        headers[name] = header[2].strip()
     return words[0], words[1], words[2], headers
 
 

@@ -1,7 +1,10 @@
-"""The user's private files: 0600 in folders of 0700, refused if others can read them, replaced whole or not at all.
+"""The user's private files: 0600 in directories of 0700, refused if other users can read or replace them.
 
-They are in the platform's folders for configuration and state. A `FileFormat` describes what differs between the SQLite
-files: the history, the ledgers of jobs, the sandbox's state.
+The files are in the platform's directories for configuration and state. A file is replaced completely or not at all. A
+`FileFormat` describes one kind of SQLite file: the history, a ledger, the sandbox's state.
+
+Other users of the machine are hostile. So a file and its directory must belong to this user or to root, and no other
+user may be able to put another file in its place.
 """
 
 from __future__ import annotations
@@ -29,11 +32,18 @@ MOST_WAIT = 10.0
 PAUSE = 0.01
 
 MAKE_ROOM = "Free some space on the disk, then try again."
-CHECK_PERMISSIONS = "Check the permissions of the file and its folder."
+CHECK_PERMISSIONS = "Check the permissions of the file and its directory."
+NEEDS_LOCKS = "Its file system does not support locks. Set XDG_STATE_HOME to a directory on a local disk."
+
+MAX_LINKS = 40
+"""Symbolic links that are followed from one path, like in Linux."""
+
+SIDE_FILES = ("-wal", "-shm", "-journal")
+"""The endings of the files that SQLite keeps beside a database."""
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and its parents (0700) if missing. Raises OSError."""
+    """Create a directory and its parents (0700) if missing. Raises OSError, or ConfigurationError if it is unsafe."""
     try:
         path.mkdir(mode=0o700, exist_ok=True)
     except FileNotFoundError:
@@ -42,68 +52,126 @@ def make_folder(path: Path) -> None:
             raise
         make_folder(path.parent)
         path.mkdir(mode=0o700, exist_ok=True)
+    check_directory(path)
 
 
 def read(path: Path) -> bytes | None:
-    """Return the content of a private file, or None if there is no file.
+    """Return the content of a private file, or None if it does not exist. The group of root's file may read it.
 
-    Raises ConfigurationError if other users can read the file or replace it, if it belongs to another user, is not a
-    regular file, or cannot be read.
+    The file is opened once, and the open file is checked: a path could lead to another file a moment later. Raises
+    ConfigurationError if `check` or `check_directory` refuses it, or if it cannot be read.
     """
     with explained("read", path):
         try:
-            check(path, path.stat())
+            # O_NONBLOCK: a named pipe would wait for its writer.
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         except FileNotFoundError:
             return None
-        check_folder(path.parent)
-        return path.read_bytes()
+        except PermissionError:
+            _check_readable(path, path.stat())  # the error suggests the command that fixes it
+            raise
+        try:
+            _check_readable(path, os.fstat(descriptor))
+            _check_directories(path)
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                return file.read()
+        finally:
+            os.close(descriptor)
 
 
-def check(path: Path, status: os.stat_result, *, name: str = "", is_private: bool = True) -> None:
-    """Check that a file is a regular one and, if it is private, that it belongs to this user and only they can read it.
+def read_limited(path: Path, limit: int) -> bytes:
+    """Return the content of a file that may belong to anyone, and may never end. Raises ConfigurationError."""
+    with explained("read", path), path.open("rb") as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise ConfigurationError(f"{shown(path)} is larger than {limit // 2**20} MiB, the limit", "Name another file.")
+    return content
 
-    ``name`` is what messages call it beside its path. Raises ConfigurationError.
+
+def check(path: Path, status: os.stat_result, name: str = "", *, allowed: int = 0o700) -> None:
+    """Check that a file is a regular one, belongs to this user or to root, and has no permissions but the allowed ones.
+
+    Messages call the file ``name``, beside its path. Raises ConfigurationError.
     """
+    mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISREG(status.st_mode):
         kind = "a symbolic link, not a" if stat.S_ISLNK(status.st_mode) else "not a"
         fault, fix = f"is {kind} regular file", "Move it away, or name another file."
-    elif is_private and status.st_uid != os.geteuid() and os.geteuid() != 0:
-        fault, fix = "belongs to another user", f"sudo chown $USER {typed(path)}"
-    elif is_private and status.st_mode & 0o077:
-        mode = stat.S_IMODE(status.st_mode)
-        fault, fix = f"is readable by other users (mode {mode:04o})", f"chmod 600 {typed(path)}"
+    elif not _is_trusted(status):
+        fault, fix = "belongs to another user: check its contents before you take it over", _chown(path)
+    elif mode & 0o777 & ~allowed:
+        fault = f"is {'writable' if mode & 0o022 else 'readable'} by other users (mode {mode:04o})"
+        fix = f"{_sudo(status)}chmod {'640' if _sudo(status) else '600'} {typed(path)}"
     else:
         return
-    raise ConfigurationError(f"{name.capitalize()} {shown(path)} {fault}".lstrip(), fix)
+    raise ConfigurationError(f"{name[:1].upper()}{name[1:]} {shown(path)} {fault}".lstrip(), fix)
 
 
-def check_folder(path: Path) -> None:
-    """Refuse a folder in which every user can replace files. Raises ConfigurationError."""
-    with suppress(OSError):  # a folder that cannot be examined fails when it is used
-        mode = stat.S_IMODE(path.stat().st_mode)
-        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-            raise ConfigurationError(
-                f"The folder {shown(path)} is writable by every user (mode {mode:04o})",
-                f"chmod 700 {typed(path)}",
-            )
+def _check_readable(path: Path, status: os.stat_result) -> None:
+    """Check a file like `check`, but let the group of root's file read it."""
+    check(path, status, allowed=0o740 if status.st_uid == 0 else 0o700)
+
+
+def check_directory(path: Path) -> None:
+    """Refuse a directory in which another user can replace files. Raises ConfigurationError.
+
+    With the sticky bit, as in /tmp, only the owner of a file can replace it.
+    """
+    try:
+        status = path.stat()
+    except OSError:
+        return  # it is missing, or its use fails later
+    mode = stat.S_IMODE(status.st_mode)
+    is_shared = mode & stat.S_IWOTH or (mode & stat.S_IWGRP and status.st_gid != os.getegid())
+    if not _is_trusted(status):
+        fault, fix = "belongs to another user: check its contents before you take it over", _chown(path)
+    elif is_shared and not mode & stat.S_ISVTX:
+        fault = f"is writable by {'every user' if mode & stat.S_IWOTH else 'another group'} (mode {mode:04o})"
+        fix = f"{_sudo(status)}chmod go-w {typed(path)}"
+    else:
+        return
+    raise ConfigurationError(f"The directory {shown(path)} {fault}", fix)
+
+
+def _check_directories(path: Path) -> None:
+    """Check the directory of a file, and of each symbolic link on the way to it. Raises ConfigurationError."""
+    for _ in range(MAX_LINKS):
+        check_directory(path.parent)
+        if not path.is_symlink():
+            return
+        path = path.parent / path.readlink()
+
+
+def _is_trusted(status: os.stat_result) -> bool:
+    return status.st_uid in (0, os.geteuid())
+
+
+def _sudo(status: os.stat_result) -> str:
+    """Return the start of a command that changes a file: only the owner and root can change it."""
+    return "" if os.geteuid() in (0, status.st_uid) else "sudo "
+
+
+def _chown(path: Path) -> str:
+    return f"chown root {typed(path)}" if os.geteuid() == 0 else f"sudo chown $USER {typed(path)}"
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock of a file, so that processes that change it do so one after the other.
 
-    The lock is a file of its own, ``.NAME.lock``, since the file itself is replaced. It is beside the file that a
-    symbolic link leads to, so that everyone takes the same lock. Raises ConfigurationError.
+    The lock is a separate file, ``.NAME.lock``, since the file itself is replaced. It is beside the target of a
+    symbolic link, so that every process takes the same lock. Raises ConfigurationError.
     """
     target = _target(path)
     lock = _beside(target, "lock")
     with explained("create", lock, "nothing was changed"):
         make_folder(path.parent)
-        check_folder(path.parent)
+        _check_directories(path)
         if target.exists():
-            check(path, target.stat(), is_private=False)
+            _check_readable(path, target.stat())
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
+        check(lock, os.fstat(descriptor))
         with explained("lock", lock, "nothing was changed"):
             _take(descriptor, lock)
         yield
@@ -124,10 +192,11 @@ def _take(descriptor: int, lock: Path) -> None:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Replace a file with a new one (0600), whole or not at all, even if the machine stops at any moment.
+    """Replace a file with a new one (0600), completely or not at all, even if the machine stops at any moment.
 
-    A symbolic link stays, and the file that it leads to is replaced. The caller holds the lock, so a half-written file
-    that is already there was left by a process that died. Raises ConfigurationError.
+    The target of a symbolic link is replaced, not the link. If root replaces a file that its group can read, the group
+    can read the new one too. The caller holds the lock, so a half-written file that already exists is from a process
+    that died. Raises ConfigurationError.
     """
     target = _target(path)
     new = _beside(target, "new")
@@ -138,13 +207,16 @@ def write(path: Path, content: bytes) -> None:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(content)
                 file.flush()
+                if os.geteuid() == 0 and target.exists() and (old := target.stat()).st_mode & stat.S_IRGRP:
+                    os.fchown(descriptor, -1, old.st_gid)
+                    os.fchmod(descriptor, 0o640)
                 os.fsync(descriptor)
             new.replace(target)
         except BaseException:
             with suppress(OSError):
                 new.unlink()
             raise
-    with suppress(OSError):  # the new file is in place, whatever happens to the folder's entry now
+    with suppress(OSError):  # the new file is already in place
         sync(target.parent)
 
 
@@ -158,7 +230,7 @@ def _beside(path: Path, suffix: str) -> Path:
 
 
 def sync(path: Path) -> None:
-    """Write a file, or the entries of a folder, to the disk. Raises OSError."""
+    """Write a file, or the entries of a directory, to the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -172,18 +244,23 @@ def explained(doing: str, path: Path, consequence: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hints = {
+            errno.ENOSPC: MAKE_ROOM,
+            errno.EDQUOT: MAKE_ROOM,
+            errno.ENOLCK: NEEDS_LOCKS,
+            errno.ENOTSUP: NEEDS_LOCKS,
+        }
         raise ConfigurationError(
             f"Cannot {doing} {shown(path)}: {error.strerror or type(error).__name__}",
-            MAKE_ROOM if is_full else CHECK_PERMISSIONS,
+            hints.get(error.errno or 0, CHECK_PERMISSIONS),
             consequence=consequence,
         ) from error
 
 
 def config_file(environ: Mapping[str, str]) -> Path:
-    """Return the file that MSGCTL_CONFIG names, else ``config.toml`` in the platform's configuration folder.
+    """Return the file in MSGCTL_CONFIG, or else ``config.toml`` in the platform's configuration directory.
 
-    Raises ConfigurationError if there is no home folder, or the variable names that of an unknown user.
+    Raises ConfigurationError without a home directory, or if the variable begins with ``~`` and an unknown user.
     """
     named = environ.get("MSGCTL_CONFIG")
     if named:
@@ -205,22 +282,24 @@ OPTOUTS = "optouts.sqlite3"
 
 
 def state(name: str) -> Path:
-    """Return a file or folder in the platform's state folder, such as ``history.sqlite3``.
+    """Return a file or directory in the platform's state directory, such as ``history.sqlite3``.
 
-    Raises ConfigurationError if there is no home folder.
+    Raises ConfigurationError if another user can replace files there, or if there is no home directory.
     """
     import platformdirs
 
     try:
-        return platformdirs.user_state_path("msgctl") / name
+        directory = platformdirs.user_state_path("msgctl")
     except RuntimeError:
         raise _no_home() from None
+    check_directory(directory)
+    return directory / name
 
 
 def _no_home() -> ConfigurationError:
     """Return the error for a user without an entry in the password database, as in many containers."""
     return ConfigurationError(
-        "There is no home folder: HOME is not set, and this user has no account", "Set HOME to a folder."
+        "There is no home directory: HOME is not set, and this user has no account", "Set HOME to a directory."
     )
 
 
@@ -231,7 +310,7 @@ def has_optouts() -> bool:
 
 
 def shown(path: Path) -> str:
-    """Return a path for a message, with ``~`` for the home folder."""
+    """Return a path for a message, with ``~`` for the home directory."""
     home, below = _split_home(path)
     return clean(home + below)
 
@@ -243,7 +322,7 @@ def typed(path: Path) -> str:
 
 
 def _split_home(path: Path) -> tuple[str, str]:
-    """Return ``~/`` and the rest of a path below the home folder; nothing and the whole path for another one."""
+    """Return ``~/`` and the rest of a path in the home directory, or an empty string and the whole path."""
     home = os.environ.get("HOME", "").rstrip("/") + "/"
     text = str(path)
     return ("~/", text.removeprefix(home)) if len(home) > 1 and text.startswith(home) else ("", text)
@@ -260,10 +339,9 @@ class BrokenError(ConfigurationError):
 class FileFormat:
     """A kind of SQLite file.
 
-    ``name`` is what messages call it, ``application`` the mark in its header, ``version`` that of its tables, ``fix``
-    what the user can do about a damaged one, ``most_wait`` the seconds that a transaction waits for another one, and
-    ``schema`` the statements that make its tables. A private file must not be readable by others, nor be a symbolic
-    link.
+    Messages call it ``name``. Its header contains ``application``, and ``version`` is the version of its tables, which
+    the statements in ``schema`` create. ``fix`` is advice for a damaged file. A transaction waits up to ``most_wait``
+    seconds for another one.
     """
 
     name: str
@@ -272,7 +350,6 @@ class FileFormat:
     fix: str
     schema: tuple[str, ...]
     most_wait: float = 10.0
-    is_private: bool = True
 
     @contextmanager
     def explained(self, path: Path) -> Iterator[None]:
@@ -297,15 +374,21 @@ class FileFormat:
             raise kind(f"Cannot use {self.name} {shown(path)}: {error}", hint) from error
 
     def connect(self, path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-        """Connect to an existing file, whatever is in it, for use by any thread.
+        """Connect to an existing file, without checking its content, for use by any thread.
 
-        ``read_only`` also works on a disk that cannot be written to. Raises ConfigurationError if the file is not
-        private, OSError and sqlite3.Error if it cannot be used.
+        ``read_only`` also works on a disk that cannot be written to. Raises ConfigurationError if the file, its
+        directory or a file that SQLite keeps beside it is not safe, OSError and sqlite3.Error if it cannot be used.
         """
         import sqlite3
 
-        status = path.lstat() if self.is_private else path.stat()
-        check(path, status, name=self.name, is_private=self.is_private)
+        # SQLite opens a file by its name. In a directory that passes the check, no other user can replace the file
+        # afterwards. Closing a separate descriptor of the file would release the locks of this process.
+        check_directory(path.parent)
+        check(path, path.lstat(), self.name)
+        for ending in SIDE_FILES:
+            with suppress(FileNotFoundError):
+                beside = path.with_name(path.name + ending)
+                check(beside, beside.lstat(), self.name, allowed=0o755)
         mode = "rw"
         if read_only:
             # SQLite reads a write-ahead log only if it may write beside it. Without a log, nothing is missing.
@@ -320,7 +403,7 @@ class FileFormat:
         )
 
     def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> sqlite3.Connection:
-        """Open a file of this kind and version; ``create`` makes a missing one and its folder (0600 in 0700).
+        """Open a file of this kind and version; ``create`` makes a missing one and its directory (0600 in 0700).
 
         Raises ConfigurationError, OSError and sqlite3.Error.
         """
@@ -372,7 +455,7 @@ class FileFormat:
 
 def delete(path: Path) -> None:
     """Delete a file and what SQLite keeps beside it. Raises OSError."""
-    for suffix in ("", "-wal", "-shm", "-journal"):
+    for suffix in ("", *SIDE_FILES):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 

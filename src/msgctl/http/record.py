@@ -1,0 +1,318 @@
+"""Convert a response of any form into the operation's record, before any other code reads it.
+
+The API documents one form of each response. Services in use wrap the record in ``data`` or in an array, send one entry
+as an object, key entries by number, and call the credits ``balance``. No other module knows that forms differ.
+
+The result is the documented record, with these guarantees:
+
+- ``data`` of a dispatch is a list of entries. An entry without an id has the id of the dispatch, and its ``status`` and
+  ``state`` are one field.
+- ``data`` of messages-state is the list of messages. A message has a ``state`` if the service sent one.
+- ``status`` of a balance is the number of credits left.
+- ``metrics`` of click statistics is a list of objects, each with one object per category.
+- The record contains a failure that the response reports outside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgctl import operations, recipients
+from msgctl.delivery import is_failure
+from msgctl.jsontext import ShapeError
+from msgctl.operations import Effect, Operation, Record
+from msgctl.recipients import has_error, is_one, is_zero, reports_failure
+
+if TYPE_CHECKING:
+    from msgctl.http.request import Request
+
+Object = Mapping[str, Any]
+
+MAX_ENTRIES = 10
+"""Entries that are kept for each recipient of a request."""
+MAX_SHARED = 100
+"""Recipients of one dispatch that are matched with its states."""
+RESULTS = ("status", "verified", "valid")
+"""Fields that contain the result of a code check."""
+MAX_LEVELS = 3
+"""How many levels of ``data`` or arrays may contain the record."""
+CREDITS = ("balance", "credits", "saldo")
+"""Names of the field with the credits left; it has precedence over ``status``."""
+
+_PLAIN = ("id", "phone", "status", "state")
+_OF_ENTRIES = frozenset({"phone", "state", "credits", "sms", "message", "voice"})
+_OF_MESSAGES = ("id", "phone", "created", "sms", "dispatch_id", "credits")
+_FAILURE = ("error", "status", "msg", "message")
+_PLACE = re.compile("0|[1-9][0-9]{0,3}", re.ASCII)
+"""A key that is a position in the request, not a phone number."""
+
+
+def convert(request: Request, document: Any) -> Object:
+    """Return the record in the JSON ``document`` of a response. Raises ShapeError if it has no record."""
+    record = request.operation.record
+    phones = [phone for phone in request.phones if phone]
+    if record is operations.RESPONSE_STATE:
+        return _states(document, dict(request.query).get("id"))
+    if record.entries:
+        return _dispatch(record, document, phones)
+    if record is operations.RESPONSE_CHATAPP:
+        return _chatapp(record, document, phones)
+    if record is operations.RESPONSE_BALANCE:
+        return _balance(document)
+    if record is operations.RESPONSE_SUCCESS:
+        return _verification(document)
+    found = _single(record, document)
+    if record is operations.RESPONSE_STATISTIC:
+        return {**found, "metrics": list(_metrics(found.get("metrics")))}
+    return found
+
+
+def is_refusal(operation: Operation, record: Object) -> bool:
+    """Return whether a record reports that the request was refused, in a response with status 200."""
+    status = record.get("status")
+    if operation is operations.BALANCE:
+        if any(record.get(name) is not None for name in CREDITS):
+            return False
+        is_zero_with_text = is_zero(status) and bool(record.get("msg") or record.get("message"))
+        return has_error(record) or (isinstance(status, str) and is_failure(status)) or is_zero_with_text
+    if operation is operations.MESSAGES_STATE:
+        messages = record["data"]
+        has_state = any(message.get("state") is not None for message in messages)
+        return not has_state and any(is_zero(each.get("status")) for each in (record, *messages))
+    return operation.effect is not Effect.READS and recipients.is_refusal(operation, record)
+
+
+def levels(document: Any) -> Iterator[Object]:
+    """Yield the objects that may be the record: the document, its ``data``, or the only element of an array there."""
+    for _ in range(MAX_LEVELS):
+        if isinstance(document, list) and len(document) == 1:
+            document = document[0]
+        if not isinstance(document, dict):
+            return
+        yield document
+        document = document.get("data")
+
+
+# --- records without entries
+
+
+def _single(record: Record, document: Any) -> Object:
+    """Return the level that has most of a record's own fields; of equal levels, the outer one."""
+    names = {field.name for field in record.fields} - {"msg"}  # an error has one too
+    found = list(levels(document))
+    best = max(found, key=lambda level: _count(names, level), default={})
+    if not _count(names, best):
+        raise _no_record(record, document)
+    if len(record.fields) > 1 and has_error(best) and not _count(names - {"status"}, best):
+        raise ShapeError(f"it contains an error instead of a {record.name}")
+    return {name: value for name, value in _with_failures(best, found).items() if not _is_odd(name, value)}
+
+
+def _balance(document: Any) -> Object:
+    found = list(levels(document))
+    for level in found:
+        for name in CREDITS:
+            if level.get(name) is not None:
+                return {**level, "status": level[name]}
+    for level in found:
+        if _is_plain(level.get("status")):
+            return _with_failures(level, found)
+    raise _no_record(operations.RESPONSE_BALANCE, document)
+
+
+def _verification(document: Any) -> Object:
+    for level in levels(document):
+        for name in RESULTS:
+            if level.get(name) is not None:
+                return {**level, "status": level[name]}
+    raise _no_record(operations.RESPONSE_SUCCESS, document)
+
+
+def _metrics(metrics: Any) -> Iterator[Object]:
+    """Yield the metrics, which may be keyed by category; a category may contain one object or a list of objects."""
+    if metrics is None:
+        return
+    listed = [metrics] if isinstance(metrics, dict) else metrics
+    if not isinstance(listed, list) or not {dict}.issuperset(map(type, listed)):
+        raise ShapeError("its field metrics is not an array of objects")
+    for metric in listed:
+        for category, values in metric.items():
+            for each in values if isinstance(values, list) else [values]:
+                if isinstance(each, dict):
+                    yield {category: each}
+                elif each is not None:
+                    raise ShapeError("its field metrics contains a category that is not an object")
+
+
+# --- dispatches
+
+
+def _dispatch(record: Record, document: Any, phones: Sequence[str]) -> Object:
+    if isinstance(document, list):
+        return {"data": _entries(record, document, None, phones)}
+    if not isinstance(document, dict):
+        raise _no_record(record, document)
+    names = {field.name for field in record.fields} - {"data"}
+    outer, data = _without_data(document), document.get("data")
+    if isinstance(data, dict) and _is_record(data, names, has_own=_count(names, outer) > 0):
+        outer, data = _with_failures({**outer, **_without_data(data)}, [document, data]), data.get("data")
+    if not isinstance(data, (dict, list)) and not _count(names, outer):
+        raise _no_record(record, document)
+    if data is None:
+        return outer
+    return {**outer, "data": _entries(record, data, outer.get("id"), phones)}
+
+
+def _is_record(data: Object, names: set[str], *, has_own: bool) -> bool:
+    """Return whether the ``data`` of a document is the record itself, not its only entry."""
+    if isinstance(data.get("data"), (dict, list)):
+        return True
+    return not has_own and _OF_ENTRIES.isdisjoint(data) and (_count(names, data) > 0 or has_error(data))
+
+
+def _chatapp(record: Record, document: Any, phones: Sequence[str]) -> Object:
+    """Return the record of a chat-app send: its own entry, unless its ``data`` contains entries."""
+    found = _single(record, document)
+    inner = found.get("data")
+    outer = _without_data(found)
+    if not (isinstance(inner, dict) and inner) and not (isinstance(inner, list) and inner):
+        return _entry(outer, "status", "state", None)
+    return {**outer, "data": _entries(record, inner, outer.get("id"), phones)}
+
+
+def _entries(record: Record, data: Any, dispatch: Any, phones: Sequence[str]) -> list[Object]:
+    """Return the entries in ``data``: a list, one object, or an object of objects. Raises ShapeError.
+
+    One object without a phone applies to all ``phones``. The keys of an object of objects are phone numbers, or
+    positions in the request.
+    """
+    found = _listed(data, phones)
+    applies_to_all = found == [data] and ("phone" not in data or isinstance(data["phone"], (dict, list)))
+    if applies_to_all and phones:
+        found = [{**data, "phone": ",".join(phones)}]
+    is_call = any(field.name == "state" for field in record.entries)
+    own, other = ("state", "status") if is_call else ("status", "state")
+    most = MAX_ENTRIES * max(len(phones), 1)
+    return [_entry(each, own, other, dispatch) for each in found[:most]]
+
+
+def _listed(data: Any, phones: Sequence[str] = ()) -> list[Object]:
+    """Return the objects in a list or in an object of objects, or the object itself."""
+    if isinstance(data, list):
+        if not {dict}.issuperset(map(type, data)):
+            raise ShapeError("its entries are not objects")
+        return data
+    if not isinstance(data, dict):
+        return []
+    if not all(isinstance(each, dict) for each in data.values()):
+        return [data]
+    if not all(map(_PLACE.fullmatch, data)):
+        return [{"phone": key, **each} for key, each in data.items()]
+    if any("phone" in each for each in data.values()):
+        return list(data.values())
+    places = {str(place): phone for place, phone in enumerate(phones)}
+    return [{**each, "phone": places[key]} if key in places else each for key, each in data.items()]
+
+
+def _entry(entry: Object, own: str, other: str, dispatch: Any) -> Object:
+    """Return an entry with an id, and with its status or state in the field ``own``.
+
+    A field that contains an object or array counts as missing.
+    """
+    if any(isinstance(entry.get(name), (dict, list)) for name in _PLAIN):
+        entry = {name: value for name, value in entry.items() if not _is_odd(name, value)}
+    if entry.get(own) is None and entry.get(other) is not None:
+        entry = {own if name == other else name: value for name, value in entry.items() if name != own}
+    if entry.get("id") in (None, "") and _is_plain(dispatch):
+        entry = {**entry, "id": dispatch}
+    return entry
+
+
+# --- delivery states
+
+
+def _states(document: Any, requested: str | None) -> Object:
+    """Return the record of messages-state: its ``data`` is the list of messages, empty if there is no state yet."""
+    outer = _without_data(document) if isinstance(document, dict) else {}
+    messages = _messages(document, MAX_LEVELS)
+    if messages is None:
+        raise _no_record(operations.RESPONSE_STATE, document)
+    most = MAX_ENTRIES * MAX_SHARED
+    return {**outer, "data": [_message(each, requested) for each in messages[:most]]}
+
+
+def _messages(document: Any, depth: int) -> list[Object] | None:
+    """Return the messages in a document; None if it is not the record of messages-state."""
+    if isinstance(document, list):
+        return _listed(document)
+    if not isinstance(document, dict) or not depth:
+        return None
+    if _state(document) is None and isinstance(data := document.get("data"), (dict, list)):
+        inner = None if isinstance(data, list) else _messages(data, depth - 1)
+        return _listed(data) if inner is None else inner
+    if _state(document) is not None or _count(_OF_MESSAGES, document):
+        return [document]
+    return [] if _is_plain(document.get("status")) or "data" in document else None
+
+
+def _state(message: Object) -> Any:
+    """Return the state of a message, which may be in ``status``; a status of 0, 1, true or false is not one."""
+    for name in ("state", "status"):
+        value = message.get(name)
+        if _is_plain(value) and not (name == "status" and (is_zero(value) or is_one(value))):
+            return value
+    return None
+
+
+def _message(message: Object, requested: str | None) -> Object:
+    """Return a message with its state and id."""
+    kept = {name: value for name, value in message.items() if name not in _PLAIN or _is_plain(value)}
+    state = _state(message)
+    if state is not None and "state" not in kept:
+        kept = {"state" if name == "status" else name: value for name, value in kept.items()}
+    if not kept.get("id"):
+        kept["id"] = message["dispatch_id"] if _is_plain(message.get("dispatch_id")) else requested
+    return kept
+
+
+# --- helpers
+
+
+def _count(names: Iterable[str], level: Object) -> int:
+    return sum(_is_there(name, level.get(name)) for name in names)
+
+
+def _is_there(name: str, value: Any) -> bool:
+    """Return whether a field has a value of its type: any value for ``metrics``, a plain one for other fields."""
+    return value is not None and (name == "metrics" or not isinstance(value, (dict, list)))
+
+
+def _is_plain(value: Any) -> bool:
+    return value is not None and value != "" and not isinstance(value, (dict, list))
+
+
+def _without_data(level: Object) -> Object:
+    """Return a level without its entries, and without fields that count as missing."""
+    return {name: value for name, value in level.items() if name != "data" and not _is_odd(name, value)}
+
+
+def _is_odd(name: str, value: Any) -> bool:
+    """Return whether a field counts as missing: an object or array in place of an id, phone, status or state."""
+    return name in _PLAIN and isinstance(value, (dict, list))
+
+
+def _with_failures(found: Object, around: Iterable[Object]) -> Object:
+    """Return a record with the failure that one of the levels around it reports."""
+    failed = [level for level in around if level is not found and reports_failure(level)]
+    for level in failed:
+        found = {**found, **{name: level[name] for name in _FAILURE if level.get(name) is not None}}
+    return found
+
+
+def _no_record(record: Record, document: Any) -> ShapeError:
+    if not isinstance(document, dict):
+        return ShapeError("it is JSON, but not an object")
+    names = ", ".join(field.name for field in record.fields)
+    return ShapeError(f"it has none of the fields of {record.name} ({names})")

@@ -1,0 +1,95 @@
+"""Responses that services in use send: every line of responses.jsonl, as a person and as a program see it.
+
+Each line has the response, its meaning, and the exit code. ``shown`` are the rows of the result, and ``history`` the
+entries of the history.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.commands import PHONE
+from support.service import Service, respond
+from support.tool import Tool, process
+
+OTHER = "573007654321"
+LINES = {
+    "sms send": ("sms", "send", PHONE, "-m", "hi"),
+    "sms send 2": ("sms", "send", PHONE, OTHER, "-m", "hi"),
+    "call send": ("call", "send", PHONE, "-m", "hi", "--voice", "Mia"),
+    "chatapp send": ("chatapp", "send", PHONE, "Ana", "--template", "t"),
+    "block add": ("block", "add", PHONE),
+    "state get": ("state", "get", "m1"),
+    "state watch": ("state", "watch", "m1", "--max-wait", "1", "--interval", "0.2"),
+    "state watch --until enviado": ("state", "watch", "m1", "--until", "enviado"),
+    "balance show": ("balance",),
+    "balance check --min 100": ("balance", "check", "--min", "100"),
+    "2fa send-sms": ("2fa", "send-sms", PHONE, "--app-name", "Shop"),
+    "2fa verify": ("2fa", "verify", PHONE, "--app-name", "Shop", "--code", "123456"),
+    "url stats": ("url", "stats", "n", "--since", "7d"),
+    "url shorten": ("url", "shorten", "https://example.com", "--name", "n"),
+}
+OBSERVED = [json.loads(line) for line in Path(__file__).with_name("responses.jsonl").read_text().splitlines()]
+HISTORY = ("phone", "outcome", "id", "status", "credits")
+BULK = {"sms send": ("sms", "bulk", "people.csv", "-m", "hi"), "sms send 2": ("sms", "bulk", "people.csv", "-m", "hi")}
+
+
+def body_of(line: dict[str, Any]) -> bytes:
+    return line["body"].encode() if isinstance(line["body"], str) else json.dumps(line["body"]).encode()
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    """Return the filled cells of each row of csv."""
+    return [{name: value for name, value in row.items() if value} for row in csv.DictReader(io.StringIO(text))]
+
+
+@pytest.mark.parametrize("line", OBSERVED, ids=range(len(OBSERVED)))
+def test_a_response_is_shown_stored_and_judged(line: dict[str, Any], service: Service, tool: Tool) -> None:
+    service.always(respond(body_of(line), line["http_status"]))
+    command = LINES[line["operation"]]
+    done = process(*command, "-o", "csv")
+    assert (done.code, rows(done.out)) == (line["exit"], line["shown"]), done.err
+    if "history" in line:
+        assert [{name: entry[name] for name in HISTORY} for entry in tool("history", "--json").document] == line[
+            "history"
+        ]
+    whole = tool(*command, "--json")
+    assert whole.code == line["exit"]
+    assert whole.stdout in (b"", body_of(line) + b"\n")
+    assert whole.code not in (0, 6) or whole.stdout
+    on_terminal = tool(*command, screen=True)
+    assert on_terminal.code == line["exit"]
+    known = [row[name] for row in line["shown"] for name in ("id", "state", "property", "urlShort") if name in row]
+    assert [value for value in known if value not in on_terminal.out] == []
+    assert done.err.count("Error: ") == (line["exit"] != 0), done.err
+
+
+@pytest.mark.parametrize(
+    "line", [line for line in OBSERVED if line["operation"] in BULK], ids=lambda line: line["meaning"]
+)
+def test_a_job_has_the_outcome_of_a_single_send(
+    line: dict[str, Any], service: Service, tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    phones = [PHONE] if line["operation"] == "sms send" else [PHONE, OTHER]
+    Path("people.csv").write_text("\n".join(["phone", *phones]))
+    service.always(respond(body_of(line), line["http_status"]))
+    done = tool(*BULK[line["operation"]], "--yes", "-o", "json")
+    assert done.code == (0 if line["exit"] == 0 else 6)
+    report = tool("job", "report", "--last", "--json").document
+    found = {each["phone"]: (each["outcome"], each["id"]) for each in report}
+    single = {each["phone"]: (each["outcome"], each["id"]) for each in line["history"] if each["phone"]}
+    assert found == single
+
+
+def test_an_array_of_states_is_printed_as_it_came(service: Service, tool: Tool) -> None:
+    body = b'[{"state":"Enviado","id":"m1" , "credits":1.10}]'
+    service.always(respond(body))
+    assert (done := tool("state", "get", "m1", "--json")).code == 0
+    assert done.stdout == body + b"\n"

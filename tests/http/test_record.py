@@ -1,0 +1,212 @@
+"""The record in a response of any shape."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from msgctl import operations as ops
+from msgctl.http.record import convert
+from msgctl.http.request import build
+from msgctl.jsontext import ShapeError, load_json
+from msgctl.operations import Operation
+
+A, B, C = "573001234567", "573007654321", "573009999999"
+MORE: dict[Operation, dict[str, Any]] = {
+    ops.SEND_SMS: {"phone": [A, B], "sms": "Hola"},
+    ops.SEND_CALL: {"phone": [A, B], "message": "Hola", "voice": "Mia"},
+    ops.CHATAPP_SEND: {"phone": A, "body": ["Ana"], "template": "t"},
+    ops.MESSAGES_STATE: {"id": "d1"},
+    ops.BALANCE: {},
+    ops.BLOCK_PHONE: {"phone": A},
+    ops.URL_SHORT: {"name": "n", "url-long": "https://example.com"},
+    ops.URL_STATISTIC: {"name-url": "n", "since": "2026-01-01", "until": "2026-01-02"},
+}
+
+
+def record(operation: Operation, document: Any) -> Any:
+    return convert(build(operation, MORE[operation]), load_json(json.dumps(document).encode()))
+
+
+def entries(document: Any, operation: Operation = ops.SEND_SMS) -> list[tuple[Any, Any, Any]]:
+    return [
+        (each.get("id"), each.get("status"), each.get("phone", "none")) for each in record(operation, document)["data"]
+    ]
+
+
+# --- dispatches
+
+
+def test_entries_may_be_a_list_an_object_or_an_object_of_objects() -> None:
+    a, b = {"id": "a", "status": "sent"}, {"id": "b", "status": "sent"}
+    listed = [("a", "sent", A), ("b", "sent", B)]
+    for document in (
+        {"data": [{**a, "phone": A}, {**b, "phone": B}]},
+        [{**a, "phone": A}, {**b, "phone": B}],
+        {"status": 1, "data": {A: a, B: b}},
+        {"status": 1, "data": {"0": a, "1": b}},
+        {"status": 1, "data": {"1": b, "0": a}},
+        {"status": 1, "data": {"0": {**a, "phone": A}, "1": {**b, "phone": B}}},
+        {"data": {"status": 1, "data": [{**a, "phone": A}, {**b, "phone": B}]}},
+        {"status": 1, "data": {"id": "d", "data": [{**a, "phone": A}, {**b, "phone": B}]}},
+    ):
+        assert sorted(entries(document)) == listed, document
+
+
+def test_one_object_without_a_phone_applies_to_all_recipients() -> None:
+    assert entries({"id": "d", "data": {"state": "Enviado"}}) == [("d", "Enviado", f"{A},{B}")]
+    assert entries({"id": "d", "data": {"state": "Enviado", "phone": ["x"]}}) == [("d", "Enviado", f"{A},{B}")]
+    assert entries({"id": "d", "data": {"state": "Enviado", "phone": None}}) == [("d", "Enviado", None)]
+    assert entries({"id": "d", "data": [{"state": "Enviado"}]}) == [("d", "Enviado", "none")]
+
+
+def test_objects_with_other_keys_belong_to_no_recipient() -> None:
+    assert entries({"id": "d", "data": {C: {"id": "c", "status": "sent"}}}) == [("c", "sent", C)]
+    assert entries({"id": "d", "data": {"sms": {"status": "sent"}}}) == [("d", "sent", "sms")]
+    assert entries({"id": "d", "data": {"7": {"status": "sent"}}}) == [("d", "sent", "none")]
+
+
+def test_empty_data_identifies_nobody() -> None:
+    nothing: list[Any] = [[], {}, "queued", 1, True]
+    for empty in nothing:
+        assert record(ops.SEND_SMS, {"status": 1, "data": empty})["data"] == []
+    assert record(ops.SEND_SMS, {"status": 1, "data": None}) == {"status": "1"}
+    assert record(ops.SEND_SMS, []) == {"data": []}
+
+
+def test_an_entry_without_an_id_has_that_of_its_dispatch() -> None:
+    absent: list[Any] = [{}, {"id": None}, {"id": ""}, {"id": {"a": 1}}, {"id": []}]
+    for missing in absent:
+        assert entries({"id": "d", "data": [{"phone": A, "status": "sent", **missing}]}) == [("d", "sent", A)], missing
+    assert entries({"data": [{"phone": A, "status": "sent"}]}) == [(None, "sent", A)]
+
+
+def test_an_object_in_place_of_an_id_counts_as_missing() -> None:
+    assert record(ops.SEND_SMS, {"id": {"a": 1}, "status": 1}) == {"status": "1"}
+    assert record(ops.CHATAPP_SEND, {"id": [], "status": "queued"}) == {"status": "queued"}
+    assert record(ops.BLOCK_PHONE, {"id": {}, "status": "1", "phone": A}) == {"status": "1", "phone": A}
+
+
+def test_status_and_state_are_one_field() -> None:
+    assert entries({"data": [{"id": "a", "state": "Enviado", "phone": A}]}) == [("a", "Enviado", A)]
+    (entry,) = record(ops.SEND_CALL, {"data": [{"id": "a", "status": "En cola", "phone": A}]})["data"]
+    assert (entry["state"], "status" in entry) == ("En cola", False)
+    (entry,) = record(ops.SEND_SMS, {"data": [{"id": "a", "status": 1, "state": "Enviado", "phone": A}]})["data"]
+    assert (entry["status"], entry["state"]) == ("1", "Enviado")
+    (entry,) = record(ops.SEND_SMS, {"data": [{"id": "a", "status": {}, "state": "Enviado", "phone": A}]})["data"]
+    assert entry["status"] == "Enviado"
+
+
+def test_entries_beyond_ten_times_the_recipients_are_not_kept() -> None:
+    assert len(record(ops.SEND_SMS, {"data": [{"id": "a"}] * 100})["data"]) == 20
+
+
+def test_a_chatapp_record_is_its_own_entry_unless_its_data_has_entries() -> None:
+    for document in (
+        {"id": "x", "status": "queued"},
+        [{"id": "x", "state": "queued"}],
+        {"data": {"id": "x", "status": "queued"}},
+    ):
+        assert record(ops.CHATAPP_SEND, document) == {"id": "x", "status": "queued"}, document
+    assert record(ops.CHATAPP_SEND, {"id": "x", "status": 1, "data": []}) == {"id": "x", "status": "1"}
+    found = record(ops.CHATAPP_SEND, {"id": "x", "status": 1, "data": {"phone": A, "status": "rejected"}})
+    assert found["data"] == [{"phone": A, "status": "rejected", "id": "x"}]
+
+
+def test_a_failure_around_the_record_is_in_it() -> None:
+    blocked = {"id": "x", "status": "blocked"}
+    found = record(ops.BLOCK_PHONE, {"status": 0, "msg": "no", "data": blocked})
+    assert found == {"id": "x", "status": "0", "msg": "no"}
+    assert record(ops.BLOCK_PHONE, {"error": 7, "data": blocked}) == {**blocked, "error": "7"}
+    found = record(ops.SEND_SMS, {"error": 7, "data": {"status": 1, "data": [{"phone": A, "status": "sent"}]}})
+    assert found["error"] == "7"
+
+
+# --- delivery states
+
+
+def states(document: Any) -> list[tuple[Any, Any]]:
+    return [(each.get("id"), each.get("state")) for each in record(ops.MESSAGES_STATE, document)["data"]]
+
+
+def test_messages_may_be_one_record_or_a_list() -> None:
+    for document in (
+        {"id": "m1", "state": "Enviado"},
+        [{"id": "m1", "state": "Enviado"}],
+        {"data": {"id": "m1", "state": "Enviado"}},
+        {"status": 1, "data": [{"id": "m1", "status": "Enviado"}]},
+        {"status": "1", "data": {"0": {"id": "m1", "state": "Enviado"}}},
+        {"data": {"data": [{"id": "m1", "state": "Enviado", "status": True}]}},
+        {"id": "m1", "status": "Enviado"},
+    ):
+        assert states(document) == [("m1", "Enviado")], document
+    assert states([{"state": "Enviado", "id": "m1"}, {"state": "Rechazado", "id": "m2"}]) == [
+        ("m1", "Enviado"),
+        ("m2", "Rechazado"),
+    ]
+    assert states({"state": "Enviado", "created": {"date": "2026-11-22"}, "id": {}}) == [("d1", "Enviado")]
+
+
+def test_a_status_of_0_or_1_is_not_a_state() -> None:
+    for flag in (0, 1, "0", "1", True, False, "true"):
+        assert states({"id": "m1", "status": flag}) == [("m1", None)], flag
+        assert states({"status": flag}) == [], flag
+    assert states({"id": "m1", "status": 7}) == [("m1", "7")]
+    assert states([{"dispatch_id": "D", "state": 2}]) == [("D", "2")]
+
+
+def test_an_empty_list_has_no_state_yet() -> None:
+    empty: list[Any] = [[], {"data": []}, {"data": {}}, {"status": 1, "data": None}]
+    for document in empty:
+        assert states(document) == [], document
+
+
+# --- other records
+
+
+def test_the_credits_left_are_the_balance_or_else_the_status() -> None:
+    for document in (
+        {"status": 1, "balance": 1234},
+        {"credits": 1234},
+        {"saldo": 1234, "status": "ok"},
+        {"status": 1234},
+        {"status": 1, "data": {"balance": 1234}},
+        {"data": [{"saldo": 1234}]},
+        [{"status": 1234}],
+        {"status": 1234, "balance": None},
+    ):
+        assert record(ops.BALANCE, document)["status"] == "1234", document
+
+
+def test_metrics_may_be_keyed_by_category() -> None:
+    expected = [{"country": {"property": "CO"}}, {"country": {"property": "MX"}}, {"hour": {"property": "13"}}]
+    country, hour = [{"property": "CO"}, {"property": "MX"}], {"property": 13}
+    for metrics in (
+        {"country": country, "hour": hour},
+        [{"country": country[0]}, {"country": country[1]}, {"hour": hour}],
+        [{"country": country}, {"hour": [hour]}],
+        [{"country": country, "hour": hour, "city": None}],
+    ):
+        assert record(ops.URL_STATISTIC, {"urlShort": "s", "metrics": metrics})["metrics"] == expected, metrics
+    nothing: list[Any] = [{}, [], None, [{}]]
+    for empty in nothing:
+        assert record(ops.URL_STATISTIC, {"urlShort": "s", "metrics": empty})["metrics"] == []
+
+
+def test_the_level_with_the_fields_of_the_record_wins() -> None:
+    short = {"urlShort": "s", "urlLong": "l"}
+    for document in ({"status": 1, "data": short}, {**short, "data": {"name": "n"}}, {"data": [short]}, [short]):
+        found = record(ops.URL_SHORT, document)
+        assert (found["urlShort"], found["urlLong"]) == ("s", "l"), document
+
+
+@pytest.mark.parametrize("operation", [each for each in MORE if each is not ops.MESSAGES_STATE])
+def test_other_json_is_not_a_record(operation: Operation) -> None:
+    others: list[Any] = [{}, {"result": "ok"}, "x", 7, None, True, [1], ["a"], {"data": {"result": 1}}]
+    for document in others:
+        if operation in (ops.SEND_SMS, ops.SEND_CALL) and document == {"data": {"result": 1}}:
+            continue  # one entry, which applies to all
+        with pytest.raises(ShapeError):
+            record(operation, document)

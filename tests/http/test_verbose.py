@@ -1,0 +1,90 @@
+"""What -v and -vv show of requests and responses: no character that acts on a terminal, and only so much."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from msgctl.text import is_unsafe
+from support.service import Behaviour, Service, raw, respond
+from support.terminal import Terminal, in_a_terminal
+from support.tool import Tool
+
+CONTROLS = "".join(char for char in map(chr, (*range(0xD800), *range(0xE000, 0x110000))) if is_unsafe(char))
+OSC = "\x1b]52;c;Y2F0\x07\x1b]8;;file:///etc/passwd\x1b\\link\x1b]8;;\x1b\\\x9b31m\x9d0;title\x9c"
+
+
+def of_controls(body: bytes) -> Behaviour:
+    """Return a response with all bytes that a server can put into its reason and headers, and this body."""
+    obsolete = bytes(range(0x80, 0x100))  # RFC 9112, section 4: "obs-text"; it includes C1
+    head = b"HTTP/1.1 200 \x9b31m\xc2\x9b%s\r\nX-Odd: \x9d0;t\x9c%s\r\n" % (obsolete, obsolete)
+    return raw(head + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+
+def acting(shown: bytes) -> set[str]:
+    """Return the characters on a terminal that act on it, except line ends."""
+    text = shown.decode().replace("\r\n", "")
+    others = set(text) - {"\u200c", "\u200d"}
+    return {char for char in others if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
+
+
+@in_a_terminal
+@pytest.mark.parametrize("flags", [("-v",), ("-vv",), ("-vv", "--json")], ids=" ".join)
+@pytest.mark.parametrize(
+    "body",
+    [f"{OSC}{CONTROLS}".encode(), json.dumps({"status": 1, "more": OSC}).encode(), bytes(range(256)), b"\x1b]52;c;Y"],
+    ids=["text", "JSON", "bytes", "half a sequence"],
+)
+def test_no_control_character_of_a_response_reaches_the_terminal(
+    body: bytes, flags: tuple[str, ...], service: Service
+) -> None:
+    service.will(of_controls(body))
+    terminal = Terminal("--no-color", *flags, "balance")
+    assert terminal.end() in (0, 1)
+    assert acting(terminal.shown) == set()
+    assert (b"X-Odd: \\" in terminal.shown) == ("-vv" in flags)
+
+
+@in_a_terminal
+def test_no_control_character_of_a_request_reaches_the_terminal(service: Service, home: Path) -> None:
+    body = home / "body.json"
+    above_ascii = "".join(char for char in CONTROLS if char > "\x7f")
+    body.write_text(json.dumps({"phone": "1", "body": [above_ascii]}, ensure_ascii=False), encoding="utf-8")
+    service.will(respond({"id": "d1", "status": "sent"}))
+    terminal = Terminal("--no-color", "-vv", "chatapp", "send", "--template", "t", "--body", str(body))
+    assert terminal.end() == 0
+    assert acting(terminal.shown) == set()
+    assert b"\\u202e" in terminal.shown
+
+
+PLAIN = {f"X-{number}": "v" for number in range(150)}
+LONG = {f"X-{number}": "v" * 900 for number in range(9)}
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "lines"),
+    [
+        (PLAIN, b"", 101),
+        (LONG, b"", 8),
+        ({"X-Odd": "\x9b" * 5000}, b"", 4),
+        ({}, b"\n" * 2**18, 101),
+        ({}, b"x\n" * 99 + b"y" * 2**18, 100),
+        ({}, b"\x9b" * 5000, 1),
+        ({}, "\x9b".encode() * 5000, 1),
+    ],
+    ids=["header lines", "headers", "escapes in headers", "lines", "characters", "bytes", "escapes"],
+)
+def test_headers_and_bodies_are_shown_up_to_a_limit(
+    headers: dict[str, str], body: bytes, lines: int, service: Service, tool: Tool
+) -> None:
+    service.will(respond(body, headers=headers))
+    _, *shown = [line[2:] for line in tool("-vv", "balance").err.split("\n") if line.startswith("<")]
+    if body:
+        assert shown[2] == "Connection: close"
+        shown = shown[3:]
+    assert len(shown) == lines
+    assert shown[-1].endswith("…")
+    assert 0 < sum(map(len, shown)) <= 4001  # with the ellipsis of a line that is left out
