@@ -51,12 +51,13 @@ def main() -> int:
             pass  # closed, full, or without a reader: the command tree reports it
         else:
             return 0
-    from msgctl import cli
     from msgctl.cli.context import Context
+    from msgctl.cli.main import run
+    from msgctl.cli.process import interruptible, standard_streams
 
-    with cli.interruptible():
-        stdin, stdout, stderr = cli.standard_streams()
-        return cli.run(sys.argv[1:], Context(stdin=stdin, stdout=stdout, stderr=stderr))
+    with interruptible():
+        stdin, stdout, stderr = standard_streams()
+        return run(sys.argv[1:], Context(stdin=stdin, stdout=stdout, stderr=stderr))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ window or write to the clipboard, and characters that change the direction of th
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -66,3 +67,8 @@ def timestamp(seconds: float, precision: str = "seconds") -> str:
     that no calendar has.
     """
     return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"
+
+
+def some_of(names: Sequence[str], most: int = 5) -> str:
+    """Return at most ``most`` names, and the number of the others."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")

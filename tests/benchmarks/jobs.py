@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from jobs.making import SPEC, write
 from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.model import RequestResult
 from msgctl.jobs.reader import Row
-from msgctl.jobs.spec import RequestResult
 from msgctl.jobs.store import Store
 from msgctl.recipients import ACCEPTED, RecipientOutcome
 

@@ -14,10 +14,10 @@ from msgctl.http import request, response
 from msgctl.http.client import Client
 from msgctl.http.response import Response
 from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.model import JobSpec
 from msgctl.jobs.reader import InvalidRow, Row
 from msgctl.jobs.report import Report
 from msgctl.jobs.runner import Runner
-from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import Outcome
 from msgctl.operations import Operation
 from support.jobs import NOW, write_ledger

@@ -20,7 +20,7 @@ from jobs.making import SPEC, opened, phone, rows, write
 from msgctl.jobs import index as module
 from msgctl.jobs.index import FORMAT, NAME
 from msgctl.jobs.ledger import Facts, Ledger, facts
-from msgctl.jobs.spec import RequestResult
+from msgctl.jobs.model import RequestResult
 from msgctl.jobs.store import Store
 from msgctl.recipients import RecipientOutcome
 from support.disks import mounted

@@ -15,9 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from jobs.making import opened, phone, report, rows, write
 from msgctl.errors import ConfigurationError, OutcomeUnknownError, RefusedError
+from msgctl.jobs.model import Intent, RequestResult
 from msgctl.jobs.reader import InvalidRow, Row
 from msgctl.jobs.report import Report
-from msgctl.jobs.spec import Intent, RequestResult
 from msgctl.jobs.states import Event, Outcome, State
 from msgctl.recipients import RecipientOutcome
 

@@ -35,9 +35,9 @@ from jobs.making import (
 )
 from msgctl.errors import ConditionError, NotReachedError, OutcomeUnknownError, RefusedError
 from msgctl.jobs import workers
+from msgctl.jobs.model import JobSpec, Totals
 from msgctl.jobs.rate_limits import Budget, RateLimiter
 from msgctl.jobs.reader import Row
-from msgctl.jobs.spec import JobSpec, Totals
 from msgctl.jobs.states import Outcome
 
 SHORTLY = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

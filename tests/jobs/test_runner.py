@@ -40,9 +40,9 @@ from msgctl.errors import (
     UsageError,
 )
 from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.model import Intent
 from msgctl.jobs.reader import Row
 from msgctl.jobs.runner import Runner, StatePoller, send
-from msgctl.jobs.spec import Intent
 from msgctl.jobs.states import Event, Outcome, State
 from msgctl.recipients import RecipientOutcome
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from msgctl.cli.doctor import FIELDS
-from msgctl.cli.sandbox import INBOX_COLUMNS
+from msgctl.commands.sandbox import INBOX_COLUMNS
+from msgctl.doctor import FIELDS
 from msgctl.history.store import FIELDS as HISTORY
 from msgctl.jobs.report import COLUMNS, SUMMARY
 from msgctl.output.result import OwnResult, StreamResult

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from msgctl import cli
+from msgctl.cli import main as cli
 from msgctl.cli.context import Context
 from msgctl.output.printer import Printer, Screen
 from msgctl.output.result import Format, Result

@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
-from msgctl.cli.help import COLUMNS
+from msgctl.commands.help import COLUMNS
 from msgctl.http.client import Client
 from msgctl.reference.description import OUTPUTS, SCHEMAS, schema
 from support.examples import JOB, goes_on, write_files

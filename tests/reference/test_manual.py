@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from msgctl import errors
-from msgctl.cli import context
-from msgctl.cli.profile import SETTINGS
+from msgctl.cli.global_options import global_options
+from msgctl.commands.profile import SETTINGS
 from msgctl.reference import manual
 from msgctl.reference.__main__ import files
 from support.programs import program
@@ -64,7 +64,7 @@ def test_the_folder_holds_the_pages_of_the_command_tree() -> None:
 def test_every_command_and_option_has_a_line(node: Node) -> None:
     page = page_of(node)
     assert f"msgctl {node.path}" in page
-    own = [each for each in node.command.params if each not in context.global_options()]
+    own = [each for each in node.command.params if each not in global_options()]
     if not own:
         return
     place = section(page, f"msgctl {node.path}") or section(page, "OPTIONS")

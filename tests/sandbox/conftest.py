@@ -3,11 +3,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.service import respond
 from support.sandbox import Sandbox
 from support.tool import Tool
 
@@ -30,7 +32,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     """The sandbox in both of its forms, which give the same responses."""
     world = World(tmp_path / "sandbox" / "state.db")
     with serving(world.emulator) if request.param == "served" else nullcontext() as served:
-        world.respond = served.send if served else world.emulator.respond
+        world.respond = served.send if served else partial(respond, world.emulator)
         yield world
     world.emulator.close()
 

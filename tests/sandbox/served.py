@@ -7,11 +7,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from http.client import HTTPResponse
 
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import SandboxRequest, SandboxResponse
 from msgctl.sandbox.server import Server
+from msgctl.sandbox.service import respond
 
 PATIENCE = 20.0
 """Seconds after which a socket gives up, so that a broken test ends."""
@@ -75,7 +77,7 @@ def serving(emulator: Emulator, server: Server | None = None) -> Iterator[Served
     """A server on loopback for the time of a test."""
     log: list[str] = []
     server = server or Server("127.0.0.1", 0, log.append)
-    thread = threading.Thread(target=server.serve_forever, args=(emulator.respond,), daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(partial(respond, emulator),), daemon=True)
     thread.start()
     try:
         yield Served(server, log)

@@ -10,9 +10,10 @@ import httpx
 import pytest
 
 from msgctl.errors import UsageError
-from msgctl.sandbox.emulator import BASE_URL, Emulator, SandboxTransport
+from msgctl.sandbox.emulator import BASE_URL, Emulator
 from msgctl.sandbox.faults import Fault, parse
 from msgctl.sandbox.protocol import SandboxRequest
+from msgctl.sandbox.service import SandboxTransport, respond
 
 from .served import Served, as_http
 from .world import FORM, PHONE, Controls, encoded
@@ -86,11 +87,11 @@ def test_next_counts_requests_to_its_operation_only(emulator: Emulator) -> None:
     admin.fault("503:next=2:/send-sms")
     nothing, elsewhere = SandboxRequest("GET", "/api/v1/nothing"), SandboxRequest("POST", "/send-sms")
     statuses = [
-        emulator.respond(each).status for each in (BALANCE, SMS, nothing, elsewhere, SMS._replace(method="PUT"))
+        respond(emulator, each).status for each in (BALANCE, SMS, nothing, elsewhere, SMS._replace(method="PUT"))
     ]
     assert statuses == [200, 503, 404, 404, 405]
     assert admin.faults() == ["503:next=1:/send-sms"]
-    assert [emulator.respond(SMS).status for _ in range(3)] == [503, 200, 200]
+    assert [respond(emulator, SMS).status for _ in range(3)] == [503, 200, 200]
     assert admin.faults() == []
 
 

@@ -13,6 +13,7 @@ from msgctl.operations import OPERATIONS, Place
 from msgctl.sandbox import openapi
 from msgctl.sandbox.endpoints import ENDPOINTS
 from msgctl.sandbox.protocol import BASE_PATH, SandboxRequest
+from msgctl.sandbox.service import respond
 
 from .world import PHONE, World, record
 
@@ -28,7 +29,7 @@ def test_it_describes_every_operation_and_endpoint(world: World) -> None:
     described = {(method.upper(), path) for path, item in DOCUMENT["paths"].items() for method in item}
     operations = {(operation.method, BASE_PATH + operation.path) for operation in OPERATIONS}
     assert described == operations | {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
-    listed = json.loads(world.emulator.respond(SandboxRequest("GET", "/sandbox")).body)["endpoints"]
+    listed = json.loads(respond(world.emulator, SandboxRequest("GET", "/sandbox")).body)["endpoints"]
     assert {(each["method"], each["path"]) for each in listed} == described - operations
     ids = [each["operationId"] for item in DOCUMENT["paths"].values() for each in item.values()]
     assert len(ids) == len(set(ids))

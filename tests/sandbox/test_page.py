@@ -15,6 +15,7 @@ import pytest
 
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import SandboxRequest
+from msgctl.sandbox.service import respond
 
 from .served import Served, serving
 from .world import FORM, JSON, PHONE, Controls, encoded
@@ -131,8 +132,8 @@ def test_the_overview_waits_for_a_change(served: Served) -> None:
 
 
 def test_requests_are_listed_by_the_clock_of_the_sandbox(served: Served, emulator: Emulator) -> None:
-    emulator.respond(SandboxRequest("POST", "/sandbox/clock", "", JSON, b'{"change": "2027-01-01"}'))
-    emulator.respond(SandboxRequest("POST", "/sandbox/clock", "", JSON, b'{"change": "start"}'))
+    respond(emulator, SandboxRequest("POST", "/sandbox/clock", "", JSON, b'{"change": "2027-01-01"}'))
+    respond(emulator, SandboxRequest("POST", "/sandbox/clock", "", JSON, b'{"change": "start"}'))
     post(served, "/send-sms", phone=PHONE, sms="Hola")
     found = overview(served)
     assert found["requests"][0]["time"][:10] == found["messages"][0]["time"][:10] == "2027-01-01"

@@ -13,6 +13,7 @@ import pytest
 from msgctl.errors import ConfigurationError
 from msgctl.sandbox.emulator import Emulator, reset
 from msgctl.sandbox.protocol import SandboxRequest
+from msgctl.sandbox.service import respond
 
 from .world import FORM, PHONE, World, encoded
 
@@ -39,7 +40,7 @@ def test_a_broken_file_is_explained_and_fixed_by_a_reset(tmp_path: Path, break_i
     break_it(path)
 
     with pytest.raises(ConfigurationError, match=r"state\.db") as caught, closing(Emulator(path)) as emulator:
-        emulator.respond(SMS)
+        respond(emulator, SMS)
     reset(path)
 
     assert "msgctl sandbox reset" in str(caught.value.hint)
@@ -65,10 +66,11 @@ def test_a_full_disk_is_a_configuration_error_and_takes_no_credit(world: World) 
         db.execute(f"PRAGMA max_page_count = {pages}")
 
     with pytest.raises(ConfigurationError, match="full") as caught:
-        world.emulator.respond(
+        respond(
+            world.emulator,
             SandboxRequest(
                 "POST", "/api/v1/send-sms", "", FORM, encoded({"phone": PHONE, "sms": "a" * 50_000}).encode()
-            )
+            ),
         )
 
     assert "space" in str(caught.value.hint)
@@ -83,7 +85,7 @@ def test_threads_on_several_states_never_overspend_and_lose_nothing(world: World
     with ThreadPoolExecutor(16) as pool:
         statuses = [
             status
-            for batch in pool.map(lambda emulator: [emulator.respond(SMS).status for _ in range(5)], emulators)
+            for batch in pool.map(lambda emulator: [respond(emulator, SMS).status for _ in range(5)], emulators)
             for status in batch
         ]
     for other in others:

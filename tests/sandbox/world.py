@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -11,6 +12,7 @@ from urllib.parse import urlencode
 from msgctl.errors import UsageError
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import BASE_PATH, SandboxRequest, SandboxResponse
+from msgctl.sandbox.service import respond
 
 NOON = 1_795_262_400.0
 """2026-11-21T12:00:00Z."""
@@ -32,7 +34,7 @@ class Controls:
         query, body = (
             ("", json.dumps(fields).encode()) if method == "POST" else (urlencode(fields, errors="replace"), b"")
         )
-        done = self._emulator.respond(SandboxRequest(method, f"/sandbox{path}", query, JSON, body))
+        done = respond(self._emulator, SandboxRequest(method, f"/sandbox{path}", query, JSON, body))
         document = json.loads(done.body)
         if done.status != 200:
             raise UsageError(document["msg"])
@@ -67,7 +69,7 @@ class World:
     def __init__(self, path: Path, seed: int = 7) -> None:
         self.path, self.now = path, NOON
         self.emulator = Emulator(path, clock=lambda: self.now, seed=seed)
-        self.respond: Callable[[SandboxRequest], SandboxResponse] = self.emulator.respond
+        self.respond: Callable[[SandboxRequest], SandboxResponse] = partial(respond, self.emulator)
         self.admin = Controls(self.emulator)
 
     def send(self, call: SandboxRequest) -> SandboxResponse:

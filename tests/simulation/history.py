@@ -22,7 +22,7 @@ from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from msgctl import cli
+from msgctl.cli import main as cli
 from msgctl.cli.context import Context
 from msgctl.sandbox import endpoints
 from simulation.service import BASE_URL, CLIENT, KEY, Arrival, Departure, Service

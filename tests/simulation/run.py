@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import msgctl.http.client
 import msgctl.jobs.index
 import msgctl.jobs.runner  # with all that is replaced
-from msgctl import cli
+from msgctl.cli import main as cli
 from simulation.history import History
 from simulation.service import Service
 from simulation.world import patches

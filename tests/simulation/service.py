@@ -15,7 +15,8 @@ from urllib.parse import parse_qs
 import httpx
 
 from msgctl.errors import NotReachedError
-from msgctl.sandbox.emulator import Emulator, SandboxTransport
+from msgctl.sandbox.emulator import Emulator
+from msgctl.sandbox.service import SandboxTransport
 from simulation.world import World
 
 BASE_URL = "https://service.example/api/v1"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from conftest import KEY
 from msgctl.config import profiles
 from msgctl.jobs.ledger import Ledger
-from msgctl.jobs.spec import RequestResult
+from msgctl.jobs.model import RequestResult
 from msgctl.jobs.store import Store
 from msgctl.operations import Effect
 from msgctl.recipients import RecipientOutcome

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from msgctl.config import profiles
+from msgctl.jobs.model import JobSpec
 from msgctl.jobs.reader import Row
-from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.store import Store
 from msgctl.operations import SEND_SMS
 from msgctl.storage import files

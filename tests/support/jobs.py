@@ -10,8 +10,8 @@ from typing import Any
 
 from msgctl.jobs.importer import Importer
 from msgctl.jobs.index import NAME
+from msgctl.jobs.model import JobSpec
 from msgctl.jobs.reader import InvalidRow, Recipients, Row
-from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.template import renderer
 from support.service import Behaviour, Received, Service, respond
 from support.tool import Outcome, Tool

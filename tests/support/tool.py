@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from msgctl import cli
+from msgctl.cli import main as cli
 from msgctl.cli.context import Context
 
 

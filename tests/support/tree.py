@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from typer.core import TyperGroup
 
-from msgctl import cli
+from msgctl.cli import main as cli
 from msgctl.cli.tree import Facts, children_of
 
 

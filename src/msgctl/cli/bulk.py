@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 from msgctl import operations as ops
 from msgctl import phones, values
-from msgctl.cli import job_progress, prompts, requests
-from msgctl.cli.bulk_options import Pace, Rules, Source
+from msgctl.cli import foreground, prompts
 from msgctl.cli.context import Context
-from msgctl.cli.requests import Numbers
+from msgctl.cli.options import Numbers, Pace, Rules, Source, note_of_left_out
+from msgctl.cli.send import perform
 from msgctl.errors import (
     ConfigurationError,
     Interrupted,
@@ -30,17 +30,17 @@ from msgctl.http.response import credits_left
 from msgctl.jobs import report
 from msgctl.jobs.importer import Importer, Tally
 from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.model import JobSpec
 from msgctl.jobs.reader import PhoneCells, name_of, numbers_in, opened
 from msgctl.jobs.repeats import Repeats
 from msgctl.jobs.schedule import Window, ZoneFinder
-from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import State
 from msgctl.jobs.store import Store
 from msgctl.jobs.template import Message, renderer
 from msgctl.operations import Operation
 from msgctl.output.result import Format, OwnResult
 from msgctl.storage import files
-from msgctl.text import plural, shorten, timestamp
+from msgctl.text import plural, shorten, some_of, timestamp
 
 SUMMARY = (
     *("command", "file", "recipients", "invalid", "duplicate", "excluded", "blank", "repeats"),
@@ -152,16 +152,16 @@ def make(
         with closing(Ledger(store.path(job), clock=context.clock)) as ledger:
             context.note(f"Job {job}. Check it with: msgctl job show {job}")
             if spec.at is not None:
-                time = job_progress.local_time(spec.at)
+                time = foreground.local_time(spec.at)
                 if not rules.foreground:
                     context.note(
                         f"Scheduled for {time}. `msgctl job run-due` sends it; run that from cron every minute."
                     )
-                    return job_progress.result(report.summary(job, ledger, running=False))
+                    return foreground.result(report.summary(job, ledger, running=False))
                 context.note(f"Waiting until {time}. Ctrl-C leaves the job to `msgctl job run-due`.")
                 _wait_until(context, job, spec.at)
-                job_progress.respect_optouts(context, ledger)
-            return job_progress.send(context, job, ledger)
+                foreground.respect_optouts(context, ledger)
+            return foreground.send(context, job, ledger)
 
 
 def _exclude(context: Context, importer: Importer, excluded: Iterable[str], country: str | None) -> None:
@@ -203,14 +203,14 @@ def _check_repeats(context: Context, store: Store, importer: Importer, spec: Job
 def _repeated(repeats: Repeats, recipients: int) -> str:
     """Return who has sent the message, or will send it, and to how many recipients of the new job."""
     unfinished = [job for job, is_finished in repeats.jobs.items() if not is_finished]
-    jobs = f"job{'s' * (len(repeats.jobs) > 1)} {requests.some_of([*repeats.jobs])}" if repeats.jobs else ""
+    jobs = f"job{'s' * (len(repeats.jobs) > 1)} {some_of([*repeats.jobs])}" if repeats.jobs else ""
     who = " and ".join(filter(None, (jobs, "single sends" * repeats.has_singles)))
     who, to = who[0].upper() + who[1:], f"this message to {repeats.people:,} of {plural(recipients, 'recipient')}"
     if not unfinished:
         return f"{who} sent {to} in the last 24 hours"
     if who.removeprefix("Job ") == unfinished[0]:
         return f"{who} already sends {to}, and is not finished"
-    return f"{who} already send {to}; not finished: {requests.some_of(unfinished)}"
+    return f"{who} already send {to}; not finished: {some_of(unfinished)}"
 
 
 def _repeat_hint(repeats: Repeats) -> str:
@@ -263,7 +263,7 @@ def _approve(
         except_for = f"; it cannot write {plural(tally.unwritable, 'row')}" if tally.unwritable else ""
         context.note(f"--gsm7 would save {plural(tally.saved, 'credit')}{except_for}")
     if tally.left_out:
-        context.note(requests.left_out([*tally.left_out]))
+        context.note(note_of_left_out([*tally.left_out]))
     if not options.dry_run:
         if invalid:
             raise invalid
@@ -306,7 +306,7 @@ def _send_test(context: Context, spec: JobSpec, message: Message, to: Sequence[s
     """Send a message to some phones. Raises what keeps it from being accepted."""
     operation = spec.performs
     for phone in [to] if operation.field("phone").several else to:
-        result = requests.perform(context, operation, {**spec.fixed, **message.parameters, "phone": phone})
+        result = perform(context, operation, {**spec.fixed, **message.parameters, "phone": phone})
         for failure in result.failures:
             failure.hint = "The job was not started."
             raise failure

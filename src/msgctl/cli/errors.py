@@ -14,7 +14,7 @@ import typer
 
 from msgctl import jsontext
 from msgctl.cli.context import Context
-from msgctl.cli.tree import children_of
+from msgctl.cli.tree import UnknownCommandError, children_of
 from msgctl.errors import Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.operations import Effect
 from msgctl.output.result import Format
@@ -115,13 +115,15 @@ NUMBER_OPTIONS = frozenset({"--to", "--phone", "--number", "--recipient"})
 
 def usage_error(error: typer.TyperException) -> UsageError:
     """Return an error of the parser as a UsageError."""
+    if isinstance(error, UnknownCommandError):
+        return _no_command(error.ctx, error.name, error.argument)
     ctx = getattr(error, "ctx", None)
     what, hint = _told(error, ctx)
     see = f"See: {ctx.command_path if ctx else 'msgctl'} --help"
     return UsageError(what, " ".join(filter(None, (hint, see))))
 
 
-def no_command(ctx: Any, name: str, argument: str = "") -> UsageError:
+def _no_command(ctx: Any, name: str, argument: str) -> UsageError:
     """Return the error for a name that is not a command of a group; ``argument`` follows it."""
     names = ctx.command.list_commands(ctx)
     path = ctx.command_path

@@ -1,26 +1,19 @@
-"""Help pages, and the commands that explain msgctl: help, commands, completion, version.
-
-The pages are Typer's own, with Rich on a terminal and plain elsewhere.
-"""
+"""Help pages: Typer's own, with Rich on a terminal and plain elsewhere."""
 
 import copy
 import io
 import re
 import textwrap
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperGroup
 
-from msgctl import __version__, values
-from msgctl.cli.context import PANEL
-from msgctl.cli.tree import HELP, PARTS, command, group
-from msgctl.output.result import Format, OwnResult, TextResult
-
 if TYPE_CHECKING:
     from msgctl.output.printer import Screen
 
+PANEL = "Global options"
 WIDTH = 80
 """Columns of a help page at most: longer lines are hard to read."""
 NARROW = 70
@@ -30,8 +23,6 @@ EXIT_CODES = (
     "0 done, 1 refused, 2 usage, 3 configuration, 4 not reached,",
     "5 outcome unknown, 6 condition not met, 130 interrupted",
 )
-COLUMNS = ("name", "effect", "summary")
-"""The columns of `msgctl commands`."""
 GLOBAL_OPTIONS = "Global options (-p -o --json --fields -q -v --timeout etc.): msgctl --help"
 
 
@@ -42,7 +33,7 @@ def show(ctx: typer.Context) -> None:
     is_root = ctx.parent is None
     if is_root:
         # Placeholders, so that the parts need not be loaded.
-        parts = [TyperGroup(name=each.name, help=each.help, rich_help_panel=each.panel) for each in PARTS]
+        parts = [TyperGroup(name=each.name, help=each.help, rich_help_panel=each.panel) for each in command.parts]
         command = TyperGroup(
             name=command.name, commands=parts, params=command.params, help=command.help, rich_markup_mode=None
         )
@@ -128,69 +119,3 @@ def _show_rich(ctx: typer.Context, screen: "Screen", *, is_root: bool) -> None:
     with redirect_stdout(page):
         rich_utils.rich_format_help(obj=command, ctx=ctx, markup_mode="rich")
     screen.stream.write(page.getvalue())
-
-
-app = group("")
-
-
-@command(app, "help", "msgctl help", "msgctl help sms send", panel=HELP)
-def help(  # noqa: A001
-    ctx: typer.Context,
-    command: Annotated[
-        list[str] | None, typer.Argument(metavar="[COMMAND]...", help="The command, such as 'sms send'.")
-    ] = None,
-) -> None:
-    """Show help for a command."""
-    root: Any = ctx.find_root()
-    with root.command.make_context(root.info_name, [*(command or ()), "--help"], obj=root.obj) as below:
-        root.command.invoke(below)
-
-
-@command(app, "version", "msgctl version", panel=HELP)
-def version(ctx: typer.Context) -> TextResult:
-    """Show the version; `msgctl --version` does the same."""
-    ctx.obj.check_fields(())
-    return TextResult(f"msgctl {__version__}\n", {"version": __version__})
-
-
-@command(app, "commands", "msgctl commands", "msgctl commands --json", panel=HELP)
-def commands(ctx: typer.Context) -> OwnResult:
-    """Describe every command, its options and its output.
-
-    With --json, a program that knows only this description can use all of msgctl. `effect` says what a command does to
-    the service: it reads, changes or sends something; a local command makes no request.
-    """
-    from msgctl.reference.description import describe, document
-
-    context = ctx.obj
-    description = document(describe(ctx.find_root().command))
-    listed = description["commands"]
-    context.check_fields(listed[0])
-    if context.options.format is Format.JSON and not context.options.fields:
-        return OwnResult(description, ())
-    return OwnResult(listed, COLUMNS)
-
-
-@command(
-    app,
-    "completion",
-    'eval "$(msgctl completion bash)"',
-    "msgctl completion zsh",
-    "msgctl completion fish | source",
-    panel=HELP,
-)
-def completion(
-    ctx: typer.Context, shell: Annotated[str, typer.Argument(metavar="SHELL", help="The shell: bash, zsh or fish.")]
-) -> TextResult:
-    """Print the shell completion script.
-
-    Load it with eval in bash and zsh, and with source in fish. `man msgctl-completion` shows how to install it.
-    """
-    from msgctl.reference import completions
-    from msgctl.reference.description import describe
-
-    context = ctx.obj
-    name = values.choice(shell, list(completions.FILES), "shell")
-    context.check_fields(())
-    script = completions.script(name, describe(ctx.find_root().command))
-    return TextResult(script, {"shell": name, "script": script})

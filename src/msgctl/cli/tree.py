@@ -18,7 +18,9 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from msgctl.cli.context import Context, global_options
+from msgctl.cli.context import Context
+from msgctl.cli.global_options import global_options
+from msgctl.cli.help import show
 from msgctl.errors import UsageError
 from msgctl.operations import Effect, Operation
 from msgctl.text import clean
@@ -97,15 +99,23 @@ class Command(_WithGlobalOptions, TyperCommand):
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
 
+class UnknownCommandError(typer.TyperException):
+    """A name that is not a command of a group; ``argument`` follows it."""
+
+    def __init__(self, ctx: Any, name: str, argument: str = "") -> None:
+        super().__init__(f"Unknown command {name}")
+        self.ctx = ctx
+        self.name = name
+        self.argument = argument
+
+
 class CommandGroup(_WithGlobalOptions, TyperGroup):
     """A group of commands."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the first argument names."""
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            from msgctl.cli import errors
-
-            raise errors.no_command(ctx, *args[:2])
+            raise UnknownCommandError(ctx, *args[:2])
         return super().resolve_command(ctx, args)
 
 
@@ -118,8 +128,6 @@ def group(help: str, cls: type[CommandGroup] = CommandGroup) -> typer.Typer:
 
 def _show_help(ctx: typer.Context) -> None:
     if ctx.invoked_subcommand is None:
-        from msgctl.cli.help import show
-
         show(ctx)
 
 
@@ -194,7 +202,7 @@ SEND, VERIFY, TRACK, ACCOUNT, HELP, TEST = "Send", "Verify", "Track", "Account",
 
 
 class Part(NamedTuple):
-    """A group or a single command: its heading in the help, name, module in `msgctl.cli`, and one line of help."""
+    """A group or a single command: its heading in the help, name, module in `msgctl.commands`, and one line of help."""
 
     panel: str
     name: str
@@ -208,7 +216,7 @@ PARTS = (
     Part(SEND, "chatapp", "chatapp", "Send chat-app messages from templates."),
     Part(SEND, "job", "job", "Check, resume and report on bulk sends."),
     Part(VERIFY, "2fa", "twofa", "Send and verify codes by SMS, call or chat app."),
-    Part(TRACK, "state", "message_state", "Check the delivery state of SMS and calls."),
+    Part(TRACK, "state", "state", "Check the delivery state of SMS and calls."),
     Part(TRACK, "url", "url", "Create short URLs and count their clicks."),
     Part(TRACK, "history", "history", "Messages sent from this machine, and their results."),
     Part(TRACK, "usage", "usage", "Messages and credits by day, month, country and more."),
@@ -230,6 +238,8 @@ PARTS = (
 class Root(CommandGroup):
     """The root of the command tree, which loads a group or command when it is first needed."""
 
+    parts = PARTS
+
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         return [part.name for part in PARTS]
 
@@ -237,7 +247,7 @@ class Root(CommandGroup):
         """Return the group of a module, or the one command that it has under the name of the part."""
         part = next((each for each in PARTS if each.name == cmd_name), None)
         if part is not None and cmd_name not in self.commands:
-            app: Any = typer.main.get_command(import_module(f"msgctl.cli.{part.module}").app)
+            app: Any = typer.main.get_command(import_module(f"msgctl.commands.{part.module}").app)
             found = self.commands[cmd_name] = app.commands.get(cmd_name, app)
             found.name, found.rich_help_panel = cmd_name, part.panel
         return self.commands.get(cmd_name)

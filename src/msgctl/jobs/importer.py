@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from msgctl.errors import UsageError
-from msgctl.jobs import database, repeats
-from msgctl.jobs.database import INDEX, LEDGER
+from msgctl.jobs import repeats, schema
 from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.model import JobSpec
 from msgctl.jobs.reader import InvalidRow, Recipients, Row
 from msgctl.jobs.repeats import Repeats
 from msgctl.jobs.report import COLUMNS, Report
 from msgctl.jobs.schedule import ZoneFinder
-from msgctl.jobs.spec import JobSpec
+from msgctl.jobs.schema import INDEX, LEDGER
 from msgctl.jobs.states import LEFT_OUT, State
 from msgctl.jobs.store import Store
 from msgctl.jobs.template import Message, Render
@@ -295,5 +295,5 @@ def former_recipients(ledger: Ledger, report: Report, without: Collection[int]) 
 
 def former_message(ledger: Ledger, row: Row) -> Message:
     """Return the message that a recipient of a job got; an SMS costs one credit per segment."""
-    text, cost = database.message_of(ledger.db, row.line)
+    text, cost = schema.message_of(ledger.db, row.line)
     return Message(json.loads(text), cost if ledger.spec.performs is SEND_SMS else 0, cost)

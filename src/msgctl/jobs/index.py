@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
 from msgctl.errors import ConfigurationError
-from msgctl.jobs.database import LEDGER, SUFFIX
 from msgctl.jobs.ledger import Facts, facts
-from msgctl.jobs.spec import JobSpec
+from msgctl.jobs.model import JobSpec
+from msgctl.jobs.schema import LEDGER, SUFFIX
 from msgctl.phones import country_of
 from msgctl.storage import files
 from msgctl.storage.files import BrokenError, FileFormat, transaction

@@ -18,9 +18,9 @@ from itertools import compress, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgctl.jobs import database
-from msgctl.jobs.database import LEDGER
-from msgctl.jobs.spec import Intent, JobSpec, RequestResult
+from msgctl.jobs import schema
+from msgctl.jobs.model import Intent, JobSpec, RequestResult
+from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import TRANSITIONS, Event, Outcome, State
 from msgctl.recipients import RecipientOutcome, charged
 from msgctl.storage.files import BrokenError, shown
@@ -118,7 +118,7 @@ class Ledger:
                 with _checked_values(path):
                     self.spec = JobSpec.load(self.fact("spec") or "")
                     self.created = float(self.fact("created") or 0)
-                    self.totals, self._number = database.totals(self.db)
+                    self.totals, self._number = schema.totals(self.db)
             except BaseException:
                 self.db.close()
                 raise
@@ -182,7 +182,7 @@ class Ledger:
 
         This uses a separate connection, because an abandoned thread may be using the other one.
         """
-        with database.writing(self.path) as db:
+        with schema.writing(self.path) as db:
             db.execute("DELETE FROM job WHERE name = 'due'")
 
     def change(self, spec: JobSpec) -> None:
@@ -212,7 +212,7 @@ class Ledger:
             )
             for each in outcomes:
                 self.db.execute(
-                    f"""UPDATE result SET state = ?, spent = spent + {database.CHARGED}, credits = NULL
+                    f"""UPDATE result SET state = ?, spent = spent + {schema.CHARGED}, credits = NULL
                     WHERE state = ? AND line NOT IN (SELECT line FROM handed_over)""",  # noqa: S608
                     (TRANSITIONS[State(each), Event.RESEND], State(each)),
                 )
@@ -242,7 +242,7 @@ class Ledger:
 
     def _recount(self) -> None:
         with LEDGER.explained(self.path):
-            self.totals, self._number = database.totals(self.db)
+            self.totals, self._number = schema.totals(self.db)
         self._read_again()
 
     # --- sending, in a transaction
@@ -256,7 +256,7 @@ class Ledger:
     def pending_zones(self) -> list[str]:
         """Return the time zones of the pending recipients."""
         self._flush()
-        return database.pending_zones(self.db, self.spec.zones)
+        return schema.pending_zones(self.db, self.spec.zones)
 
     def upcoming(self, most: int) -> tuple[int, Sequence[str]]:
         """Return the estimated credits of the next recipient, and at most ``most`` phones that may share its request.

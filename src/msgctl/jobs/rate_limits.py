@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from msgctl.errors import ConditionError, MsgctlError
-from msgctl.jobs.spec import Intent, RequestResult, Totals
+from msgctl.jobs.model import Intent, RequestResult, Totals
 from msgctl.phones import country_name, price_area
 from msgctl.recipients import ACCEPTED
 from msgctl.text import plural

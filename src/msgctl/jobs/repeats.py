@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError
-from msgctl.jobs.database import LEDGER
-from msgctl.jobs.spec import JobSpec
+from msgctl.jobs.model import JobSpec
+from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.store import Store
 from msgctl.operations import REPEAT_SECONDS
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from msgctl.delivery import is_delivered, is_final
 from msgctl.errors import ConfigurationError
-from msgctl.jobs import database
-from msgctl.jobs.database import LEDGER, Recipient
+from msgctl.jobs import schema
 from msgctl.jobs.ledger import ENDED_EARLY, Ledger
 from msgctl.jobs.schedule import SendingHours
+from msgctl.jobs.schema import LEDGER, Recipient
 from msgctl.jobs.states import IN_FLIGHT, Outcome, State, outcome
 from msgctl.jobs.store import Store
 from msgctl.text import timestamp
@@ -34,7 +34,7 @@ def summary(job: str, ledger: Ledger, *, running: bool) -> dict[str, Any]:
     """Return a job in numbers, as ``job show`` prints it."""
     outcomes = ledger.totals.outcomes(running=running)
     with LEDGER.explained(ledger.path):
-        states, updated = database.deliveries(ledger.db), database.updated(ledger.db)
+        states, updated = schema.deliveries(ledger.db), schema.updated(ledger.db)
     state, until = _state(ledger, running=running, is_pending=bool(outcomes[Outcome.PENDING]))
     return {
         "job": job,
@@ -82,7 +82,7 @@ def _state(ledger: Ledger, *, running: bool, is_pending: bool) -> tuple[str, flo
     hours = SendingHours.of(ledger.spec, ledger.clock) if is_pending else None
     if hours is not None:
         with LEDGER.explained(ledger.path):
-            zones = database.pending_zones(ledger.db, ledger.spec.zones)
+            zones = schema.pending_zones(ledger.db, ledger.spec.zones)
         if zones and not {*hours.open_zones()} & {*zones}:
             return WAITING, hours.next_opening(zones)
     return RUNNING, None
@@ -113,7 +113,7 @@ class Report:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         with LEDGER.explained(self._ledger.path):
-            for recipient in database.recipients(self._ledger.db, self._states):
+            for recipient in schema.recipients(self._ledger.db, self._states):
                 is_accepted = recipient.state is State.ACCEPTED
                 if not (self._undelivered and is_accepted) or is_undelivered(recipient.delivery):
                     yield self._row(recipient)

@@ -15,8 +15,8 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.jobs.database import LEDGER, writing
 from msgctl.jobs.ledger import Ledger, facts
+from msgctl.jobs.schema import LEDGER, writing
 from msgctl.jobs.states import State
 from msgctl.jobs.store import Store
 

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from msgctl import operations
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, RefusedError, UsageError, unexpected
 from msgctl.http.client import Client
-from msgctl.jobs import database
-from msgctl.jobs.database import LEDGER, Undecided
+from msgctl.jobs import schema
 from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.model import Intent, JobSpec, RequestResult
 from msgctl.jobs.rate_limits import Budget
 from msgctl.jobs.schedule import SendingHours
-from msgctl.jobs.spec import Intent, JobSpec, RequestResult
+from msgctl.jobs.schema import LEDGER, Undecided
 from msgctl.jobs.states import IN_FLIGHT
 from msgctl.jobs.workers import WaitError, Workers
 from msgctl.phones import price_area
@@ -60,7 +60,7 @@ class Runner(Workers):
         self.budget: Budget | None = None
         if spec.max_credits is not None:
             with LEDGER.explained(ledger.path):
-                self.budget = Budget(spec.max_credits, database.prices(ledger.db, price_area))
+                self.budget = Budget(spec.max_credits, schema.prices(ledger.db, price_area))
         self.totals = ledger.totals.copy()
         self.waits_until: float | None = None
         self._closed: list[str] = []
@@ -188,17 +188,17 @@ class StatePoller(Workers):
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._until = until
-        undecided = [len(each.lines) for each in database.to_check(ledger.db, until)]
+        undecided = [len(each.lines) for each in schema.to_check(ledger.db, until)]
         self.due = sum(undecided)
         super().__init__(ledger, connect, len(undecided), monotonic)
-        self._to_check = database.to_check(ledger.db, until)
+        self._to_check = schema.to_check(ledger.db, until)
         self.first_error: MsgctlError | None = None
         self.checked = 0
         self.failed = 0
 
     def undecided(self) -> int:
         """Return how many messages are neither in a final nor in a wanted state."""
-        return sum(len(each.lines) for each in database.to_check(self._ledger.db, self._until))
+        return sum(len(each.lines) for each in schema.to_check(self._ledger.db, self._until))
 
     def _next(self) -> Undecided | None:
         if delay := self._limiter.delay(self._monotonic()):

@@ -14,7 +14,7 @@ from unicodedata import normalize
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.jobs.spec import JobSpec
+from msgctl.jobs.model import JobSpec
 from msgctl.values import quote
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.jobs.database import LEDGER, SUFFIX
 from msgctl.jobs.index import Index
+from msgctl.jobs.schema import LEDGER, SUFFIX
 from msgctl.storage import files
 from msgctl.values import quote
 

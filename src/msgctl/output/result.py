@@ -1,4 +1,4 @@
-"""The results that commands return. One place prints them (`msgctl.cli.run`), in the requested format.
+"""The results that commands return. One place prints them (`msgctl.cli.main.run`), in the requested format.
 
 They are named tuples, since each run defines them: a dataclass takes seven times as long.
 """

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from msgctl import cli
+from msgctl.cli.main import build
 from msgctl.reference import completions, manual
 from msgctl.reference.description import describe
 
 
 def files() -> dict[str, str]:
     """Return the text of every file by its path: ``man/msgctl.1``."""
-    nodes = describe(cli.build())
+    nodes = describe(build())
     pages = {f"man/{name}": text for name, text in manual.pages(nodes).items()}
     scripts = {f"completions/{name}": completions.script(shell, nodes) for shell, name in completions.FILES.items()}
     return {**pages, **scripts}

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgctl import __version__, operations
-from msgctl.cli import job
-from msgctl.cli.context import global_options
+from msgctl.cli.global_options import global_options
 from msgctl.cli.tree import Facts, children_of
 from msgctl.history.store import GROUPINGS
+from msgctl.jobs.states import Outcome
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Format
 from msgctl.sandbox import faults, responses
@@ -179,7 +179,7 @@ def _choices() -> dict[str, tuple[str, ...]]:
         "--fault SPEC": faults.KINDS,
         "--responses NAME": responses.NAMES,
         "sandbox responses NAME": responses.NAMES,
-        "--only OUTCOME": (*job.OUTCOMES, "undelivered"),
+        "--only OUTCOME": (*map(str, Outcome), "undelivered"),
         "job resend OUTCOME": ("undelivered", "refused"),
         "--by GROUP": GROUPINGS,
         "--voice NAME": tuple(voices),

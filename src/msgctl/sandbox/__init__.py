@@ -3,9 +3,9 @@
 It follows the interface, version 1.0.0. It shares `operations`, `segments` and `errors` with the rest of msgctl and
 imports nothing of `http`, so that client and emulator cannot share a mistake.
 
-`emulator.Emulator` turns a `protocol.SandboxRequest` into a `protocol.SandboxResponse`, and keeps everything in one
+`service.respond` turns a `protocol.SandboxRequest` into a `protocol.SandboxResponse`, and keeps everything in one
 SQLite file: `protocol.read` checks the parameters, `handlers` has one function for each record, one transaction for
-each operation. `emulator.SandboxTransport` puts it in place of the network, `server` offers it over HTTP, and
+each operation. `service.SandboxTransport` puts it in place of the network, `server` offers it over HTTP, and
 `endpoints` has what the ``msgctl sandbox`` commands and programs do with it.
 
 Details that the interface does not specify are invented; do not rely on them with the real service:

@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from email.utils import formatdate
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from itertools import count
 from pathlib import Path
@@ -19,8 +18,6 @@ from random import Random, SystemRandom
 from threading import Lock
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-import httpx
 
 from msgctl.operations import OPERATIONS, Effect, Operation
 from msgctl.sandbox.handlers import HANDLERS, Scope
@@ -48,19 +45,9 @@ Network = IPv4Network | IPv6Network
 BASE_URL = f"https://sandbox.invalid{BASE_PATH}"
 CLIENT = 1
 KEY = "sandbox"
-OWN_PATH = "/sandbox"
-"""The path of the sandbox's own endpoints."""
-VISITS = "/u/"
-"""What the paths of short URLs begin with."""
-FILES = ("/", "/openapi.json")
-"""The inbox page, and the description of all endpoints."""
-CLOSING = frozenset({"drop", "reject", "garbage", "truncate"})
-"""Faults without a whole response, after which the connection is closed."""
 MAX_REQUESTS = 200
 MAX_KEPT = 8000
 """Characters of a request's path, query and body that are kept for the inbox page."""
-SECONDS_BETWEEN_CHECKS = 0.05
-"""Seconds between two checks for what a request waits for."""
 
 _BY_PATH: Mapping[str, Operation] = {BASE_PATH + operation.path: operation for operation in OPERATIONS}
 
@@ -217,37 +204,33 @@ class Emulator:
     def close(self) -> None:
         self._db.close()
 
-    def respond(self, request: SandboxRequest, address: str = "") -> SandboxResponse:
-        """Respond to a request from an address, with the faults that are set for operations.
+    def read_settings(self) -> bool:
+        """Read the chosen responses, and return whether any faults are set."""
+        with STATE.explained(self.path), self._one_at_a_time:
+            query = "SELECT responses, EXISTS (SELECT 1 FROM faults) FROM account"
+            self.responses, is_faulty = self._db.execute(query).fetchone()
+        return bool(is_faulty)
 
-        Raises nothing but ConfigurationError.
-        """
-        is_own = request.path in FILES or request.path.startswith(OWN_PATH)
-        if is_own or request.path.startswith(VISITS):
-            from msgctl.sandbox import endpoints
+    def allows(self, address: str) -> bool:
+        """Return whether clients at an address may make requests to the operations."""
+        if not self._allowed:
+            return True
+        found = ip_address(address.partition("%")[0])
+        mapped = getattr(found, "ipv4_mapped", None) or found
+        return any(mapped in network for network in self._allowed)
 
-            response = endpoints.respond(self, request)
-        else:
-            with STATE.explained(self.path), self._one_at_a_time:
-                query = "SELECT responses, EXISTS (SELECT 1 FROM faults) FROM account"
-                self.responses, is_faulty = self._db.execute(query).fetchone()
-            if self._allowed and not self._allows(address):
-                # Like wrong credentials: the interface does not distinguish the two.
-                dialect, refusal = self.dialect(), Refusal("UNAUTHORIZED", "client or key is wrong")
-                response = dialect.refusal(None, refusal) if dialect else refusal.response()
-            elif is_faulty:
-                from msgctl.sandbox import faults
-
-                response = faults.respond(self, request)
-            else:
-                response = self.operate(request)
-        if not is_own:
-            at = self.clock() + self._offset if self.stopped is None else self.stopped
-            self.requests.append((next(self._numbers), at, *_kept(request, response)))
-            self._changes += 1
-        if self.stopped is None:
-            return response
-        return response._replace(headers={**response.headers, "date": formatdate(self.stopped, usegmt=True)})
+    def log(self, request: SandboxRequest, response: SandboxResponse) -> None:
+        """Add a request to the newest requests, with a bounded size."""
+        at = self.clock() + self._offset if self.stopped is None else self.stopped
+        request = request._replace(
+            method=request.method[:20],
+            path=request.path[:MAX_KEPT],
+            query=request.query[:MAX_KEPT],
+            headers={},
+            body=request.body[:MAX_KEPT],
+        )
+        self.requests.append((next(self._numbers), at, request, response._replace(body=b"", headers={})))
+        self._changes += 1
 
     def carry_out(self, request: SandboxRequest) -> SandboxResponse:
         """Carry out an operation: 200 with the record, or 520, 404 or 405 with the error record.
@@ -313,23 +296,6 @@ class Emulator:
             db.execute(_ACCOUNT)
         self._offset, self.stopped = 0.0, None
 
-    def _allows(self, address: str) -> bool:
-        found = ip_address(address.partition("%")[0])
-        mapped = getattr(found, "ipv4_mapped", None) or found
-        return any(mapped in network for network in self._allowed)
-
-
-def _kept(request: SandboxRequest, response: SandboxResponse) -> tuple[SandboxRequest, SandboxResponse]:
-    """Return the parts of a request and its response to keep, with bounded sizes."""
-    request = request._replace(
-        method=request.method[:20],
-        path=request.path[:MAX_KEPT],
-        query=request.query[:MAX_KEPT],
-        headers={},
-        body=request.body[:MAX_KEPT],
-    )
-    return request, response._replace(body=b"", headers={})
-
 
 def reset(path: Path) -> None:
     """Empty a state file that another process may be using, or delete its files if they are damaged.
@@ -344,36 +310,3 @@ def reset(path: Path) -> None:
     except BrokenError:
         with STATE.explained(path):
             files.delete(path)
-
-
-class SandboxTransport(httpx.BaseTransport):
-    """Carries requests to an emulator in place of the network; several threads may use one.
-
-    Faults raise what httpx raises on a network, or leave a response whose extensions say what it lacks.
-    """
-
-    def __init__(self, emulator: Emulator, sleep: Callable[[float], None] = time.sleep) -> None:
-        self._emulator = emulator
-        self._sleep = sleep
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        path, _, query = request.url.raw_path.decode().partition("?")
-        asked = SandboxRequest(request.method, path, query, dict(request.headers), request.read())
-        started = time.monotonic()
-        response = self._emulator.respond(asked)
-        while response.wait > time.monotonic() - started:
-            self._sleep(SECONDS_BETWEEN_CHECKS)
-            response = self._emulator.respond(asked)
-        if response.delay:
-            limit = request.extensions.get("timeout", {}).get("read") or response.delay
-            self._sleep(min(response.delay, limit))
-            if response.delay > limit:
-                raise httpx.ReadTimeout("timed out", request=request)
-        body, extensions = response.body, {}
-        if {*response.faults} & CLOSING == {"truncate"}:
-            body = body[: len(body) // 2]
-            extensions = {"lost": True, "fault": "the connection was closed before the end of the response"}
-        elif not CLOSING.isdisjoint(response.faults):
-            raise httpx.RemoteProtocolError("a fault simulated by the sandbox", request=request)
-        headers = dict(response.headers)
-        return httpx.Response(response.status, headers=headers, content=body, request=request, extensions=extensions)

@@ -20,12 +20,14 @@ from msgctl import __version__, segments
 from msgctl.errors import UsageError
 from msgctl.operations import Field, Kind, Place
 from msgctl.sandbox import clicks, handlers, page, responses
-from msgctl.sandbox.emulator import FILES, OWN_PATH, VISITS, Emulator
+from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.faults import replace_all, stored
 from msgctl.sandbox.handlers import SECONDS_PER_STATE, SMS, SentMessage
 from msgctl.sandbox.protocol import (
     JSON_TYPE,
+    OWN_PATH,
     UNKNOWN_ERROR,
+    VISITS,
     Refusal,
     SandboxRequest,
     SandboxResponse,
@@ -362,8 +364,6 @@ def _moment(text: str) -> float:
 def respond(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
     """Carry out a request that is not for the interface: 400, 404 or 405 with the error record if it is refused."""
     try:
-        if request.path in FILES:
-            return _file(request)
         return _visit(emulator, request) if request.path.startswith(VISITS) else _carry_out(emulator, request)
     except UsageError as error:
         why = error.message + (f". {error.hint}" if error.hint else "")
@@ -390,16 +390,6 @@ def _carry_out(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:
             raise UsageError(f"unknown parameter {quoted(name)}: choose from {', '.join(known) or 'none'}")
     result = endpoint.handle(emulator, **read(endpoint.fields, request))
     return result if isinstance(result, SandboxResponse) else json_response(result)
-
-
-def _file(request: SandboxRequest) -> SandboxResponse:
-    if request.method not in ("GET", "HEAD"):
-        raise wrong_method(request.path, "GET", "HEAD")
-    if request.path == "/":
-        return page.response()
-    from msgctl.sandbox import openapi
-
-    return openapi.response()
 
 
 def _visit(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:

@@ -18,6 +18,16 @@ from msgctl.operations import Field, Kind, Place
 
 BASE_PATH = "/api/v1"
 """The path of the interface, below which the operations are."""
+OWN_PATH = "/sandbox"
+"""The path of the sandbox's own endpoints."""
+VISITS = "/u/"
+"""What the paths of short URLs begin with."""
+FILES = ("/", "/openapi.json")
+"""The inbox page, and the description of all endpoints."""
+CLOSING = frozenset({"drop", "reject", "garbage", "truncate"})
+"""Faults without a whole response, after which the connection is closed."""
+SECONDS_BETWEEN_CHECKS = 0.05
+"""Seconds between two checks for what a request waits for."""
 
 UNKNOWN_ERROR = 520
 """The status of a refused operation (interface, "Errors")."""

@@ -17,8 +17,16 @@ from functools import lru_cache
 from http.client import responses
 
 from msgctl.errors import ConfigurationError
-from msgctl.sandbox.emulator import CLOSING, SECONDS_BETWEEN_CHECKS
-from msgctl.sandbox.protocol import MAX_BODY, Redact, Refusal, SandboxRequest, SandboxResponse, masked
+from msgctl.sandbox.protocol import (
+    CLOSING,
+    MAX_BODY,
+    SECONDS_BETWEEN_CHECKS,
+    Redact,
+    Refusal,
+    SandboxRequest,
+    SandboxResponse,
+    masked,
+)
 from msgctl.text import shorten
 
 IDLE_SECONDS = 30.0

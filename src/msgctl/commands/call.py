@@ -5,9 +5,23 @@ from typing import Annotated, NamedTuple
 import typer
 
 from msgctl import operations as ops
-from msgctl.cli import bulk_options, requests
 from msgctl.cli.context import Context
-from msgctl.cli.requests import MessageOptions, Numbers, Phones, TemplateOptions, option
+from msgctl.cli.options import (
+    BatchLimits,
+    MessageOptions,
+    Numbers,
+    Phones,
+    Rules,
+    SendOptions,
+    Source,
+    TemplateOptions,
+    WaitOptions,
+    checked,
+    chosen_voice,
+    option,
+    read_message,
+)
+from msgctl.cli.send import send_message
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.request import Value
@@ -37,13 +51,13 @@ class CallOptions(NamedTuple):
     def values(self, context: Context, message: MessageOptions | TemplateOptions) -> dict[str, Value]:
         """Return the parameters of a call except its message, which stored audio excludes. Raises UsageError."""
         typed = {"retries": self.retries, "audio-code": self.audio_code}
-        given: dict[str, Value] = {"leave-voicemail": self.leave_voicemail, **requests.checked(ops.SEND_CALL, typed)}
+        given: dict[str, Value] = {"leave-voicemail": self.leave_voicemail, **checked(ops.SEND_CALL, typed)}
         if self.audio_code is None:
             is_read = isinstance(message, MessageOptions) and not context.stdin.isatty()
             if message == (None, None) and not is_read and self.voice is None and context.profile.voice is None:
                 hint = "Give -m TEXT and --voice NAME, or --audio-code ID."
                 raise UsageError("The message and --voice are missing", hint)
-            return {**given, "voice": requests.voice(context, self.voice, ops.SEND_CALL.field("voice"))}
+            return {**given, "voice": chosen_voice(context, self.voice, ops.SEND_CALL.field("voice"))}
         excluded = {"--message": message.text, "--message-file": message.message_file, "--voice": self.voice}
         if named := [name for name, value in excluded.items() if value is not None]:
             raise UsageError(f"Use either --audio-code or {' and '.join(named)}, not both")
@@ -64,8 +78,8 @@ def send(
     message: MessageOptions,
     call: CallOptions,
     numbers: Numbers,
-    options: requests.SendOptions,
-    wait: requests.WaitOptions,
+    options: SendOptions,
+    wait: WaitOptions,
 ) -> Result:
     """Call each number and speak a message, or play stored audio.
 
@@ -75,9 +89,9 @@ def send(
     phones = numbers.all(context, phone)
     given = call.values(context, message)
     if call.audio_code is None:
-        given["message"] = requests.read_message(context, *message)
+        given["message"] = read_message(context, *message)
     given |= {"phone": phones, "country-code": numbers.code(context)}
-    return requests.send(context, ops.SEND_CALL, given, options, wait, numbers=numbers)
+    return send_message(context, ops.SEND_CALL, given, options, wait, numbers=numbers)
 
 
 @command(
@@ -92,10 +106,10 @@ def bulk_send(
     context: Context,
     message: TemplateOptions,
     call: CallOptions,
-    source: bulk_options.Source,
+    source: Source,
     numbers: Numbers,
-    limits: bulk_options.BatchLimits,
-    rules: bulk_options.Rules,
+    limits: BatchLimits,
+    rules: Rules,
 ) -> OwnResult:
     """Call each recipient in a file, as a job.
 

@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from msgctl.cli import bulk_options
 from msgctl.cli.context import Context
-from msgctl.cli.requests import Country, Phones
+from msgctl.cli.options import Country, PhoneColumn, Phones
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult
 from msgctl.text import plural, timestamp
@@ -74,7 +73,7 @@ def import_(
     ],
     *,
     country: Country,
-    phone_column: bulk_options.PhoneColumn = None,
+    phone_column: PhoneColumn = None,
 ) -> None:
     """Add the numbers of a file to the opt-out list, all or none."""
     from msgctl.history import optouts

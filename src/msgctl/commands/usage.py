@@ -9,12 +9,12 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.context import Context
-from msgctl.cli.history import Period
 from msgctl.cli.tree import command, group
+from msgctl.commands.history import Period
 from msgctl.errors import ConfigurationError
 from msgctl.history.store import GROUPINGS, SECONDS, reading
 from msgctl.jobs.index import Sum
-from msgctl.jobs.spec import JobSpec
+from msgctl.jobs.model import JobSpec
 from msgctl.jobs.store import Store
 from msgctl.output.result import OwnResult
 from msgctl.storage import files

@@ -12,10 +12,12 @@ from urllib.parse import urlencode, urlsplit
 import typer
 
 from msgctl import values
-from msgctl.cli import abandon, fault_of, has_reader, prompts, serve
+from msgctl.cli import prompts
 from msgctl.cli.context import Context
-from msgctl.cli.requests import COUNTRY_VARIABLE, Country, CountryCode
+from msgctl.cli.options import COUNTRY_VARIABLE, Country, CountryCode
+from msgctl.cli.process import abandon, fault_of, has_reader
 from msgctl.cli.tree import command, group
+from msgctl.commands import serve
 from msgctl.config import profiles
 from msgctl.errors import (
     ConditionError,
@@ -98,7 +100,7 @@ def shapes(
     a message, the credits left, or that a code is correct. Refusals and failures of the service are not listed. With
     -p, msgctl also knows the profile's own words.
     """
-    from msgctl.cli.shapes import not_understood
+    from msgctl.shapes import not_understood
 
     context.check_fields(SHAPES_COLUMNS)
     if named := context.options.profile or context.environ.get("MSGCTL_PROFILE"):
@@ -315,8 +317,8 @@ class _Sandbox:
     def __init__(self, context: Context, base_url: str | None) -> None:
         """Reach a sandbox. Raises ConfigurationError if another server responds, and NotReachedError."""
         from msgctl.http.transport import NetworkTransport
-        from msgctl.sandbox.emulator import SandboxTransport
         from msgctl.sandbox.endpoints import NAME
+        from msgctl.sandbox.service import SandboxTransport
 
         served = _served_at(context, base_url)
         own = SandboxTransport(context.emulator, context.sleep) if served is None else None
@@ -336,9 +338,8 @@ class _Sandbox:
 
         Raises UsageError if a field is wrong.
         """
-        from msgctl.sandbox.emulator import OWN_PATH
         from msgctl.sandbox.endpoints import ENDPOINTS
-        from msgctl.sandbox.protocol import JSON_TYPE
+        from msgctl.sandbox.protocol import JSON_TYPE, OWN_PATH
 
         fields = {name: value for name, value in fields.items() if value is not None}
         if "" in fields.values():

@@ -9,9 +9,10 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import prompts, requests
+from msgctl.cli import prompts
 from msgctl.cli.context import Context
-from msgctl.cli.requests import optional
+from msgctl.cli.options import optional
+from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
 from msgctl.config import credential, profiles
 from msgctl.config import file as config_file
@@ -251,7 +252,7 @@ def _check_account(context: Context, name: str, settings: Document) -> Result:
         settings = {setting: value for setting, value in settings.items() if setting != "keyring"}
     context.profile = Profile(name, "-p", settings, (), f"profile {name}").checked()
     try:
-        return requests.run(context, ops.BALANCE, {})
+        return run(context, ops.BALANCE, {})
     except MsgctlError as error:
         error.consequence = "nothing was saved"
         raise

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from msgctl.delivery import is_final, reaches
-from msgctl.jobs.spec import Totals
+from msgctl.jobs.model import Totals
 from msgctl.jobs.states import TRANSITIONS, Event, State
 from msgctl.storage.files import FileFormat, transaction
 

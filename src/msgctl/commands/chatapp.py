@@ -7,9 +7,9 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values as checks
-from msgctl.cli import bulk_options, requests
 from msgctl.cli.context import Context
-from msgctl.cli.requests import Numbers, json_body, option
+from msgctl.cli.options import Limits, Numbers, Rules, SendOptions, Source, json_body, option
+from msgctl.cli.send import send_message
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.request import Value
@@ -44,7 +44,7 @@ class Content(NamedTuple):
     "msgctl chatapp send --template appointment --body body.json",
     performs=ops.CHATAPP_SEND,
 )
-def send(context: Context, content: Content, numbers: Numbers, options: requests.SendOptions) -> Result:
+def send(context: Context, content: Content, numbers: Numbers, options: SendOptions) -> Result:
     """Send a chat-app message from a template."""
     return _send(context, ops.CHATAPP_SEND, content, numbers, options)
 
@@ -56,7 +56,7 @@ def send(context: Context, content: Content, numbers: Numbers, options: requests
     "msgctl chatapp order --template order_ready --body - < order.json",
     performs=ops.CHATAPP_ORDER,
 )
-def order(context: Context, content: Content, numbers: Numbers, options: requests.SendOptions) -> Result:
+def order(context: Context, content: Content, numbers: Numbers, options: SendOptions) -> Result:
     """Send a store-order notification from a custom template."""
     return _send(context, ops.CHATAPP_ORDER, content, numbers, options)
 
@@ -71,7 +71,7 @@ def order(context: Context, content: Content, numbers: Numbers, options: request
 )
 def bulk_send(
     context: Context,
-    source: bulk_options.Source,
+    source: Source,
     template: Template,
     value: Annotated[
         list[str] | None,
@@ -79,8 +79,8 @@ def bulk_send(
     ] = None,
     *,
     numbers: Numbers,
-    limits: bulk_options.Limits,
-    rules: bulk_options.Rules,
+    limits: Limits,
+    rules: Rules,
 ) -> OwnResult:
     """Send a message to each recipient in a file, as a job.
 
@@ -96,9 +96,7 @@ def bulk_send(
     return bulk.start(context, ops.CHATAPP_SEND, source, numbers, limits, fixed, {"body": value or ()}, check, rules)
 
 
-def _send(
-    context: Context, operation: Operation, content: Content, numbers: Numbers, options: requests.SendOptions
-) -> Result:
+def _send(context: Context, operation: Operation, content: Content, numbers: Numbers, options: SendOptions) -> Result:
     values: dict[str, Value] = {"template": checks.short_text(content.template, "--template")}
     body = None
     if content.body is not None:
@@ -112,4 +110,4 @@ def _send(
     else:
         values["body"] = [checks.prose(text, "A VALUE") for text in content.value or []]
         values["phone"] = numbers.one(context, content.phone)
-    return requests.send(context, operation, values, options, body=body, numbers=numbers)
+    return send_message(context, operation, values, options, body=body, numbers=numbers)

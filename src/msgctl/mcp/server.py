@@ -1,4 +1,4 @@
-"""`msgctl mcp`: the commands as tools over the Model Context Protocol (MCP).
+"""The commands as tools over the Model Context Protocol (MCP).
 
 A tool call runs its command in this process, with the profile that the server was started with. The command tree
 describes the tools; what reaches files, profiles, keys or other accounts is left out.
@@ -15,23 +15,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4, uuid5
 
-import typer
-
-from msgctl import __version__, segments, values
-from msgctl.cli.bulk_options import MOST_CREDITS
+from msgctl import __version__, segments
 from msgctl.cli.context import Context
 from msgctl.cli.errors import report
-from msgctl.cli.requests import Country
-from msgctl.cli.tree import HELP, command, group
-from msgctl.errors import ConfigurationError, MsgctlError, UsageError
+from msgctl.cli.main import build, run
+from msgctl.errors import MsgctlError, UsageError
 from msgctl.jobs.ledger import facts
 from msgctl.jobs.store import Store
+from msgctl.mcp import daily_limit
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Format
 from msgctl.recipients import RecipientOutcome
+from msgctl.reference.description import Node, Parameter, describe
 from msgctl.storage import files
 from msgctl.text import plural
 from msgctl.values import quote
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
     from mcp import types
 
     from msgctl.http.request import Value
-    from msgctl.reference.description import Node, Parameter
 
 LOCAL = frozenset(
     "history list,job list,job report,job show,job states,optout list,sandbox inbox,sms segments,usage".split(",")
@@ -154,8 +151,6 @@ class ToolContext(Context):
         self, operation: Operation, values: Mapping[str, Value], phones: Sequence[str | None], /
     ) -> Iterator[Callable[[Sequence[RecipientOutcome]], None]]:
         """Reserve the credits of a send. Raises LimitError, and UsageError for a number that is not allowed."""
-        from msgctl.history import spending
-
         if self._allowance is None:
             raise UsageError(ONLY_READS)
         numbers = self._allowance.numbers
@@ -165,7 +160,7 @@ class ToolContext(Context):
             yield lambda _: None
             return
         text = values.get("sms")
-        with spending.reserved(
+        with daily_limit.reserved(
             self.profile.account,
             self._key,
             operation=operation.name,
@@ -207,8 +202,6 @@ class Toolbox:
 
     def call(self, name: str, arguments: Mapping[str, Any], request: str | int | None) -> types.CallToolResult:
         """Run the command of a tool; ``request`` is the identifier of the call in this session."""
-        from msgctl.cli import run
-
         given = {argument: value for argument, value in arguments.items() if value is not None}
         key = str(given.pop("once", f"mcp-{uuid5(self._session, repr(request))}"))
         dry_run = given.pop("dry_run", False) is not False or (self._context.options.dry_run and self.finishes(name))
@@ -235,68 +228,7 @@ def _profile_of(job: str) -> str:
     return facts(store.path(store.find(job))).spec.profile
 
 
-app = group("")
-
-
-@command(
-    app,
-    "mcp",
-    "msgctl mcp",
-    "msgctl mcp --max-credits 50 --only-to team.txt",
-    effect=Effect.SENDS,
-    panel=HELP,
-)
-def mcp(
-    context: Context,
-    max_credits: Annotated[
-        str | None,
-        typer.Option("--max-credits", metavar="N", help="Also send, for at most this many credits per UTC day."),
-    ] = None,
-    only_to: Annotated[
-        str | None,
-        typer.Option(
-            "--only-to",
-            metavar="FILE",
-            help="Send only to the numbers in this file: one per line, CSV, JSON Lines or .xlsx.",
-        ),
-    ] = None,
-) -> None:
-    """Serve the commands as tools over the Model Context Protocol (MCP).
-
-    A program starts this command and talks to it over standard input and output. It may read the balance, delivery
-    states, jobs and the history. If you give --max-credits, it may also send, block numbers, verify codes and create
-    short URLs. All servers of an account share these credits. Until the price of an operation in a country is known,
-    the program sends there to one number at a time.
-
-    The program cannot choose another profile, see a key, or name a file on this machine.
-    """
-    if only_to is not None and max_credits is None:
-        raise UsageError("--only-to needs --max-credits N")
-    allowance = None
-    if max_credits is not None:
-        most = values.whole_number(max_credits, "--max-credits", 0, MOST_CREDITS)
-        allowance = Allowance(most, None if only_to is None else _numbers(context, only_to))
-    try:
-        import mcp  # noqa: F401
-    except ImportError:
-        from msgctl import extras
-
-        raise ConfigurationError(
-            "msgctl mcp needs the mcp package, which is not installed", f"Install it: {extras.install('mcp')}"
-        ) from None
-    _serve(context, Toolbox(context, allowance))
-
-
-def _numbers(context: Context, file: str) -> frozenset[str]:
-    """Return the numbers in a file. Raises UsageError."""
-    from msgctl.jobs.reader import numbers_in
-
-    # Standard input belongs to the protocol, so - is a file.
-    file = "./-" if file == "-" else file
-    return frozenset(numbers_in(file, context.stdin.buffer, Country().known(context)))
-
-
-def _serve(context: Context, toolbox: Toolbox) -> None:
+def serve(context: Context, toolbox: Toolbox) -> None:
     """Serve the client until standard input ends. A send in progress is then finished."""
     import asyncio
 
@@ -327,19 +259,16 @@ def _serve(context: Context, toolbox: Toolbox) -> None:
         on_call_tool=call_tool,
     )
 
-    async def serve() -> None:
+    async def run_server() -> None:
         async with stdio_server(*map(anyio.wrap_file, streams)) as (reader, writer):
             await server.run(reader, writer, server.create_initialization_options())
 
     with ThreadPoolExecutor() as sends:
-        anyio.run(serve)
+        anyio.run(run_server)
 
 
 def _tools(*, is_sandbox: bool) -> Iterator[tuple[str, Tool]]:
     """Yield the commands that are tools, by the names of the tools."""
-    from msgctl.cli import build
-    from msgctl.reference.description import describe
-
     for node in describe(build()).values():
         if node.facts.in_bulk or node.path == "profile add" or (node.path == "sandbox inbox" and not is_sandbox):
             continue

@@ -9,9 +9,9 @@ from urllib.parse import unquote
 import typer
 
 from msgctl import values
-from msgctl.cli import requests
 from msgctl.cli.context import Context
-from msgctl.cli.requests import json_body
+from msgctl.cli.options import json_body
+from msgctl.cli.send import described
 from msgctl.cli.tree import ACCOUNT, command, group
 from msgctl.config.profiles import percent_encoded, without_secrets
 from msgctl.errors import MsgctlError, UsageError
@@ -94,7 +94,7 @@ def api(
     context.operation = Operation(f"{verb} {where}", verb, where, effect, (), ANYTHING, place)
     request = Request(context.operation, tuple(pairs[1]), tuple(pairs[0]), content)
     if context.options.dry_run:
-        return requests.described([request.described(context.profile.base_url)])
+        return described([request.described(context.profile.base_url)])
     response = context.client.fetch(request)
     context.carried_out |= response.is_success and not is_read
     failures: list[MsgctlError] = []

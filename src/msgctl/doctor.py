@@ -22,7 +22,6 @@ import httpx
 from msgctl import __version__
 from msgctl import operations as ops
 from msgctl.cli.context import Context
-from msgctl.cli.tree import HELP, command, group
 from msgctl.config import file as config_file
 from msgctl.config import profiles
 from msgctl.config.profiles import Profile, ascii_host, is_loopback
@@ -31,12 +30,9 @@ from msgctl.http import request
 from msgctl.http.redaction import redact
 from msgctl.http.response import credits_left
 from msgctl.http.transport import CHECK_ADDRESS, look_up, proxy_for, root_cause
-from msgctl.operations import Effect
-from msgctl.output.result import Format, OwnResult
+from msgctl.output.result import Format
 from msgctl.storage import files
 from msgctl.text import in_seconds, plural, shorten
-
-app = group("")
 
 FIELDS = ("check", "status", "found", "fix")
 
@@ -58,28 +54,6 @@ BALANCE = request.build(ops.BALANCE, {})
 
 Found = tuple[str, str] | tuple[str, str, str]
 """What a check returns: status, what was found, and how to fix it. One that fails raises MsgctlError."""
-
-
-@command(
-    app,
-    "doctor",
-    "msgctl doctor",
-    "msgctl doctor --json",
-    "msgctl doctor --dry-run",
-    effect=Effect.READS,
-    panel=HELP,
-)
-def doctor(context: Context) -> OwnResult:
-    """Diagnose problems and suggest fixes.
-
-    It checks the program, the profile and its file, the connection to the service, and then the credentials, by reading
-    the balance. --timeout limits each step; --dry-run skips the checks that need the network.
-
-    The exit code is the one that a request would fail with, or 0 if no check failed.
-    """
-    context.check_fields(FIELDS)
-    failures: list[MsgctlError] = []
-    return OwnResult(Doctor(context, failures).examine(), FIELDS, view="doctor", failures=failures)
 
 
 class Steps:

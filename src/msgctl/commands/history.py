@@ -1,13 +1,10 @@
 """`msgctl history`: messages sent from this machine, and their results."""
 
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from operator import itemgetter
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,15 +12,13 @@ import typer
 from msgctl import values
 from msgctl.cli import prompts
 from msgctl.cli.context import Context
-from msgctl.cli.requests import Country, CountryCode, optional
+from msgctl.cli.options import Country, CountryCode, optional
 from msgctl.cli.tree import command, expanded, group
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.history.store import FIELDS, SECONDS, message_of, number, reading
-from msgctl.jobs import resends
-from msgctl.jobs.database import LEDGER
 from msgctl.jobs.ledger import Facts, facts
-from msgctl.jobs.report import finished
-from msgctl.jobs.spec import JobSpec
+from msgctl.jobs.model import JobSpec
+from msgctl.jobs.schema import LEDGER
 from msgctl.jobs.states import State
 from msgctl.jobs.store import Store
 from msgctl.output.result import OwnResult
@@ -267,32 +262,3 @@ def _entry(job: str, spec: JobSpec, row: tuple[Any, ...]) -> dict[str, Any]:
         "credits": number(found["credits"]),
         "message": message_of(spec.performs, values, None),
     }
-
-
-def delete_old(context: Context) -> None:
-    """Delete entries and finished jobs older than the profile's ``keep_days``, once a day. Keys of --once stay."""
-    profile, now = context.profile, context.clock()
-    if profile.keep_days is None or not _is_due(files.state(f".kept-{profile.name}"), now):
-        return
-    before = max(0, now - profile.keep_days * DAY)
-    store = Store(files.state("jobs"))
-    try:
-        with reading() as history:
-            if history is not None:
-                history.clear(profile.name, timestamp(before), contacts_before=timestamp(now - DAY))
-        for job in finished(store, before, context.clock):
-            if job["profile"] == profile.name and job["updated"] < timestamp(before):
-                with suppress(ConfigurationError):  # someone is resuming it
-                    resends.remove(store, job["job"])
-    except ConfigurationError as error:
-        context.warn(f"Old records were not deleted: {error.message}.")
-
-
-def _is_due(mark: Path, now: float) -> bool:
-    """Return whether a day has passed since the time of a file, and set that time to now."""
-    with suppress(OSError):  # what cannot be marked would be done for every message
-        if not mark.exists() or abs(now - mark.stat().st_mtime) >= DAY:
-            mark.touch(mode=0o600)
-            os.utime(mark, (now, now))
-            return True
-    return False

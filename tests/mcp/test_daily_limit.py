@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from msgctl.errors import ConfigurationError, OutcomeUnknownError, RefusedError, UsageError
-from msgctl.history.spending import LimitError, reserved
+from msgctl.mcp.daily_limit import LimitError, reserved
 from msgctl.recipients import ACCEPTED, RecipientOutcome
 from msgctl.storage import files
 

@@ -6,8 +6,8 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import requests
 from msgctl.cli.context import Context
+from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConditionError, MsgctlError, UnreadableError
 from msgctl.http.response import credits_left
@@ -20,14 +20,14 @@ app = group("Show the credits left in the account.")
 def balance(ctx: typer.Context) -> Result | None:
     """Show the credits left in the account."""
     if ctx.invoked_subcommand is None:
-        return requests.run(ctx.obj, ops.BALANCE, {})
+        return run(ctx.obj, ops.BALANCE, {})
     return None
 
 
 @command(app, "show", "msgctl balance show", "msgctl balance --json", performs=ops.BALANCE)
 def show(context: Context) -> Result:
     """Show the credits left; `msgctl balance` does the same."""
-    return requests.run(context, ops.BALANCE, {})
+    return run(context, ops.BALANCE, {})
 
 
 @command(
@@ -46,7 +46,7 @@ def check(
     Other exit codes mean that the balance could not be read: test for 6 in an alarm.
     """
     least = values.whole_number(minimum, "--min")
-    result = requests.run(context, ops.BALANCE, {})
+    result = run(context, ops.BALANCE, {})
     if not isinstance(result, ServiceResult):
         return result
     response = result.responses[0]

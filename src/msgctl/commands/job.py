@@ -17,9 +17,8 @@ import typer
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli import prompts
-from msgctl.cli.bulk_options import Limits, Pace, Rules
 from msgctl.cli.context import Context
-from msgctl.cli.requests import Numbers
+from msgctl.cli.options import Limits, Numbers, Pace, Rules
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConfigurationError, MsgctlError, UsageError
 from msgctl.jobs import resends
@@ -83,14 +82,14 @@ def show(
     follow: Annotated[bool, typer.Option("--follow", help="Keep showing it while it is running.")] = False,
 ) -> OwnResult:
     """Show a job's status: accepted, refused and unknown counts."""
-    from msgctl.cli import job_progress
+    from msgctl.cli import foreground
 
     context.check_fields(SUMMARY)
     store = _store()
     job = which.found(store)
     if follow:
-        return job_progress.watch(context, lambda: _summary(context, store, job))
-    return job_progress.result(_summary(context, store, job))
+        return foreground.watch(context, lambda: _summary(context, store, job))
+    return foreground.result(_summary(context, store, job))
 
 
 @command(
@@ -119,22 +118,22 @@ def resume(
     Pending messages are sent. Unknown and refused messages are sent again only if you ask for it. Before the time of a
     scheduled job, msgctl asks first; if you then interrupt the job, it remains scheduled.
     """
-    from msgctl.cli import job_progress
+    from msgctl.cli import foreground
 
     context.check_fields(SUMMARY)
     store = _store()
     job = which.found(store)
     with _locked(context, job) as ledger:
-        job_progress.check_account(context, ledger.spec)
+        foreground.check_account(context, ledger.spec)
         spec = limits.apply(ledger.spec)
         if context.options.dry_run:
-            return job_progress.result(summary(job, ledger, running=False))
+            return foreground.result(summary(job, ledger, running=False))
         ledger.check()
         if spec.canary is not None and ledger.totals.sent >= spec.canary:
             spec = replace(spec, canary=None)
         ledger.recover()
         if ledger.due is not None and ledger.due > context.clock():
-            context.warn(f"Job {job} is scheduled for {job_progress.local_time(ledger.due)}")
+            context.warn(f"Job {job} is scheduled for {foreground.local_time(ledger.due)}")
             prompts.confirm(context, "Send it now?", "nothing was sent, and it remains scheduled")
         again: dict[Outcome, int] = {}
         if resend_unknown:
@@ -151,10 +150,10 @@ def resume(
             lines = resends.refused(store, job)[0] if resend_refused else set()
             resends.take_back(store, job, lines)
             ledger.resend(*again, taken_back=lines)
-        job_progress.respect_optouts(context, ledger)
+        foreground.respect_optouts(context, ledger)
         if not ledger.totals.unsent:
             context.note(f"Job {job} has nothing pending")
-        return job_progress.send(context, job, ledger)
+        return foreground.send(context, job, ledger)
 
 
 @command(
@@ -171,12 +170,12 @@ def run_due(context: Context) -> OwnResult | None:
     Run it from cron: it prints nothing if nothing is due, and overlapping runs never send a job twice. A job stays due
     outside its sending window, if the service cannot be reached, or if the process is killed. Ctrl-C pauses it.
     """
-    from msgctl.cli import job_progress
+    from msgctl.cli import foreground
 
     if context.options.dry_run:
         raise UsageError("job run-due has no dry run", "See what is scheduled: msgctl job list")
     context.check_fields(SUMMARY)
-    return job_progress.run_due(context, _store())
+    return foreground.run_due(context, _store())
 
 
 @command(
@@ -229,7 +228,7 @@ def states(
 
     You can interrupt it and run it again. Messages in a final state, such as delivered, are not checked again.
     """
-    from msgctl.cli import job_progress
+    from msgctl.cli import foreground
 
     context.check_fields(SUMMARY)
     for name, value in (("--until", until), ("--max-wait", max_wait)):
@@ -239,17 +238,17 @@ def states(
     seconds = None if max_wait is None else values.seconds(max_wait, "--max-wait", most=31 * 86400)
     job = which.found(_store())
     with _locked(context, job) as ledger:
-        job_progress.check_account(context, ledger.spec)
+        foreground.check_account(context, ledger.spec)
         if ledger.spec.performs not in (ops.SEND_SMS, ops.SEND_CALL):
             raise UsageError(
                 f"{ledger.spec.command} has no delivery states", "Only SMS and calls have delivery states."
             )
         spec = limits.apply(ledger.spec)
         if context.options.dry_run:
-            return job_progress.result(summary(job, ledger, running=False))
+            return foreground.result(summary(job, ledger, running=False))
         ledger.spec = spec  # only for these checks
         ledger.recover()
-        return job_progress.poll_states(context, job, ledger, follow=follow, until=wanted, max_wait=seconds)
+        return foreground.poll_states(context, job, ledger, follow=follow, until=wanted, max_wait=seconds)
 
 
 @command(
@@ -267,14 +266,14 @@ def resend(
     It creates a new job with the same messages, and leaves out people to whom an earlier resend has sent or will send.
     Check the delivery states first: msgctl job states.
     """
-    from msgctl.cli import bulk, job_progress
+    from msgctl.cli import bulk, foreground
     from msgctl.jobs.importer import former_message, former_recipients
 
     wanted = values.choice(only, ("undelivered", "refused"), "outcome")
     store = _store()
     job = which.found(store)
     with _reading(context, store, job) as ledger:
-        job_progress.check_account(context, ledger.spec)
+        foreground.check_account(context, ledger.spec)
         found = Report(ledger, [wanted], running=store.is_running(job))
         elsewhere = resends.taken(store, job)
         left_out = {row["line"]: elsewhere[row["line"]] for row in found if row["line"] in elsewhere}

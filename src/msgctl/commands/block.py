@@ -7,9 +7,9 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import bulk_options, requests
 from msgctl.cli.context import Context
-from msgctl.cli.requests import Numbers, Phone, option, optional
+from msgctl.cli.options import Numbers, Pace, Phone, Source, option, optional
+from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult, Result
 
@@ -32,7 +32,7 @@ def add(
 ) -> Result:
     """Block a number."""
     number = numbers.one(context, phone)
-    return requests.run(context, ops.BLOCK_PHONE, {"phone": number, "name": optional(name, "--name")})
+    return run(context, ops.BLOCK_PHONE, {"phone": number, "name": optional(name, "--name")})
 
 
 @command(
@@ -45,13 +45,13 @@ def add(
 )
 def bulk_add(
     context: Context,
-    source: bulk_options.Source,
+    source: Source,
     name: Annotated[
         str | None, typer.Option("--name", metavar="TEMPLATE", help="Name of the contact, with {column} placeholders.")
     ] = None,
     *,
     numbers: Numbers,
-    limits: bulk_options.Pace,
+    limits: Pace,
 ) -> OwnResult:
     """Block each number in a file, as a job.
 

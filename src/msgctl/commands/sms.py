@@ -7,9 +7,22 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import segments as counting
-from msgctl.cli import bulk_options, requests
 from msgctl.cli.context import Context
-from msgctl.cli.requests import MessageFile, MessageOptions, Numbers, Phones, TemplateOptions, read_message
+from msgctl.cli.options import (
+    BatchLimits,
+    MessageFile,
+    MessageOptions,
+    Numbers,
+    Phones,
+    Rules,
+    SendOptions,
+    Source,
+    TemplateOptions,
+    WaitOptions,
+    note_of_left_out,
+    read_message,
+)
+from msgctl.cli.send import send_message
 from msgctl.cli.tree import command, group
 from msgctl.output.result import OwnResult, Result
 from msgctl.text import plural
@@ -42,8 +55,8 @@ def send(
     numbers: Numbers,
     *,
     gsm7: Gsm7 = False,
-    options: requests.SendOptions,
-    wait: requests.WaitOptions,
+    options: SendOptions,
+    wait: WaitOptions,
 ) -> Result:
     """Send one SMS to each number, in one request.
 
@@ -52,7 +65,7 @@ def send(
     phones = numbers.all(context, phone, sms=True)
     sms = _text(context, read_message(context, *message), gsm7=gsm7, recipients=len(phones))
     given = {"phone": phones, "sms": sms, "country-code": numbers.code(context)}
-    return requests.send(context, ops.SEND_SMS, given, options, wait, numbers=numbers)
+    return send_message(context, ops.SEND_SMS, given, options, wait, numbers=numbers)
 
 
 @command(
@@ -67,12 +80,12 @@ def send(
 def bulk_send(
     context: Context,
     message: TemplateOptions,
-    source: bulk_options.Source,
+    source: Source,
     numbers: Numbers,
     *,
     gsm7: Gsm7 = False,
-    limits: bulk_options.BatchLimits,
-    rules: bulk_options.Rules,
+    limits: BatchLimits,
+    rules: Rules,
 ) -> OwnResult:
     """Send an SMS to each recipient in a file, as a job.
 
@@ -107,7 +120,7 @@ def _text(context: Context, text: str, *, gsm7: bool, recipients: int = 1) -> st
     if gsm7:
         text, left_out = counting.to_gsm7(text)
         if left_out:
-            context.note(requests.left_out(left_out))
+            context.note(note_of_left_out(left_out))
     elif saved := counting.saved_by_gsm7(text):
         context.note(f"--gsm7 would save {plural(saved * recipients, 'credit')}")
     return text

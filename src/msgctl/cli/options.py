@@ -1,36 +1,27 @@
-"""What commands share: arguments and options, checks of what is typed, dry runs, and requests with their history."""
+"""The options and arguments that several commands share, and how they are read."""
 
-import json
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from msgctl import operations, phones, recipients
+from msgctl import phones
 from msgctl import values as checks
 from msgctl.cli.context import Context
-from msgctl.errors import (
-    ConditionError,
-    ConfigurationError,
-    MsgctlError,
-    NoProfileError,
-    OutcomeUnknownError,
-    UsageError,
-)
-from msgctl.http import request
-from msgctl.http.request import Value
-from msgctl.http.response import Response, check
+from msgctl.errors import ConfigurationError, NoProfileError, UsageError
 from msgctl.jsontext import ShapeError, load_json
-from msgctl.operations import Effect, Field, Operation
-from msgctl.output.result import Document, Format, OwnResult, Result, ServiceResult
-from msgctl.storage import files
-from msgctl.text import clean, plural, timestamp
+from msgctl.operations import Field, Operation
+from msgctl.text import clean, some_of
 from msgctl.values import MOST_MESSAGE_BYTES, quote
 
-Values = Mapping[str, Value]
+if TYPE_CHECKING:
+    from msgctl.jobs.model import JobSpec
+
 MOST_BODY_BYTES = 1024 * 1024
 """The largest JSON body, in bytes."""
 
@@ -116,6 +107,11 @@ class TemplateOptions(NamedTuple):
         return read_message(context, *self, "-m TEMPLATE")
 
 
+def note_of_left_out(symbols: Sequence[str]) -> str:
+    """Return the note about symbols that --gsm7 has left out."""
+    return f"--gsm7 left out {some_of([clean(symbol) for symbol in symbols], 20)}"
+
+
 def read(context: Context, path: str, most: int, what: str) -> bytes:
     """Return the bytes of a file, or of standard input for ``-``; at most ``most`` of them."""
     name = "standard input" if path == "-" else quote(path)
@@ -161,7 +157,7 @@ class Country:
 
     def code(self, context: Context) -> str | None:
         """Return the country code of the option, of MSGCTL_COUNTRY_CODE or of the profile, if any."""
-        return self._of_run(context) or given(context, "country_code", None, checks.country_code)
+        return self._of_run(context) or option_or_setting(context, "country_code", None, checks.country_code)
 
     def known(self, context: Context) -> str | None:
         """Return the country to read numbers by. No profile is needed."""
@@ -250,20 +246,20 @@ SAME_VOICE = {"marian": "Mariana", "mariana": "Marian"}
 """The one voice that the interface spells in two ways: Marian in calls, Mariana in verification calls."""
 
 
-def voice(context: Context, text: str | None, field: Field) -> str:
+def chosen_voice(context: Context, text: str | None, field: Field) -> str:
     """Return the voice of the option or of the profile; a profile may use either spelling of Marian."""
 
     def spelled(name: str) -> str:
         other = SAME_VOICE.get(name.lower())
         return checks.choice(other if text is None and other in field.choices else name, field.choices, "voice")
 
-    name = given(context, "voice", text, spelled)
+    name = option_or_setting(context, "voice", text, spelled)
     if name is None:
         raise UsageError("--voice is missing", f"Give --voice NAME: choose from {', '.join(field.choices)}.")
     return name
 
 
-def given(context: Context, setting: str, text: str | None, convert: Callable[[str], str]) -> str | None:
+def option_or_setting(context: Context, setting: str, text: str | None, convert: Callable[[str], str]) -> str | None:
     """Return the value of an option, else that of the profile, which is loaded only then."""
     if text is not None:
         return convert(text)
@@ -277,9 +273,6 @@ def given(context: Context, setting: str, text: str | None, convert: Callable[[s
             f"{context.profile.place}: {setting} cannot be used: {error.message}",
             f"Fix it, or give --{setting.replace('_', '-')}.",
         ) from error
-
-
-# --- requests
 
 
 class SendOptions(NamedTuple):
@@ -310,176 +303,163 @@ class WaitOptions(NamedTuple):
     ] = None
 
 
-NO_WAIT = WaitOptions()
+# --- bulk commands
+
+MOST_CREDITS = 10**15
+MOST_CANARY = 10**9
+_LIMITS: dict[str, Callable[[str, str], Any]] = {
+    "concurrency": partial(checks.whole_number, least=1, most=256),
+    "rate": partial(checks.decimal, least=0.001, most=100_000.0),
+    "max_credits": partial(checks.whole_number, least=0, most=MOST_CREDITS),
+    "batch_size": partial(checks.whole_number, least=1, most=1000),
+}
+
+PhoneColumn = Annotated[
+    str | None,
+    typer.Option("--phone-column", metavar="NAME", help="Column with the phone numbers; detected if omitted."),
+]
 
 
-def send(
-    context: Context,
-    operation: Operation,
-    values: Values,
-    options: SendOptions,
-    wait: WaitOptions = NO_WAIT,
-    body: bytes | None = None,
-    *,
-    numbers: Numbers,
-) -> Result:
-    """Perform an operation that sends, at most once per key; with --wait, also track its messages.
+@dataclass(eq=False, repr=False)
+class Source:
+    """A file of recipients."""
 
-    The phones were read like ``numbers``. Raises UsageError for numbers that have opted out.
-    """
-    if options.resend_unknown and options.once is None:
-        raise UsageError("--resend-unknown needs --once KEY")
-    for name, value in (("--max-wait", wait.max_wait), ("--until", wait.until)):
-        if value and not wait.wait:
-            raise UsageError(f"{name} needs --wait")
-    until = [checks.short_text(state, "--until") for state in wait.until or ()]
-    seconds = checks.seconds(wait.max_wait or "300", "--max-wait", most=31 * 86400) if wait.wait else 0.0
-    to = people = request.build(operation, values, body).phones
-    if body is not None or numbers.no_number_check:
-        reader = phones.Reader(numbers.known(context))
-        people = [phone and reader.international(phone) for phone in to]
-    if not options.ignore_optout and files.has_optouts():
-        _refuse_optouts([phone for phone in (*to, *people) if phone])
-    if options.once is None or context.options.dry_run:
-        result = run(context, operation, values, body, people)
-    else:
-        from msgctl.cli import once
-
-        result = once.send(context, operation, values, body, options, people)
-    if not wait.wait or not isinstance(result, ServiceResult):
-        return result
-    from msgctl.cli.message_state import undelivered
-
-    context.printer.print(result)
-    return ServiceResult([], failures=[*result.failures, *undelivered(context, result.outcomes, seconds, until)])
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="Recipients: CSV with a header, JSON Lines, or .xlsx; - is standard input."
+        ),
+    ]
+    phone_column: PhoneColumn = None
+    first_number: Annotated[
+        bool,
+        typer.Option("--first-number", help="If a cell has several numbers, use the first that can get the message."),
+    ] = False
+    skip_invalid: Annotated[bool, typer.Option("--skip-invalid", help="Skip invalid rows.")] = False
 
 
-def run(
-    context: Context,
-    operation: Operation,
-    values: Values,
-    body: bytes | None = None,
-    people: Sequence[str | None] = (),
-) -> ServiceResult | OwnResult:
-    """Make the request of an operation and return its result; in a dry run, describe the request instead.
+@dataclass(eq=False, repr=False)
+class Pace:
+    """How fast a job is."""
 
-    ``people`` are the international numbers of the recipients if a job must not repeat the message to them.
-    """
-    built = request.build(operation, values, body)  # usage errors come before those of the profile
-    check_fields(context, operation)
-    if context.options.dry_run:
-        return described([built.described(context.profile.base_url)])
-    return perform(context, operation, values, body, people)
+    concurrency: Annotated[
+        str | None,
+        typer.Option(
+            "--concurrency",
+            metavar="N",
+            help="Maximum simultaneous requests; a resumed job keeps its own. [default: 8]",
+        ),
+    ] = None
+    rate: Annotated[str | None, typer.Option("--rate", metavar="N", help="Maximum recipients per second.")] = None
 
-
-def perform(
-    context: Context,
-    operation: Operation,
-    values: Values,
-    body: bytes | None = None,
-    people: Sequence[str | None] = (),
-) -> ServiceResult:
-    """Make a request; if it sends something or blocks a number, record it in the history (see `run`)."""
-    client = context.client  # before anything is recorded: there may be no credential
-    if operation.effect is Effect.READS:
-        any_json = context.options.format is Format.JSON and not context.options.fields
-        return ServiceResult([client.send(operation, values, body=body, any_json=any_json)], values=values)
-    if operation.effect is Effect.CHANGES and operation is not operations.BLOCK_PHONE:
-        response = client.send(operation, values, body=body)
-        context.carried_out = True
-        return ServiceResult([response], values=values)
-    from msgctl.history.store import Contact, Send, message_of, recorded
-
-    def warn(error: ConfigurationError) -> None:
-        context.warn(f"Not recorded in the history: {error.message}." + (f"\n{error.hint}" if error.hint else ""))
-
-    sent_request = request.build(operation, values, body)
-    profile, to = context.profile, sent_request.phones
-    message = message_of(operation, values, body)
-    sent = Send(timestamp(context.clock(), "milliseconds"), profile.name, profile.base_url, operation.name, message)
-    contact = None
-    if people:
-        since = timestamp(context.clock() - operations.REPEAT_SECONDS, "milliseconds")
-        contact = Contact(profile.account, _digest(operation, values, body), people, since)
-    if profile.keep_days is not None:
-        from msgctl.cli.history import delete_old
-
-        delete_old(context)
-    with (
-        context.permitted(operation, values, to) as settle,
-        recorded(sent, to, warn, is_kept=profile.history, contact=contact) as kept,
-    ):
-        response = client.send(operation, values, body=body)
-        context.carried_out = True
-        result = judged(sent_request, response, values)
-        kept.entries = [*result.outcomes, *recipients.unclaimed(operation, response.document, to)]
-        if any(each.outcome == recipients.UNKNOWN for each in result.outcomes):
-            kept.response = response.body.decode(errors="replace")
-        settle(kept.entries)
-    return result
+    def apply(self, spec: "JobSpec") -> "JobSpec":
+        """Return a spec with the limits that were given. Raises UsageError."""
+        given = {name: text for name in _LIMITS if (text := getattr(self, name, None)) is not None}
+        return replace(
+            spec, **{name: _LIMITS[name](text, f"--{name.replace('_', '-')}") for name, text in given.items()}
+        )
 
 
-def _digest(operation: Operation, values: Values, body: bytes | None) -> bytes:
-    """Return the digest of a message; it is the same in a job."""
-    if body is None:
-        content = {name: values[name] for name in ("sms", "message", "body") if name in values}
-    else:
-        content = {name: value for name, value in json.loads(body).items() if name != "phone"}
-    return operations.message_digest(operation, values, json.dumps(content))
+@dataclass(eq=False, repr=False)
+class Limits(Pace):
+    """How fast a job is, and what it may cost."""
+
+    max_credits: Annotated[
+        str | None,
+        typer.Option(
+            "--max-credits",
+            metavar="N",
+            help="Stop before the job costs more than N credits. "
+            "Until the price in a country is known, messages go there one at a time.",
+        ),
+    ] = None
 
 
-def described(documents: Sequence[Document]) -> OwnResult:
-    """Return descriptions of requests as a result, with columns such as ``headers.Accept`` and ``form.phone``."""
-    columns = dict.fromkeys(
-        f"{name}.{inner}" if inner else name
-        for document in documents
-        for name, value in document.items()
-        for inner in (value if isinstance(value, dict) else [""])
+@dataclass(eq=False, repr=False)
+class BatchLimits(Limits):
+    """The limits of a job whose requests may have several numbers."""
+
+    batch_size: Annotated[
+        str,
+        typer.Option("--batch-size", metavar="N", help="Maximum numbers per request, for recipients of the same text."),
+    ] = "100"
+
+
+@dataclass(eq=False, repr=False)
+class Rules:
+    """What a job is called, whom it does not send to, and when it sends."""
+
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Name for the job, to use in place of its ID.")
+    ] = None
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude",
+            metavar="FILE",
+            help="Leave out the numbers in this file: one per line, CSV, JSON Lines or .xlsx. Repeatable.",
+        ),
+    ] = None
+    window: Annotated[
+        str | None,
+        typer.Option(
+            "--window",
+            metavar="HOURS",
+            help="Send only at these hours, in the recipient's time zone: 08:00-19:00, or co (Colombian law).",
+        ),
+    ] = None
+    days: Annotated[
+        str | None,
+        typer.Option("--days", metavar="DAYS", help="With --window: only on these days, for example mon-sat."),
+    ] = None
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="TIME",
+            help="Schedule the job: 2026-12-01 09:00, tomorrow 09:00 or 09:00. `msgctl job run-due` sends it.",
+        ),
+    ] = None
+    foreground: Annotated[bool, typer.Option("--foreground", help="With --at: wait in the foreground, then send.")] = (
+        False
     )
-    shown = documents[0] if len(documents) == 1 else documents
-    return OwnResult(shown, tuple(columns), view="request")
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Send even if most people got the same message in the last 24 hours, or will."),
+    ] = False
+    exclude_repeats: Annotated[
+        bool,
+        typer.Option(
+            "--exclude-repeats", help="Leave out people who got the same message in the last 24 hours, or will."
+        ),
+    ] = False
+    canary: Annotated[
+        str | None,
+        typer.Option("--canary", metavar="N", help="Pause after N recipients; `msgctl job resume` continues."),
+    ] = None
+    test_to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--test-to", metavar="PHONE", help="First send the message of the first row to this number. Repeatable."
+        ),
+    ] = None
 
+    def apply(self, context: Context, spec: "JobSpec") -> "JobSpec":
+        """Return a spec that keeps to these rules. Raises UsageError."""
+        from msgctl.jobs.schedule import parse_at
 
-def check_fields(context: Context, operation: Operation) -> None:
-    """Check --fields before anything is sent. Raises UsageError."""
-    if context.options.fields:
-        from msgctl.output import fields
-
-        record = operation.record
-        context.check_fields((*fields.of_record(record), *(field.name for field in record.fields)))
-
-
-def judged(sent: request.Request, response: Response, values: Values) -> ServiceResult:
-    """Return the result of a send: the recipients that are refused or not mentioned decide its exit code."""
-    found = recipients.outcomes(sent.operation, response.document, sent.phones, is_own_body=sent.is_own_body)
-    named: dict[str, list[str]] = {}
-    for each in found:
-        status = f" [{clean(each.status)}]" if each.status else ""
-        named.setdefault(each.outcome, []).append((each.phone or "the message") + status)
-    failures: list[MsgctlError] = []
-    if unknown := named.get(recipients.UNKNOWN):
-        what = f"The response does not say whether {some_of(unknown)} {'was' if len(unknown) == 1 else 'were'} accepted"
-        failures = [OutcomeUnknownError(what, check(sent), **response.attached())]
-    elif refused := named.get(recipients.REFUSED):
-        what = f"The service refused {some_of(refused)} ({len(refused)} of {plural(len(found), 'recipient')})"
-        failures = [ConditionError(what, reason="not_accepted", **response.attached())]
-    return ServiceResult([response], outcomes=found, values=values, failures=failures)
-
-
-def left_out(symbols: Sequence[str]) -> str:
-    """Return the note about symbols that --gsm7 has left out."""
-    return f"--gsm7 left out {some_of([clean(symbol) for symbol in symbols], 20)}"
-
-
-def some_of(names: Sequence[str], most: int = 5) -> str:
-    """Return at most ``most`` names, and the number of the others."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
-
-
-def _refuse_optouts(numbers: Sequence[str]) -> None:
-    from msgctl.history import optouts
-
-    if found := optouts.among(numbers):
-        who = f"{found[0]} has" if len(found) == 1 else f"{', '.join(found)} have"
-        fix = f"msgctl optout remove {' '.join(found)}"
-        raise UsageError(f"{who} opted out of messages", f"To send anyway, add --ignore-optout, or run: {fix}")
+        if self.foreground and self.at is None:
+            raise UsageError("--foreground needs --at TIME")
+        if self.again and self.exclude_repeats:
+            raise UsageError("Use either --again or --exclude-repeats, not both")
+        if self.days is not None and self.window is None:
+            raise UsageError("--days needs --window", "For example: --window 08:00-19:00 --days mon-sat")
+        now = datetime.fromtimestamp(context.clock(), UTC)
+        return replace(
+            spec,
+            name=None if self.name is None else checks.short_text(self.name, "--name"),
+            window=self.window,
+            days=self.days,
+            at=None if self.at is None else parse_at(self.at, context.profile.timezone, now).timestamp(),
+            canary=None if self.canary is None else checks.whole_number(self.canary, "--canary", 1, MOST_CANARY),
+        )

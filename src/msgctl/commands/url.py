@@ -6,9 +6,9 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import requests
 from msgctl.cli.context import Context
-from msgctl.cli.requests import checked, option
+from msgctl.cli.options import checked, option
+from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
 from msgctl.output.result import Result
 
@@ -44,7 +44,7 @@ def shorten(
     }
     long = values.long_url(long_url)
     given = {"url-long": long, "is-premium": premium, **checked(ops.URL_SHORT, typed)}
-    return requests.run(context, ops.URL_SHORT, given)
+    return run(context, ops.URL_SHORT, given)
 
 
 @command(
@@ -65,4 +65,4 @@ def stats(
     """Show the clicks on a short URL."""
     first, last = values.days(since, until, context.today())
     typed = checked(ops.URL_STATISTIC, {"name-url": name, "category": category})
-    return requests.run(context, ops.URL_STATISTIC, {"since": first, "until": last, **typed})
+    return run(context, ops.URL_STATISTIC, {"since": first, "until": last, **typed})

@@ -6,9 +6,10 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
-from msgctl.cli import prompts, requests
+from msgctl.cli import prompts
 from msgctl.cli.context import Context
-from msgctl.cli.requests import Numbers, Phone, option
+from msgctl.cli.options import Numbers, Phone, checked, chosen_voice, option, option_or_setting
+from msgctl.cli.send import check_fields, perform, run
 from msgctl.cli.tree import command, group
 from msgctl.delivery import words
 from msgctl.errors import Cancelled, RefusedError, UsageError
@@ -36,7 +37,7 @@ class CodeRecipient(NamedTuple):
     def values(self, context: Context, numbers: Numbers, *, sms: bool = False) -> dict[str, str | None]:
         """Return what all these operations need: the phone, the application and the country. Raises UsageError."""
         number = numbers.one(context, self.phone, sms=sms)
-        name = requests.given(context, "app_name", self.app_name, lambda text: values.short_text(text, "--app-name"))
+        name = option_or_setting(context, "app_name", self.app_name, lambda text: values.short_text(text, "--app-name"))
         if name is None:
             profile = context.profile
             stored = "" if profile.is_sandbox else f", or store it as app_name in profile {profile.name}"
@@ -57,7 +58,7 @@ VerificationVoice = Annotated[
 @command(app, "send-sms", "msgctl 2fa send-sms 573001234567 --app-name Shop", performs=ops.SMS_2FA)
 def send_sms(context: Context, to: CodeRecipient, numbers: Numbers) -> Result:
     """Send a verification code by SMS."""
-    return requests.run(context, ops.SMS_2FA, to.values(context, numbers, sms=True))
+    return run(context, ops.SMS_2FA, to.values(context, numbers, sms=True))
 
 
 @command(
@@ -77,9 +78,9 @@ def send_call(
     """Send a verification code by voice call."""
     if to.app_name is None and voice is None and context.profile.app_name is None and context.profile.voice is None:
         raise UsageError("--app-name and --voice are missing", "Give --app-name NAME and --voice NAME.")
-    given = to.values(context, numbers) | requests.checked(ops.CALL_2FA, {"retries": retries})
-    given["voice"] = requests.voice(context, voice, ops.CALL_2FA.field("voice"))
-    return requests.run(context, ops.CALL_2FA, given)
+    given = to.values(context, numbers) | checked(ops.CALL_2FA, {"retries": retries})
+    given["voice"] = chosen_voice(context, voice, ops.CALL_2FA.field("voice"))
+    return run(context, ops.CALL_2FA, given)
 
 
 @command(
@@ -96,8 +97,8 @@ def send_chatapp(
     numbers: Numbers,
 ) -> Result:
     """Send a verification code by chat app."""
-    given = to.values(context, numbers) | requests.checked(ops.CHATAPP_2FA, {"template": template})
-    return requests.run(context, ops.CHATAPP_2FA, given)
+    given = to.values(context, numbers) | checked(ops.CHATAPP_2FA, {"template": template})
+    return run(context, ops.CHATAPP_2FA, given)
 
 
 @command(
@@ -132,7 +133,7 @@ def verify(
         raise UsageError("The code is empty", "Give the code that the phone received.")
     given["code"] = values.short_text(code, "--code")
     try:
-        return requests.run(context, ops.VERIFY_2FA, given)
+        return run(context, ops.VERIFY_2FA, given)
     except RefusedError as error:
         raise _explained(context, error) from None
 
@@ -186,17 +187,17 @@ def ask(
         messages["call"] = {
             **given,
             "retries": "1",
-            "voice": requests.voice(context, voice, ops.CALL_2FA.field("voice")),
+            "voice": chosen_voice(context, voice, ops.CALL_2FA.field("voice")),
         }
     if context.options.dry_run:
-        return requests.run(context, WAYS[ways[0]], messages[ways[0]])
-    requests.check_fields(context, ops.VERIFY_2FA)
+        return run(context, WAYS[ways[0]], messages[ways[0]])
+    check_fields(context, ops.VERIFY_2FA)
     sent, tries, error = 0, 0, RefusedError("No code was given")
     typed = ""
     while tries < MAX_TRIES:
         if not typed and sent < MAX_TRIES:
             way = ways[sent % len(ways)]
-            result = requests.perform(context, WAYS[way], messages[way])
+            result = perform(context, WAYS[way], messages[way])
             for failure in result.failures:
                 raise failure
             sent += 1
@@ -206,7 +207,7 @@ def ask(
         tries += bool(typed) or sent == MAX_TRIES
         if typed:
             try:
-                return requests.run(context, ops.VERIFY_2FA, {**given, "code": typed})
+                return run(context, ops.VERIFY_2FA, {**given, "code": typed})
             except RefusedError as refusal:
                 error = _explained(context, refusal)
                 if refusal.http_status not in (200, 400, SERVICE_ERROR):

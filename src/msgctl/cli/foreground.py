@@ -12,9 +12,8 @@ from signal import SIGINT
 from typing import TYPE_CHECKING, Any
 
 from msgctl import operations as ops
-from msgctl.cli import signals_handled_by
 from msgctl.cli.context import Context
-from msgctl.cli.history import delete_old
+from msgctl.cli.process import signals_handled_by
 from msgctl.config import profiles
 from msgctl.errors import (
     ConditionError,
@@ -26,13 +25,14 @@ from msgctl.errors import (
     ServiceError,
 )
 from msgctl.history import optouts
-from msgctl.jobs import database, resends
+from msgctl.history.retention import delete_old
+from msgctl.jobs import resends, schema
 from msgctl.jobs.ledger import Ledger
+from msgctl.jobs.model import JobSpec
 from msgctl.jobs.rate_limits import FAILURES_IN_A_ROW
 from msgctl.jobs.report import RUNNING, SUMMARY, WAITING, summary
 from msgctl.jobs.runner import Runner, StatePoller
 from msgctl.jobs.schedule import SendingHours
-from msgctl.jobs.spec import JobSpec
 from msgctl.jobs.states import Outcome
 from msgctl.jobs.store import AlreadyRunningError, Store
 from msgctl.jobs.workers import Workers
@@ -94,7 +94,7 @@ def send(context: Context, job: str, ledger: Ledger, *, waits: bool = True) -> O
 
     Without ``waits`` it ends when its window closes, and the next `msgctl job run-due` continues it.
     """
-    delete_old(context)
+    delete_old(context.profile, context.clock, context.warn)
     watch = context.stack.enter_context(closing(optouts.Watch()))
     resends.begin(Store(ledger.path.parent), job, ledger)
     runner = Runner(
@@ -192,7 +192,7 @@ def poll_states(
         if left <= 0:
             late = undecided
             break
-        if (found := database.deliveries(ledger.db)) != known:
+        if (found := schema.deliveries(ledger.db)) != known:
             known = found
             context.note(", ".join(f"{number:,} {clean(state)}" for state, number in found.items()))
         try:

@@ -11,6 +11,7 @@ import webbrowser
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,8 +19,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from msgctl import values
-from msgctl.cli import fault_of, signals_handled_by
 from msgctl.cli.context import Context
+from msgctl.cli.process import fault_of, signals_handled_by
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, OutcomeUnknownError, UsageError
 from msgctl.output.result import TextResult
@@ -145,6 +146,7 @@ def serve(
     from msgctl.sandbox.endpoints import MAX_NUMBER, choose_responses, credit, set_clock
     from msgctl.sandbox.protocol import BASE_PATH
     from msgctl.sandbox.recording import recorded_lines, replayer
+    from msgctl.sandbox.service import respond
 
     client = values.client(account.client)
     if key_fault := profiles.key_fault(account.key):
@@ -189,7 +191,7 @@ def serve(
     page = f"{server.origin}/"
     document = {"base_url": base_url, "page": page, "client": client, "key": account.key, "pid": os.getpid()}
     announcement = TextResult(f"# inbox page: {page}\n{exports(variables)}", document)
-    _serve_until_stopped(context, server, emulator.respond, announcement, page if open_page else None)
+    _serve_until_stopped(context, server, partial(respond, emulator), announcement, page if open_page else None)
 
 
 def redacting(key: str) -> Redact:

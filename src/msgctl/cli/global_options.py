@@ -1,0 +1,95 @@
+"""The global options, which every group and command accepts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Annotated, Any
+
+import typer
+
+from msgctl import __version__, values
+from msgctl.cli.help import PANEL, show
+from msgctl.output.result import Format
+
+
+def _store(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> None:
+    """Store the value of an option in the `GlobalOptions` of this run; show the help or the version at once."""
+    if value in (None, 0) or ctx.resilient_parsing:  # 0: a counter that was not given
+        return
+    if param.name == "help":
+        show(ctx)
+        raise typer.Exit
+    if param.name == "version":
+        ctx.obj.stdout.write(f"msgctl {__version__}\n")
+        raise typer.Exit
+    name, value = ("format", Format.JSON) if param.name == "json" else (param.name, value)
+    setattr(ctx.obj.options, str(name), value)
+
+
+def _fields(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    return tuple(values.short_text(name, "A name in --fields") for name in names)
+
+
+_option = partial(typer.Option, is_eager=True, callback=_store, rich_help_panel=PANEL)
+
+
+@dataclass(eq=False, repr=False)
+class GlobalOptions:
+    """The global options of a run; if one is given twice, the later one wins."""
+
+    profile: Annotated[
+        str | None, _option("--profile", "-p", metavar="NAME", help="Stored profile to use (MSGCTL_PROFILE).")
+    ] = None
+    json: Annotated[bool, _option("--json", help="Print the service's JSON unchanged; same as -o json.")] = False
+    format: Annotated[
+        Format,
+        _option(
+            "--output",
+            "-o",
+            metavar="FORMAT",
+            parser=lambda text: Format(values.choice(text, list(Format), "output format")),
+            help="Output format: table, json, csv or tsv. [default: table]",
+        ),
+    ] = Format.TABLE
+    fields: Annotated[
+        Sequence[str],
+        _option("--fields", metavar="A,B", parser=_fields, help="Show only these fields, in this order."),
+    ] = ()
+    no_header: Annotated[bool, _option("--no-header", help="Omit the header line of csv and tsv.")] = False
+    dry_run: Annotated[bool, _option("--dry-run", "-n", help="Show what would be sent, but send nothing.")] = False
+    yes: Annotated[bool, _option("--yes", "-y", help="Skip confirmation prompts.")] = False
+    quiet: Annotated[bool, _option("--quiet", "-q", help="No notes or progress on standard error.")] = False
+    verbose: Annotated[
+        int,
+        _option(
+            "--verbose",
+            "-v",
+            count=True,
+            help="Show each request and response on standard error; -vv adds headers and bodies.",
+        ),
+    ] = 0
+    timeout: Annotated[
+        float,
+        _option(
+            "--timeout",
+            metavar="SECONDS",
+            parser=lambda text: values.seconds(text, "--timeout"),
+            help="Maximum total time per request. [default: 30]",
+        ),
+    ] = 30.0
+    no_color: Annotated[bool, _option("--no-color", help="No colour; NO_COLOR and TERM=dumb do the same.")] = False
+    help: Annotated[bool, _option("--help", "-h", help="Show help.")] = False
+    version: Annotated[bool, _option("--version", "-V", help="Show the version.")] = False
+
+
+@cache
+def global_options() -> tuple[Any, ...]:
+    """Return the global options, built once and shared: building them for 40 commands doubles the start-up time."""
+    app = typer.Typer(add_completion=False)
+    app.command()(GlobalOptions)
+    parameters = tuple(typer.main.get_command(app).params)
+    for parameter in parameters:
+        parameter.expose_value = False
+        parameter.default = None  # one that is not given changes nothing
+    return parameters

@@ -1,0 +1,91 @@
+"""The command tree, and one run of it: its result or error is printed in one place, with one exit code."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from msgctl.cli.context import Context
+from msgctl.cli.errors import report, usage_error
+from msgctl.cli.process import abandon, fault_of
+from msgctl.cli.tree import Root, group
+from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
+from msgctl.operations import Effect
+from msgctl.output.result import Format, OwnResult
+from msgctl.values import quote
+
+NOT_AGAIN = {
+    Effect.SENDS: "Do not send again to see the result: that would send a second message. See: msgctl history",
+    Effect.CHANGES: "Do not repeat the command to see the result: that would make the request a second time.",
+}
+
+
+def build() -> Any:
+    """Return the whole command tree."""
+    root = group("SMS, calls, verification codes, short URLs and chat-app messages from the command line.", cls=Root)
+    return typer.main.get_command(root)
+
+
+def run(arguments: Sequence[str], context: Context) -> int:
+    """Run one command line and return its exit code. Nothing else turns an error into a message or a code.
+
+    Raises KeyboardInterrupt if even the end of the run is interrupted.
+    """
+    code = _run(arguments, context)
+    try:
+        context.stdout.flush()
+    except KeyboardInterrupt:
+        abandon(context.stdout)
+        code = code or Interrupted.exit_code
+    fault = fault_of(context.stdout)
+    if fault is None or isinstance(fault, BrokenPipeError):  # the reader closed the pipe
+        return code
+    why = f"could not be written to standard output: {fault.strerror}"
+    error: MsgctlError = ConfigurationError(f"The output {why}", "Free some space, or write elsewhere.")
+    if context.carried_out:
+        error = OutcomeUnknownError(f"The request was carried out, but its result {why}", _not_again(context))
+    told = report(error, context)
+    return code or told
+
+
+def _run(arguments: Sequence[str], context: Context) -> int:
+    """Run a command, print what it returns and what failed in it, and return the exit code."""
+    if abs(time.localtime().tm_gmtoff) >= 86_400:  # datetime would raise ValueError, perhaps only after a send
+        zone = ConfigurationError(f"TZ must be less than a day from UTC, not {quote(os.environ.get('TZ', ''))}")
+        return report(zone, context, arguments)
+    try:
+        with context.stack, build().make_context("msgctl", list(arguments), obj=context) as ctx:
+            result = ctx.command.invoke(ctx)
+            if result is None:
+                return 0
+            context.printer.print(result)
+            is_told = False
+            if isinstance(result, OwnResult) and context.options.format is Format.TABLE and context.stdout.isatty():
+                is_told = result.view == "doctor"
+                if result.empty and not result.documents:
+                    context.note(result.empty)
+            codes = [failure.exit_code if is_told else report(failure, context) for failure in result.failures]
+            return codes[0] if codes else 0
+    except typer.Exit as exit_:
+        return exit_.exit_code
+    except MsgctlError as error:
+        return report(error, context, arguments)
+    except typer.TyperException as error:
+        return report(usage_error(error), context, arguments)
+    except (KeyboardInterrupt, typer.Abort, EOFError):
+        abandon(context.stdout)
+        interrupted = Interrupted("Interrupted")
+        if context.carried_out:
+            interrupted = Interrupted("Interrupted after the request was carried out", _not_again(context))
+        return report(interrupted, context, arguments)
+    except Exception as error:  # noqa: BLE001 (a traceback may leak request data)
+        return report(unexpected(error), context, arguments)
+
+
+def _not_again(context: Context) -> str | None:
+    """Return the advice after a request whose result was lost; a job has no operation of its own."""
+    return NOT_AGAIN.get(context.operation.effect if context.operation else Effect.SENDS)

@@ -1,0 +1,194 @@
+"""The process of a run: its signals and standard streams.
+
+The standard streams work to the end of a run: a closed pipe or a full disk must not stop it between a request and its
+exit code. SIGINT (Ctrl-C), SIGTERM (kill) and SIGHUP (the terminal was closed) ask it to stop.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+# --- signals
+
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SOON = 0.01
+"""Seconds after which an interrupt that Python could not raise is raised again."""
+
+
+@contextmanager
+def signals_handled_by(handler: Callable[[int, Any], object], *, also_ignored: bool = False) -> Iterator[None]:
+    """Handle the stopping signals with ``handler`` in the block.
+
+    A signal that was ignored before (by nohup, or by a shell for a background command) stays ignored, unless
+    ``also_ignored``. Outside the main thread, where Python cannot set handlers, nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {each: signal.getsignal(each) for each in STOPPING}
+    try:
+        for each in STOPPING:
+            if also_ignored or before[each] is not signal.SIG_IGN:
+                signal.signal(each, handler)
+        yield
+    finally:
+        for each in STOPPING:
+            signal.signal(each, before[each])
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise KeyboardInterrupt in the block at the first stopping signal; a second one ends the process at once.
+
+    The exception has the signal as its argument. After the block the exit code is known, so signals are ignored.
+    """
+    sys.unraisablehook = _unraisable
+    try:
+        for each in STOPPING:
+            if signal.getsignal(each) is not signal.SIG_IGN:
+                signal.signal(each, _interrupt)
+        yield
+    finally:
+        for each in STOPPING:
+            signal.signal(each, signal.SIG_IGN)
+
+
+def _interrupt(number: int, _frame: object) -> NoReturn:
+    for each in STOPPING:
+        if signal.getsignal(each) is _interrupt:
+            signal.signal(each, signal.SIG_DFL)
+    raise KeyboardInterrupt(number)
+
+
+def _unraisable(unraisable: UnraisableHookArgs) -> None:
+    """Interrupt again if an interrupt came where Python cannot raise it, and print no traceback.
+
+    Callbacks of the import system are such a place: they would print the interrupt and drop it.
+    """
+    if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+        return
+    signal.signal(signal.SIGALRM, _interrupt)
+    signal.setitimer(signal.ITIMER_REAL, _SOON)
+
+
+# --- standard streams
+
+
+class Sink(io.FileIO):
+    """A file descriptor to write to. An error is stored in ``fault`` instead of raised; later output is dropped."""
+
+    fault: OSError | None = None
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        while self.fault is None:
+            try:
+                written: int | None = super().write(data)
+            except OSError as error:
+                self.fault = error
+            else:
+                if written is not None:
+                    return written
+                select.select([], [self], [])  # another process made the descriptor non-blocking
+        return memoryview(data).nbytes
+
+
+class InputStream(io.FileIO):
+    """A file descriptor to read from that waits for data even if it is non-blocking."""
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        while (count := super().readinto(buffer)) is None:
+            select.select([self], [], [])  # another process made the descriptor non-blocking
+        return count
+
+
+def standard_streams() -> tuple[TextIO, TextIO, TextIO]:
+    """Return standard input, output and error of this process, and set them in ``sys``.
+
+    A closed one (``>&-``) reads as empty and accepts everything. Its number stays in use, so that no connection or
+    file opened later becomes standard output. Characters that an encoding lacks are written as escapes, or in the same
+    width on a terminal.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 (open to the end)
+    locale = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "")
+    for name in ("stdin", "stdout", "stderr"):
+        stream: TextIO = getattr(sys, name)
+        if stream is not getattr(sys, f"__{name}__"):
+            continue  # a caller has replaced it
+        if name == "stdin":
+            reader = io.BufferedReader(InputStream(stream.fileno(), "rb", closefd=False))
+            sys.stdin = io.TextIOWrapper(reader, encoding=stream.encoding, errors=stream.errors)
+            continue
+        writer = io.BufferedWriter(Sink(stream.fileno(), "wb", closefd=False))
+        is_terminal = stream.isatty()
+        # Python writes UTF-8 in a C locale, which such a terminal does not show; pipes keep it.
+        encoding = "ascii" if is_terminal and locale in ("C", "POSIX") else stream.encoding
+        errors = "msgctl" if is_terminal else "backslashreplace"
+        setattr(sys, name, io.TextIOWrapper(writer, encoding=encoding, errors=errors, line_buffering=is_terminal))
+    return sys.stdin, sys.stdout, sys.stderr
+
+
+def fault_of(stream: TextIO) -> OSError | None:
+    """Return the error of the first write that failed, if any."""
+    raw = getattr(getattr(stream, "buffer", None), "raw", None)
+    return raw.fault if isinstance(raw, Sink) else None
+
+
+def abandon(stream: TextIO) -> None:
+    """Drop unwritten output when a run is interrupted.
+
+    A reader that does not read must not delay the end, and output in progress would be written twice.
+    """
+    raw = getattr(getattr(stream, "buffer", None), "raw", None)
+    if isinstance(raw, Sink) and raw.fault is None:
+        raw.fault = BrokenPipeError()
+
+
+def has_reader(stream: TextIO) -> bool:
+    """Return whether a stream may still have a reader; false for a pipe closed at the other end."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):
+        return True
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return not any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+_ASCII = {
+    **dict(zip("✓✗○●–·→…━╸╺─│╭╮╰╯", "+xo*-,>.===-|++++", strict=True)),
+    **dict.fromkeys("█▉▊▋▌▍▎▏", "#"),
+    **dict.fromkeys("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "*"),
+}
+"""One ASCII character for each sign, so that the layout stays the same in a locale without them."""
+
+
+def _stand_in(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Return the ASCII for one of msgctl's signs, and question marks as wide as any other character."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    char = error.object[error.start]
+    if char in _ASCII:
+        return _ASCII[char], error.start + 1
+    from rich.cells import cell_len
+
+    return "?" * cell_len(char), error.start + 1
+
+
+codecs.register_error("msgctl", _stand_in)

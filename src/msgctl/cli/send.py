@@ -1,0 +1,257 @@
+"""One request of a command: its dry run, its history, and sending it at most once per key."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgctl import operations, phones, recipients
+from msgctl import values as checks
+from msgctl.cli.context import Context
+from msgctl.cli.options import Numbers, SendOptions, WaitOptions
+from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, OutcomeUnknownError, RefusedError, UsageError
+from msgctl.http import request
+from msgctl.http.request import Value
+from msgctl.http.response import Response, attached, check
+from msgctl.http.response import read as read_response
+from msgctl.jsontext import ShapeError, load_json
+from msgctl.operations import Effect, Operation
+from msgctl.output.result import Document, Format, OwnResult, Result, ServiceResult
+from msgctl.storage import files
+from msgctl.text import clean, plural, some_of, timestamp
+
+if TYPE_CHECKING:
+    from msgctl.history import once
+
+Values = Mapping[str, Value]
+
+NO_WAIT = WaitOptions()
+
+
+def send_message(
+    context: Context,
+    operation: Operation,
+    values: Values,
+    options: SendOptions,
+    wait: WaitOptions = NO_WAIT,
+    body: bytes | None = None,
+    *,
+    numbers: Numbers,
+) -> Result:
+    """Perform an operation that sends, at most once per key; with --wait, also track its messages.
+
+    The phones were read like ``numbers``. Raises UsageError for numbers that have opted out.
+    """
+    if options.resend_unknown and options.once is None:
+        raise UsageError("--resend-unknown needs --once KEY")
+    for name, value in (("--max-wait", wait.max_wait), ("--until", wait.until)):
+        if value and not wait.wait:
+            raise UsageError(f"{name} needs --wait")
+    until = [checks.short_text(state, "--until") for state in wait.until or ()]
+    seconds = checks.seconds(wait.max_wait or "300", "--max-wait", most=31 * 86400) if wait.wait else 0.0
+    to = people = request.build(operation, values, body).phones
+    if body is not None or numbers.no_number_check:
+        reader = phones.Reader(numbers.known(context))
+        people = [phone and reader.international(phone) for phone in to]
+    if not options.ignore_optout and files.has_optouts():
+        _refuse_optouts([phone for phone in (*to, *people) if phone])
+    if options.once is None or context.options.dry_run:
+        result = run(context, operation, values, body, people)
+    else:
+        result = _send_once(context, operation, values, body, options, people)
+    if not wait.wait or not isinstance(result, ServiceResult):
+        return result
+    from msgctl.cli.tracking import undelivered
+
+    context.printer.print(result)
+    return ServiceResult([], failures=[*result.failures, *undelivered(context, result.outcomes, seconds, until)])
+
+
+def run(
+    context: Context,
+    operation: Operation,
+    values: Values,
+    body: bytes | None = None,
+    people: Sequence[str | None] = (),
+) -> ServiceResult | OwnResult:
+    """Make the request of an operation and return its result; in a dry run, describe the request instead.
+
+    ``people`` are the international numbers of the recipients if a job must not repeat the message to them.
+    """
+    built = request.build(operation, values, body)  # usage errors come before those of the profile
+    check_fields(context, operation)
+    if context.options.dry_run:
+        return described([built.described(context.profile.base_url)])
+    return perform(context, operation, values, body, people)
+
+
+def perform(
+    context: Context,
+    operation: Operation,
+    values: Values,
+    body: bytes | None = None,
+    people: Sequence[str | None] = (),
+) -> ServiceResult:
+    """Make a request; if it sends something or blocks a number, record it in the history (see `run`)."""
+    client = context.client  # before anything is recorded: there may be no credential
+    if operation.effect is Effect.READS:
+        any_json = context.options.format is Format.JSON and not context.options.fields
+        return ServiceResult([client.send(operation, values, body=body, any_json=any_json)], values=values)
+    if operation.effect is Effect.CHANGES and operation is not operations.BLOCK_PHONE:
+        response = client.send(operation, values, body=body)
+        context.carried_out = True
+        return ServiceResult([response], values=values)
+    from msgctl.history.store import Contact, Send, message_of, recorded
+
+    def warn(error: ConfigurationError) -> None:
+        context.warn(f"Not recorded in the history: {error.message}." + (f"\n{error.hint}" if error.hint else ""))
+
+    sent_request = request.build(operation, values, body)
+    profile, to = context.profile, sent_request.phones
+    message = message_of(operation, values, body)
+    sent = Send(timestamp(context.clock(), "milliseconds"), profile.name, profile.base_url, operation.name, message)
+    contact = None
+    if people:
+        since = timestamp(context.clock() - operations.REPEAT_SECONDS, "milliseconds")
+        contact = Contact(profile.account, _digest(operation, values, body), people, since)
+    if profile.keep_days is not None:
+        from msgctl.history.retention import delete_old
+
+        delete_old(profile, context.clock, context.warn)
+    with (
+        context.permitted(operation, values, to) as settle,
+        recorded(sent, to, warn, is_kept=profile.history, contact=contact) as kept,
+    ):
+        response = client.send(operation, values, body=body)
+        context.carried_out = True
+        result = judged(sent_request, response, values)
+        kept.entries = [*result.outcomes, *recipients.unclaimed(operation, response.document, to)]
+        if any(each.outcome == recipients.UNKNOWN for each in result.outcomes):
+            kept.response = response.body.decode(errors="replace")
+        settle(kept.entries)
+    return result
+
+
+def _digest(operation: Operation, values: Values, body: bytes | None) -> bytes:
+    """Return the digest of a message; it is the same in a job."""
+    if body is None:
+        content = {name: values[name] for name in ("sms", "message", "body") if name in values}
+    else:
+        content = {name: value for name, value in json.loads(body).items() if name != "phone"}
+    return operations.message_digest(operation, values, json.dumps(content))
+
+
+def described(documents: Sequence[Document]) -> OwnResult:
+    """Return descriptions of requests as a result, with columns such as ``headers.Accept`` and ``form.phone``."""
+    columns = dict.fromkeys(
+        f"{name}.{inner}" if inner else name
+        for document in documents
+        for name, value in document.items()
+        for inner in (value if isinstance(value, dict) else [""])
+    )
+    shown = documents[0] if len(documents) == 1 else documents
+    return OwnResult(shown, tuple(columns), view="request")
+
+
+def check_fields(context: Context, operation: Operation) -> None:
+    """Check --fields before anything is sent. Raises UsageError."""
+    if context.options.fields:
+        from msgctl.output import fields
+
+        record = operation.record
+        context.check_fields((*fields.of_record(record), *(field.name for field in record.fields)))
+
+
+def judged(sent: request.Request, response: Response, values: Values) -> ServiceResult:
+    """Return the result of a send: the recipients that are refused or not mentioned decide its exit code."""
+    found = recipients.outcomes(sent.operation, response.document, sent.phones, is_own_body=sent.is_own_body)
+    named: dict[str, list[str]] = {}
+    for each in found:
+        status = f" [{clean(each.status)}]" if each.status else ""
+        named.setdefault(each.outcome, []).append((each.phone or "the message") + status)
+    failures: list[MsgctlError] = []
+    if unknown := named.get(recipients.UNKNOWN):
+        what = f"The response does not say whether {some_of(unknown)} {'was' if len(unknown) == 1 else 'were'} accepted"
+        failures = [OutcomeUnknownError(what, check(sent), **response.attached())]
+    elif refused := named.get(recipients.REFUSED):
+        what = f"The service refused {some_of(refused)} ({len(refused)} of {plural(len(found), 'recipient')})"
+        failures = [ConditionError(what, reason="not_accepted", **response.attached())]
+    return ServiceResult([response], outcomes=found, values=values, failures=failures)
+
+
+def _refuse_optouts(numbers: Sequence[str]) -> None:
+    from msgctl.history import optouts
+
+    if found := optouts.among(numbers):
+        who = f"{found[0]} has" if len(found) == 1 else f"{', '.join(found)} have"
+        fix = f"msgctl optout remove {' '.join(found)}"
+        raise UsageError(f"{who} opted out of messages", f"To send anyway, add --ignore-optout, or run: {fix}")
+
+
+# --- once
+
+
+def _send_once(
+    context: Context,
+    operation: Operation,
+    values: Values,
+    body: bytes | None,
+    options: SendOptions,
+    people: Sequence[str | None],
+) -> ServiceResult:
+    """Send unless it was done under the key. The key is free again if nothing can have been sent.
+
+    ``people`` are those of `perform`.
+    """
+    from msgctl.history import once
+
+    request.build(operation, values, body)  # usage errors come before those of the profile
+    check_fields(context, operation)
+    wanted = once.fingerprint(operation.name, values, body)
+    key = once.check_key(options.once or "")
+    account, is_resent = context.profile.account, options.resend_unknown
+    with once.reserved(account, key, wanted, now=context.clock(), resend_unknown=is_resent) as reservation:
+        if reservation.earlier is not None:
+            context.note("Nothing was sent: this key was used before. This is the earlier result.")
+            return _earlier(operation, values, body, reservation.earlier)
+        try:
+            result = perform(context, operation, values, body, people)
+        except MsgctlError as error:
+            stored = None
+            if not (error.nothing_sent or isinstance(error, RefusedError)):
+                body_text = error.body.encode() or None
+                stored = once.StoredResult(5, error.http_status, body_text, error.message, error.hint or "")
+            _settle(context, reservation, stored)
+            raise
+        except KeyboardInterrupt:  # the client raises Interrupted; this came before its request or after it
+            if not context.carried_out:
+                _settle(context, reservation, None)
+            raise
+        sent = result.responses[0]
+        stored = once.StoredResult(recipients.exit_code(result.outcomes), sent.http_status, sent.body)
+        _settle(context, reservation, stored)
+        return result
+
+
+def _settle(context: Context, reservation: "once.Reservation", result: "once.StoredResult | None") -> None:
+    """Store a result; None frees the key. If that fails, later calls with the key say that the outcome is unknown."""
+    try:
+        if result is None:
+            reservation.release()
+        else:
+            reservation.settle(result)
+    except ConfigurationError as error:
+        context.warn(f"The result is not stored under --once: {error.message}.")
+
+
+def _earlier(operation: Operation, values: Values, body: bytes | None, earlier: "once.StoredResult") -> ServiceResult:
+    """Return the result of an earlier call as it was. Raises OutcomeUnknownError if it is unknown."""
+    content = earlier.body or b""
+    if not earlier.what and earlier.http_status is not None:
+        sent = request.build(operation, values, body)
+        return judged(sent, read_response(sent, content, earlier.http_status), values)
+    try:
+        document = load_json(content)
+    except ShapeError:
+        document = None
+    said = {} if earlier.http_status is None else attached(earlier.http_status, content, document)
+    raise OutcomeUnknownError(earlier.what, earlier.hint or None, **said)

@@ -1,0 +1,183 @@
+"""Track messages until their delivery state is final."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from typing import NamedTuple
+
+from msgctl import operations as ops
+from msgctl import recipients
+from msgctl.cli.context import Context
+from msgctl.delivery import is_delivered, is_final, reaches
+from msgctl.errors import ConditionError, ConfigurationError, Interrupted, MsgctlError, UsageError
+from msgctl.http.response import Response
+from msgctl.recipients import ACCEPTED, RecipientOutcome
+from msgctl.text import plural, shorten, some_of
+from msgctl.values import quote
+
+
+class Target(NamedTuple):
+    """A message id and the recipients who share it, if they are known."""
+
+    id: str
+    phones: Sequence[str] = ()
+
+    def states(self, response: Response) -> list[str | None]:
+        """Return the state of each recipient, or of each message in the response if the recipients are not known."""
+        messages = response.document.get("data", ())
+        if self.phones:
+            return recipients.states(messages, self.phones)
+        return [None if message.get("state") is None else str(message["state"]) for message in messages] or [None]
+
+
+class Seen(NamedTuple):
+    """The ``latest`` response, its ``states`` or the failure of each message, by message id."""
+
+    latest: dict[str, Response]
+    states: dict[str, list[str | None]]
+    failures: dict[str, MsgctlError]
+
+
+NOT_OF_ONE_MESSAGE = (ConfigurationError, Interrupted, UsageError)
+"""Errors that affect every message."""
+LAST_CHECK = 1.0
+"""Seconds that a check may take once the time is over."""
+
+
+def undelivered(
+    context: Context, sent: Sequence[RecipientOutcome], max_wait: float, until: Sequence[str] = ()
+) -> list[MsgctlError]:
+    """Track the accepted messages until every state is final or wanted. Return an error if some are not delivered."""
+    accepted = [each for each in sent if each.outcome == ACCEPTED]
+    phones: dict[str, list[str]] = {}
+    for each in accepted:
+        if each.id:
+            phones.setdefault(each.id, []).extend([each.phone] if each.phone else [])
+    seen = Seen({}, {}, {})
+    targets = [Target(*each) for each in phones.items()]
+    follow(context, targets, seen, max_wait, until=until)
+    states: dict[tuple[str | None, str | None], str | None] = {}
+    for target in targets:
+        found = seen.states.get(target.id, ())
+        states |= {(target.id, phone): state for phone, state in zip(target.phones or (None,), found, strict=False)}
+    missing = []
+    for each in accepted:
+        state = states.get((each.id, each.phone))
+        if state is None or not (is_delivered(state) or any(reaches(state, wanted) for wanted in until)):
+            missing.append(f"{each.phone or 'the message'} [{shorten(state or 'state unknown', 60)}]")
+    if not missing:
+        if accepted and not until:
+            context.note("The message was delivered." if len(accepted) == 1 else "All messages were delivered.")
+        return []
+    what = f"Not delivered to {some_of(missing)} ({len(missing)} of {plural(len(accepted), 'accepted message')})"
+    error = next(iter(seen.failures.values()), None)
+    why = f"The first failure: {error.message}. " if error else ""
+    hint = f"{why}To check again: {context.printer.program} state get --last"
+    return [ConditionError(what, hint, reason="not_delivered")]
+
+
+def follow(
+    context: Context,
+    targets: Sequence[Target],
+    seen: Seen,
+    max_wait: float,
+    interval: float = 2.0,
+    until: Sequence[str] = (),
+) -> None:
+    """Poll until each message is in a state of ``until`` or in a final state, or until the deadline.
+
+    Poll once more at the deadline.
+    """
+    deadline = context.monotonic() + max_wait
+    wanted = " or ".join(shorten(state, 40) for state in until) or "a final state"
+    waiting, is_last, display = list(targets), False, None
+    with ExitStack() as stack:
+        stack.callback(lambda: learn(context, targets, seen.latest))
+        if context.printer.shows_verdicts and not context.options.verbose:
+            from msgctl.output.progress import StateProgress
+
+            color, clock = context.screen(context.stderr).color, context.monotonic
+            ids = [each.id for each in targets]
+            display = StateProgress(context.stderr, color=color, ids=ids, max_wait=max_wait, monotonic=clock)
+            stack.enter_context(display)
+        while waiting and not is_last:
+            is_last = context.monotonic() >= deadline
+            for target in [*waiting]:
+                left = deadline - context.monotonic()
+                try:
+                    response = context.client.send(ops.MESSAGES_STATE, {"id": target.id}, timeout=max(left, LAST_CHECK))
+                except NOT_OF_ONE_MESSAGE:
+                    raise
+                except MsgctlError as error:
+                    if not error.retryable:
+                        seen.failures[target.id] = error
+                        waiting.remove(target)
+                        continue
+                    say = display.say if display else context.note
+                    say(f"{shorten(target.id, 60)}: {error.message}; trying again")
+                    if context.monotonic() >= deadline:
+                        break  # the service does not respond, and the time is over
+                    continue
+                states = target.states(response)
+                if seen.states.get(target.id) != states and not display:
+                    context.note(f"{shorten(target.id, 60)}: {shorten(_in_words(states), 60)}")
+                seen.states[target.id], seen.latest[target.id] = states, response
+                is_wanted = all(_is_wanted(state, until) for state in states)
+                if is_wanted or all(state and (is_final(state) or _is_wanted(state, until)) for state in states):
+                    waiting.remove(target)
+                    if not is_wanted:
+                        what = f"Message {quote(target.id)} ended as {quote(_in_words(states))}, not {wanted}"
+                        seen.failures[target.id] = ConditionError(what, reason="other_state", **response.attached())
+            if display:
+                display.show({key: _in_words(states) for key, states in seen.states.items()}, len(waiting))
+            if waiting and not is_last:
+                context.sleep(max(0.0, min(interval, deadline - context.monotonic())))
+    seen.failures.update({each.id: _late(context, each.id, seen, wanted) for each in waiting})
+
+
+def _is_wanted(state: str | None, until: Sequence[str]) -> bool:
+    """Return whether a state is in ``until``, or is final if ``until`` is empty."""
+    return state is not None and (any(reaches(state, each) for each in until) if until else is_final(state))
+
+
+def _in_words(states: Sequence[str | None]) -> str:
+    return ", ".join(dict.fromkeys(state or "missing" for state in states))
+
+
+def _late(context: Context, id: str, seen: Seen, wanted: str) -> ConditionError:
+    """Return the error for a message that is not in a state wanted when the time is over."""
+    now = _in_words(seen.states.get(id, [])) or "unknown"
+    what = f"Message {quote(id)} did not reach {wanted} in time (now: {shorten(now, 60)})"
+    said = seen.latest[id].attached() if id in seen.latest else {}
+    hint = f"Check again later: {context.printer.program} state get {shorten(id, 60)}"
+    return ConditionError(what, hint, reason="state_not_reached", **said)
+
+
+def learn(context: Context, targets: Iterable[Target], responses: Mapping[str, Response]) -> None:
+    """Store delivery states in the history. Errors are not reported, because the command does not depend on it."""
+    learned: list[tuple[str, str | None, str]] = []
+    for target in targets:
+        if (response := responses.get(target.id)) is None:
+            continue
+        states = target.states(response)
+        learned += [(target.id, phone, state) for phone, state in zip(target.phones, states, strict=False) if state]
+        if not target.phones and len(found := {state for state in states if state}) == 1:
+            learned += [(target.id, None, state) for state in found]
+        learned += [
+            (str(message["id"]), None, str(message["state"]))
+            for message in response.document.get("data", ())
+            if message.get("state") is not None and str(message["id"]) != target.id
+        ]
+    if not learned or not context.profile.history:
+        return
+    from msgctl.history.store import reading
+
+    with suppress(ConfigurationError), reading() as history:
+        if history is not None:
+            history.learn(learned)
+
+
+def named(id: str, error: MsgctlError) -> MsgctlError:
+    """Return an error that names the message it is about."""
+    if not isinstance(error, ConditionError):
+        error.what = f"Message {quote(id)}: {error.what}"
+    return error

@@ -1,0 +1,35 @@
+"""`msgctl doctor`: diagnose problems."""
+
+from __future__ import annotations
+
+from msgctl.cli.context import Context
+from msgctl.cli.tree import HELP, command, group
+from msgctl.errors import MsgctlError
+from msgctl.operations import Effect
+from msgctl.output.result import OwnResult
+
+app = group("")
+
+
+@command(
+    app,
+    "doctor",
+    "msgctl doctor",
+    "msgctl doctor --json",
+    "msgctl doctor --dry-run",
+    effect=Effect.READS,
+    panel=HELP,
+)
+def doctor(context: Context) -> OwnResult:
+    """Diagnose problems and suggest fixes.
+
+    It checks the program, the profile and its file, the connection to the service, and then the credentials, by reading
+    the balance. --timeout limits each step; --dry-run skips the checks that need the network.
+
+    The exit code is the one that a request would fail with, or 0 if no check failed.
+    """
+    from msgctl.doctor import FIELDS, Doctor
+
+    context.check_fields(FIELDS)
+    failures: list[MsgctlError] = []
+    return OwnResult(Doctor(context, failures).examine(), FIELDS, view="doctor", failures=failures)

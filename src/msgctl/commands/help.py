@@ -1,0 +1,77 @@
+"""The commands that explain msgctl: help, commands, completion, version."""
+
+from typing import Annotated, Any
+
+import typer
+
+from msgctl import __version__, values
+from msgctl.cli.tree import HELP, command, group
+from msgctl.output.result import Format, OwnResult, TextResult
+
+COLUMNS = ("name", "effect", "summary")
+"""The columns of `msgctl commands`."""
+
+app = group("")
+
+
+@command(app, "help", "msgctl help", "msgctl help sms send", panel=HELP)
+def help(  # noqa: A001
+    ctx: typer.Context,
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[COMMAND]...", help="The command, such as 'sms send'.")
+    ] = None,
+) -> None:
+    """Show help for a command."""
+    root: Any = ctx.find_root()
+    with root.command.make_context(root.info_name, [*(command or ()), "--help"], obj=root.obj) as below:
+        root.command.invoke(below)
+
+
+@command(app, "version", "msgctl version", panel=HELP)
+def version(ctx: typer.Context) -> TextResult:
+    """Show the version; `msgctl --version` does the same."""
+    ctx.obj.check_fields(())
+    return TextResult(f"msgctl {__version__}\n", {"version": __version__})
+
+
+@command(app, "commands", "msgctl commands", "msgctl commands --json", panel=HELP)
+def commands(ctx: typer.Context) -> OwnResult:
+    """Describe every command, its options and its output.
+
+    With --json, a program that knows only this description can use all of msgctl. `effect` says what a command does to
+    the service: it reads, changes or sends something; a local command makes no request.
+    """
+    from msgctl.reference.description import describe, document
+
+    context = ctx.obj
+    description = document(describe(ctx.find_root().command))
+    listed = description["commands"]
+    context.check_fields(listed[0])
+    if context.options.format is Format.JSON and not context.options.fields:
+        return OwnResult(description, ())
+    return OwnResult(listed, COLUMNS)
+
+
+@command(
+    app,
+    "completion",
+    'eval "$(msgctl completion bash)"',
+    "msgctl completion zsh",
+    "msgctl completion fish | source",
+    panel=HELP,
+)
+def completion(
+    ctx: typer.Context, shell: Annotated[str, typer.Argument(metavar="SHELL", help="The shell: bash, zsh or fish.")]
+) -> TextResult:
+    """Print the shell completion script.
+
+    Load it with eval in bash and zsh, and with source in fish. `man msgctl-completion` shows how to install it.
+    """
+    from msgctl.reference import completions
+    from msgctl.reference.description import describe
+
+    context = ctx.obj
+    name = values.choice(shell, list(completions.FILES), "shell")
+    context.check_fields(())
+    script = completions.script(name, describe(ctx.find_root().command))
+    return TextResult(script, {"shell": name, "script": script})

@@ -1,0 +1,153 @@
+"""`msgctl state`: delivery states of SMS and calls."""
+
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+import typer
+
+from msgctl import operations as ops
+from msgctl import values
+from msgctl.cli.context import Context
+from msgctl.cli.send import check_fields, described
+from msgctl.cli.tracking import NOT_OF_ONE_MESSAGE, Seen, Target, follow, learn, named
+from msgctl.cli.tree import command, group
+from msgctl.errors import (
+    Interrupted,
+    MsgctlError,
+    UnreadableError,
+    UsageError,
+)
+from msgctl.http.request import build
+from msgctl.http.response import Response
+from msgctl.output.result import Format, OwnResult, ServiceResult
+from msgctl.recipients import REFUSED
+from msgctl.values import quote
+
+app = group("Check the delivery state of SMS and calls.")
+
+
+class MessageIds(NamedTuple):
+    """Which messages to look up."""
+
+    id: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Message IDs, as printed when you sent the message.")
+    ] = None
+    last: Annotated[bool, typer.Option("--last", help="Use the last message this profile sent from this machine.")] = (
+        False
+    )
+
+    def targets(self, context: Context) -> list[Target]:
+        """Return the messages, each id once, after a check of --fields."""
+        if self.id and self.last:
+            raise UsageError("Use either --last or IDs, not both")
+        if not self.id and not self.last:
+            raise UsageError("ID is missing", "Give message IDs, or --last.")
+        ids = dict.fromkeys(values.short_text(text, "ID") for text in self.id or ())
+        found = [Target(each) for each in ids] or _last_targets(context)
+        check_fields(context, ops.MESSAGES_STATE)
+        return found
+
+
+@command(
+    app,
+    "get",
+    "msgctl state get 8f3c2a71",
+    "msgctl state get --last",
+    "msgctl state get 8f3c2a71 8f3c2a72 --json",
+    performs=ops.MESSAGES_STATE,
+)
+def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
+    """Show the delivery state of each message."""
+    targets = messages.targets(context)
+    if context.options.dry_run:
+        return _described(context, targets)
+    is_json = context.options.format is Format.JSON and not context.options.fields
+    got: dict[str, Response] = {}
+    failures: list[MsgctlError] = []
+    for target in targets:
+        try:
+            response = context.client.send(ops.MESSAGES_STATE, {"id": target.id}, any_json=is_json)
+        except NOT_OF_ONE_MESSAGE as error:
+            failures.append(error)
+            break
+        except MsgctlError as error:
+            failures.append(named(target.id, error))
+            continue
+        if response.document.get("data") == []:
+            failures.append(_without_state(target.id, response))
+        if is_json or response.document["data"]:
+            got[target.id] = response
+    learn(context, targets, got)
+    return ServiceResult(list(got.values()), len(targets), failures=failures)
+
+
+@command(
+    app,
+    "watch",
+    "msgctl state watch 8f3c2a71",
+    "msgctl state watch --last",
+    "msgctl state watch 8f3c2a71 --until delivered --interval 5 --max-wait 600",
+    performs=ops.MESSAGES_STATE,
+)
+def watch(
+    context: Context,
+    messages: MessageIds,
+    until: Annotated[
+        list[str] | None,
+        typer.Option("--until", metavar="STATE", help="State to wait for (repeatable); any final state if omitted."),
+    ] = None,
+    interval: Annotated[str, typer.Option("--interval", metavar="S", help="Seconds between checks.")] = "2",
+    max_wait: Annotated[str, typer.Option("--max-wait", metavar="S", help="Maximum seconds to wait.")] = "300",
+) -> ServiceResult | OwnResult:
+    """Wait until each message reaches a state; exit 6 if one does not."""
+    states = [values.short_text(state, "--until") for state in until or []]
+    pause = values.seconds(interval, "--interval")
+    most = values.seconds(max_wait, "--max-wait", most=31 * 86400)
+    targets = messages.targets(context)
+    if context.options.dry_run:
+        return _described(context, targets)
+    seen, failures = Seen({}, {}, {}), list[MsgctlError]()
+    try:
+        follow(context, targets, seen, most, pause, states)
+    except NOT_OF_ONE_MESSAGE as error:
+        failures.append(error)
+    except KeyboardInterrupt:
+        failures.append(Interrupted("Interrupted"))
+    failures += [named(each.id, seen.failures[each.id]) for each in targets if each.id in seen.failures]
+    is_json = context.options.format is Format.JSON
+    shown = [each for each in seen.latest.values() if is_json or each.document["data"]]
+    return ServiceResult(shown, len(targets), failures=failures)
+
+
+def _described(context: Context, targets: Sequence[Target]) -> OwnResult:
+    base_url = context.profile.base_url
+    return described([build(ops.MESSAGES_STATE, {"id": each.id}).described(base_url) for each in targets])
+
+
+def _without_state(id: str, response: Response) -> UnreadableError:
+    """Return the error for an empty list of messages."""
+    what = f"Message {quote(id)} has no state yet, or the service does not know it"
+    return UnreadableError(what, "Check the ID, or try again a little later.", **response.attached())
+
+
+def _last_targets(context: Context) -> list[Target]:
+    """Return the messages of the profile's last send, without refused recipients."""
+    from msgctl.history.store import SECONDS, reading
+
+    profile = context.profile
+    with reading() as history:
+        entries = [] if history is None else history.last(profile.name, profile.base_url)
+    phones: dict[str, list[str]] = {}
+    accepted = [entry for entry in entries if entry["outcome"] != REFUSED] or entries
+    for entry in accepted:
+        if entry["id"]:
+            phones.setdefault(entry["id"], []).extend([entry["phone"]] if entry["phone"] else [])
+    if phones:
+        return [Target(*each) for each in phones.items()]
+    why = f"the history of this machine has no message of profile {profile.name}"
+    if not profile.history:
+        why += ", which says history = false"
+    for last in entries[:1]:
+        time = f"{last['time'][:SECONDS]}Z"
+        why = f"the last message ({last['command']}, {time}) has no ID; its outcome is {last['outcome']}"
+    raise UsageError(f"--last: {why}", "Give the ID of each message; msgctl history lists earlier ones.")
