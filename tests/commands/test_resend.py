@@ -279,7 +279,7 @@ main()
         ("resends", "hand_over"),
         ("importer.Importer", "finish"),
         ("resends", "begin"),
-        ("bulk.job_progress", "delete_old"),
+        ("bulk.foreground", "delete_old"),
     ],
 )
 def test_a_resend_that_was_killed_anywhere(
