@@ -12,8 +12,6 @@ from support.names import know_no_names
 from support.service import Service, respond
 from support.tool import Tool
 
-pytestmark = pytest.mark.every_set
-
 COMMANDS = {
     "sms bulk": ("-m", "Hello {name}"),
     "call bulk": ("-m", "Hello {name}", "--voice", "Mia"),
@@ -42,6 +40,7 @@ def broken(home: Path) -> str:
 # --- dry run
 
 
+@pytest.mark.every_set
 @each_command
 def test_a_dry_run_reads_the_balance_and_stops(
     command: str, customers: str, jobs: Jobs, service: Service, home: Path
@@ -79,6 +78,7 @@ def test_a_dry_run_reads_the_balance_and_stops(
     }
 
 
+@pytest.mark.every_set
 def test_the_summary_has_the_credits_by_country_and_the_most_expensive_message(
     home: Path, tool: Tool, service: Service
 ) -> None:
@@ -99,6 +99,7 @@ def test_the_summary_has_the_credits_by_country_and_the_most_expensive_message(
     assert long.strip() in tool("sms", "bulk", file, *SMS).err, "a pipe is not folded"
 
 
+@pytest.mark.every_set
 def test_the_summary_comes_before_the_first_request(customers: str, jobs: Jobs, service: Service) -> None:
     service.always(accepting(service, balance=2))
     done = jobs.sms(customers, "--yes")
@@ -161,6 +162,7 @@ def test_a_dry_run_lists_invalid_rows(
     assert (service.received, files(home)) == ([], [])
 
 
+@pytest.mark.every_set
 def test_skip_invalid_exits_with_0_if_all_others_are_accepted(broken: str, jobs: Jobs, service: Service) -> None:
     service.always(accepting(service))
     job = jobs.send(broken, "--skip-invalid", text="Hello {name}", code=0)
@@ -297,6 +299,7 @@ def test_without_a_terminal_yes_is_needed(
     assert (sends(service), files(home)) == ([], [])
 
 
+@pytest.mark.every_set
 @pytest.mark.parametrize(("option", "lines"), [("--json", 1), ("--quiet", 2)])
 def test_the_summary_is_for_a_person_who_is_asked(
     option: str, lines: int, customers: str, jobs: Jobs, service: Service
@@ -316,6 +319,7 @@ def test_any_answer_except_yes_cancels(answer: str, customers: str, jobs: Jobs, 
     assert files(home) == []
 
 
+@pytest.mark.every_set
 @pytest.mark.parametrize(
     ("command", "question", "answer"),
     [

@@ -37,8 +37,6 @@ from support.leaks import files_with_key
 from support.service import Behaviour, Service, drop, respond
 from support.tool import Tool
 
-pytestmark = pytest.mark.every_set
-
 BALANCE = respond({"status": 1000})
 
 
@@ -59,6 +57,7 @@ def without_credentials(pairs: list[tuple[str, str]]) -> dict[str, str]:
 # --- requests
 
 
+@pytest.mark.every_set
 @pytest.mark.parametrize(("options", "sizes"), [((), [100, 100, 50]), (("--batch-size", "60"), [60, 60, 60, 60, 10])])
 def test_recipients_of_one_text_share_requests(
     options: tuple[str, ...], sizes: list[int], jobs: Jobs, service: Service, home: Path
@@ -70,6 +69,7 @@ def test_recipients_of_one_text_share_requests(
     assert jobs.shown(job)["requests"] == len(sizes)
 
 
+@pytest.mark.every_set
 @pytest.mark.parametrize(
     ("line", "path", "form", "query", "body"),
     [
@@ -134,6 +134,7 @@ def test_each_command_on_the_wire(
 # --- how it ends
 
 
+@pytest.mark.every_set
 def test_all_accepted(three: str, jobs: Jobs, service: Service) -> None:
     service.always(accepting(service, credits="2"))
     done = jobs.sms(three, "--yes", "--json")
@@ -161,6 +162,7 @@ def test_all_accepted(three: str, jobs: Jobs, service: Service) -> None:
     }
 
 
+@pytest.mark.every_set
 def test_five_refusals_in_a_row_stop_a_job(jobs: Jobs, service: Service, home: Path) -> None:
     file = of_phones(home, numbers(9))
     service.will(BALANCE, *[REFUSAL] * 5)
@@ -210,6 +212,7 @@ def test_a_job_that_is_stopped_at_once_sends_nothing_more(
     runner._ledger.close()  # msgctl leaves it open for the threads, which end with the process
 
 
+@pytest.mark.every_set
 def test_the_history_says_refused_until_a_message_is_sent_again(three: str, jobs: Jobs, service: Service) -> None:
     service.will(BALANCE, REFUSAL)
     job = jobs.send(three, code=6)
@@ -240,6 +243,7 @@ def test_who_was_in_flight_when_a_job_was_killed_is_unknown_in_the_history(
     assert listed() == {ANA: "unknown", LUIS: "unknown", EVA: "refused"}
 
 
+@pytest.mark.every_set
 @pytest.mark.parametrize("lost", [drop, respond({"error": "x"}, 503)], ids=["drop", "503"])
 def test_unknown_messages_are_resent_only_on_request(lost: Any, three: str, jobs: Jobs, service: Service) -> None:
     service.will(BALANCE, lost)
@@ -262,6 +266,7 @@ def test_unknown_messages_are_resent_only_on_request(lost: Any, three: str, jobs
     assert done.document["requests"] == 4
 
 
+@pytest.mark.every_set
 @pytest.mark.parametrize("again", [REFUSAL, None], ids=["refused", "not sent"])
 def test_an_outcome_stays_unknown_until_a_message_is_accepted(
     again: Behaviour | None, three: str, jobs: Jobs, service: Service, monkeypatch: pytest.MonkeyPatch
@@ -283,6 +288,7 @@ def test_an_outcome_stays_unknown_until_a_message_is_accepted(
     assert jobs.outcomes(job) == {ANA: "accepted", LUIS: "accepted", EVA: "accepted"}
 
 
+@pytest.mark.every_set
 def test_a_number_missing_from_the_response_is_unknown(three: str, jobs: Jobs, service: Service) -> None:
     entry = {"id": "m1", "status": "queued", "credits": 1, "phone": LUIS}
     service.will(BALANCE, respond({"id": "d1", "status": "1", "data": [entry]}))
@@ -293,6 +299,7 @@ def test_a_number_missing_from_the_response_is_unknown(three: str, jobs: Jobs, s
     assert counts(jobs.shown(job)) == {"accepted": 1, "unknown": 2}
 
 
+@pytest.mark.every_set
 def test_a_budget_stops_a_job_and_a_larger_one_continues_it(jobs: Jobs, service: Service, home: Path) -> None:
     service.always(accepting(service, credits=3))
     done = jobs.sms(of_phones(home, numbers(20)), "--yes", "--json", "--max-credits", "20", "--batch-size", "4")
@@ -306,6 +313,7 @@ def test_a_budget_stops_a_job_and_a_larger_one_continues_it(jobs: Jobs, service:
     assert sorted(phone for each in sends(service) for phone in phones(each)) == numbers(20)
 
 
+@pytest.mark.every_set
 def test_a_first_message_that_exceeds_the_budget_is_reported(jobs: Jobs, service: Service, home: Path) -> None:
     """It is the only one that can, since the price in its country was not known."""
     service.always(accepting(service, credits=26))
@@ -317,6 +325,7 @@ def test_a_first_message_that_exceeds_the_budget_is_reported(jobs: Jobs, service
     assert "Warning" not in done.err
 
 
+@pytest.mark.every_set
 def test_a_budget_is_kept_if_every_message_is_reported_to_be_free(jobs: Jobs, service: Service, home: Path) -> None:
     service.always(accepting(service, credits=0))
     done = jobs.sms(of_phones(home, numbers(9)), "--yes", "--json", "--max-credits", "5")
@@ -330,6 +339,7 @@ def test_a_budget_is_kept_if_every_message_is_reported_to_be_free(jobs: Jobs, se
 # --- what is kept
 
 
+@pytest.mark.every_set
 def test_no_file_of_a_job_holds_the_key(three: str, jobs: Jobs, service: Service, home: Path) -> None:
     seen: set[str] = set()
     leaked: set[str] = set()
@@ -351,6 +361,7 @@ def test_no_file_of_a_job_holds_the_key(three: str, jobs: Jobs, service: Service
     assert KEY not in refused["error"]
 
 
+@pytest.mark.every_set
 @pytest.mark.parametrize("text", ["\x1b[2J\x1b]0;x\x07"])
 def test_text_from_the_service_cannot_control_the_terminal(text: str, three: str, jobs: Jobs, service: Service) -> None:
     entry = {"id": text, "status": text, "credits": text, "phone": ANA}

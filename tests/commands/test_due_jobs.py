@@ -22,8 +22,6 @@ from support.service import Service, drop
 from support.terminal import PATIENCE
 from support.tool import Tool, process
 
-pytestmark = pytest.mark.every_set
-
 LONG_AGO = 1_700_000_000.0
 """A time at which jobs were scheduled that are due by the real clock."""
 DUE = "2023-11-15 09:00Z"

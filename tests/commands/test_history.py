@@ -19,8 +19,6 @@ from support.sandbox import OTHER, Sandbox
 from support.service import Behaviour, Service, drop, respond
 from support.tool import Tool
 
-pytestmark = pytest.mark.every_set
-
 SEND = ("sms", "send", PHONE, "-m", "Hola")
 RECORDED = tuple({**SENDS, "block add": CHANGES["block add"]})
 
@@ -49,6 +47,7 @@ def outcomes(tool: Tool) -> list[str]:
 # --- what is recorded
 
 
+@pytest.mark.every_set
 def test_a_send_has_one_entry_for_each_number(tool: Tool, sandbox: Sandbox) -> None:
     sandbox.done("sms", "send", PHONE, OTHER, "-m", "Mañana")
     found = recorded(tool)
@@ -82,6 +81,7 @@ def test_credits_that_are_not_a_number_leave_the_json_whole(credits: bytes, serv
     assert found["credits"] == credits.decode().strip('"')
 
 
+@pytest.mark.every_set
 @pytest.mark.parametrize("name", RECORDED)
 def test_every_send_and_block_is_recorded(name: str, service: Service, tool: Tool) -> None:
     service.will(respond(ALL[name].record))
@@ -94,6 +94,7 @@ def test_every_send_and_block_is_recorded(name: str, service: Service, tool: Too
     assert entry["credits"] == said.get("credits")
 
 
+@pytest.mark.every_set
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -111,6 +112,7 @@ def test_the_text_is_kept_whole(line: tuple[str, ...], message: str, tool: Tool,
     assert entry["message"] == message
 
 
+@pytest.mark.every_set
 @pytest.mark.parametrize("command", ["2fa send-sms", "2fa send-call", "2fa send-chatapp"])
 def test_a_verification_message_is_recorded_without_its_code(
     command: str, sandbox: Sandbox, tool: Tool, path: Path
@@ -125,6 +127,7 @@ def test_a_verification_message_is_recorded_without_its_code(
     assert code.encode() not in path.read_bytes()
 
 
+@pytest.mark.every_set
 def test_the_response_is_kept_if_an_outcome_is_unknown(service: Service, tool: Tool) -> None:
     service.will(respond(SENDS["sms send"].record), respond(SENDS["sms send"].record))
     tool(*SEND, OTHER)
@@ -138,6 +141,7 @@ def test_the_response_is_kept_if_an_outcome_is_unknown(service: Service, tool: T
 # --- results
 
 
+@pytest.mark.every_set
 @pytest.mark.parametrize(
     ("behaviour", "code", "outcome"),
     [
@@ -212,6 +216,7 @@ def messages(tool: Tool, *arguments: str) -> list[str]:
     return [each["message"] for each in recorded(tool, *arguments)]
 
 
+@pytest.mark.every_set
 @pytest.mark.usefixtures("three_days")
 def test_the_list_is_narrowed(tool: Tool) -> None:
     assert messages(tool) == messages(tool, "list") == ["day 0", "day 1", "day 2"]
@@ -259,6 +264,7 @@ def test_options_that_cannot_be_used(options: tuple[str, ...], named: str, tool:
     tool("history", "list", *options).refused(2, named)
 
 
+@pytest.mark.every_set
 def test_a_state_that_state_get_shows_is_in_the_history(tool: Tool, sandbox: Sandbox) -> None:
     (sent,) = [row["id"] for row in sandbox.rows(*SEND)]
     tool.clock.now += 60
@@ -267,6 +273,7 @@ def test_a_state_that_state_get_shows_is_in_the_history(tool: Tool, sandbox: San
     assert (entry["id"], entry["status"], entry["state"]) == (sent, "queued", "delivered")
 
 
+@pytest.mark.every_set
 @pytest.mark.documented
 def test_the_history_of_a_state(tool: Tool, sandbox: Sandbox) -> None:
     sandbox.done(*SEND)
@@ -276,6 +283,7 @@ def test_the_history_of_a_state(tool: Tool, sandbox: Sandbox) -> None:
     assert recorded(tool, "--state", "rejected") == []
 
 
+@pytest.mark.every_set
 def test_recipients_of_jobs_are_in_the_history(tool: Tool, sandbox: Sandbox, home: Path) -> None:
     file = home / "customers.csv"
     file.write_text(f"phone,name\n{PHONE},Ana\n{OTHER},Luis\n")
@@ -393,6 +401,7 @@ def test_a_result_that_cannot_be_recorded_is_printed(service: Service, tool: Too
 # --- state get --last
 
 
+@pytest.mark.every_set
 def test_last_shows_the_states_of_the_last_send(tool: Tool, sandbox: Sandbox) -> None:
     sandbox.done(*SEND)
     sandbox.done("sms", "send", PHONE, OTHER, "-m", "two")
@@ -402,12 +411,14 @@ def test_last_shows_the_states_of_the_last_send(tool: Tool, sandbox: Sandbox) ->
     ]
 
 
+@pytest.mark.every_set
 def test_last_ignores_the_sends_of_another_profile(tool: Tool, sandbox: Sandbox, service: Service) -> None:
     sandbox.done(*SEND)
     tool("state", "get", "--last").refused(2, "Give the ID of each message")
     assert service.received == []
 
 
+@pytest.mark.every_set
 def test_last_names_the_time_of_a_message_without_an_id(tool: Tool, service: Service) -> None:
     service.will(drop)
     assert tool(*SEND).code == 5

@@ -13,7 +13,6 @@ from support.jobs import ANA, EVA, LUIS, REFUSAL, Jobs, accepting, counts, files
 from support.service import Service, drop, respond
 from support.tool import Tool, process
 
-pytestmark = pytest.mark.every_set
 EVERYONE = sorted([ANA, LUIS, EVA])
 RESEND = ("--only", "refused", "--yes")
 
@@ -64,6 +63,7 @@ def test_each_new_job_has_its_own_name(jobs: Jobs, service: Service, home: Path)
 # --- twice, in any order
 
 
+@pytest.mark.every_set
 def test_a_second_resend_leaves_out_those_of_the_first(job: str, jobs: Jobs, service: Service) -> None:
     first = resent(jobs, job)
     again = jobs("job", "resend", job, *RESEND)
@@ -83,6 +83,7 @@ def test_resends_at_once_send_to_everyone_once(job: str, service: Service) -> No
     assert sent_to(service) == EVERYONE
 
 
+@pytest.mark.every_set
 def test_what_is_undelivered_is_resent_once(jobs: Jobs, service: Service, home: Path) -> None:
     service.always(accepting(service))
     job = jobs.send(of_phones(home, EVERYONE))
@@ -95,6 +96,7 @@ def test_what_is_undelivered_is_resent_once(jobs: Jobs, service: Service, home: 
     assert sent_to(service) == EVERYONE
 
 
+@pytest.mark.every_set
 def test_resend_and_resume_leave_out_those_of_the_other(job: str, jobs: Jobs, service: Service) -> None:
     new = resent(jobs, job)
     done = jobs("job", "resume", job, "--resend-refused", "--yes")
@@ -103,6 +105,7 @@ def test_resend_and_resume_leave_out_those_of_the_other(job: str, jobs: Jobs, se
     assert sent_to(service) == EVERYONE
 
 
+@pytest.mark.every_set
 def test_resume_before_resend(job: str, jobs: Jobs, service: Service) -> None:
     assert jobs("job", "resume", job, "--resend-refused", "--yes").code == 0
     assert "no refused recipients" in jobs("job", "resend", job, *RESEND).err
@@ -139,6 +142,7 @@ def test_a_resend_during_the_question_of_resume(
 # --- resends that were refused, stopped, deleted, or never began
 
 
+@pytest.mark.every_set
 @pytest.mark.parametrize("again", ["resend the first", "resend the second", "resume the first", "resume the second"])
 def test_those_whom_a_resend_has_refused_too_can_be_resent_to_once(
     again: str, job: str, jobs: Jobs, service: Service
@@ -156,6 +160,7 @@ def test_those_whom_a_resend_has_refused_too_can_be_resent_to_once(
     assert sent_to(service) == EVERYONE
 
 
+@pytest.mark.every_set
 def test_a_chain_of_resends(job: str, jobs: Jobs, service: Service) -> None:
     second = refusing(service, lambda: resent(jobs, job, code=6))
     third = refusing(service, lambda: resent(jobs, second, code=6))
@@ -166,6 +171,7 @@ def test_a_chain_of_resends(job: str, jobs: Jobs, service: Service) -> None:
     assert sent_to(service) == EVERYONE
 
 
+@pytest.mark.every_set
 def test_a_resend_with_unknown_outcomes_counts_as_sent(job: str, jobs: Jobs, service: Service) -> None:
     service.will(respond({"status": 1000}), drop)
     resent(jobs, job, code=6)
@@ -220,6 +226,7 @@ def test_those_to_whom_a_deleted_resend_has_not_sent_can_be_resent_to(
     assert sent_to(service) == EVERYONE
 
 
+@pytest.mark.every_set
 def test_those_to_whom_a_deleted_resend_has_sent_are_left_out(
     job: str, jobs: Jobs, service: Service, tool: Tool, home: Path
 ) -> None:

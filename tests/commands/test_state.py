@@ -12,8 +12,6 @@ from msgctl import delivery
 from support.service import Behaviour, Service, drop, respond, silent
 from support.tool import Tool, process
 
-pytestmark = pytest.mark.every_set
-
 GONE = respond({"error": "not_found", "msg": "no such message"}, 520)
 
 
@@ -34,6 +32,7 @@ def documents(text: bytes) -> list[tuple[str, str]]:
 # --- state get
 
 
+@pytest.mark.every_set
 def test_several_documents_are_one_per_line_in_the_order_asked(service: Service, tool: Tool) -> None:
     service.will(state("sent", "m2"), state("delivered", "m1"))
     outcome = tool("state", "get", "m2", "m1", "--json")
@@ -41,6 +40,7 @@ def test_several_documents_are_one_per_line_in_the_order_asked(service: Service,
     assert [each.query[-1] for each in service.received] == [("id", "m2"), ("id", "m1")]
 
 
+@pytest.mark.every_set
 def test_it_ends_with_the_code_of_the_first_failure(service: Service, tool: Tool) -> None:
     service.will(state("sent"), drop, drop, drop, GONE, state("sent", "m4"))
     outcome = tool("state", "get", "m1", "m2", "m3", "m4", "--json")
@@ -52,6 +52,7 @@ def test_it_ends_with_the_code_of_the_first_failure(service: Service, tool: Tool
     assert '"m3"' in second["message"]
 
 
+@pytest.mark.every_set
 def test_an_interruption_prints_the_responses_so_far(service: Service, tool: Tool) -> None:
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
@@ -66,6 +67,7 @@ def test_an_interruption_prints_the_responses_so_far(service: Service, tool: Too
 # --- state watch
 
 
+@pytest.mark.every_set
 @pytest.mark.parametrize("last", ["delivered", "rejected", "BUSY"])
 def test_a_watch_ends_at_a_final_state(last: str, service: Service, tool: Tool) -> None:
     service.will(state("queued"), state("queued"), state("sent"), state(last))
@@ -74,12 +76,14 @@ def test_a_watch_ends_at_a_final_state(last: str, service: Service, tool: Tool) 
     assert tool.clock.slept == [2, 2, 2]
 
 
+@pytest.mark.every_set
 def test_each_change_is_noted_once(service: Service, tool: Tool) -> None:
     service.will(state("queued"), state("queued"), state("sent"), state("sent"), state("delivered"))
     outcome = tool("state", "watch", "m1")
     assert outcome.err.splitlines() == ["m1: queued", "m1: sent", "m1: delivered"]
 
 
+@pytest.mark.every_set
 @pytest.mark.parametrize("typed", ["sent", "SENT"])
 def test_until_names_the_state_to_wait_for(typed: str, service: Service, tool: Tool) -> None:
     service.will(state("queued"), state("sent"))
@@ -87,6 +91,7 @@ def test_until_names_the_state_to_wait_for(typed: str, service: Service, tool: T
     assert (outcome.code, documents(outcome.stdout)) == (0, [("m1", "sent")])
 
 
+@pytest.mark.every_set
 def test_another_final_state_exits_with_6_at_once(service: Service, tool: Tool) -> None:
     service.will(state("queued"), state("rejected"))
     outcome = tool("state", "watch", "m1", "--until", "delivered", "--json", "-q")
@@ -98,6 +103,7 @@ def test_another_final_state_exits_with_6_at_once(service: Service, tool: Tool) 
     assert "hint" not in outcome.error  # the state will not change any more
 
 
+@pytest.mark.every_set
 def test_the_time_is_bounded(service: Service, tool: Tool) -> None:
     service.always(state("queued"))
     outcome = tool("state", "watch", "m1", "--interval", "7", "--max-wait", "20", "--json", "-q")
@@ -117,6 +123,7 @@ def test_a_silent_service_does_not_prolong_a_watch(service: Service) -> None:
     assert len(service.received) <= 2  # one check within the time, and one after it
 
 
+@pytest.mark.every_set
 def test_several_are_watched_until_the_last_is_done(service: Service, tool: Tool) -> None:
     service.will(
         state("sent", "m1"), state("delivered", "m2"), state("sent", "m1"), state("delivered", "m1")
@@ -126,6 +133,7 @@ def test_several_are_watched_until_the_last_is_done(service: Service, tool: Tool
     assert documents(outcome.stdout) == [("m1", "delivered"), ("m2", "delivered")]
 
 
+@pytest.mark.every_set
 @pytest.mark.parametrize("trouble", [drop, respond(b"", 503), respond(b"", 429)], ids=["lost", "503", "429"])
 def test_a_retryable_failure_does_not_end_a_watch(trouble: Behaviour, service: Service, tool: Tool) -> None:
     service.will(state("sent"), *[trouble] * 3, state("delivered"))
@@ -134,6 +142,7 @@ def test_a_retryable_failure_does_not_end_a_watch(trouble: Behaviour, service: S
     assert "trying again" in outcome.err
 
 
+@pytest.mark.every_set
 def test_on_a_terminal_the_states_are_drawn_while_it_waits(service: Service, tool: Tool) -> None:
     service.will(state("queued"), drop, state("delivered"))
     outcome = tool("state", "watch", "m1", "--no-color", terminal=True)
@@ -148,6 +157,7 @@ def test_failures_to_the_end_exit_with_6(service: Service, tool: Tool) -> None:
     assert "unknown" in outcome.error["message"]
 
 
+@pytest.mark.every_set
 def test_a_refusal_ends_only_the_watch_of_that_message(service: Service, tool: Tool) -> None:
     service.will(GONE, state("sent", "m2"), state("delivered", "m2"))
     outcome = tool("state", "watch", "m1", "m2", "--json", "-q")
@@ -156,6 +166,7 @@ def test_a_refusal_ends_only_the_watch_of_that_message(service: Service, tool: T
     assert '"m1"' in outcome.error["message"]
 
 
+@pytest.mark.every_set
 def test_ctrl_c_prints_the_last_known_state(service: Service, tool: Tool) -> None:
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
@@ -167,6 +178,7 @@ def test_ctrl_c_prints_the_last_known_state(service: Service, tool: Tool) -> Non
     assert outcome.error["kind"] == "interrupted"
 
 
+@pytest.mark.every_set
 @pytest.mark.parametrize(("options", "program"), [((), "msgctl"), (("-p", "sandbox"), "msgctl -p sandbox")])
 def test_hints_can_be_typed_as_they_are(
     options: tuple[str, ...], program: str, tool: Tool, monkeypatch: pytest.MonkeyPatch
@@ -198,6 +210,7 @@ def listed(first: str, second: str) -> Behaviour:
     )
 
 
+@pytest.mark.every_set
 @pytest.mark.documented
 def test_a_dispatch_without_message_ids_is_watched_by_its_own_id(service: Service, tool: Tool) -> None:
     service.will(
@@ -219,6 +232,7 @@ def test_a_dispatch_without_message_ids_is_watched_by_its_own_id(service: Servic
     ]
 
 
+@pytest.mark.every_set
 @pytest.mark.documented
 def test_a_wait_ends_with_0_only_if_everyone_got_the_message(service: Service, tool: Tool) -> None:
     for first, second, code in (("Entregado", "leído", 0), ("Entregado", "Error:1081 msg: Destino inaccesible", 6)):
@@ -228,6 +242,7 @@ def test_a_wait_ends_with_0_only_if_everyone_got_the_message(service: Service, t
     assert "Not delivered to 573007654321 [Error:1081 msg: Destino inaccesible] (1 of 2 accepted messages)" in done.err
 
 
+@pytest.mark.every_set
 @pytest.mark.documented
 def test_a_wait_ends_at_the_state_to_wait_for(service: Service, tool: Tool) -> None:
     service.will(respond(DISPATCH), listed("queued", "Enviado"), listed("sent", "Entregado"))
@@ -235,6 +250,7 @@ def test_a_wait_ends_at_the_state_to_wait_for(service: Service, tool: Tool) -> N
     tool(*SEND, "--until", "sent").refused(2, "--until needs --wait")
 
 
+@pytest.mark.every_set
 def test_a_message_without_a_state_yet_is_watched_until_the_time_is_over(service: Service, tool: Tool) -> None:
     service.always(respond(b"[]"))
     done = tool("state", "watch", "m1", "--max-wait", "5")
@@ -246,6 +262,7 @@ def test_a_message_without_a_state_yet_is_watched_until_the_time_is_over(service
     assert (done.code, done.stdout, done.error["kind"]) == (1, b"[]\n", "unreadable")
 
 
+@pytest.mark.every_set
 @pytest.mark.documented
 def test_a_profile_adds_words_for_states(service: Service, tool: Tool, own_words: None) -> None:
     service.will(respond({"id": "m1", "state": "en bandeja"}), respond({"id": "m1", "state": "EN_DESTINO"}))

@@ -13,8 +13,6 @@ from support.jobs import accepting, phones
 from support.service import Service, respond
 from support.tool import Tool
 
-pytestmark = pytest.mark.every_set
-
 CO, OTHER_CO, ES = "573001234567", "573007654321", "34612345678"
 DAY = 86400
 
@@ -38,6 +36,7 @@ def campaign(tool: Tool, home: Path) -> str:
     return job
 
 
+@pytest.mark.every_set
 def test_single_sends_and_jobs_are_summed_together(tool: Tool, campaign: str) -> None:
     assert used(tool, "--by", "day") == [
         {"day": "2026-09-21", "messages": 2, "credits": 2},
@@ -59,6 +58,7 @@ def test_single_sends_and_jobs_are_summed_together(tool: Tool, campaign: str) ->
     assert used(tool, "-p", "other") == []
 
 
+@pytest.mark.every_set
 @pytest.mark.parametrize("credits", ["1e999", "-1e999", "-9223372036854775808", '"1e999"', "9" * 13])
 def test_credits_that_cannot_be_right_are_not_summed(credits: str, tool: Tool, service: Service) -> None:
     """The service could otherwise keep `usage` from ever showing a sum again."""
@@ -69,6 +69,7 @@ def test_credits_that_cannot_be_right_are_not_summed(credits: str, tool: Tool, s
     assert used(tool) == [{"month": "2026-09", "messages": 2, "credits": 10**12 - 1}]
 
 
+@pytest.mark.every_set
 def test_the_credits_of_an_entry_for_several_numbers_are_summed_once(tool: Tool, service: Service, home: Path) -> None:
     def together(connection: socket.socket) -> None:
         if service.received[-1].path.endswith("/balance"):

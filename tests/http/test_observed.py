@@ -16,7 +16,7 @@ import pytest
 
 from support.commands import PHONE
 from support.service import Service, respond
-from support.tool import Tool, process
+from support.tool import Tool
 
 OTHER = "573007654321"
 LINES = {
@@ -53,7 +53,7 @@ def rows(text: str) -> list[dict[str, str]]:
 def test_a_response_is_shown_stored_and_judged(line: dict[str, Any], service: Service, tool: Tool) -> None:
     service.always(respond(body_of(line), line["http_status"]))
     command = LINES[line["operation"]]
-    done = process(*command, "-o", "csv")
+    done = tool(*command, "-o", "csv")
     assert (done.code, rows(done.out)) == (line["exit"], line["shown"]), done.err
     if "history" in line:
         assert [{name: entry[name] for name in HISTORY} for entry in tool("history", "--json").document] == line[
