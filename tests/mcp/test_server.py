@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import anyio
 import pytest
 from jsonschema import Draft202012Validator
+from mcp import ClientSession, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 
 from conftest import KEY
-from mcp import ClientSession, StdioServerParameters, types
 from msgctl.operations import OPERATIONS, Effect
 from support.service import Service, respond
 from support.tool import Tool
