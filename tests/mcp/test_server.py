@@ -1,4 +1,4 @@
-"""`msgctl mcp`, used with the protocol's official client against the real process."""
+"""`msgctl mcp`, used with the protocol's official client: in this process, or as a process if that is the point."""
 
 from __future__ import annotations
 
@@ -8,17 +8,23 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio
+import anyio.to_thread
 import pytest
 from jsonschema import Draft202012Validator
 from mcp import ClientSession, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
+from mcp.server.stdio import stdio_server
 
 from conftest import KEY
+from msgctl.cli import main as cli
+from msgctl.cli.context import Context
 from msgctl.operations import OPERATIONS, Effect
 from support.service import Service, respond
 from support.tool import Tool
@@ -67,7 +73,7 @@ class Client:
 
 @asynccontextmanager
 async def connected(*arguments: str, errors: Path | None = None) -> AsyncIterator[Client]:
-    """Start ``msgctl`` with these arguments, ``mcp`` among them, and connect a client to it."""
+    """Start ``msgctl`` as a process with these arguments, ``mcp`` among them, and connect a client to it."""
     with (errors or Path(os.devnull)).open("w") as log:
         server = StdioServerParameters(command=sys.executable, args=["-m", "msgctl", *arguments], env=dict(os.environ))
         async with stdio_client(server, errlog=log) as streams, ClientSession(*streams) as session:
@@ -75,11 +81,33 @@ async def connected(*arguments: str, errors: Path | None = None) -> AsyncIterato
             yield Client(session)
 
 
-def talk(conversation: Callable[[Client], Awaitable[None]], *arguments: str, errors: Path | None = None) -> None:
-    """Have a conversation with ``msgctl ARGUMENTS``."""
+@asynccontextmanager
+async def connected_here(*arguments: str) -> AsyncIterator[Client]:
+    """Run ``msgctl`` in a thread of this process, and connect a client to its standard streams, which are pipes."""
+    (client_in, server_out), (server_in, client_out) = os.pipe(), os.pipe()
+    with (
+        os.fdopen(server_in, encoding="utf-8") as stdin,
+        os.fdopen(server_out, "w", encoding="utf-8") as stdout,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        server = pool.submit(cli.run, arguments, Context(stdin=stdin, stdout=stdout, stderr=StringIO()))
+        server.add_done_callback(lambda _: stdout.close())
+        with os.fdopen(client_in, encoding="utf-8") as source, os.fdopen(client_out, "w", encoding="utf-8") as target:
+            async with (
+                stdio_server(anyio.wrap_file(source), anyio.wrap_file(target)) as streams,
+                ClientSession(*streams) as session,
+            ):
+                await session.initialize()
+                yield Client(session)
+                target.close()  # the server ends with its standard input
+                assert await anyio.to_thread.run_sync(server.result) == 0
+
+
+def talk(conversation: Callable[[Client], Awaitable[None]], connection: AbstractAsyncContextManager[Client]) -> None:
+    """Have a conversation over a connection."""
 
     async def main() -> None:
-        async with connected(*arguments, errors=errors) as client:
+        async with connection as client:
             await conversation(client)
 
     anyio.run(main)
@@ -105,7 +133,7 @@ def test_without_max_credits_a_program_can_only_read(tool: Tool) -> None:
         refused = await client.sms()
         assert "--max-credits N" in refused.document["hint"]
 
-    talk(conversation, *SANDBOX, "mcp")
+    talk(conversation, connected_here(*SANDBOX, "mcp"))
     assert len(inbox(tool)) == 1
 
 
@@ -135,7 +163,7 @@ def test_tools_are_the_commands_without_profiles_keys_and_files() -> None:
         assert mistaken.message == 'Unknown argument "phones"'
         assert mistaken.document["hint"] == f"Choose from {', '.join(sms['properties'])}."
 
-    talk(conversation, *SANDBOX, "mcp", "--max-credits", "5")
+    talk(conversation, connected_here(*SANDBOX, "mcp", "--max-credits", "5"))
 
 
 def test_a_program_sends_within_the_credits_of_a_day_across_restarts(tool: Tool) -> None:
@@ -155,9 +183,9 @@ def test_a_program_sends_within_the_credits_of_a_day_across_restarts(tool: Tool)
         assert "(3 used today)" in (await client.call("2fa_send_sms", phone=PHONE, app_name="Shop")).message
         assert not (await client.call("url_shorten", long_url="https://example.com/", name="x")).is_error
 
-    talk(first, *SANDBOX, "mcp", "--max-credits", "3")
+    talk(first, connected_here(*SANDBOX, "mcp", "--max-credits", "3"))
     tool(*SANDBOX, "history", "clear", "--yes")
-    talk(second, *SANDBOX, "mcp", "--max-credits", "3")
+    talk(second, connected_here(*SANDBOX, "mcp", "--max-credits", "3"))
     assert [message["text"] for message in inbox(tool)] == ["Hello", "b" * 161]
 
 
@@ -190,11 +218,11 @@ def test_the_credits_of_a_day_are_those_of_an_account_in_utc(service: Service, m
         assert "(1 used today)" in (await client.sms()).message
 
     monkeypatch.setenv("TZ", "Pacific/Kiritimati")
-    talk(accepted, "mcp", "--max-credits", "1")
+    talk(accepted, connected("mcp", "--max-credits", "1"))
     monkeypatch.setenv("TZ", "Pacific/Niue")  # 25 hours behind
-    talk(refused, "mcp", "--max-credits", "1")
+    talk(refused, connected("mcp", "--max-credits", "1"))
     monkeypatch.setenv("MSGCTL_BASE_URL", service.base_url.replace("http", "HTTP") + "/")
-    talk(refused, "mcp", "--max-credits", "1")
+    talk(refused, connected_here("mcp", "--max-credits", "1"))
     assert len(service.received) == 1
 
 
@@ -243,7 +271,7 @@ def test_a_program_sends_only_to_the_numbers_of_the_user(tool: Tool, home: Path)
             assert refused.message.startswith(f"The user does not allow sending to {stranger} (--only-to)")
         assert "has opted out" in (await client.sms(phone=OTHER)).message
 
-    talk(conversation, *SANDBOX, "mcp", "--max-credits", "50", "--only-to", str(home / "team.csv"))
+    talk(conversation, connected_here(*SANDBOX, "mcp", "--max-credits", "50", "--only-to", str(home / "team.csv")))
     assert [message["phone"] for message in inbox(tool)] == [PHONE]
     assert len(tool(*SANDBOX, "history", "--json").document) == 1
 
@@ -259,7 +287,7 @@ def test_the_same_key_sends_once(tool: Tool) -> None:
         found = (await client.call("sandbox_inbox", phone=PHONE)).document
         assert (await client.call("2fa_verify", phone=PHONE, app_name="Shop", code=found[-1]["code"])).document
 
-    talk(conversation, *SANDBOX, "mcp", "--max-credits", "2")
+    talk(conversation, connected_here(*SANDBOX, "mcp", "--max-credits", "2"))
     assert len(inbox(tool)) == 2
 
 
@@ -287,7 +315,7 @@ def test_no_value_becomes_an_option_and_a_wrong_one_sends_nothing(tool: Tool) ->
             "leave-voicemail"
         ] == "true"
 
-    talk(conversation, *SANDBOX, "mcp", "--max-credits", "9")
+    talk(conversation, connected_here(*SANDBOX, "mcp", "--max-credits", "9"))
     assert len(inbox(tool)) == 4
 
 
@@ -301,7 +329,7 @@ def test_the_key_is_in_no_result_and_no_log(service: Service, home: Path) -> Non
         for result in (await client.call("balance_show"), await client.sms(), await client.sms(dry_run=True)):
             seen += result.whole.model_dump_json() + repr(result)
 
-    talk(conversation, "-vv", "mcp", "--max-credits", "5", errors=home / "errors.txt")
+    talk(conversation, connected("-vv", "mcp", "--max-credits", "5", errors=home / "errors.txt"))
     seen += (home / "errors.txt").read_text(encoding="utf-8")
     assert "wrong key ***" in seen
     assert KEY not in seen
@@ -319,7 +347,7 @@ def test_an_unknown_outcome_counts_and_a_refused_send_does_not(service: Service)
         assert not (await client.sms()).is_error
         assert "(2 used today)" in (await client.sms()).message
 
-    talk(conversation, "mcp", "--max-credits", "2")
+    talk(conversation, connected_here("mcp", "--max-credits", "2"))
     assert len(service.received) == 3
 
 
@@ -333,7 +361,7 @@ def test_what_the_client_cannot_read_as_json_is_text(service: Service) -> None:
             assert (result.document["status"], result.whole.structured_content) == (7, None)
         assert (await client.call("balance_show")).document["body"] == "<html>"
 
-    talk(conversation, "mcp")
+    talk(conversation, connected_here("mcp"))
 
 
 def test_the_same_call_twice_and_a_client_that_hangs_up_send_once(service: Service, tool: Tool) -> None:
@@ -377,7 +405,7 @@ def test_a_server_can_be_a_dry_run_as_a_whole(tool: Tool) -> None:
         assert (await client.sms()).document["dry_run"] is True
         assert (await client.sms(dry_run=False)).document["dry_run"] is True
 
-    talk(conversation, *SANDBOX, "mcp", "--dry-run", "--max-credits", "5")
+    talk(conversation, connected_here(*SANDBOX, "mcp", "--dry-run", "--max-credits", "5"))
     assert inbox(tool) == []
 
 
@@ -396,8 +424,8 @@ def test_other_profiles_and_their_jobs_stay_unknown(service: Service, tool: Tool
     async def known(client: Client) -> None:
         assert (await client.call("job_show", job=job)).document["job"] == job
 
-    talk(unknown, *SANDBOX, "mcp")
-    talk(known, "mcp")
+    talk(unknown, connected_here(*SANDBOX, "mcp"))
+    talk(known, connected_here("mcp"))
 
 
 def test_the_client_is_told_of_a_send_that_exceeded_the_limit(service: Service) -> None:
@@ -409,7 +437,7 @@ def test_the_client_is_told_of_a_send_that_exceeded_the_limit(service: Service) 
         assert "3 credits used today, more than --max-credits 2" in result.whole.content[1].text  # type: ignore[union-attr]
         assert "(3 used today)" in (await client.sms()).message
 
-    talk(conversation, "mcp", "--max-credits", "2")
+    talk(conversation, connected_here("mcp", "--max-credits", "2"))
 
 
 def test_no_hint_names_an_option_that_the_tool_does_not_offer(tool: Tool) -> None:
@@ -421,7 +449,7 @@ def test_no_hint_names_an_option_that_the_tool_does_not_offer(tool: Tool) -> Non
         assert "hint" not in (await client.sms(phone="Ana")).document  # on a command line: -m TEXT
         assert "standard input" not in json.dumps((await client.tools())["sms_send"].input_schema)
 
-    talk(conversation, *SANDBOX, "mcp", "--max-credits", "2")
+    talk(conversation, connected_here(*SANDBOX, "mcp", "--max-credits", "2"))
 
 
 @pytest.mark.parametrize(
