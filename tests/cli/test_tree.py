@@ -10,16 +10,6 @@ from msgctl import operations as ops
 from support.tool import Tool
 from support.tree import COMMANDS, GROUPS, NODES, Node, arguments, name_of, options
 
-WANTED = """
-    balance show, balance check, block add, sms send, sms segments, call send, state get, state watch,
-    history list, history clear, optout add, optout list, optout remove, optout import,
-    2fa send-sms, 2fa send-call, 2fa send-chatapp, 2fa verify, url shorten, url stats, chatapp send, chatapp order,
-    profile add, profile list, profile show, profile use, profile remove, profile path,
-    sms bulk, call bulk, chatapp bulk, block bulk,
-    job list, job show, job resume, job report, job states, job remove, job run-due,
-    sandbox inbox, sandbox click, sandbox credit, sandbox reset, api, doctor
-"""
-
 COMMON = set(
     """
     -p --profile --json -o --output --fields --no-header -n --dry-run -y --yes -q --quiet -v --verbose --timeout
@@ -29,11 +19,6 @@ COMMON = set(
 
 
 PERFORMING = [node for node in COMMANDS if node.facts.performs and not node.facts.in_bulk]
-
-
-def test_every_command_of_the_surface_exists() -> None:
-    wanted = {" ".join(each.split()) for each in WANTED.split(",")}
-    assert wanted <= {node.path for node in COMMANDS}
 
 
 def test_every_operation_of_the_interface_is_reached_by_a_command() -> None:

@@ -1,4 +1,4 @@
-"""Which requests are accepted: paths, credentials, where and how parameters are sent, and the rule of each one."""
+"""Which requests are accepted: paths, credentials, places of parameters, and their rules, by the interface's page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from msgctl.operations import OPERATIONS, Operation, Place
 from msgctl.sandbox.protocol import SandboxRequest
 
 from .world import ACCOUNT, FORM, JSON, PHONE, World, encoded, refusal
@@ -16,15 +15,21 @@ CALL = {"phone": PHONE, "message": "Hola", "voice": "Mia"}
 SPOKEN_CODE = {"phone": PHONE, "app-name": "Shop", "voice": "Mariana", "retries": "1"}
 URL = {"name": "sale", "url-long": "https://shop.example/sale"}
 STATISTIC = {"name-url": "sale", "since": "2026-11-01", "until": "2026-11-30"}
-SENT = {**SMS, **SPOKEN_CODE, **URL, **STATISTIC, "code": "123456"}
-"""A right value for each parameter that a form requires."""
-
-REQUIRED = [
-    (operation, field.name)
-    for operation in OPERATIONS
-    for field in operation.fields
-    if field.required and field.place is Place.FORM
-]
+# What each operation with a form requires, and the values that the interface lists.
+REQUIRED = {
+    "/block-phone": {"phone": PHONE},
+    "/send-sms": SMS,
+    "/2fa/send-sms": {"phone": PHONE, "app-name": "Shop"},
+    "/call/2fa/send-call": SPOKEN_CODE,
+    "/2fa/verification-code": {"phone": PHONE, "app-name": "Shop", "code": "123456"},
+    "/url/short": URL,
+    "/url/short-statistic": STATISTIC,
+    "/2fa/send-chatapp": {"phone": PHONE, "app-name": "Shop"},
+}
+VOICES = ("Marian", "Penelope", "Conchita", "Mia", "Lucia", "Enrique", "Miguel")
+VOICES_OF_CODES = ("Mariana", "Penelope", "Conchita", "Mia", "Lucia", "Enrique", "Miguel")
+CATEGORIES = ("date", "hour", "country", "device", "operatingSystem")
+PREMIUM_CATEGORIES = ("region", "city", "brand", "model", "browser", "lang")
 
 
 @pytest.mark.parametrize("path", ["", "/balance/", "/api/v2/balance", "/\x1b[31m\udc80"])
@@ -104,15 +109,40 @@ def test_the_json_fields_have_their_types(world: World, document: object, beginn
 # --- the rule of each parameter
 
 
-@pytest.mark.parametrize(("operation", "name"), REQUIRED, ids=lambda each: getattr(each, "name", each))
-@pytest.mark.parametrize("value", [None, ""])
-def test_a_required_parameter_must_be_there_and_not_empty(
-    world: World, operation: Operation, name: str, value: str | None
-) -> None:
-    required = {each: SENT[each] for other, each in REQUIRED if other is operation}
-    error, msg = refusal(world.post(operation.path, **{**required, name: value}))
-    assert error == "MISSING_PARAMETER"
-    assert name in msg.split()
+def test_a_required_parameter_must_be_there_and_not_empty(world: World) -> None:
+    forms = [(path, parameters, name) for path, parameters in REQUIRED.items() for name in parameters]
+    forms += [("/call/send", CALL, name) for name in ("phone", "message", "voice")]
+    for path, parameters, name in forms:
+        for value in (None, ""):
+            error, msg = refusal(world.post(path, **{**parameters, name: value}))
+            assert (error, name in msg.split()) == ("MISSING_PARAMETER", True), (path, name, msg)
+
+
+def test_the_parameters_in_a_query_are_required(world: World) -> None:
+    for value in (None, ""):
+        assert refusal(world.get("/messages-state", id=value))[0] == "MISSING_PARAMETER"
+        for path in ("/chatapp/send", "/chatapp/store/order"):
+            error, msg = refusal(world.post_json(path, {"phone": PHONE, "body": []}, template=value))
+            assert (error, "template" in msg.split()) == ("MISSING_PARAMETER", True), (path, msg)
+
+
+def test_every_value_that_the_interface_lists_is_accepted(world: World) -> None:
+    world.admin.credit(1000)
+    for voice in VOICES:
+        assert world.post("/call/send", **{**CALL, "voice": voice}).status == 200, voice
+    for voice in VOICES_OF_CODES:
+        assert world.post("/call/2fa/send-call", **{**SPOKEN_CODE, "voice": voice}).status == 200, voice
+    for retries in ("1", "2", "3"):
+        assert world.post("/call/send", **CALL, retries=retries).status == 200, retries
+    for premium in ("true", "false"):
+        name = f"premium-{premium}"
+        assert world.post("/url/short", **{**URL, "name": name, "is-premium": premium}).status == 200
+    for category in CATEGORIES:
+        named = {**STATISTIC, "name-url": "premium-false", "category": category}
+        assert world.post("/url/short-statistic", **named).status == 200, category
+    for category in PREMIUM_CATEGORIES:
+        named = {**STATISTIC, "name-url": "premium-true", "category": category}
+        assert world.post("/url/short-statistic", **named).status == 200, category
 
 
 @pytest.mark.parametrize(
