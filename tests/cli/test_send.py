@@ -12,10 +12,12 @@ import threading
 
 import pytest
 
+from msgctl.commands import sms
 from msgctl.config.profiles import Profile
 from msgctl.errors import ConfigurationError
 from msgctl.history.once import Reservation
 from msgctl.history.store import History
+from msgctl.http import client, request, response
 from support.commands import PHONE, SENDS, Command, each
 from support.service import Behaviour, Service, drop, respond
 from support.tool import Outcome, Tool, process
@@ -43,6 +45,29 @@ def test_a_key_sends_once_and_prints_the_same_result_again(command: Command, ser
     assert again.stdout == first.stdout
     assert tool(*command.line, "--once", "k", "-o", "csv").out == tool(*command.line, "--once", "k", "-o", "csv").out
     assert sends(service) == 1
+
+
+def test_a_send_encodes_its_body_once_and_parses_the_response_once(
+    service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def counted(module: object, name: str) -> None:
+        function = getattr(module, name)
+
+        def call(*given: object) -> object:
+            done.append(name)
+            return function(*given)
+
+        monkeypatch.setattr(module, name, call)
+
+    counted(request, "build")
+    counted(sms, "build")
+    counted(client, "encoded")
+    counted(response, "load_json")
+    service.will(ACCEPTED)
+    assert tool(*SEND).code == 0
+    assert sorted(done) == ["build", "encoded", "load_json"]
 
 
 @pytest.mark.every_set

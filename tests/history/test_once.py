@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from msgctl import operations as ops
 from msgctl.errors import ConfigurationError
 from msgctl.history import once
 from msgctl.history.once import StoredResult, fingerprint, reserved
+from msgctl.http.request import build
 from msgctl.storage import files
 
 NOW = 1_790_000_000.0
@@ -76,23 +78,24 @@ def test_nothing_may_be_sent_if_the_file_cannot_be_used(path: Path) -> None:
 
 
 def test_the_order_of_recipients_does_not_make_another_message() -> None:
-    first = fingerprint("send-sms", {"phone": ["573001234567", "573001234568"], "sms": "Hola"})
-    assert fingerprint("send-sms", {"sms": "Hola", "phone": ("573001234568", "573001234567")}) == first
+    first = fingerprint(build(ops.SEND_SMS, {"phone": ["573001234567", "573001234568"], "sms": "Hola"}))
+    assert fingerprint(build(ops.SEND_SMS, {"sms": "Hola", "phone": ("573001234568", "573001234567")})) == first
     others = [
-        fingerprint("send-sms", {"phone": ["573001234567"], "sms": "Hola"}),
-        fingerprint("send-sms", {"phone": ["573001234567", "573001234568"], "sms": "hola"}),
-        fingerprint("send-call", {"phone": ["573001234567", "573001234568"], "sms": "Hola"}),
-        fingerprint("chatapp-send", {"template": "t"}, b"{}"),
-        fingerprint("chatapp-send", {"template": "t"}, b"[]"),
+        fingerprint(build(ops.SEND_SMS, {"phone": ["573001234567"], "sms": "Hola"})),
+        fingerprint(build(ops.SEND_SMS, {"phone": ["573001234567", "573001234568"], "sms": "hola"})),
+        fingerprint(build(ops.SEND_CALL, {"phone": ["573001234567", "573001234568"], "message": "Hola"})),
+        fingerprint(build(ops.CHATAPP_SEND, {"template": "t"}, b"{}")),
+        fingerprint(build(ops.CHATAPP_SEND, {"template": "t"}, b"[]")),
     ]
     assert len({first, *others}) == 6
 
 
 def test_a_newer_msgctl_knows_the_messages_of_an_older_one() -> None:
     """Keys are kept for 90 days: a digest that changed would refuse to try a message of yesterday again."""
-    sms = fingerprint("sms send", {"phone": ["573001234568", "573001234567"], "sms": "Año nuevo"})
+    sms = fingerprint(build(ops.SEND_SMS, {"phone": ["573001234568", "573001234567"], "sms": "Año nuevo"}))
     assert sms[:16] == "83c08bf8a2de8376"
-    assert fingerprint("chatapp send", {"template": "hello"}, b'{"phone": "573001234567"}')[:16] == "442996cd9256bf39"
+    chat = fingerprint(build(ops.CHATAPP_SEND, {"template": "hello"}, b'{"phone": "573001234567"}'))
+    assert chat[:16] == "442996cd9256bf39"
 
 
 # --- processes

@@ -29,6 +29,7 @@ from msgctl.errors import (
 )
 from msgctl.http import request, transport
 from msgctl.http.client import Client
+from msgctl.http.request import build
 from msgctl.http.response import CHECK_A_SEND, Response
 from support.commands import PHONE, SENDS
 from support.proxy import proxying
@@ -153,7 +154,7 @@ def test_the_log_shows_a_body_that_is_not_text(keeper: Service) -> None:
     "ask",
     [
         lambda client: client.fetch(BALANCE, timeout=PATIENCE),
-        lambda client: client.send(operations.BALANCE, {}, timeout=PATIENCE),
+        lambda client: client.send(build(operations.BALANCE, {}), timeout=PATIENCE),
     ],
     ids=["fetch", "send"],
 )
@@ -168,9 +169,9 @@ def test_a_caller_with_its_own_limit_does_its_own_retries(ask: Callable[[Client]
 def test_any_json_is_accepted_only_if_asked_for(keeper: Service) -> None:
     keeper.always(respond(b"[1, 2]"))
     with calling(keeper.base_url) as client:
-        assert client.send(operations.BALANCE, {}, any_json=True).body == b"[1, 2]"
+        assert client.send(build(operations.BALANCE, {}), any_json=True).body == b"[1, 2]"
         with pytest.raises(UnreadableError):
-            client.send(operations.BALANCE, {})
+            client.send(build(operations.BALANCE, {}))
 
 
 # --- a connection is kept

@@ -14,6 +14,7 @@ from msgctl import operations as ops
 from msgctl.config.profiles import Credential
 from msgctl.errors import ConfigurationError, NotReachedError, OutcomeUnknownError
 from msgctl.http.client import Client
+from msgctl.http.request import build
 from support.proxy import Proxy, proxying
 from support.service import Behaviour, Service, drop, respond, running, silent
 
@@ -59,7 +60,7 @@ def socks(target: int, reply: bytes = CONNECTED) -> Iterator[tuple[str, list[byt
 def send(timeout: float = 20.0) -> str:
     client = Client(BASE_URL, Credential(1, "a-long-key"), timeout=timeout, sleep=lambda _: None)
     try:
-        return str(client.send(ops.SEND_SMS, SMS).document["id"])
+        return str(client.send(build(ops.SEND_SMS, SMS)).document["id"])
     finally:
         client.close()
 

@@ -25,7 +25,7 @@ from msgctl.errors import (
 )
 from msgctl.history import optouts
 from msgctl.history import store as history
-from msgctl.http.request import Value
+from msgctl.http.request import Value, build
 from msgctl.http.response import credits_left
 from msgctl.jobs import report
 from msgctl.jobs.importer import Importer, Tally
@@ -306,7 +306,7 @@ def _send_test(context: Context, spec: JobSpec, message: Message, to: Sequence[s
     """Send a message to some phones. Raises what keeps it from being accepted."""
     operation = spec.performs
     for phone in [to] if operation.field("phone").several else to:
-        result = perform(context, operation, {**spec.fixed, **message.parameters, "phone": phone})
+        result = perform(context, build(operation, {**spec.fixed, **message.parameters, "phone": phone}))
         for failure in result.failures:
             failure.hint = "The job was not started."
             raise failure
@@ -389,7 +389,7 @@ def _summary(spec: JobSpec, tally: Tally, balance: Decimal | None) -> dict[str, 
 def _balance(context: Context) -> Decimal | None:
     """Return the credits left; None, with a note, if the service does not say. Raises NotReachedError."""
     try:
-        return credits_left(context.client.send(ops.BALANCE, {}))
+        return credits_left(context.client.send(build(ops.BALANCE, {})))
     except (NotReachedError, ServiceError, OutcomeUnknownError) as error:
         if isinstance(error, NotReachedError) and not context.options.dry_run:
             raise

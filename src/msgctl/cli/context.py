@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from msgctl.config.profiles import Credential
     from msgctl.http.client import Client
-    from msgctl.http.request import Value
+    from msgctl.http.request import Request
     from msgctl.output.printer import Printer, Screen
     from msgctl.recipients import RecipientOutcome
     from msgctl.sandbox.emulator import Emulator
@@ -150,7 +150,7 @@ class Context:
         return self.stack.enter_context(closing(client))
 
     def permitted(
-        self, _operation: Operation, _values: "Mapping[str, Value]", _phones: Sequence[str | None], /
+        self, _request: "Request", /
     ) -> "AbstractContextManager[Callable[[Sequence[RecipientOutcome]], None]]":
         """Reserve a send for the block, which calls the yielded function with the outcomes.
 

@@ -1,7 +1,7 @@
 """One request of a command: its dry run, its history, and sending it at most once per key."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgctl import operations, phones, recipients
@@ -9,8 +9,7 @@ from msgctl import values as checks
 from msgctl.cli.context import Context
 from msgctl.cli.options import Numbers, SendOptions, WaitOptions
 from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, OutcomeUnknownError, RefusedError, UsageError
-from msgctl.http import request
-from msgctl.http.request import Value
+from msgctl.http.request import Request
 from msgctl.http.response import Response, attached, check
 from msgctl.http.response import read as read_response
 from msgctl.jsontext import ShapeError, load_json
@@ -22,22 +21,18 @@ from msgctl.text import clean, plural, some_of, timestamp
 if TYPE_CHECKING:
     from msgctl.history import once
 
-Values = Mapping[str, Value]
-
 NO_WAIT = WaitOptions()
 
 
 def send_message(
     context: Context,
-    operation: Operation,
-    values: Values,
+    request: Request,
     options: SendOptions,
     wait: WaitOptions = NO_WAIT,
-    body: bytes | None = None,
     *,
     numbers: Numbers,
 ) -> Result:
-    """Perform an operation that sends, at most once per key; with --wait, also track its messages.
+    """Make a request that sends, at most once per key; with --wait, also track its messages.
 
     The phones were read like ``numbers``. Raises UsageError for numbers that have opted out.
     """
@@ -48,16 +43,16 @@ def send_message(
             raise UsageError(f"{name} needs --wait")
     until = [checks.short_text(state, "--until") for state in wait.until or ()]
     seconds = checks.seconds(wait.max_wait or "300", "--max-wait", most=31 * 86400) if wait.wait else 0.0
-    to = people = request.build(operation, values, body).phones
-    if body is not None or numbers.no_number_check:
+    to = people = request.phones
+    if request.is_own_body or numbers.no_number_check:
         reader = phones.Reader(numbers.known(context))
         people = [phone and reader.international(phone) for phone in to]
     if not options.ignore_optout and files.has_optouts():
         _refuse_optouts([phone for phone in (*to, *people) if phone])
     if options.once is None or context.options.dry_run:
-        result = run(context, operation, values, body, people)
+        result = run(context, request, people)
     else:
-        result = _send_once(context, operation, values, body, options, people)
+        result = _send_once(context, request, options, people)
     if not wait.wait or not isinstance(result, ServiceResult):
         return result
     from msgctl.cli.tracking import undelivered
@@ -68,62 +63,57 @@ def send_message(
 
 def run(
     context: Context,
-    operation: Operation,
-    values: Values,
-    body: bytes | None = None,
+    request: Request,
     people: Sequence[str | None] = (),
 ) -> ServiceResult | OwnResult:
-    """Make the request of an operation and return its result; in a dry run, describe the request instead.
+    """Make a request and return its result; in a dry run, describe the request instead.
 
     ``people`` are the international numbers of the recipients if a job must not repeat the message to them.
     """
-    built = request.build(operation, values, body)  # usage errors come before those of the profile
-    check_fields(context, operation)
+    check_fields(context, request.operation)
     if context.options.dry_run:
-        return described([built.described(context.profile.base_url)])
-    return perform(context, operation, values, body, people)
+        return described([request.described(context.profile.base_url)])
+    return perform(context, request, people)
 
 
 def perform(
     context: Context,
-    operation: Operation,
-    values: Values,
-    body: bytes | None = None,
+    request: Request,
     people: Sequence[str | None] = (),
 ) -> ServiceResult:
     """Make a request; if it sends something or blocks a number, record it in the history (see `run`)."""
     client = context.client  # before anything is recorded: there may be no credential
+    operation = request.operation
     if operation.effect is Effect.READS:
         any_json = context.options.format is Format.JSON and not context.options.fields
-        return ServiceResult([client.send(operation, values, body=body, any_json=any_json)], values=values)
+        return ServiceResult([client.send(request, any_json=any_json)], values=request.values)
     if operation.effect is Effect.CHANGES and operation is not operations.BLOCK_PHONE:
-        response = client.send(operation, values, body=body)
+        response = client.send(request)
         context.carried_out = True
-        return ServiceResult([response], values=values)
+        return ServiceResult([response], values=request.values)
     from msgctl.history.store import Contact, Send, message_of, recorded
 
     def warn(error: ConfigurationError) -> None:
         context.warn(f"Not recorded in the history: {error.message}." + (f"\n{error.hint}" if error.hint else ""))
 
-    sent_request = request.build(operation, values, body)
-    profile, to = context.profile, sent_request.phones
-    message = message_of(operation, values, body)
+    profile, to = context.profile, request.phones
+    message = message_of(operation, request.values, request.own_body)
     sent = Send(timestamp(context.clock(), "milliseconds"), profile.name, profile.base_url, operation.name, message)
     contact = None
     if people:
         since = timestamp(context.clock() - operations.REPEAT_SECONDS, "milliseconds")
-        contact = Contact(profile.account, _digest(operation, values, body), people, since)
+        contact = Contact(profile.account, _digest(request), people, since)
     if profile.keep_days is not None:
         from msgctl.history.retention import delete_old
 
         delete_old(profile, context.clock, context.warn)
     with (
-        context.permitted(operation, values, to) as settle,
+        context.permitted(request) as settle,
         recorded(sent, to, warn, is_kept=profile.history, contact=contact) as kept,
     ):
-        response = client.send(operation, values, body=body)
+        response = client.send(request)
         context.carried_out = True
-        result = judged(sent_request, response, values)
+        result = judged(request, response)
         kept.entries = [*result.outcomes, *recipients.unclaimed(operation, response.document, to)]
         if any(each.outcome == recipients.UNKNOWN for each in result.outcomes):
             kept.response = response.body.decode(errors="replace")
@@ -131,13 +121,13 @@ def perform(
     return result
 
 
-def _digest(operation: Operation, values: Values, body: bytes | None) -> bytes:
+def _digest(request: Request) -> bytes:
     """Return the digest of a message; it is the same in a job."""
-    if body is None:
-        content = {name: values[name] for name in ("sms", "message", "body") if name in values}
+    if request.is_own_body:
+        content = {name: value for name, value in json.loads(request.json or b"{}").items() if name != "phone"}
     else:
-        content = {name: value for name, value in json.loads(body).items() if name != "phone"}
-    return operations.message_digest(operation, values, json.dumps(content))
+        content = {name: request.values[name] for name in ("sms", "message", "body") if name in request.values}
+    return operations.message_digest(request.operation, request.values, json.dumps(content))
 
 
 def described(documents: Sequence[Document]) -> OwnResult:
@@ -161,9 +151,9 @@ def check_fields(context: Context, operation: Operation) -> None:
         context.check_fields((*fields.of_record(record), *(field.name for field in record.fields)))
 
 
-def judged(sent: request.Request, response: Response, values: Values) -> ServiceResult:
+def judged(request: Request, response: Response) -> ServiceResult:
     """Return the result of a send: the recipients that are refused or not mentioned decide its exit code."""
-    found = recipients.outcomes(sent.operation, response.document, sent.phones, is_own_body=sent.is_own_body)
+    found = recipients.outcomes(request.operation, response.document, request.phones, is_own_body=request.is_own_body)
     named: dict[str, list[str]] = {}
     for each in found:
         status = f" [{clean(each.status)}]" if each.status else ""
@@ -171,11 +161,11 @@ def judged(sent: request.Request, response: Response, values: Values) -> Service
     failures: list[MsgctlError] = []
     if unknown := named.get(recipients.UNKNOWN):
         what = f"The response does not say whether {some_of(unknown)} {'was' if len(unknown) == 1 else 'were'} accepted"
-        failures = [OutcomeUnknownError(what, check(sent), **response.attached())]
+        failures = [OutcomeUnknownError(what, check(request), **response.attached())]
     elif refused := named.get(recipients.REFUSED):
         what = f"The service refused {some_of(refused)} ({len(refused)} of {plural(len(found), 'recipient')})"
         failures = [ConditionError(what, reason="not_accepted", **response.attached())]
-    return ServiceResult([response], outcomes=found, values=values, failures=failures)
+    return ServiceResult([response], outcomes=found, values=request.values, failures=failures)
 
 
 def _refuse_optouts(numbers: Sequence[str]) -> None:
@@ -192,9 +182,7 @@ def _refuse_optouts(numbers: Sequence[str]) -> None:
 
 def _send_once(
     context: Context,
-    operation: Operation,
-    values: Values,
-    body: bytes | None,
+    request: Request,
     options: SendOptions,
     people: Sequence[str | None],
 ) -> ServiceResult:
@@ -204,17 +192,16 @@ def _send_once(
     """
     from msgctl.history import once
 
-    request.build(operation, values, body)  # usage errors come before those of the profile
-    check_fields(context, operation)
-    wanted = once.fingerprint(operation.name, values, body)
+    check_fields(context, request.operation)
+    wanted = once.fingerprint(request)
     key = once.check_key(options.once or "")
     account, is_resent = context.profile.account, options.resend_unknown
     with once.reserved(account, key, wanted, now=context.clock(), resend_unknown=is_resent) as reservation:
         if reservation.earlier is not None:
             context.note("Nothing was sent: this key was used before. This is the earlier result.")
-            return _earlier(operation, values, body, reservation.earlier)
+            return _earlier(request, reservation.earlier)
         try:
-            result = perform(context, operation, values, body, people)
+            result = perform(context, request, people)
         except MsgctlError as error:
             stored = None
             if not (error.nothing_sent or isinstance(error, RefusedError)):
@@ -243,12 +230,11 @@ def _settle(context: Context, reservation: "once.Reservation", result: "once.Sto
         context.warn(f"The result is not stored under --once: {error.message}.")
 
 
-def _earlier(operation: Operation, values: Values, body: bytes | None, earlier: "once.StoredResult") -> ServiceResult:
+def _earlier(request: Request, earlier: "once.StoredResult") -> ServiceResult:
     """Return the result of an earlier call as it was. Raises OutcomeUnknownError if it is unknown."""
     content = earlier.body or b""
     if not earlier.what and earlier.http_status is not None:
-        sent = request.build(operation, values, body)
-        return judged(sent, read_response(sent, content, earlier.http_status), values)
+        return judged(request, read_response(request, content, earlier.http_status))
     try:
         document = load_json(content)
     except ShapeError:

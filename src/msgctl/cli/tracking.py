@@ -9,6 +9,7 @@ from msgctl import recipients
 from msgctl.cli.context import Context
 from msgctl.delivery import is_delivered, is_final, reaches
 from msgctl.errors import ConditionError, ConfigurationError, Interrupted, MsgctlError, UsageError
+from msgctl.http.request import Request, build
 from msgctl.http.response import Response
 from msgctl.recipients import ACCEPTED, RecipientOutcome
 from msgctl.text import plural, shorten, some_of
@@ -20,6 +21,11 @@ class Target(NamedTuple):
 
     id: str
     phones: Sequence[str] = ()
+
+    @property
+    def request(self) -> Request:
+        """The request for the state."""
+        return build(ops.MESSAGES_STATE, {"id": self.id})
 
     def states(self, response: Response) -> list[str | None]:
         """Return the state of each recipient, or of each message in the response if the recipients are not known."""
@@ -104,7 +110,7 @@ def follow(
             for target in [*waiting]:
                 left = deadline - context.monotonic()
                 try:
-                    response = context.client.send(ops.MESSAGES_STATE, {"id": target.id}, timeout=max(left, LAST_CHECK))
+                    response = context.client.send(target.request, timeout=max(left, LAST_CHECK))
                 except NOT_OF_ONE_MESSAGE:
                     raise
                 except MsgctlError as error:

@@ -10,6 +10,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
 from msgctl.errors import ConditionError, MsgctlError, UnreadableError
+from msgctl.http.request import build
 from msgctl.http.response import credits_left
 from msgctl.output.result import Result, ServiceResult
 
@@ -20,14 +21,14 @@ app = group("Show the credits left in the account.")
 def balance(ctx: typer.Context) -> Result | None:
     """Show the credits left in the account."""
     if ctx.invoked_subcommand is None:
-        return run(ctx.obj, ops.BALANCE, {})
+        return run(ctx.obj, build(ops.BALANCE, {}))
     return None
 
 
 @command(app, "show", "msgctl balance show", "msgctl balance --json", performs=ops.BALANCE)
 def show(context: Context) -> Result:
     """Show the credits left; `msgctl balance` does the same."""
-    return run(context, ops.BALANCE, {})
+    return run(context, build(ops.BALANCE, {}))
 
 
 @command(
@@ -46,7 +47,7 @@ def check(
     Other exit codes mean that the balance could not be read: test for 6 in an alarm.
     """
     least = values.whole_number(minimum, "--min")
-    result = run(context, ops.BALANCE, {})
+    result = run(context, build(ops.BALANCE, {}))
     if not isinstance(result, ServiceResult):
         return result
     response = result.responses[0]

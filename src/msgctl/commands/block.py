@@ -11,6 +11,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.options import Numbers, Pace, Phone, Source, option, optional
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
+from msgctl.http.request import build
 from msgctl.output.result import OwnResult, Result
 
 app = group("Block numbers from receiving messages.")
@@ -32,7 +33,7 @@ def add(
 ) -> Result:
     """Block a number."""
     number = numbers.one(context, phone)
-    return run(context, ops.BLOCK_PHONE, {"phone": number, "name": optional(name, "--name")})
+    return run(context, build(ops.BLOCK_PHONE, {"phone": number, "name": optional(name, "--name")}))
 
 
 @command(

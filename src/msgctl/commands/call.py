@@ -24,7 +24,7 @@ from msgctl.cli.options import (
 from msgctl.cli.send import send_message
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
-from msgctl.http.request import Value
+from msgctl.http.request import Value, build
 from msgctl.output.result import OwnResult, Result
 
 app = group("Make voice calls.")
@@ -91,7 +91,7 @@ def send(
     if call.audio_code is None:
         given["message"] = read_message(context, *message)
     given |= {"phone": phones, "country-code": numbers.code(context)}
-    return send_message(context, ops.SEND_CALL, given, options, wait, numbers=numbers)
+    return send_message(context, build(ops.SEND_CALL, given), options, wait, numbers=numbers)
 
 
 @command(

@@ -12,7 +12,7 @@ from msgctl.cli.options import Limits, Numbers, Rules, SendOptions, Source, json
 from msgctl.cli.send import send_message
 from msgctl.cli.tree import command, group
 from msgctl.errors import UsageError
-from msgctl.http.request import Value
+from msgctl.http.request import Value, build
 from msgctl.operations import Operation
 from msgctl.output.result import OwnResult, Result
 
@@ -110,4 +110,4 @@ def _send(context: Context, operation: Operation, content: Content, numbers: Num
     else:
         values["body"] = [checks.prose(text, "A VALUE") for text in content.value or []]
         values["phone"] = numbers.one(context, content.phone)
-    return send_message(context, operation, values, options, body=body, numbers=numbers)
+    return send_message(context, build(operation, values, body), options, numbers=numbers)

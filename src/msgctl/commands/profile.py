@@ -19,6 +19,7 @@ from msgctl.config import file as config_file
 from msgctl.config.file import ConfigFile, Document
 from msgctl.config.profiles import KEY_SOURCES, Profile, base_url_fault, origin, without_secrets
 from msgctl.errors import MsgctlError, UsageError
+from msgctl.http.request import build
 from msgctl.output.result import OwnResult, Result, TextResult
 from msgctl.text import clean
 from msgctl.values import quote
@@ -252,7 +253,7 @@ def _check_account(context: Context, name: str, settings: Document) -> Result:
         settings = {setting: value for setting, value in settings.items() if setting != "keyring"}
     context.profile = Profile(name, "-p", settings, (), f"profile {name}").checked()
     try:
-        return run(context, ops.BALANCE, {})
+        return run(context, build(ops.BALANCE, {}))
     except MsgctlError as error:
         error.consequence = "nothing was saved"
         raise

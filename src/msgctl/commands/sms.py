@@ -24,6 +24,7 @@ from msgctl.cli.options import (
 )
 from msgctl.cli.send import send_message
 from msgctl.cli.tree import command, group
+from msgctl.http.request import build
 from msgctl.output.result import OwnResult, Result
 from msgctl.text import plural
 
@@ -65,7 +66,7 @@ def send(
     phones = numbers.all(context, phone, sms=True)
     sms = _text(context, read_message(context, *message), gsm7=gsm7, recipients=len(phones))
     given = {"phone": phones, "sms": sms, "country-code": numbers.code(context)}
-    return send_message(context, ops.SEND_SMS, given, options, wait, numbers=numbers)
+    return send_message(context, build(ops.SEND_SMS, given), options, wait, numbers=numbers)
 
 
 @command(

@@ -17,7 +17,6 @@ from msgctl.errors import (
     UnreadableError,
     UsageError,
 )
-from msgctl.http.request import build
 from msgctl.http.response import Response
 from msgctl.output.result import Format, OwnResult, ServiceResult
 from msgctl.recipients import REFUSED
@@ -66,7 +65,7 @@ def get(context: Context, messages: MessageIds) -> ServiceResult | OwnResult:
     failures: list[MsgctlError] = []
     for target in targets:
         try:
-            response = context.client.send(ops.MESSAGES_STATE, {"id": target.id}, any_json=is_json)
+            response = context.client.send(target.request, any_json=is_json)
         except NOT_OF_ONE_MESSAGE as error:
             failures.append(error)
             break
@@ -121,7 +120,7 @@ def watch(
 
 def _described(context: Context, targets: Sequence[Target]) -> OwnResult:
     base_url = context.profile.base_url
-    return described([build(ops.MESSAGES_STATE, {"id": each.id}).described(base_url) for each in targets])
+    return described([each.request.described(base_url) for each in targets])
 
 
 def _without_state(id: str, response: Response) -> UnreadableError:

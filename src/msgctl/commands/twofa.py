@@ -13,6 +13,7 @@ from msgctl.cli.send import check_fields, perform, run
 from msgctl.cli.tree import command, group
 from msgctl.delivery import words
 from msgctl.errors import Cancelled, RefusedError, UsageError
+from msgctl.http.request import build
 from msgctl.http.response import SERVICE_ERROR
 from msgctl.operations import Effect
 from msgctl.output.result import Result
@@ -58,7 +59,7 @@ VerificationVoice = Annotated[
 @command(app, "send-sms", "msgctl 2fa send-sms 573001234567 --app-name Shop", performs=ops.SMS_2FA)
 def send_sms(context: Context, to: CodeRecipient, numbers: Numbers) -> Result:
     """Send a verification code by SMS."""
-    return run(context, ops.SMS_2FA, to.values(context, numbers, sms=True))
+    return run(context, build(ops.SMS_2FA, to.values(context, numbers, sms=True)))
 
 
 @command(
@@ -80,7 +81,7 @@ def send_call(
         raise UsageError("--app-name and --voice are missing", "Give --app-name NAME and --voice NAME.")
     given = to.values(context, numbers) | checked(ops.CALL_2FA, {"retries": retries})
     given["voice"] = chosen_voice(context, voice, ops.CALL_2FA.field("voice"))
-    return run(context, ops.CALL_2FA, given)
+    return run(context, build(ops.CALL_2FA, given))
 
 
 @command(
@@ -98,7 +99,7 @@ def send_chatapp(
 ) -> Result:
     """Send a verification code by chat app."""
     given = to.values(context, numbers) | checked(ops.CHATAPP_2FA, {"template": template})
-    return run(context, ops.CHATAPP_2FA, given)
+    return run(context, build(ops.CHATAPP_2FA, given))
 
 
 @command(
@@ -133,7 +134,7 @@ def verify(
         raise UsageError("The code is empty", "Give the code that the phone received.")
     given["code"] = values.short_text(code, "--code")
     try:
-        return run(context, ops.VERIFY_2FA, given)
+        return run(context, build(ops.VERIFY_2FA, given))
     except RefusedError as error:
         raise _explained(context, error) from None
 
@@ -190,14 +191,14 @@ def ask(
             "voice": chosen_voice(context, voice, ops.CALL_2FA.field("voice")),
         }
     if context.options.dry_run:
-        return run(context, WAYS[ways[0]], messages[ways[0]])
+        return run(context, build(WAYS[ways[0]], messages[ways[0]]))
     check_fields(context, ops.VERIFY_2FA)
     sent, tries, error = 0, 0, RefusedError("No code was given")
     typed = ""
     while tries < MAX_TRIES:
         if not typed and sent < MAX_TRIES:
             way = ways[sent % len(ways)]
-            result = perform(context, WAYS[way], messages[way])
+            result = perform(context, build(WAYS[way], messages[way]))
             for failure in result.failures:
                 raise failure
             sent += 1
@@ -207,7 +208,7 @@ def ask(
         tries += bool(typed) or sent == MAX_TRIES
         if typed:
             try:
-                return run(context, ops.VERIFY_2FA, {**given, "code": typed})
+                return run(context, build(ops.VERIFY_2FA, {**given, "code": typed}))
             except RefusedError as refusal:
                 error = _explained(context, refusal)
                 if refusal.http_status not in (200, 400, SERVICE_ERROR):

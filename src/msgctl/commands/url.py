@@ -10,6 +10,7 @@ from msgctl.cli.context import Context
 from msgctl.cli.options import checked, option
 from msgctl.cli.send import run
 from msgctl.cli.tree import command, group
+from msgctl.http.request import build
 from msgctl.output.result import Result
 
 app = group("Create short URLs and count their clicks.")
@@ -44,7 +45,7 @@ def shorten(
     }
     long = values.long_url(long_url)
     given = {"url-long": long, "is-premium": premium, **checked(ops.URL_SHORT, typed)}
-    return run(context, ops.URL_SHORT, given)
+    return run(context, build(ops.URL_SHORT, given))
 
 
 @command(
@@ -65,4 +66,4 @@ def stats(
     """Show the clicks on a short URL."""
     first, last = values.days(since, until, context.today())
     typed = checked(ops.URL_STATISTIC, {"name-url": name, "category": category})
-    return run(context, ops.URL_STATISTIC, {"since": first, "until": last, **typed})
+    return run(context, build(ops.URL_STATISTIC, {"since": first, "until": last, **typed}))

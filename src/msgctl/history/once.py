@@ -12,13 +12,14 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 from msgctl.errors import UsageError
+from msgctl.http.request import Request
 from msgctl.storage import files
 from msgctl.storage.files import FileFormat
 from msgctl.text import storable
@@ -75,13 +76,13 @@ DIED = StoredResult(
 )
 
 
-def fingerprint(operation: str, values: Mapping[str, Any], body: bytes | None = None) -> str:
+def fingerprint(request: Request) -> str:
     """Return a digest of a send: of its operation, its recipients in any order, and all other values."""
-    said: dict[str, Any] = dict(values)
-    if isinstance(phones := said.get("phone"), (list, tuple)):
-        said["phone"] = sorted(set(phones))
-    text = json.dumps([operation, said], sort_keys=True)
-    return hashlib.sha256(text.encode() + (body or b"")).hexdigest()
+    values: dict[str, Any] = dict(request.values)
+    if isinstance(phones := values.get("phone"), (list, tuple)):
+        values["phone"] = sorted(set(phones))
+    text = json.dumps([request.operation.name, values], sort_keys=True)
+    return hashlib.sha256(text.encode() + (request.own_body or b"")).hexdigest()
 
 
 def check_key(key: str) -> str:

@@ -26,10 +26,10 @@ from msgctl.errors import (
     UsageError,
 )
 from msgctl.http.redaction import MASK, redact, redact_body
-from msgctl.http.request import Request, Value, build, encoded
+from msgctl.http.request import Request, encoded
 from msgctl.http.response import Response, check, outcome_unknown, parse
 from msgctl.http.transport import NetworkTransport, describe, finished
-from msgctl.operations import Effect, Operation
+from msgctl.operations import Effect
 from msgctl.text import clean
 
 LONGEST_URL = 65_000
@@ -92,16 +92,8 @@ class Client:
     def close(self) -> None:
         self._transport.close()
 
-    def send(
-        self,
-        operation: Operation,
-        values: Mapping[str, Value],
-        *,
-        body: bytes | None = None,
-        timeout: float | None = None,
-        any_json: bool = False,
-    ) -> Response:
-        """Make the request of an operation and return its response; see `request.build`.
+    def send(self, request: Request, *, timeout: float | None = None, any_json: bool = False) -> Response:
+        """Make a request and return its response.
 
         ``timeout`` limits it further, in seconds, and leaves retrying to the caller. ``any_json`` accepts any whole
         JSON document of a 2xx response to a request that only reads.
@@ -110,7 +102,6 @@ class Client:
         UsageError if the values are too long for a URL, ConfigurationError if the settings for TLS or proxies cannot
         be used, and Interrupted on Ctrl-C.
         """
-        request = build(operation, values, body)
         self._latest = None
         try:
             return self.parse(request, self._response(request, timeout), any_json=any_json)

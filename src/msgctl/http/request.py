@@ -33,7 +33,7 @@ _quoted = lru_cache(maxsize=64)(quote_plus)  # the requests of a job differ in l
 class Request(NamedTuple):
     """An operation with its parameters, grouped by place (query, form or JSON); without credentials.
 
-    ``is_own_body`` means that the user wrote the whole JSON body.
+    ``is_own_body`` means that the user wrote the whole JSON body. ``values`` are the parameters by wire name.
     """
 
     operation: Operation
@@ -41,6 +41,7 @@ class Request(NamedTuple):
     form: Pairs = ()
     json: bytes | None = None
     is_own_body: bool = False
+    values: Mapping[str, Value] = {}
 
     @property
     def phones(self) -> list[str | None]:
@@ -52,6 +53,11 @@ class Request(NamedTuple):
             body = load_json(self.json)
             phone = body.get("phone") if isinstance(body, dict) else None
         return [str(phone) if isinstance(phone, str) else None]
+
+    @property
+    def own_body(self) -> bytes | None:
+        """The JSON body if the user wrote it."""
+        return self.json if self.is_own_body else None
 
     @property
     def headers(self) -> dict[str, str]:
@@ -111,7 +117,7 @@ def build(operation: Operation, values: Mapping[str, Value], body: bytes | None 
     is_own_body = body is not None
     if body is None and document:
         body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-    return Request(operation, tuple(pairs[Place.QUERY]), tuple(pairs[Place.FORM]), body, is_own_body)
+    return Request(operation, tuple(pairs[Place.QUERY]), tuple(pairs[Place.FORM]), body, is_own_body, values)
 
 
 def encoded(pairs: Pairs) -> str:

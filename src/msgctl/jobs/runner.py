@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from msgctl import operations
 from msgctl.errors import ConfigurationError, MsgctlError, NotReachedError, RefusedError, UsageError, unexpected
 from msgctl.http.client import Client
+from msgctl.http.request import build
 from msgctl.jobs import schema
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import Intent, JobSpec, RequestResult
@@ -150,8 +151,9 @@ def send(client: Client, spec: JobSpec, intent: Intent) -> RequestResult:
     operation = spec.performs
     phones = intent.phones if operation.field("phone").several else intent.phones[0]
     try:
+        request = build(operation, {**spec.fixed, **intent.parameters, "phone": phones})
         # One attempt: a request that was not sent is tried again at the job's rate.
-        response = client.send(operation, {**spec.fixed, **intent.parameters, "phone": phones}, timeout=LONGEST_ATTEMPT)
+        response = client.send(request, timeout=LONGEST_ATTEMPT)
         found = outcomes(response.operation, response.document, intent.phones)
     except Exception as raised:  # noqa: BLE001 (its recipients must not stay in flight)
         error = raised if isinstance(raised, MsgctlError) else unexpected(raised)
@@ -208,7 +210,7 @@ class StatePoller(Workers):
 
     def _perform(self, client: Client, item: Undecided) -> StateResult:
         try:
-            response = client.send(operations.MESSAGES_STATE, {"id": item.id})
+            response = client.send(build(operations.MESSAGES_STATE, {"id": item.id}))
             return StateResult(item.lines, states(response.document["data"], item.phones))
         except MsgctlError as error:
             return StateResult(item.lines, error=error)

@@ -23,10 +23,11 @@ from msgctl.cli.context import Context
 from msgctl.cli.errors import report
 from msgctl.cli.main import build, run
 from msgctl.errors import MsgctlError, UsageError
+from msgctl.http.request import Request
 from msgctl.jobs.ledger import facts
 from msgctl.jobs.store import Store
 from msgctl.mcp import daily_limit
-from msgctl.operations import Effect, Operation
+from msgctl.operations import Effect
 from msgctl.output.result import Format
 from msgctl.recipients import RecipientOutcome
 from msgctl.reference.description import Node, Parameter, describe
@@ -37,7 +38,6 @@ from msgctl.values import quote
 if TYPE_CHECKING:
     from mcp import types
 
-    from msgctl.http.request import Value
 
 LOCAL = frozenset(
     "history list,job list,job report,job show,job states,optout list,sandbox inbox,sms segments,usage".split(",")
@@ -147,24 +147,22 @@ class ToolContext(Context):
         return self._output.getvalue().decode().strip(), self._errors.getvalue().decode().strip()
 
     @contextmanager
-    def permitted(
-        self, operation: Operation, values: Mapping[str, Value], phones: Sequence[str | None], /
-    ) -> Iterator[Callable[[Sequence[RecipientOutcome]], None]]:
+    def permitted(self, request: Request, /) -> Iterator[Callable[[Sequence[RecipientOutcome]], None]]:
         """Reserve the credits of a send. Raises LimitError, and UsageError for a number that is not allowed."""
         if self._allowance is None:
             raise UsageError(ONLY_READS)
         numbers = self._allowance.numbers
-        if others := [str(phone) for phone in phones if numbers is not None and phone not in numbers]:
+        if others := [str(phone) for phone in request.phones if numbers is not None and phone not in numbers]:
             raise UsageError(f"The user does not allow sending to {', '.join(others[:5])} (--only-to)")
-        if operation.effect is not Effect.SENDS:
+        if request.operation.effect is not Effect.SENDS:
             yield lambda _: None
             return
-        text = values.get("sms")
+        text = request.values.get("sms")
         with daily_limit.reserved(
             self.profile.account,
             self._key,
-            operation=operation.name,
-            phones=[str(phone) for phone in phones],
+            operation=request.operation.name,
+            phones=[str(phone) for phone in request.phones],
             estimate=segments.count(str(text)).segments if text else 1,
             most=self._allowance.credits,
             today=lambda: datetime.fromtimestamp(self.clock(), UTC).date(),
@@ -234,9 +232,10 @@ def serve(context: Context, toolbox: Toolbox) -> None:
 
     import anyio
     import anyio.to_thread
-    from mcp import types
     from mcp.server.lowlevel import Server
     from mcp.server.stdio import stdio_server
+
+    from mcp import types
 
     streams: tuple[Any, Any] = context.stdin, context.stdout
     for stream in streams:
