@@ -10,8 +10,9 @@ from typing import Any, cast
 
 from msgctl import operations
 from msgctl.errors import MsgctlError, NotReachedError, OutcomeUnknownError, RefusedError
-from msgctl.http import request, response
+from msgctl.http import response
 from msgctl.http.client import Client
+from msgctl.http.request import Request
 from msgctl.http.response import Response
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import JobSpec
@@ -96,10 +97,9 @@ class Service:
     def connect(self) -> Client:
         return cast(Client, self)
 
-    def send(self, operation: Operation, values: Mapping[str, Any], *, timeout: float) -> Response:
+    def send(self, request: Request, *, timeout: float) -> Response:
         assert timeout > 0, "a client without a limit of its own would repeat a request"
-        request.build(operation, values)
-        phones = (values["phone"],) if isinstance(values["phone"], str) else tuple(values["phone"])
+        phones = tuple(phone or "" for phone in request.phones)
         with self._lock:
             self.asked.append(phones)
             respond = self._responders.pop(0) if self._responders else self._otherwise
@@ -116,7 +116,7 @@ def responded(
     document: Mapping[str, Any], phones: Sequence[str] = (), operation: Operation = operations.SEND_SMS
 ) -> Response:
     """Return a response as it is read from the wire."""
-    sent = request.Request(operation, form=(("phone", ",".join(phones)),))
+    sent = Request(operation, form=(("phone", ",".join(phones)),))
     return response.read(sent, json.dumps(document).encode(), 200)
 
 

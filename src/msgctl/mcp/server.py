@@ -232,10 +232,9 @@ def serve(context: Context, toolbox: Toolbox) -> None:
 
     import anyio
     import anyio.to_thread
+    from mcp import types
     from mcp.server.lowlevel import Server
     from mcp.server.stdio import stdio_server
-
-    from mcp import types
 
     streams: tuple[Any, Any] = context.stdin, context.stdout
     for stream in streams:
