@@ -152,10 +152,8 @@ class Doctor:
         except MsgctlError as error:
             found = "failed", error.what, error.hint
             if not self._failures:
-                error.what = f"{check.name}: {error.what}"
-                if self._context.options.format is Format.TABLE:
-                    error.hint = None  # the table shows it already
-                self._failures.append(error)
+                is_shown = self._context.options.format is Format.TABLE  # with the hint
+                self._failures.append(error.within(check.name).replaced(hint=None if is_shown else error.hint))
             return found
 
     # --- this machine
@@ -250,8 +248,7 @@ class Doctor:
         certificate = self._steps.certificate
         if isinstance(self.outcome, MsgctlError) and not certificate:
             code = getattr(root_cause(self.outcome), "verify_code", 0)
-            self.outcome.hint = CERTIFICATE_FIXES.get(code, self.outcome.hint)
-            raise self.outcome
+            raise self.outcome.replaced(hint=CERTIFICATE_FIXES.get(code, self.outcome.hint))
         names = shorten(", ".join(str(name) for _, name in certificate.get("subjectAltName", ())), 120)
         ends = ssl.cert_time_to_seconds(certificate["notAfter"])
         days = int((ends - self._context.clock()) // 86_400)
@@ -292,10 +289,11 @@ class Doctor:
         except RefusedError as error:
             if self.outcome.status_code in REFUSING_CALLERS and not self.profile.is_sandbox:
                 whose = f"the proxy {shorten(self.proxy.url.host)}" if self.proxy else "this machine"
-                error.hint = (
+                hint = (
                     "Check client and key, and that the account's Security menu allows the public IP address of "
                     f"{whose} (its own address is {self._steps.local})."
                 )
+                raise error.replaced(hint=hint) from None
             raise
         return "ok", "accepted" if left is None else f"accepted; {left:,} {'credit' if left == 1 else 'credits'} left"
 

@@ -14,19 +14,32 @@
     └── Interrupted       130   Ctrl-C, SIGTERM or SIGHUP
         └── Cancelled     130   a person said no to a question
 
-An error is composed once, where it is found, and becomes a message and an exit code in one place, in `msgctl.cli`.
+An error is composed once, where it is found, and becomes a message and an exit code in one place, in
+`msgctl.cli.errors`. A caller that knows more raises a copy: see `MsgctlError.within` and `MsgctlError.replaced`.
 """
 
 from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
 """HTTP statuses of errors that may be temporary."""
 
 RAISE_LIMIT = "Raise the limit (see: ulimit -a), or that of the container"
+
+
+REASONS = {
+    "low_balance": "balance check: fewer credits are left than --min",
+    "state_not_reached": "a message did not reach the state in time",
+    "other_state": "a message reached a final state other than the requested one",
+    "not_delivered": "--wait: a message was not delivered",
+    "not_accepted": "some recipients were not accepted",
+    "credit_limit": "--max-credits stopped the job",
+    "no_message": "sandbox inbox --wait: no message arrived",
+}
+"""The reasons of `ConditionError`. All other errors have their kind as reason."""
 
 
 class MsgctlError(Exception):
@@ -76,6 +89,17 @@ class MsgctlError(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+    def within(self, subject: str) -> Self:
+        """Return this error with its subject: a job, a message or a check of several."""
+        return self.replaced(what=f"{subject}: {self.what}")
+
+    def replaced(self, **changes: str | None) -> Self:
+        """Return a copy of this error with another ``what``, ``hint`` or ``consequence``."""
+        error = type(self).__new__(type(self), self.what)  # constructors differ
+        vars(error).update(vars(self) | changes)
+        error.__cause__ = self.__cause__
+        return error
 
     def details(self) -> dict[str, Any]:
         """Return what the error's JSON form says of the response."""

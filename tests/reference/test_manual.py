@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+import msgctl
 from msgctl import errors
 from msgctl.cli.global_options import global_options
 from msgctl.commands.profile import SETTINGS
+from msgctl.errors import REASONS
 from msgctl.reference import manual
 from msgctl.reference.__main__ import files
 from support.programs import program
@@ -117,6 +119,14 @@ def _check_arguments(arguments: list[str]) -> None:
     assert path or arguments[0].startswith("-"), arguments
     names = {name for each in known[path].params for name in (*each.opts, *each.secondary_opts)}
     assert [option for option in options if option not in names] == [], arguments
+
+
+def test_every_reason_in_the_source_is_described_and_in_the_manual() -> None:
+    source = Path(msgctl.__file__).parent
+    used = {name for file in source.rglob("*.py") for name in re.findall(r'reason="(\w+)"', file.read_text("utf-8"))}
+    assert used == REASONS.keys()
+    page = PAGES["msgctl-exit-codes.1"].replace("\\-", "-")
+    assert [name for name in used if name.replace("_", r"_") not in page] == []
 
 
 def test_the_exit_codes_are_those_of_the_errors() -> None:

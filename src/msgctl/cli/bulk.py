@@ -308,8 +308,7 @@ def _send_test(context: Context, spec: JobSpec, message: Message, to: Sequence[s
     for phone in [to] if operation.field("phone").several else to:
         result = perform(context, build(operation, {**spec.fixed, **message.parameters, "phone": phone}))
         for failure in result.failures:
-            failure.hint = "The job was not started."
-            raise failure
+            raise failure.replaced(hint="The job was not started.")
     context.note(f"Test message sent to {', '.join(to)}.")
 
 

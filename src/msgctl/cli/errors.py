@@ -27,7 +27,7 @@ def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) 
     is_before = isinstance(error, (UsageError, ConfigurationError)) or type(error) is Interrupted
     if is_before and context.operation is not None and not context.carried_out and not error.consequence:
         prevented = {Effect.SENDS: "nothing was sent", Effect.CHANGES: "nothing was changed"}
-        error.consequence = prevented.get(context.operation.effect, "")
+        error = error.replaced(consequence=prevented.get(context.operation.effect, ""))
     as_json = context.options.format is Format.JSON
     if not context.is_understood:  # the command line was not parsed to its end
         as_json |= re.search(r" (--json|(-o|--output)[ =]?json) ", f" {' '.join(arguments)} ", re.I) is not None

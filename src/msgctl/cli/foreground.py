@@ -201,8 +201,8 @@ def poll_states(
             interrupted = True
             break
     if error:
-        error.what = f"Stopped after checking {plural(poller.checked, 'message')}: {error.what}"
-        error.hint = f"{error.hint or ''}\n{hint}".strip()
+        error = error.within(f"Stopped after checking {plural(poller.checked, 'message')}")
+        error = error.replaced(hint=f"{error.hint or ''}\n{hint}".strip())
     elif interrupted:
         error = Interrupted(f"Interrupted after checking {plural(poller.checked, 'message')}", hint)
     elif late:
@@ -210,8 +210,9 @@ def poll_states(
         error = ConditionError(
             f"{plural(late, 'message')} did not reach {wanted} in time", hint, reason="state_not_reached"
         )
-    elif error := poller.first_error:
-        error.what = f"{plural(poller.failed, 'delivery state')} could not be checked. The first: {error.what}"
+    elif poller.first_error:
+        failed = plural(poller.failed, "delivery state")
+        error = poller.first_error.within(f"{failed} could not be checked. The first")
     return result(summary(job, ledger, running=False), error)
 
 
@@ -315,9 +316,8 @@ def _failure(
         what = f"Stopped after {FAILURES_IN_A_ROW} failed requests in a row. The last: {what}"
     if isinstance(error, OutcomeUnknownError) or (isinstance(error, NotReachedError) and sent):
         error = ConditionError(what, error.hint, reason="not_accepted")
-    error.what, error.consequence = f"{what.rstrip('.')}. {told}", ""
-    error.hint = "\n".join([*filter(None, [error.hint]), *(hint for each, hint in hints.items() if each in found)])
-    return error
+    hint = "\n".join([*filter(None, [error.hint]), *(hint for each, hint in hints.items() if each in found)])
+    return error.replaced(what=f"{what.rstrip('.')}. {told}", hint=hint, consequence="")
 
 
 def _resume_hint(job: str, spec: JobSpec) -> str:
@@ -407,8 +407,7 @@ def _run_all(
         except AlreadyRunningError:  # the user has just resumed it
             continue
         except MsgctlError as error:
-            error.what = f"Job {job}: {error.what}"
-            failures.append(error)
+            failures.append(error.within(f"Job {job}"))
         if any(isinstance(failure, Interrupted) for failure in failures):
             break
 

@@ -184,6 +184,4 @@ def learn(context: Context, targets: Iterable[Target], responses: Mapping[str, R
 
 def named(id: str, error: MsgctlError) -> MsgctlError:
     """Return an error that names the message it is about."""
-    if not isinstance(error, ConditionError):
-        error.what = f"Message {quote(id)}: {error.what}"
-    return error
+    return error if isinstance(error, ConditionError) else error.within(f"Message {quote(id)}")

@@ -255,8 +255,7 @@ def _check_account(context: Context, name: str, settings: Document) -> Result:
     try:
         return run(context, build(ops.BALANCE, {}))
     except MsgctlError as error:
-        error.consequence = "nothing was saved"
-        raise
+        raise error.replaced(consequence="nothing was saved") from None
 
 
 @command(app, "list", "msgctl profile list", "msgctl profile list --json")

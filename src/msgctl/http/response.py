@@ -268,7 +268,7 @@ class Failure(NamedTuple):
         """Return the error for a request that may have been carried out."""
         error = outcome_unknown(self.request, why, **self._attached())
         if 300 <= self._status < 400:
-            error.hint = f"{self._redirect()} {error.hint}"
+            return error.replaced(hint=f"{self._redirect()} {error.hint}")
         return error
 
     def _attached(self) -> dict[str, Any]:

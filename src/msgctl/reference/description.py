@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from msgctl import __version__, operations
 from msgctl.cli.global_options import global_options
 from msgctl.cli.tree import Facts, children_of
+from msgctl.errors import REASONS
 from msgctl.history.store import GROUPINGS
 from msgctl.jobs.states import Outcome
 from msgctl.operations import Effect, Operation
@@ -207,6 +208,7 @@ def document(nodes: Mapping[str, Node]) -> dict[str, Any]:
     return {
         "version": __version__,
         "exit_codes": EXIT_CODES,
+        "reasons": REASONS,
         "global_options": [_option(option) for option in nodes[""].options],
         "commands": [_command(node) for node in nodes.values() if not node.is_group],
     }
