@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from jobs.making import SPEC, write
+from jobs.ledgers import SPEC, write
 from msgctl.jobs.ledger import Ledger
 from msgctl.jobs.model import RequestResult
 from msgctl.jobs.reader import Row

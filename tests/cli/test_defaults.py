@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli.typed import PHONE, used
+from cli.option_values import PHONE, used
 from conftest import KEY
 from msgctl.storage import files
 from support.files import config_file, table, write_config

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.typed import OTHER, PHONE, RESPONSE, refused, used
+from cli.option_values import OTHER, PHONE, RESPONSE, refused, used
 from contract.interface import CALL_2FA_VOICES, CALL_VOICES, CATEGORIES, PREMIUM_CATEGORIES, Line
 from contract.wire import AWKWARD
 from support.service import Service, respond

@@ -6,9 +6,8 @@ import json
 from typing import Any
 
 from contract.interface import RECORDS, Field
-from hostile.holding import ERROR, OTHER_JSON, READABLE, UNREADABLE, Verdict
+from hostile.exit_codes import Verdict
 
-EITHER = READABLE + OTHER_JSON
 SCALAR = "1"
 
 
@@ -43,15 +42,15 @@ def body_of(text: Any) -> bytes:
 
 BODY = body_of(SCALAR)
 
-BODIES: dict[str, tuple[bytes, tuple[Verdict, ...]]] = {
-    "empty": (b"", UNREADABLE),
-    "an array of numbers": (b"[1, 2]", OTHER_JSON),
-    "the error record": (b'{"error": "invalid_parameter", "msg": "The parameter phone is invalid"}', ERROR),
-    "HTML": (b"<!DOCTYPE html><html><body><h1>Welcome</h1><script>alert(1)</script></body></html>", UNREADABLE),
-    "UTF-16": (BODY.decode().encode("utf-16"), UNREADABLE),
-    "NaN": (BODY[:-1] + b', "more": NaN}', UNREADABLE),
-    "a field twice": (b'{"status": {"a": 1}, "id": [], ' + BODY[1:], READABLE),
-    "200,000 brackets": (BODY[:-1] + b',"more":' + b"[" * 200_000 + b"]" * 200_000 + b"}", UNREADABLE),
+BODIES: dict[str, tuple[bytes, Verdict]] = {
+    "empty": (b"", Verdict.UNREADABLE),
+    "an array of numbers": (b"[1, 2]", Verdict.OTHER_JSON),
+    "the error record": (b'{"error": "invalid_parameter", "msg": "The parameter phone is invalid"}', Verdict.ERROR),
+    "HTML": (b"<!DOCTYPE html><html><body><h1>Welcome</h1><script>alert(1)</script></body></html>", Verdict.UNREADABLE),
+    "UTF-16": (BODY.decode().encode("utf-16"), Verdict.UNREADABLE),
+    "NaN": (BODY[:-1] + b', "more": NaN}', Verdict.UNREADABLE),
+    "a field twice": (b'{"status": {"a": 1}, "id": [], ' + BODY[1:], Verdict.READABLE),
+    "200,000 brackets": (BODY[:-1] + b',"more":' + b"[" * 200_000 + b"]" * 200_000 + b"}", Verdict.UNREADABLE),
 }  # fmt: skip
 
 
@@ -73,6 +72,8 @@ TEXTS: dict[str, str] = {
     "2,000 characters": "x" * 2_000,
 }  # fmt: skip
 """Texts for every value in a record, and for the name of an unknown field."""
+OF_TEXTS = {"line ends and a forged error": Verdict.FAILED, "an empty text": Verdict.BLANK}
+"""What a record means whose every value is one of these texts, if not `Verdict.TEXTS`."""
 
 
 def of_numbers(number: bytes) -> bytes:

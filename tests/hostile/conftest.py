@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from conftest import KEY
-from support.asking import Line, asking
 from support.examples import write_files
+from support.request_lines import Line, request_lines
 from support.service import Service, running
 
 
@@ -21,7 +21,7 @@ def server() -> Iterator[Service]:
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("asking")
+    return tmp_path_factory.mktemp("requests")
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +33,7 @@ def lines(server: Service, folder: Path) -> list[Line]:
         lead_to(server.base_url, patch)
         patch.chdir(folder)
         write_files(folder)
-        return asking(server.base_url)
+        return request_lines(server.base_url)
 
 
 @pytest.fixture(autouse=True)

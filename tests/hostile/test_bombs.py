@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import msgctl
-from hostile.holding import CSV, NOT_WHOLE, READABLE, REFUSED, UNREADABLE, hold
+from hostile.exit_codes import CSV, Verdict, check
 from hostile.responses import CHUNKED, Hostile
-from support.asking import Line
+from support.request_lines import Line
 from support.service import Service, raw, respond
 from support.tool import Outcome
 
@@ -44,20 +44,22 @@ HEAD = b'{"status":1,"id":"d","more":['
 
 def cheap_bombs() -> list[Hostile]:
     return [
-        Hostile("gzip that is not named", respond(gzip.compress(bytes(32 * MIB), 1)), UNREADABLE),
-        Hostile("16 MiB of brackets", respond(filled(b'{"status":', b"[", b"")), UNREADABLE),
-        Hostile("16 MiB and a little", respond(filled(HEAD, b"1,", b"1]}") + b" " * 100), NOT_WHOLE),
-        Hostile("chunks without end", raw(CHUNKED + (b"100000\r\n" + b" " * MIB + b"\r\n") * 20), NOT_WHOLE),
+        Hostile("gzip that is not named", respond(gzip.compress(bytes(32 * MIB), 1)), Verdict.UNREADABLE),
+        Hostile("16 MiB of brackets", respond(filled(b'{"status":', b"[", b"")), Verdict.UNREADABLE),
+        Hostile("16 MiB and a little", respond(filled(HEAD, b"1,", b"1]}") + b" " * 100), Verdict.NOT_WHOLE),
+        Hostile("chunks without end", raw(CHUNKED + (b"100000\r\n" + b" " * MIB + b"\r\n") * 20), Verdict.NOT_WHOLE),
     ]
 
 
 def dear_bombs() -> list[Hostile]:
     """Those that take seconds to read."""
+    controls = filled(b'{"status":1,"id":"', b"\xc2\x9b", b'"}', 2 * MIB)
+    errors = filled(b'{"error":[', b'"a",', b'1],"msg":""}', 4 * MIB)
     return [
-        Hostile("16 MiB of numbers", respond(filled(HEAD, b"1,", b"1]}")), READABLE),
-        Hostile("1 MiB of objects", respond(filled(HEAD, b"{},", b"1]}", MIB)), READABLE),
-        Hostile("2 MiB of controls", respond(filled(b'{"status":1,"id":"', b"\xc2\x9b", b'"}', 2 * MIB)), READABLE),
-        Hostile("4 MiB of errors", respond(filled(b'{"error":[', b'"a",', b'1],"msg":""}', 4 * MIB), 520), REFUSED),
+        Hostile("16 MiB of numbers", respond(filled(HEAD, b"1,", b"1]}")), Verdict.READABLE),
+        Hostile("1 MiB of objects", respond(filled(HEAD, b"{},", b"1]}", MIB)), Verdict.READABLE),
+        Hostile("2 MiB of controls", respond(controls), Verdict.READABLE),
+        Hostile("4 MiB of errors", respond(errors, 520), Verdict.REFUSED),
     ]
 
 
@@ -83,5 +85,5 @@ def test_no_response_fills_the_memory_or_takes_indefinitely(lines: list[Line], s
     server.will(*(bomb.behaviour for bomb, _ in asked))
     outcomes = run_all([["--quiet", *CSV, *line.arguments] for _, line in asked])
     for (bomb, line), outcome in zip(asked, outcomes, strict=True):
-        hold(bomb.name, bomb.verdicts, line, CSV, outcome)
+        check(bomb.name, bomb.verdict, line, CSV, outcome)
     assert server.unused == 0

@@ -13,9 +13,9 @@ import pytest
 
 from conftest import KEY
 from hostile.bodies import everything
-from hostile.holding import READABLE, codes
-from support.asking import Line, prepare
+from hostile.exit_codes import Verdict, code
 from support.leaks import files_with_key, shows_key, spellings_of
+from support.request_lines import Line, prepare
 from support.service import Behaviour, Service, raw, respond
 from support.tool import Outcome, Tool
 
@@ -71,7 +71,7 @@ def test_a_result_that_repeats_the_key_is_masked_and_stored_nowhere(
             shown = outcome.stdout + outcome.stderr
             assert not shows_key(shown), (line.path, turn, outcome.out, outcome.err)
             is_elsewhere = line.path.startswith(("profile add", "sandbox "))
-            assert is_elsewhere or outcome.code in codes(line, READABLE[0], FORMS[turn // 3 % 3]), outcome.err
+            assert is_elsewhere or outcome.code == code(line, Verdict.TEXTS, FORMS[turn // 3 % 3]), outcome.err
             masked += b"***" in outcome.stdout
         assert files_with_key(home) - {"config.toml"} == set(), line.path
     assert masked > len(lines) // 2

@@ -1,6 +1,6 @@
 """Hostile responses to every command: the right exit code, one message, and nothing acts on a terminal.
 
-The codes follow from the contract of the command line, see `holding.codes`.
+The codes follow from the contract of the command line, see `exit_codes.code`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from time import monotonic
 
 import pytest
 
-from hostile.holding import FORMS, JSON, hold, ran
+from hostile.exit_codes import FORMS, JSON, check, run_line
 from hostile.responses import RESPONSES, SLOW, Hostile
-from support.asking import Line
+from support.request_lines import Line
 from support.service import PATIENCE, Service
 from support.tool import Tool
 
@@ -42,7 +42,7 @@ def test_every_command_survives_every_response(
         # A response is shown in each format; of one that cannot be read, only the error is.
         is_shown = hostile.name.endswith("in every field") and not line.sends_a_job
         for form in FORMS if is_shown else [FORMS[(turn + number) % len(FORMS)]]:
-            hold(hostile.name, hostile.verdicts, line, form, ran(line, tool, form))
+            check(hostile.name, hostile.verdict, line, form, run_line(line, tool, form))
 
 
 @pytest.mark.parametrize("hostile", SLOW, ids=name_of)
@@ -52,5 +52,5 @@ def test_a_slow_server_does_not_prolong_a_command(
     server.always(hostile.behaviour)
     for line in named(lines, "balance show", "block add", "sandbox credit"):
         started = monotonic()
-        hold(hostile.name, hostile.verdicts, line, JSON, ran(line, tool, JSON, "--timeout", "0.2"))
+        check(hostile.name, hostile.verdict, line, JSON, run_line(line, tool, JSON, "--timeout", "0.2"))
         assert monotonic() - started < PATIENCE / 2  # the server continues for longer than that

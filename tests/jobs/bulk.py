@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from support.counting import CountingServer
+from support.counting_server import CountingServer
 from support.tool import Outcome, Tool
 
 CONCURRENCY = 8

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobs.bulk import TEXTS, Bulk, NewBulk
-from support.counting import CountingServer, counting
+from support.counting_server import CountingServer, counting
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from jobs.bulk import CONCURRENCY, TEXTS, Bulk, NewBulk, assert_true, send_with_kills
-from support.counting import CountingServer, Decision, Dispatch, Fault, at_random
+from support.counting_server import CountingServer, Decision, Dispatch, Fault, at_random
 from support.disks import FULL, Disk, mounted
 
 NUMBER, KILLS = (10_000, 25) if FULL else (1_500, 6)

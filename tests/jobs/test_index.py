@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from jobs.making import SPEC, opened, phone, rows, write
+from jobs.ledgers import SPEC, opened, phone, rows, write
 from msgctl.jobs import index as module
 from msgctl.jobs.index import FORMAT, NAME
 from msgctl.jobs.ledger import Facts, Ledger, facts

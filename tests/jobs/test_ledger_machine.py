@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from jobs.making import opened, phone, report, rows, write
+from jobs.ledgers import opened, phone, report, rows, write
 from msgctl.errors import ConfigurationError, OutcomeUnknownError, RefusedError
 from msgctl.jobs.model import Intent, RequestResult
 from msgctl.jobs.reader import InvalidRow, Row

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from jobs.making import (
+from jobs.ledgers import (
     SPEC,
     Responder,
     Service,

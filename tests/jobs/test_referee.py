@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 from jobs.bulk import TEXTS, Bulk, NewBulk, assert_true
-from support.counting import CountingServer
+from support.counting_server import CountingServer
 
 NUMBER, BATCH = 300, 10
 DIES = "import signal; signal.setitimer(signal.ITIMER_REAL, {seconds})"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from jobs.making import (
+from jobs.ledgers import (
     SPEC,
     Service,
     accept,

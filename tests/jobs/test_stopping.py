@@ -6,7 +6,7 @@ import signal
 from collections import Counter
 
 from jobs.bulk import CONCURRENCY, Bulk, NewBulk, Running, assert_true
-from support.counting import CountingServer
+from support.counting_server import CountingServer
 
 BATCH = 10
 UNDER_WAY = CONCURRENCY * BATCH

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.making import SPEC, opened, rows, write
+from jobs.ledgers import SPEC, opened, rows, write
 from msgctl.errors import ConfigurationError
 from msgctl.jobs import resends
 from msgctl.jobs.importer import Importer, Tally

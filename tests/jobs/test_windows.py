@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from jobs.making import SPEC, Service, accept, miss, opened, outcomes
+from jobs.ledgers import SPEC, Service, accept, miss, opened, outcomes
 from msgctl.jobs import runner, workers
 from msgctl.jobs.importer import Importer
 from msgctl.jobs.ledger import Ledger

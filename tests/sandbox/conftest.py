@@ -13,8 +13,8 @@ from msgctl.sandbox.service import respond
 from support.sandbox import Sandbox
 from support.tool import Tool
 
+from .clocked_emulator import NOON, World
 from .served import Served, serving
-from .world import NOON, World
 
 
 @pytest.fixture(autouse=True)

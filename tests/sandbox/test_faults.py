@@ -15,8 +15,8 @@ from msgctl.sandbox.faults import Fault, parse
 from msgctl.sandbox.protocol import SandboxRequest
 from msgctl.sandbox.service import SandboxTransport, respond
 
+from .clocked_emulator import FORM, PHONE, Controls, encoded
 from .served import Served, as_http
-from .world import FORM, PHONE, Controls, encoded
 
 SMS = SandboxRequest("POST", "/api/v1/send-sms", "", FORM, encoded({"phone": PHONE, "sms": "Hola"}).encode())
 BALANCE = SandboxRequest("GET", "/api/v1/balance", encoded({}))

@@ -9,7 +9,7 @@ import pytest
 from msgctl.errors import UsageError
 from msgctl.sandbox.protocol import SandboxRequest
 
-from .world import JSON, NOON, PHONE, World, record, refusal
+from .clocked_emulator import JSON, NOON, PHONE, World, record, refusal
 
 OTHER = "573009876543"
 

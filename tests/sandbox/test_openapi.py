@@ -15,7 +15,7 @@ from msgctl.sandbox.endpoints import ENDPOINTS
 from msgctl.sandbox.protocol import BASE_PATH, SandboxRequest
 from msgctl.sandbox.service import respond
 
-from .world import PHONE, World, record
+from .clocked_emulator import PHONE, World, record
 
 DOCUMENT: Any = json.loads(openapi.response().body)
 

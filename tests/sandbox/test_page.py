@@ -17,8 +17,8 @@ from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import SandboxRequest
 from msgctl.sandbox.service import respond
 
+from .clocked_emulator import FORM, JSON, PHONE, Controls, encoded
 from .served import Served, serving
-from .world import FORM, JSON, PHONE, Controls, encoded
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31m"
 BROWSER = os.environ.get("MSGCTL_TEST_BROWSER") == "1"

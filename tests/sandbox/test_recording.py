@@ -15,7 +15,7 @@ from msgctl.http.redaction import redact_body
 from msgctl.sandbox.protocol import Refusal, SandboxRequest, SandboxResponse
 from msgctl.sandbox.recording import recorder, replayer
 
-from .world import FORM, JSON, PHONE, encoded
+from .clocked_emulator import FORM, JSON, PHONE, encoded
 
 BALANCE = SandboxRequest("GET", "/api/v1/balance", encoded({}))
 ODD = SandboxResponse(202, b'{"queued": 1.50}', {"content-type": "application/json; charset=x"})

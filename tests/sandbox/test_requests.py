@@ -8,7 +8,7 @@ import pytest
 
 from msgctl.sandbox.protocol import SandboxRequest
 
-from .world import ACCOUNT, FORM, JSON, PHONE, World, encoded, refusal
+from .clocked_emulator import ACCOUNT, FORM, JSON, PHONE, World, encoded, refusal
 
 SMS = {"phone": PHONE, "sms": "Hola"}
 CALL = {"phone": PHONE, "message": "Hola", "voice": "Mia"}

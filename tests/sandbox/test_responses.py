@@ -14,7 +14,7 @@ from msgctl.sandbox.responses import CHOICES, NAMES
 from support.sandbox import OTHER, Sandbox
 from support.tool import Tool
 
-from .world import JSON, PHONE, World
+from .clocked_emulator import JSON, PHONE, World
 
 BOTH = f"{PHONE},{OTHER}"
 

@@ -17,8 +17,8 @@ from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import MAX_BODY, SandboxRequest
 from msgctl.sandbox.server import Server
 
+from .clocked_emulator import FORM, PHONE, Controls, encoded
 from .served import Served, as_http, read_response, serving
-from .world import FORM, PHONE, Controls, encoded
 
 BALANCE = SandboxRequest("GET", "/api/v1/balance", encoded({}))
 

@@ -29,8 +29,8 @@ from support.files import table, write_config
 from support.service import Service, respond
 from support.tool import Tool
 
+from .clocked_emulator import FORM, JSON, Controls
 from .served import as_http, raw
-from .world import FORM, JSON, Controls
 
 PHONE = "573001234567"
 PATIENCE = 30.0

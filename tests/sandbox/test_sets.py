@@ -12,7 +12,7 @@ from msgctl.delivery import Delivery, classify
 from support.sandbox import OTHER, Sandbox
 from support.tool import Tool
 
-from .world import PHONE
+from .clocked_emulator import PHONE
 
 pytestmark = pytest.mark.every_set
 

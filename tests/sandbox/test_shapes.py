@@ -16,7 +16,7 @@ from msgctl.sandbox.recording import recorder
 from support.sandbox import OTHER
 from support.tool import Outcome, Tool
 
-from .world import FORM, JSON, PHONE, encoded
+from .clocked_emulator import FORM, JSON, PHONE, encoded
 
 ENTRY = {"id": "m1", "status": "sent", "credits": 1, "sms": "Hola", "phone": PHONE}
 CODE = {"phone": PHONE, "app-name": "Shop", "code": "123456"}

@@ -15,7 +15,7 @@ from msgctl.sandbox.emulator import Emulator, reset
 from msgctl.sandbox.protocol import SandboxRequest
 from msgctl.sandbox.service import respond
 
-from .world import FORM, PHONE, World, encoded
+from .clocked_emulator import FORM, PHONE, World, encoded
 
 SMS = SandboxRequest(
     "POST", "/api/v1/send-sms", "", FORM, encoded({"phone": f"{PHONE},573009876543", "sms": "Hola"}).encode()

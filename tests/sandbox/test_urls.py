@@ -9,7 +9,7 @@ import pytest
 
 from msgctl.errors import UsageError
 
-from .world import NOON, World, record, refusal
+from .clocked_emulator import NOON, World, record, refusal
 
 LONG = "https://shop.example/sale?utm=sms#top"
 DAY = 24 * 60 * 60

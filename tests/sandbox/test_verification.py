@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .world import NOON, PHONE, World, record, refusal
+from .clocked_emulator import NOON, PHONE, World, record, refusal
 
 SPOKEN = {"voice": "Mariana", "retries": "1"}
 WAYS = [

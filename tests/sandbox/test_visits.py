@@ -10,8 +10,8 @@ import pytest
 from msgctl.sandbox.clicks import visitor_of
 from msgctl.sandbox.protocol import SandboxRequest
 
+from .clocked_emulator import FORM, encoded
 from .served import Served
-from .world import FORM, encoded
 
 ANDROID = "Mozilla/5.0 (Linux; Android 13; SM-A546E Build/TP1A) AppleWebKit/537.36 Chrome/120.0 Mobile Safari/537.36"
 IPHONE = (

@@ -25,8 +25,8 @@ from zoneinfo import ZoneInfo
 from msgctl.cli import main as cli
 from msgctl.cli.context import Context
 from msgctl.sandbox import endpoints
+from simulation.machine import Process, World, WrongError
 from simulation.service import BASE_URL, CLIENT, KEY, Arrival, Departure, Service
-from simulation.world import Process, World, WrongError
 from support.runs import ended_well
 
 ENVIRONMENT = {"MSGCTL_BASE_URL": BASE_URL, "MSGCTL_CLIENT": str(CLIENT), "MSGCTL_KEY": KEY}

@@ -1,6 +1,6 @@
 """Play histories of a simulated world and check each: `python tests/simulation/run.py --seconds 60`.
 
-A history that goes wrong is printed from its beginning, with the command that plays it again. `world` simulates the
+A history that goes wrong is printed from its beginning, with the command that plays it again. `machine` simulates the
 machine, `service` records what really happened, and `history` has the steps and checks.
 """
 
@@ -29,8 +29,8 @@ import msgctl.jobs.index
 import msgctl.jobs.runner  # with all that is replaced
 from msgctl.cli import main as cli
 from simulation.history import History
+from simulation.machine import patches
 from simulation.service import Service
-from simulation.world import patches
 
 
 @contextmanager

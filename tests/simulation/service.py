@@ -17,7 +17,7 @@ import httpx
 from msgctl.errors import NotReachedError
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.service import SandboxTransport
-from simulation.world import World
+from simulation.machine import World
 
 BASE_URL = "https://service.example/api/v1"
 CLIENT, KEY = 12345, "simulated"

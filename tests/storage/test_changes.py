@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from support.counting import CountingServer, counting
+from support.counting_server import CountingServer, counting
 from support.disks import FULL, Disk, mounted
 from support.tool import Outcome, Tool
 from support.tracing import Call, Tracer

@@ -55,7 +55,7 @@ def prepare(base_url: str) -> None:
             ledger.record(RequestResult(intent, [RecipientOutcome(None, "accepted", "m1", "sent", "1")]))
 
 
-def asking(base_url: str) -> list[Line]:
+def request_lines(base_url: str) -> list[Line]:
     """A line for each command that makes requests: the first of its examples that makes one, not a dry run."""
     check = ("profile", "add", "checked", "--base-url", base_url, "--client", "1", "--key-stdin", "--check", "--force")
     found = {"profile add": Line("profile add", check, reads=True, stdin=KEY.encode())}
