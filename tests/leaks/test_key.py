@@ -1,22 +1,26 @@
-"""The key is in no output and in no file except the configuration, whatever the command and the failure.
-
-What the service says back is looked through in `hostile.test_leaks`.
-"""
+"""The key is in no output and in no file but the configuration, whatever the command, the response and the failure."""
 
 from __future__ import annotations
 
 import errno
+import json
+import os
 import tempfile
 from pathlib import Path
+from socket import socket
 from typing import NoReturn
+from urllib.parse import quote, quote_plus
 
 import pytest
 
 from conftest import KEY
+from hostile.bodies import everything
+from hostile.exit_codes import Verdict, code
 from msgctl import operations as ops
 from support.examples import FIRST, Example, write_files
-from support.leaks import files_with_key, shows_key
-from support.service import Received, Service, respond
+from support.leaks import files_with_key, shows_key, spellings_of
+from support.request_lines import Line, prepare
+from support.service import Behaviour, Received, Service, raw, respond
 from support.tool import Outcome, Tool
 
 
@@ -39,6 +43,8 @@ ANY_RECORD = {"status": "1", "state": "delivered", "urlShort": "x", "id": "x"}
 def plant(way: str, tool: Tool, base_url: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Give msgctl the key in one of the ways; return the names of the files that may hold it then."""
     account = ("--base-url", base_url, "--client", "12345")
+    for variable in ("MSGCTL_BASE_URL", "MSGCTL_CLIENT", "MSGCTL_KEY"):
+        monkeypatch.delenv(variable)
     if way == "environment":
         monkeypatch.setenv("MSGCTL_BASE_URL", base_url)
         monkeypatch.setenv("MSGCTL_CLIENT", "12345")
@@ -71,6 +77,7 @@ FLAGS = (("-vv",), ("-vv", "--json"))
 def test_no_command_shows_or_stores_the_key(
     way: str, flags: tuple[str, ...], tool: Tool, server: Service, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    server.received.clear()
     server.always(respond(ANY_RECORD))
     planted = plant(way, tool, server.base_url, home, monkeypatch)
     for example in FIRST:
@@ -144,3 +151,97 @@ def test_a_bug_does_not_show_the_key(
         assert b"Traceback" not in shown, mistake
         assert (done.code != 0, met[-1:]) == (True, [mistake]), done.err
     assert files_with_key(home) == set()
+
+
+# --- responses that repeat the key
+
+VERBOSITIES = (("-v",), (), ("-q",))
+FORMS = (("-o", "table"), ("--json",), ("-o", "csv"))
+SAID = " and ".join(spellings_of(KEY).values())
+
+
+def run_line(line: Line, tool: Tool, turn: int) -> Outcome:
+    """Run a line; in turn, with every verbosity and every output format."""
+    if line.path.startswith("job ") or line.sends_a_job:  # the same job is not sent twice
+        prepare(os.environ["MSGCTL_BASE_URL"])
+    form = FORMS[turn // 3 % 3]
+    return line.run(tool, "--yes", *VERBOSITIES[turn % 3], *form, screen=form != FORMS[2])
+
+
+def in_escapes(body: bytes) -> bytes:
+    """Return JSON whose strings consist only of escapes."""
+    units = KEY.encode("utf-16-be").hex()
+    escaped = "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    text = body.decode().replace(json.dumps(KEY), f'"{escaped}"')
+    assert "awkward" not in text
+    return text.encode()
+
+
+SUCCESSES = {
+    "in escapes": respond(in_escapes(json.dumps(everything(KEY)).encode())),
+    "in every spelling": respond(everything(SAID), headers={"X-Key": quote(KEY), "Date": quote(KEY)}),
+}
+
+
+@pytest.mark.parametrize("said", SUCCESSES)
+def test_a_result_that_repeats_the_key_is_masked_and_stored_nowhere(
+    said: str, lines: list[Line], server: Service, tool: Tool, home: Path
+) -> None:
+    server.always(SUCCESSES[said])
+    first = [*SUCCESSES].index(said)
+    masked = 0
+    for number, line in enumerate(lines):
+        for turn in range(first + number, first + number + 9, 4)[: 3 if line.reads else 1]:
+            # Each verbosity and each output format once, where nothing is sent
+            outcome = run_line(line, tool, turn)
+            shown = outcome.stdout + outcome.stderr
+            assert not shows_key(shown), (line.path, turn, outcome.out, outcome.err)
+            is_elsewhere = line.path.startswith(("profile add", "sandbox "))
+            assert is_elsewhere or outcome.code == code(line, Verdict.TEXTS, FORMS[turn // 3 % 3]), outcome.err
+            masked += b"***" in outcome.stdout
+        assert files_with_key(home) - {"config.toml"} == set(), line.path
+    assert masked > len(lines) // 2
+
+
+# --- responses that repeat the key: everything else
+
+
+def request_of(server: Service) -> Behaviour:
+    """Return a refusal that repeats exactly what the caller sent."""
+
+    def behave(connection: socket) -> None:
+        received = server.received[-1]
+        said = {"error": received.target, "msg": f"{received.body.decode()} {received.headers}"}
+        respond(said, 520, {"Location": received.target, "X-Request": received.target})(connection)
+
+    return behave
+
+
+def failures(server: Service) -> dict[str, Behaviour]:
+    page = f"<html>{SAID}</html>".encode()
+    where = {"Location": f"https://{quote(KEY)}.example/?key={quote_plus(KEY)}&next={quote(quote(KEY))}"}
+    return {
+        "the request": request_of(server),
+        "an error": respond({"error": SAID, "msg": {SAID: [SAID]}}, 520),
+        "a page": respond(page, 520),
+        "another record": respond({KEY: KEY, quote(KEY): [SAID]}),
+        "a redirect": respond(b"", 302, {**where, "X-Key": SAID.encode().decode("latin-1")}),
+        "a reason": raw(f"HTTP/1.1 520 {quote(KEY)}\r\nContent-Length: 0\r\n\r\n".encode()),
+        "a header": raw(f"HTTP/1.1 520 No\r\n{quote(KEY)}\r\nX: {quote(KEY)}\r\n\r\n".encode()),
+        "not HTTP": raw(f"{KEY}\r\n{KEY}\r\n\r\n".encode()),
+        "less than announced": respond(page, 200, {"Content-Length": "100000"}),
+    }
+
+
+FAILURES = tuple(failures(Service.__new__(Service)))
+
+
+@pytest.mark.parametrize("said", FAILURES)
+def test_a_failure_that_repeats_the_key_is_masked_and_stored_nowhere(
+    said: str, lines: list[Line], server: Service, tool: Tool, home: Path
+) -> None:
+    server.always(failures(server)[said])
+    for number, line in enumerate(lines):
+        outcome = run_line(line, tool, FAILURES.index(said) + number)
+        assert not shows_key(outcome.stdout + outcome.stderr), (line.path, outcome.out, outcome.err)
+        assert files_with_key(home) - {"config.toml"} == set(), line.path
